@@ -27,6 +27,11 @@ __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with
 
 # What lower floors ask higher ones for.
 _hooks.provide("load_operators", "paddlelike.ops:load_operators")
+_hooks.provide("run_compiled", "paddlelike.compiled.run:run_program")
+_hooks.provide("explain_compiled", "paddlelike.compiled.explanation:explain")
+_hooks.provide("run_copies", "paddlelike.compiled.run:run_copies")
+_hooks.provide("load_jax", "paddlelike.compiled.backend:load_jax")
+_hooks.provide("count_gpus", "paddlelike.compiled.backend:count_gpus")
 _hooks.provide("connect_remote", "paddlelike.distributed:connect_remote")
 _hooks.provide("connect_workers", "paddlelike.distributed.workers:connect_workers")
 _hooks.provide("distribute_training", "paddlelike.distributed.workers:distribute_training")

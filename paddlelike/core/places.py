@@ -1,24 +1,29 @@
-"""Places: the devices of tensors. Only the CPU has kernels; the others exist for scripts that name them."""
+"""Places: the devices of tensors. On CPUs programs run with numpy or JAX, on GPUs with JAX."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Final
 
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import UnsupportedError
+from paddlelike.hooks import find_provider
 
 __all__ = [
     "CPUPlace",
     "CUDAPinnedPlace",
     "CUDAPlace",
     "Place",
+    "count_gpus",
     "cpu_places",
     "cuda_pinned_places",
     "cuda_places",
     "is_compiled_with_cuda",
-    "require_cpu",
+    "require_device",
 ]
+
+_HINT: Final = "fluid.CPUPlace() works on every machine; for GPUs: pip install 'jax[cuda12]'"
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class CPUPlace(Place):
 
 @dataclass(frozen=True)
 class CUDAPlace(Place):
-    """A GPU by its id. No program runs on it."""
+    """A GPU by its id; programs run on it with JAX."""
 
     device_id: int = 0
 
@@ -47,19 +52,28 @@ class CUDAPinnedPlace(Place):
     """Page-locked memory. No program runs on it."""
 
 
+def count_gpus() -> int:
+    """Return how many GPUs programs can run on: those that JAX sees, 0 without JAX."""
+    count = find_provider("count_gpus")
+    return 0 if count is None else int(count())
+
+
 def is_compiled_with_cuda() -> bool:
-    """Return False: there are no GPU kernels."""
-    return False
+    """Return whether there is a GPU that programs can run on."""
+    return count_gpus() > 0
 
 
-def require_cpu(place: Place | None) -> CPUPlace:
-    """Return ``place`` if it is a CPU place; None is one. Raises UnsupportedError for other places."""
+def require_device(place: Place | None) -> Place:
+    """Return ``place`` if programs run there: on the CPU, which None stands for, or on a GPU that JAX sees.
+
+    Raises UnsupportedError for other places.
+    """
     if place is None or isinstance(place, CPUPlace):
         return CPUPlace()
-    raise UnsupportedError(
-        f"{place} has no kernels here, only CPUPlace() has",
-        hint="use fluid.CPUPlace(), or CUDAPlace(0) if fluid.core.is_compiled_with_cuda() else CPUPlace()",
-    )
+    if isinstance(place, CUDAPlace) and 0 <= place.device_id < count_gpus():
+        return place
+    found = f"JAX sees {count_gpus()} GPUs here" if isinstance(place, CUDAPlace) else "no program runs there"
+    raise UnsupportedError(f"{place}: {found}", hint=_HINT)
 
 
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
@@ -73,10 +87,24 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
 
 
 def cuda_places(device_ids: list[int] | None = None) -> list[CUDAPlace]:
-    """Raise UnsupportedError: there are no GPU kernels."""
-    raise UnsupportedError("there are no GPU places here", hint="use fluid.cpu_places()")
+    """Return the GPUs of these ids; None: those of the variable FLAGS_selected_gpus, or all.
+
+    Raises UnsupportedError where there is no GPU.
+    """
+    gpus = count_gpus()
+    if gpus == 0:
+        raise UnsupportedError("there are no GPU places here", hint=_HINT)
+    selected = os.environ.get("FLAGS_selected_gpus", "")  # noqa: SIM112  (Fluid's name)
+    if device_ids is None:
+        device_ids = [int(text) for text in selected.split(",") if text] or list(range(gpus))
+    return [CUDAPlace(index) for index in device_ids]
 
 
 def cuda_pinned_places(device_count: int | None = None) -> list[CUDAPinnedPlace]:
-    """Raise UnsupportedError: there are no GPU kernels."""
-    raise UnsupportedError("there are no GPU places here", hint="use fluid.cpu_places()")
+    """Return ``device_count`` places of pinned memory; None: as many as CPU_NUM says (1).
+
+    Raises UnsupportedError where there is no GPU.
+    """
+    if count_gpus() == 0:
+        raise UnsupportedError("there are no GPU places here", hint=_HINT)
+    return [CUDAPinnedPlace()] * len(cpu_places(device_count))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,13 @@ Array = np.ndarray[Any, Any]
 LoD = list[list[int]]
 
 
+class DeviceCopy(NamedTuple):
+    """An array of a device, and the version of the tensor that has the same elements."""
+
+    value: Any
+    version: int
+
+
 class LoDTensor(ElementAccess, Versioned, Displayed):
     """An array with an optional LoD.
 
@@ -37,10 +44,13 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
     ([[0, 2, 5]], [5])
     """
 
-    __slots__ = ("_array", "_lod", "version")
+    __slots__ = ("_array", "_device", "_lod", "version")
+
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"_device": lambda: None}
 
     def __init__(self, array: Array | None = None, lod: LoD | None = None) -> None:
-        self._array = array
+        self._array = array  # unset while the value is on a device only, see adopt_from_device
+        self._device: DeviceCopy | None = None
         self._lod: LoD = [] if lod is None else lod
         self.version = 0  # increased by every write
 
@@ -58,6 +68,30 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         self._array = array
         self._lod = [] if lod is None else lod
         self.version += 1
+
+    def adopt_from_device(self, value: Any, lod: LoD | None = None) -> None:
+        """Take over an array of a device, which numpy.asarray reads; it is copied at the first use here."""
+        self._lod = [] if lod is None else lod
+        self.version += 1
+        self._device = DeviceCopy(value, self.version)
+        self._array = None
+        del self._array
+
+    def keep_on_device(self, value: Any) -> None:
+        """Remember an array of a device with the same elements."""
+        self._device = DeviceCopy(value, self.version)
+
+    def find_on_device(self) -> Any:
+        """Return the array of a device that has the same elements as this tensor, or None."""
+        copy = self._device
+        return copy.value if copy is not None and copy.version == self.version else None
+
+    def __getattr__(self, name: str) -> Any:
+        # Called only for an attribute that is not set: the array of a tensor whose value is on a device.
+        if name == "_array" and self._device is not None:
+            self._array = memory.place(np.asarray(self._device.value))
+            return self._array
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def set(self, array: Any, place: Place | None = None) -> None:
         """Copy an array into this tensor; the LoD is kept.

@@ -9,12 +9,12 @@ The environment variable CPU_NUM (default 1) sets the count of copies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.places import Place, cpu_places
+from paddlelike.core.places import CPUPlace, Place, cpu_places
 from paddlelike.core.scope import Scope, ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
@@ -23,7 +23,7 @@ from paddlelike.executor.fetches import collect_names, get_fetched, view_fetched
 from paddlelike.executor.files import provide_files
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.plan import Plan
-from paddlelike.executor.run import Executor
+from paddlelike.executor.run import Executor, choose_backend
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
 from paddlelike.framework.graph.guards import default_main_program
@@ -31,12 +31,14 @@ from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes.views import collect_writes
+from paddlelike.hooks import find_provider
 
 __all__ = ["CompiledProgram", "ParallelExecutor"]
 
 
 class CompiledProgram:
-    """A program with options; :meth:`with_data_parallel` runs it on several pieces of the batch.
+    """A program with options: :meth:`with_data_parallel` runs it on several pieces of the batch,
+    :meth:`with_backend` with another engine.
 
     Raises TypeError for anything but a Program.
     """
@@ -49,6 +51,41 @@ class CompiledProgram:
         self._places: Sequence[Place] = ()
         self._loss_name: str | None = None
         self._parallel: _DataParallel | None = None
+        self._backend: str | None = None
+
+    def with_backend(self, backend: str) -> CompiledProgram:
+        """Run the program with ``"jax"``, as XLA computations, or with ``"numpy"``. Return self.
+
+        Names, scopes and saved files are the same with both. Without this call the flag ``FLAGS_backend``
+        decides. Raises ValueError for another name, ExtraMissingError without JAX.
+
+        >>> import paddlelike as fluid
+        >>> program = fluid.CompiledProgram(fluid.default_main_program()).with_backend("numpy")
+        """
+        choose_backend(CPUPlace(), backend)
+        if backend == "jax":
+            load_jax = find_provider("load_jax")
+            assert load_jax is not None
+            load_jax()
+        self._backend = backend
+        return self
+
+    def explain(self, feed: Iterable[str] | None = None, fetch_list: Any = None) -> str:
+        """Return which operators :meth:`with_backend` compiles together, and why numpy runs the others.
+
+        ``feed`` and ``fetch_list`` are those of the run that is meant; of ``feed`` the names count.
+
+        >>> import paddlelike as fluid
+        >>> x = fluid.data("x", [None, 2])
+        >>> out = fluid.layers.Print(fluid.layers.scale(x, 2.0))
+        >>> program = fluid.CompiledProgram(fluid.default_main_program()).with_backend("jax")
+        >>> print(program.explain(["x"], [out]))
+        piece 1: 1 operator (scale), not compiled yet
+        numpy: print: it reaches outside of the program
+        """
+        explain = find_provider("explain_compiled")
+        assert explain is not None
+        return str(explain(self._program, list(feed or ()), collect_names(fetch_list), CPUPlace()))
 
     def with_data_parallel(
         self,
@@ -80,11 +117,12 @@ class CompiledProgram:
         return_merged: bool,
     ) -> list[Any]:
         if self._parallel is None:
-            return executor.run(
-                self._program, feed=feed, fetch_list=fetch_list, scope=scope, return_numpy=return_numpy
+            return executor._run_program(
+                self._program, feed, fetch_list, scope, return_numpy, backend=self._backend
             )
         fetches = collect_names(fetch_list)
-        values = self._parallel.run(executor, scope, feed, fetches)
+        backend = choose_backend(self._places[0] if self._places else CPUPlace(), self._backend)
+        values = self._parallel.run(executor, scope, feed, fetches, self._places if backend == "jax" else ())
         if not return_merged:
             return [[_convert(v, return_numpy) for v in each] for each in values]
         return [_convert(_merge(each), return_numpy) for each in values]
@@ -159,12 +197,27 @@ class _DataParallel:
         self.average = average
         self.shared = shared
 
-    def run(self, executor: Executor, scope: Scope, feed: Any, fetches: list[str]) -> list[list[Any]]:
-        """Return for every fetch its values in all copies."""
+    def run(
+        self, executor: Executor, scope: Scope, feed: Any, fetches: list[str], devices: Sequence[Place]
+    ) -> list[list[Any]]:
+        """Return for every fetch its values in all copies; ``devices``: where JAX runs them, or none."""
         pieces = self._split_feed(feed)
         if self.copies == 1:
-            values = executor._run(self.program, pieces[0], fetches, scope, return_numpy=False)
+            backend = "jax" if devices else "numpy"
+            values = executor._run(
+                self.program, pieces[0], fetches, scope, return_numpy=False, backend=backend
+            )
             return [[value] for value in values]
+        if devices and not self.shared:
+            run_copies = find_provider("run_copies")
+            assert run_copies is not None
+            gradients = _find_gradients(self.program)
+            found = run_copies(
+                self.program, pieces, fetches, scope, devices, gradients,
+                average=self.average, runs_once=_runs_once,
+            )  # fmt: skip
+            if found is not None:
+                return list(found)
         return self._run_copies(executor, scope, pieces, fetches)
 
     def _run_copies(

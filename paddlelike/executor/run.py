@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from paddlelike.core import memory
-from paddlelike.core.places import Place, require_cpu
+from paddlelike.core.places import CUDAPlace, Place, require_device
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet, FeedError, UnsupportedError
@@ -23,14 +23,18 @@ from paddlelike.executor.plans.plan import Plan
 from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.threads import thread_limit
+from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes.views import find_needed_ops
 from paddlelike.garbage import pause_collection
+from paddlelike.hooks import find_provider
 
-__all__ = ["Executor"]
+__all__ = ["BACKENDS", "Executor", "choose_backend", "get_plan", "warn_overwriting"]
+
+BACKENDS: Final = ("numpy", "jax")
 
 
 class Executor(Displayed):
@@ -45,7 +49,7 @@ class Executor(Displayed):
     """
 
     def __init__(self, place: Place | None = None) -> None:
-        self.place = require_cpu(place)
+        self.place = require_device(place)
         memory.keep_freed_memory()
         self._closed = False
         self._remote = RemoteSwitch()
@@ -144,11 +148,24 @@ class Executor(Displayed):
                     "  hint: the program comes first; variables go to fetch_list=[...], arrays to feed={...}"
                 )
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged))
+        return self._run_program(program, feed, fetch_list, scope, return_numpy, use_prune)
+
+    def _run_program(
+        self,
+        program: Program,
+        feed: Any,
+        fetch_list: Any,
+        scope: Scope,
+        return_numpy: bool,
+        use_prune: bool = False,
+        backend: str | None = None,
+    ) -> list[Any]:
+        """Run a Program; ``backend`` takes the place of FLAGS_backend."""
         fetches, updates = _read_fetch_list(fetch_list)
         feeds = get_single_feed(feed)
         if not program.global_block().ops:
             if not fetches:
-                warnings.warn("the program to run is empty", UserWarning, stacklevel=2)
+                warnings.warn("the program to run is empty", UserWarning, stacklevel=3)
                 return []
             held = program.global_block().vars
             computed = [name for name in fetches if name not in held or not held[name].persistable]
@@ -160,7 +177,7 @@ class Executor(Displayed):
         if use_prune and not updates:
             updates = find_updates(program)
         pruned_to = tuple(updates) if use_prune or updates else None
-        return self._run(program, feeds, fetches, scope, return_numpy, pruned_to)
+        return self._run(program, feeds, fetches, scope, return_numpy, pruned_to, backend=backend)
 
     def train_from_dataset(
         self,
@@ -307,10 +324,18 @@ class Executor(Displayed):
         return_numpy: bool,
         pruned_to: tuple[Operator, ...] | None = None,
         services: dict[str, Any] | None = None,
+        backend: str | None = None,
     ) -> list[Any]:
-        plan = _get_plan(program, feeds, fetches, pruned_to)
+        if choose_backend(self.place, backend) == "jax":
+            run_compiled = find_provider("run_compiled")
+            assert run_compiled is not None
+            given = self._services | (services or {})
+            found = run_compiled(program, feeds, fetches, scope, return_numpy, pruned_to, given, self.place)
+            if found is not None:
+                return list(found)
+        plan = get_plan(program, feeds, fetches, pruned_to)
         if plan.initializes:
-            _warn_overwriting(scope, plan.initializes)
+            warn_overwriting(scope, plan.initializes)
         if plan.unknown_feeds:
             warn_unknown(program, plan.unknown_feeds)
         provided = {**self._services, **services} if services else self._services
@@ -345,14 +370,34 @@ def _run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping
     return frame
 
 
-def _get_plan(
-    program: Program, feeds: Mapping[str, Any], fetches: list[str], pruned_to: tuple[Operator, ...] | None
+def choose_backend(place: Place, backend: str | None = None) -> str:
+    """Return what runs programs: "numpy" or "jax", as asked for, else as FLAGS_backend says; JAX on a GPU.
+
+    Raises ValueError for another value of the flag.
+    """
+    if backend is None:
+        backend = str(flag("FLAGS_backend"))
+    if backend not in BACKENDS:
+        raise ValueError(f"FLAGS_backend is {backend!r}, expected one of {', '.join(BACKENDS)}")
+    if isinstance(place, CUDAPlace):
+        backend = "jax"
+    if backend == "jax" and flag("FLAGS_check_nan_inf"):
+        return "numpy"  # which knows after each operator
+    return backend
+
+
+def get_plan(
+    program: Program,
+    feeds: Mapping[str, Any],
+    fetches: list[str],
+    pruned_to: tuple[Operator, ...] | None,
+    kind: type[Plan] = Plan,
 ) -> Plan:
     """Return the plan for this choice of feeds and fetches, created at its first use.
 
     ``pruned_to``: run only these operators and what they and the fetches need; None: run all operators.
     """
-    key = (frozenset(feeds), tuple(fetches), pruned_to)
+    key = (kind, frozenset(feeds), tuple(fetches), pruned_to)
     plan = program.plans.get(key)
     if plan is None:
         _check_feed_names(feeds)
@@ -360,7 +405,7 @@ def _get_plan(
         if pruned_to is not None:
             block = program.global_block()
             ops = find_needed_ops(block, targets=set(fetches), fed=set(feeds), kept=pruned_to)
-        plan = pause_collection(Plan)(program, sorted(feeds), fetches, ops)
+        plan = pause_collection(kind)(program, sorted(feeds), fetches, ops)
         _check_feed_operators(plan, feeds)
         program.plans[key] = plan
     return plan
@@ -381,7 +426,7 @@ def _check_feed_operators(plan: Plan, feeds: Mapping[str, Any]) -> None:
         raise FeedError(f"the program has feed operators for {wanted}, but feed holds {sorted(feeds)}")
 
 
-def _warn_overwriting(scope: Scope, names: list[str]) -> None:
+def warn_overwriting(scope: Scope, names: list[str]) -> None:
     """Warn when a startup program is about to replace loaded values."""
     loaded = []
     for name in names:

@@ -1,9 +1,12 @@
-"""Places: programs run on CPU places, others can only be named."""
+"""Places: programs run on the CPU, and on GPUs that JAX sees."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from paddlelike.core import places
 from paddlelike.core.places import (
     CPUPlace,
     CUDAPinnedPlace,
@@ -13,7 +16,7 @@ from paddlelike.core.places import (
     cuda_pinned_places,
     cuda_places,
     is_compiled_with_cuda,
-    require_cpu,
+    require_device,
 )
 from paddlelike.errors import UnsupportedError
 
@@ -27,15 +30,37 @@ def test_places_are_values() -> None:
     ]  # fmt: skip
 
 
-def test_the_default_is_the_cpu() -> None:
-    assert require_cpu(None) == require_cpu(CPUPlace()) == CPUPlace()
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Have JAX see that many GPUs."""
+    return lambda count: monkeypatch.setattr(places, "find_provider", lambda hook: lambda: count)
+
+
+def test_the_default_is_the_cpu(gpus: Callable[[int], None]) -> None:
+    gpus(0)
+    assert require_device(None) == require_device(CPUPlace()) == CPUPlace()
     assert is_compiled_with_cuda() is False
 
 
+def test_gpus_that_jax_sees_are_places(gpus: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus(2)
+    monkeypatch.delenv("FLAGS_selected_gpus", raising=False)
+    assert is_compiled_with_cuda() is True
+    assert require_device(CUDAPlace(1)) == CUDAPlace(1)
+    assert cuda_places() == [CUDAPlace(0), CUDAPlace(1)]
+    assert cuda_places([1]) == [CUDAPlace(1)]
+    monkeypatch.setenv("FLAGS_selected_gpus", "1")
+    assert cuda_places() == [CUDAPlace(1)]
+    assert cuda_pinned_places(3) == [CUDAPinnedPlace()] * 3
+    with pytest.raises(UnsupportedError, match=r"CUDAPlace\(2\): JAX sees 2 GPUs"):
+        require_device(CUDAPlace(2))
+
+
 @pytest.mark.parametrize("place", [CUDAPlace(0), CUDAPinnedPlace()], ids=str)
-def test_other_places_are_refused_with_what_to_pass(place: Place) -> None:
-    with pytest.raises(UnsupportedError, match="has no kernels here") as caught:
-        require_cpu(place)
+def test_other_places_are_refused_with_what_to_pass(place: Place, gpus: Callable[[int], None]) -> None:
+    gpus(0)
+    with pytest.raises(UnsupportedError, match=r"JAX sees 0 GPUs here|no program runs there") as caught:
+        require_device(place)
     assert "CPUPlace()" in str(caught.value.hint)
     for list_places in (cuda_places, cuda_pinned_places):
         with pytest.raises(UnsupportedError, match="no GPU places"):

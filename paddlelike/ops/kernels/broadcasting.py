@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.channels import apply_by_channel, sum_by_channel
 from paddlelike.ops.kernels.layouts import is_last_in_memory
 
-__all__ = ["Shape", "align", "apply", "broadcast_shape", "sum_to"]
+__all__ = ["Shape", "align", "apply", "broadcast_shape", "pad_dims", "sum_to"]
 
 Shape = tuple[int, ...]
 _SMALL: Final = 4096  # elements; ones up to this size are kept
@@ -36,7 +36,7 @@ def broadcast_shape(op: str, x: Shape, y: Shape, axis: int) -> Shape:
     try:
         if not -1 <= axis <= rank:
             raise ValueError(f"axis must be -1 or one of 0 .. {rank}")
-        a, b = _pad_dims(x, rank, axis), _pad_dims(y, rank, axis)
+        a, b = pad_dims(x, rank, axis), pad_dims(y, rank, axis)
         return tuple(_combine_dims(*dims) for dims in zip(a, b, strict=True))
     except ValueError as error:
         raise ShapeError(
@@ -46,7 +46,7 @@ def broadcast_shape(op: str, x: Shape, y: Shape, axis: int) -> Shape:
         ) from None
 
 
-def _pad_dims(dims: Shape, rank: int, axis: int) -> Shape:
+def pad_dims(dims: Shape, rank: int, axis: int) -> Shape:
     """Return ``dims`` laid over ``rank`` dims from ``axis`` on, with dims of 1 around them."""
     if len(dims) == rank:
         return dims
@@ -70,8 +70,8 @@ def align(x: Array, y: Array, axis: int) -> tuple[Array, Array]:
     if axis in (-1, x.ndim - y.ndim) or x.ndim == y.ndim:
         return x, y
     if x.ndim > y.ndim:
-        return x, y.reshape(_pad_dims(y.shape, x.ndim, axis))
-    return x.reshape(_pad_dims(x.shape, y.ndim, axis)), y
+        return x, y.reshape(pad_dims(y.shape, x.ndim, axis))
+    return x.reshape(pad_dims(x.shape, y.ndim, axis)), y
 
 
 def apply(function: Callable[[Array, Array], Array], x: Array, y: Array, axis: int) -> Array:
@@ -96,7 +96,7 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
         return gradient
     if gradient.ndim == 2 and shape == gradient.shape[1:] and axis != 0:  # a bias
         return _make_ones(len(gradient), gradient) @ gradient
-    dims = _pad_dims(shape, gradient.ndim, axis)
+    dims = pad_dims(shape, gradient.ndim, axis)
     if dims[1:2] == gradient.shape[1:2] and math.prod(dims) == dims[1] and is_last_in_memory(gradient):
         return sum_by_channel(gradient).reshape(shape)
     kept = [i for i, dim in enumerate(dims) if dim != 1]

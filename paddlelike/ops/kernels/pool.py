@@ -23,7 +23,9 @@ __all__ = [
     "Axis",
     "average",
     "average_dx",
+    "count_elements",
     "first_maxima",
+    "flatten_indices",
     "make_adaptive",
     "make_regular",
     "maximum",
@@ -96,13 +98,13 @@ def maximum(x: Array, axes: Sequence[Axis]) -> Array:
 def average(x: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
     """Return the mean of every window; with ``exclusive`` padding does not count."""
     out = _reduce(_pad(x, axes, 0), axes, np.add)
-    out /= _count_elements(axes, x.dtype, exclusive=exclusive)  # as in Fluid, 0 / 0 beyond the data
+    out /= count_elements(axes, x.dtype, exclusive=exclusive)  # as in Fluid, 0 / 0 beyond the data
     return out
 
 
 def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
     """Return the gradient of :func:`average`."""
-    dx = d_out / _count_elements(axes, d_out.dtype, exclusive=exclusive)
+    dx = d_out / count_elements(axes, d_out.dtype, exclusive=exclusive)
     for dim, axis in reversed(list(enumerate(axes, 2))):
         spread = full_as(dx, (*dx.shape[:dim], axis.padded, *dx.shape[dim + 1 :]), 0)
         if axis.is_by_offset:
@@ -158,7 +160,7 @@ def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
                 [a + p - axis.pad[0] for a, _ in axis.spans] for axis, p in zip(axes, place, strict=True)
             ]
             hit = padded[_index_elements(axes, place)] == out
-            np.copyto(index, _flatten_indices(starts, axes), where=hit)
+            np.copyto(index, flatten_indices(starts, axes), where=hit)
         return index
     for cell in itertools.product(*(range(len(axis.spans)) for axis in axes)):
         spans = [axis.clipped[i] for axis, i in zip(axes, cell, strict=True)]
@@ -196,7 +198,7 @@ def _reduce(x: Array, axes: Sequence[Axis], ufunc: np.ufunc) -> Array:
     return x
 
 
-def _count_elements(axes: Sequence[Axis], dtype: Any, *, exclusive: bool) -> Array | float:
+def count_elements(axes: Sequence[Axis], dtype: Any, *, exclusive: bool) -> Array | float:
     """Return the number of elements of every window, ``(*counts)``."""
     if not exclusive:
         return float(math.prod(axis.kernel for axis in axes))
@@ -239,7 +241,7 @@ def _index_elements(axes: Sequence[Axis], place: Sequence[int]) -> Any:
     return (..., *(axis.at(p) for axis, p in zip(axes, place, strict=True)))
 
 
-def _flatten_indices(places: Sequence[Sequence[int]], axes: Sequence[Axis]) -> Array:
+def flatten_indices(places: Sequence[Sequence[int]], axes: Sequence[Axis]) -> Array:
     """Return the index into the flat data of every combination of places, one list per dim."""
     flat: Array = np.zeros((), np.int32)
     for axis, along in zip(axes, places, strict=True):

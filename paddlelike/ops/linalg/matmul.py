@@ -158,7 +158,7 @@ class Matmul(OpDef):
     def infer(x: Spec, y: Spec, *, attrs: MatmulAttrs) -> Spec:
         if attrs.head_number > 1:
             raise UnsupportedError(f"matmul: head_number is {attrs.head_number}, only 1 is known here")
-        return Spec(_matmul_shape(x.shape, y.shape, attrs.transpose_X, attrs.transpose_Y), x.dtype)
+        return Spec(find_matmul_shape(x.shape, y.shape, attrs.transpose_X, attrs.transpose_Y), x.dtype)
 
     @classmethod
     def count_multiply_adds(
@@ -180,7 +180,7 @@ class Matmul(OpDef):
         if attrs.alpha != 1:
             out *= attrs.alpha
         if x.ndim == 1 or y.ndim == 1 or x.ndim < a.ndim:
-            out = out.reshape(_matmul_shape(x.shape, y.shape, attrs.transpose_X, attrs.transpose_Y))
+            out = out.reshape(find_matmul_shape(x.shape, y.shape, attrs.transpose_X, attrs.transpose_Y))
         return out
 
     @staticmethod
@@ -199,7 +199,7 @@ class Matmul(OpDef):
         return d_x, d_y
 
 
-def _matmul_shape(x: Shape, y: Shape, transpose_x: bool, transpose_y: bool) -> Shape:
+def find_matmul_shape(x: Shape, y: Shape, transpose_x: bool, transpose_y: bool) -> Shape:
     """Return the shape of Out. Raises ShapeError when X and Y do not fit."""
     a, b = x if len(x) > 1 else (1, *x), y if len(y) > 1 else (*y, 1)
     rows, inner = (a[-1], a[-2]) if transpose_x else (a[-2], a[-1])

@@ -27,6 +27,7 @@ __all__ = [
     "Conv3dTranspose",
     "ConvTransposeAttrs",
     "DepthwiseConv2dTranspose",
+    "find_output_dims",
     "transpose_convolve",
 ]
 
@@ -47,7 +48,7 @@ class _ConvTranspose(OpDef):
     def infer(cls, x: Spec, w: Spec, *bias: Spec | None, attrs: ConvTransposeAttrs) -> Spec:
         _, channels, spatial = check_sizes(cls.type, x, w, attrs.groups, attrs.data_format, transposed=True)
         windows = attrs.windows(cls.type, spatial, w.shape[2:])
-        out = _output_dims(cls.type, windows, spatial, attrs.output_size)
+        out = find_output_dims(cls.type, windows, spatial, attrs.output_size)
         return Spec(shape_in_format(x.shape[0], channels, out, attrs.data_format), x.dtype)
 
     @classmethod
@@ -102,11 +103,11 @@ def transpose_convolve(
 ) -> Array:
     """Return the transposed convolution of ``x``, larger by ``more`` along each spatial dim.
 
-    Raises ShapeError as :func:`_output_dims` does.
+    Raises ShapeError as :func:`find_output_dims` does.
     """
     x = to_channels_first(x, attrs.data_format)
     windows = attrs.windows(op, x.shape[2:], w.shape[2:])
-    dims = _output_dims(op, windows, x.shape[2:], attrs.output_size)
+    dims = find_output_dims(op, windows, x.shape[2:], attrs.output_size)
     if more and not attrs.output_size:
         dims = tuple(size + extra for size, extra in zip(dims, more, strict=True))
     used = _count_grouped(x, attrs.groups)
@@ -116,7 +117,7 @@ def transpose_convolve(
     return to_format(out, attrs.data_format)
 
 
-def _output_dims(
+def find_output_dims(
     op: str, windows: Windows, spatial: Sequence[int], output_size: Sequence[int]
 ) -> tuple[int, ...]:
     """Return the spatial dims that these windows come from: the smallest, or the ones asked for.

@@ -1,0 +1,73 @@
+"""JAX, imported at its first use; devices; and the settings that Paddle's numbers need."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from paddlelike.core.places import CUDAPlace, Place
+from paddlelike.errors import ExtraMissingError, UnsupportedError
+
+__all__ = ["count_gpus", "find_device", "find_devices", "load_jax", "settings"]
+
+
+def load_jax() -> Any:
+    """Return the module ``jax``. Raises ExtraMissingError when it is not installed."""
+    try:
+        import jax
+    except ImportError as error:
+        raise ExtraMissingError("compiled programs need JAX", hint="pip install 'paddlelike[jax]'") from error
+    return jax
+
+
+@functools.cache
+def count_gpus() -> int:
+    """Return how many GPUs JAX sees; 0 where it is not installed, or is for CPUs only."""
+    if find_spec("jax") is None:
+        return 0
+    try:
+        return len(load_jax().devices("gpu"))
+    except RuntimeError:  # what JAX raises for a kind of device that it has not
+        return 0
+
+
+def find_device(place: Place) -> Any:
+    """Return the device of JAX that a place names.
+
+    Raises UnsupportedError when JAX sees no such GPU.
+    """
+    jax = load_jax()
+    if not isinstance(place, CUDAPlace):
+        return jax.devices("cpu")[0]
+    gpus = count_gpus()
+    if place.device_id >= gpus:
+        raise UnsupportedError(
+            f"{place}: JAX sees {gpus} GPUs",
+            hint="install JAX for GPUs: pip install 'jax[cuda12]'; fluid.CPUPlace() works on every machine",
+        )
+    return jax.devices("gpu")[place.device_id]
+
+
+def find_devices(places: Sequence[Place]) -> list[Any]:
+    """Return a device of its own for each place. Raises UnsupportedError when there are fewer."""
+    if any(isinstance(place, CUDAPlace) for place in places):
+        return [find_device(place) for place in places]
+    cpus = load_jax().devices("cpu")
+    if len(cpus) < len(places):
+        raise UnsupportedError(
+            f"the program is to run on {len(places)} CPU places, JAX has {len(cpus)} CPU devices",
+            hint=f"set XLA_FLAGS=--xla_force_host_platform_device_count={len(places)} before the first "
+            "import of jax, or run it with numpy",
+        )
+    return list(cpus[: len(places)])
+
+
+@contextmanager
+def settings(device: Any) -> Iterator[None]:
+    """Compute on ``device``, with the 64-bit types that labels and counters of programs have."""
+    jax = load_jax()
+    with jax.enable_x64(True), jax.default_device(device), jax.default_matmul_precision("highest"):
+        yield

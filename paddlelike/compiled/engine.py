@@ -1,0 +1,162 @@
+"""Run a program in compiled pieces, with numpy's kernels between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import jax
+import numpy as np
+
+from paddlelike.compiled.backend import find_device, settings
+from paddlelike.compiled.pieces import Piece, is_sparse_variable
+from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.table import find_lowering
+from paddlelike.compiled.tracing import RefusedError
+from paddlelike.core.places import Place
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.executor.plans.frame import Frame
+from paddlelike.executor.steps import run_steps
+from paddlelike.framework.opdef import registry
+
+__all__ = ["Engine"]
+
+#: Operators with blocks whose lowering runs the block.
+_BLOCKS: Final = ("while", "conditional_block", "conditional_block_infer", "recurrent")
+
+
+class Engine:
+    """The pieces of one plan on one device."""
+
+    def __init__(self, plan: CompiledPlan, place: Place) -> None:
+        self.plan = plan
+        self.device = find_device(place)
+        self.refused: dict[int, str] = {}  # by step: why numpy runs it
+        for index in range(len(plan.steps)):
+            reason = self._find_obstacle(index)
+            if reason is not None:
+                self.refused[index] = reason
+        self._pieces: dict[int, Piece] = {}
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The pieces in the order in which they run."""
+        found = []
+        index = 0
+        while index < len(self.plan.steps):
+            piece = self._find_piece(index)
+            if piece is not None:
+                found.append(piece)
+            index = index + 1 if piece is None else piece.stop
+        return found
+
+    def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
+        """Return a frame that holds the persistables of ``scope``, those of the device as they are there."""
+        frame = Frame(self.plan.layout, self.plan.blocks, scope, services)
+        for position, variable in self.plan.layout.persistables.items():
+            holder = scope.find_var(variable.name)
+            if holder is None:
+                holder = scope.var(variable.name)
+            frame.holders[position] = holder
+            value = holder.value
+            if isinstance(value, LoDTensor):
+                if value._lod:
+                    frame.lods[position] = value._lod
+                value = self._find_on_device(value)
+            frame.values[position] = value
+        return frame
+
+    def _find_on_device(self, tensor: LoDTensor) -> Any:
+        value = tensor.find_on_device()
+        if value is None or value.is_deleted():
+            return tensor.array
+        if value.devices() != {self.device}:
+            value = jax.device_put(value, self.device)
+            tensor.keep_on_device(value)
+        return value
+
+    def run(self, frame: Frame) -> None:
+        """Run all steps. Raises what the kernels of numpy raise."""
+        steps = self.plan.steps
+        index = 0
+        failed: dict[int, str] = {}  # refused just now; recorded when numpy could run it
+        with settings(self.device):
+            while index < len(steps):
+                piece = None if index in failed else self._find_piece(index, failed)
+                if piece is None:
+                    self._run_on_host(frame, index)
+                    if index in failed:
+                        self.refused[index] = failed.pop(index)
+                    index += 1
+                    continue
+                try:
+                    piece.run(frame)
+                    index = piece.stop
+                except RefusedError as error:
+                    failed[error.index] = error.reason
+                    self._pieces = {
+                        n: p for n, p in self._pieces.items() if not p.start <= error.index < p.stop
+                    }
+        for position in self.plan.fetch_positions:
+            self._bring_to_host(frame, position)
+
+    def _run_on_host(self, frame: Frame, index: int) -> None:
+        for position in self.plan.reads[index] | self.plan.writes[index]:
+            self._bring_to_host(frame, position)
+        run_steps(frame, [self.plan.steps[index]])
+
+    @staticmethod
+    def _bring_to_host(frame: Frame, position: int) -> None:
+        value = frame.values[position] if position < len(frame.values) else None
+        if isinstance(value, jax.Array):
+            holder = frame.holders.get(position)
+            frame.values[position] = np.array(value) if holder is None else holder.get_tensor().array
+
+    # Pieces
+
+    def _find_piece(self, start: int, failed: Mapping[int, str] | None = None) -> Piece | None:
+        """Return the piece that begins with a step; None if numpy runs it."""
+        found = self._pieces.get(start)
+        if found is not None:
+            return found
+        stop = self._find_stop(start, failed or {})
+        if not any(self.plan.reads[index] for index in range(start, stop)):
+            return None  # only constants
+        piece = self._pieces[start] = Piece(self.plan, start, stop, self.device)
+        return piece
+
+    def _find_stop(self, start: int, failed: Mapping[int, str]) -> int:
+        """Return the end of the piece that begins with a step.
+
+        A block and its gradient are in one piece, or run with numpy: the gradient reads what each engine
+        keeps of the block in its own way.
+        """
+        stop = start
+        while stop < len(self.plan.steps) and stop not in self.refused and stop not in failed:
+            stop += 1
+        parted = [
+            (one, other)
+            for one, other in self.plan.block_gradients.items()
+            if (start <= one < stop) != (start <= other < stop)
+        ]
+        for pair in parted:
+            for index in pair:
+                self.refused.setdefault(index, "a block and its gradient are not in one piece")
+        return self._find_stop(start, failed) if parted else stop
+
+    def _find_obstacle(self, index: int) -> str | None:
+        """Return why a step cannot be compiled, as far as that is known before it runs."""
+        op = self.plan.steps[index].op
+        cls = registry.find_for_version(op.type, self.plan.program.paddle_version)
+        if cls is not None and cls.external:
+            return "it reaches outside of the program"
+        if cls is None or find_lowering(cls) is None:
+            return "it has no lowering"
+        if op.sub_blocks() and op.type.removesuffix("_grad") not in _BLOCKS:
+            return "it runs a block"
+        if op.sub_blocks() and self.plan.writes_behind(index):
+            return "its block writes variables that it does not name"
+        if is_sparse_variable(self.plan, self.plan.reads[index] | self.plan.writes[index]):
+            return "it reads or writes a variable of SelectedRows"
+        return None

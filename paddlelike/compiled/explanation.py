@@ -1,0 +1,50 @@
+"""Say which operators of a program are compiled together, and which ones numpy runs, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from paddlelike.compiled.run import find_engine
+from paddlelike.core.places import Place
+from paddlelike.framework.graph.program import Program
+
+__all__ = ["explain"]
+
+
+def explain(program: Program, feeds: Iterable[str], fetches: list[str], place: Place) -> str:
+    """Return one line for each compiled piece and for each operator between them.
+
+    Before the first run of this choice of feeds and fetches, operators are counted as compiled whose
+    inputs may turn out to have no lowering.
+    """
+    engine = find_engine(program, dict.fromkeys(feeds), fetches, None, place)
+    lines = []
+    index, number = 0, 0
+    steps = engine.plan.steps
+    starts = {piece.start: piece for piece in engine.pieces}
+    while index < len(steps):
+        piece = starts.get(index)
+        if piece is None:
+            reason = engine.refused.get(index, "it computes constants only")
+            lines.append(f"numpy: {steps[index].op.type}: {reason}")
+            index += 1
+            continue
+        number += 1
+        index = piece.stop
+        types = [step.op.type for step in steps[piece.start : piece.stop]]
+        lines.append(f"piece {number}: {_count(types)}, {_describe_compilations(piece)}")
+    return "\n".join(lines)
+
+
+def _count(types: list[str]) -> str:
+    if len(types) == 1:
+        return f"1 operator ({types[0]})"
+    return f"{len(types)} operators ({types[0]} to {types[-1]})"
+
+
+def _describe_compilations(piece: Any) -> str:
+    if not piece.compilations:
+        return "not compiled yet"
+    times = "once" if piece.compilations == 1 else f"{piece.compilations} times"
+    return f"compiled {times} in {piece.seconds:.1f} s"

@@ -1,0 +1,118 @@
+"""Products of matrices, embeddings, softmax and what picks elements along an axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from paddlelike.compiled.table import lowers
+from paddlelike.compiled.values import Packed, SparseRows
+from paddlelike.ops.linalg.matmul import find_matmul_shape
+
+Results = tuple[Any, ...]
+
+
+@lowers("mul")
+def mul(x: Any, y: Any, *, x_num_col_dims: int, y_num_col_dims: int) -> Any:
+    a = x.reshape(math.prod(x.shape[:x_num_col_dims]), -1)
+    b = y.reshape(math.prod(y.shape[:y_num_col_dims]), -1)
+    return (a @ b).reshape(*x.shape[:x_num_col_dims], *y.shape[y_num_col_dims:])
+
+
+@lowers("matmul")
+def matmul(x: Any, y: Any, *, transpose_X: bool, transpose_Y: bool, alpha: float) -> Any:  # noqa: N803
+    a = x.reshape(1, -1) if x.ndim == 1 else x
+    b = y.reshape(-1, 1) if y.ndim == 1 else y
+    if a.ndim > 2 and b.ndim > 2 and a.ndim != b.ndim:  # as many matrices, counted in another way
+        b = b.reshape(*a.shape[:-2], *b.shape[-2:])
+    a = a.swapaxes(-1, -2) if transpose_X else a
+    b = b.swapaxes(-1, -2) if transpose_Y else b
+    out = a @ b
+    if alpha != 1.0:
+        out = out * jnp.asarray(alpha, out.dtype)
+    return out.reshape(find_matmul_shape(x.shape, y.shape, transpose_X, transpose_Y))
+
+
+@lowers("lookup_table")
+def lookup_table(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
+    return lookup_table_v2(w, ids.reshape(ids.shape[:-1]), padding_idx=padding_idx, ctx=ctx)
+
+
+@lowers("lookup_table_v2")
+def lookup_table_v2(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
+    if isinstance(w, SparseRows):
+        raise NotImplementedError("a table that holds some rows only")
+    height = w.shape[0]
+    is_padding = ids == padding_idx if padding_idx != -1 else jnp.zeros(ids.shape, bool)
+    ctx.check(((ids >= 0) & (ids < height)) | is_padding, f"Ids hold a value outside of 0 to {height - 1}")
+    rows = jnp.take(w, ids, axis=0, mode="clip")
+    return rows if padding_idx == -1 else jnp.where(is_padding[..., None], 0, rows).astype(w.dtype)
+
+
+@lowers("lookup_table_grad", "lookup_table_v2_grad", sequences=True)
+def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_idx: int) -> Any:
+    values = d_out.rows if isinstance(d_out, Packed) else d_out
+    if isinstance(ids, Packed):  # unused rows have no gradient
+        values = ids.mask(values)
+        ids = jnp.where(ids.used, ids.rows.reshape(-1), 0)
+    rows = ids.reshape(-1)
+    values = values.reshape(rows.shape[0], -1)
+    if is_sparse:  # Paddle's sparse gradient keeps the rows of padding, the dense one does not
+        return SparseRows(rows, values, w.shape[0])
+    if padding_idx != -1:
+        values = jnp.where((rows == padding_idx)[:, None], 0, values)
+    return jnp.zeros(w.shape, values.dtype).at[rows].add(values)
+
+
+@lowers("softmax")
+def softmax(x: Any, *, axis: int) -> Any:
+    shifted = jnp.maximum(x - x.max(axis, keepdims=True), -64).astype(x.dtype)
+    raised = jnp.exp(shifted)
+    return raised / raised.sum(axis, keepdims=True)
+
+
+@lowers("top_k")
+def top_k(x: Any, k_tensor: Any, *, k: int) -> Results:
+    if k_tensor is not None:
+        raise NotImplementedError("K is a variable")
+    values, indices = jax.lax.top_k(x, k)
+    return values, indices.astype(jnp.int64)
+
+
+@lowers("argsort")
+def argsort(x: Any, *, axis: int, descending: bool) -> Results:
+    order = jnp.argsort(-x if descending else x, axis, stable=True)
+    return jnp.take_along_axis(x, order, axis), order.astype(jnp.int64)
+
+
+@lowers("cos_sim")
+def cos_sim(x: Any, y: Any) -> Results:
+    a, b = x.reshape(x.shape[0], -1), y.reshape(y.shape[0], -1)
+    a_norm, b_norm = (jnp.sqrt(jnp.maximum((z * z).sum(1, keepdims=True), 1e-8)) for z in (a, b))
+    return (a * b).sum(1, keepdims=True) / (a_norm * b_norm), a_norm, b_norm
+
+
+@lowers("maxout")
+def maxout(x: Any, *, groups: int, axis: int) -> Any:
+    axis = axis % x.ndim
+    shape = (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :])
+    return x.reshape(shape).max(axis + 1)
+
+
+@lowers("sum", sequences=True)
+def add_up(xs: list[Any]) -> Any:
+    if all(isinstance(x, SparseRows) for x in xs):
+        rows, values = (jnp.concatenate([getattr(x, name) for x in xs]) for name in ("rows", "values"))
+        return SparseRows(rows, values, xs[0].height)
+    packed = [x for x in xs if isinstance(x, Packed)]
+    plain = [x.rows if isinstance(x, Packed) else x for x in xs]
+    total = None
+    for x in plain:
+        if isinstance(x, SparseRows):
+            total = x.to_dense() if total is None else total.at[x.rows].add(x.values)
+        else:
+            total = x if total is None else total + x
+    return packed[0].replace(total) if packed else total

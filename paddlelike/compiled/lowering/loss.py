@@ -1,0 +1,147 @@
+"""Losses whose kernels are no plain expressions: cross entropies, and those that pick classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from paddlelike.compiled.table import lowers
+
+_LARGEST = 1e20  # what Paddle takes for an infinite logarithm
+
+
+def _negative_log(x: Any) -> Any:
+    return jnp.minimum(-jnp.log(x), _LARGEST).astype(x.dtype)
+
+
+def _pick(x: Any, label: Any, ignore_index: int | None, ctx: Any) -> tuple[Any, Any, Any]:
+    """Return the labels, the elements of ``x`` (N, classes) that they name, and which are ignored."""
+    if jnp.issubdtype(label.dtype, jnp.floating):
+        raise NotImplementedError("Label holds floating-point numbers")
+    flat = label.reshape(-1)
+    ignored = jnp.zeros(flat.shape, bool) if ignore_index is None else flat == ignore_index
+    classes = x.shape[-1]
+    ctx.check(
+        ((flat >= 0) & (flat < classes)) | ignored, f"Label holds a value outside of 0 to {classes - 1}"
+    )
+    flat = jnp.where(ignored, 0, flat)
+    matrix = x.reshape(-1, classes)
+    return flat, jnp.take_along_axis(matrix, flat[:, None], 1, mode="clip")[:, 0], ignored
+
+
+@lowers("cross_entropy")
+def cross_entropy(x: Any, label: Any, *, soft_label: bool, ignore_index: int, ctx: Any) -> Any:
+    if soft_label:
+        return (label * _negative_log(x)).sum(-1, keepdims=True)
+    _, picked, ignored = _pick(x, label, ignore_index, ctx)
+    safe = jnp.where(ignored, 1, picked)
+    return jnp.where(ignored, 0, _negative_log(safe)).reshape(label.shape).astype(x.dtype)
+
+
+@lowers("cross_entropy_grad")
+def cross_entropy_grad(d_y: Any, x: Any, label: Any, *, soft_label: bool, ignore_index: int, ctx: Any) -> Any:
+    if soft_label:
+        return -(d_y * label / x)
+    flat, picked, ignored = _pick(x, label, ignore_index, ctx)
+    values = jnp.where(ignored, 0, -(d_y.reshape(-1) / picked))
+    return _scatter(values, flat, x)
+
+
+def _scatter(values: Any, labels: Any, like: Any) -> Any:
+    out = jnp.zeros((labels.shape[0], like.shape[-1]), values.dtype)
+    return out.at[jnp.arange(labels.shape[0]), labels].set(values).reshape(like.shape)
+
+
+@lowers("cross_entropy2")
+def cross_entropy2(x: Any, label: Any, *, ignore_index: int, ctx: Any) -> tuple[Any, ...]:
+    _, picked, ignored = _pick(x, label, ignore_index, ctx)
+    y = jnp.where(ignored, 0, _negative_log(jnp.where(ignored, 1, picked))).astype(x.dtype)
+    match = jnp.where(ignored, 0, picked)
+    return y.reshape(label.shape), jnp.zeros((*x.shape, 0), x.dtype), match.reshape(*x.shape[:-1], 1)
+
+
+@lowers("cross_entropy_grad2")
+def cross_entropy_grad2(
+    d_y: Any, match: Any, label: Any, x_shape: Any, *, ignore_index: int, ctx: Any
+) -> Any:
+    like = jax.ShapeDtypeStruct(x_shape.shape[:-1], match.dtype)
+    flat = label.reshape(-1)
+    ignored = flat == ignore_index
+    values = jnp.where(ignored, 0, -(d_y.reshape(-1) / jnp.where(ignored, 1, match.reshape(-1))))
+    return _scatter(values, jnp.where(ignored, 0, flat), like)
+
+
+@lowers("softmax_with_cross_entropy")
+def softmax_with_cross_entropy(
+    logits: Any, label: Any, *, soft_label: bool, ignore_index: int, axis: int, ctx: Any
+) -> tuple[Any, Any]:
+    shifted = logits - logits.max(axis, keepdims=True)
+    shifted = jnp.maximum(shifted, -64).astype(logits.dtype)
+    raised = jnp.exp(shifted)
+    total = raised.sum(axis, keepdims=True)
+    softmax = raised / total
+    logs = shifted - jnp.log(total)
+    if soft_label:
+        return softmax, -(label * logs).sum(axis, keepdims=True)
+    last, moved = jnp.moveaxis(logs, axis, -1), jnp.moveaxis(label, axis, -1)
+    _, picked, ignored = _pick(last, moved, ignore_index, ctx)
+    loss = jnp.where(ignored, 0, -picked).reshape(moved.shape).astype(logits.dtype)
+    return softmax, jnp.moveaxis(loss, -1, axis)
+
+
+@lowers("softmax_with_cross_entropy_grad")
+def softmax_with_cross_entropy_grad(
+    d_loss: Any, softmax: Any, label: Any, *, soft_label: bool, ignore_index: int, axis: int
+) -> Any:
+    if soft_label:
+        return (softmax - label) * d_loss
+    last = jnp.moveaxis(softmax, axis, -1)
+    moved = jnp.moveaxis(label, axis, -1)[..., 0]
+    hot = jax.nn.one_hot(moved, last.shape[-1], dtype=last.dtype)
+    d_last = jnp.where(moved == ignore_index, 0, jnp.moveaxis(d_loss, axis, -1)[..., 0]).astype(last.dtype)
+    return jnp.moveaxis((last - hot) * d_last[..., None], -1, axis)
+
+
+@lowers("sigmoid_cross_entropy_with_logits")
+def sigmoid_cross_entropy_with_logits(x: Any, label: Any, *, ignore_index: int, normalize: bool) -> Any:
+    loss = jnp.where(x > 0, x, 0) - x * label + jnp.log1p(jnp.exp(-jnp.abs(x)))
+    return _drop_ignored(loss, label, ignore_index, normalize).astype(x.dtype)
+
+
+@lowers("sigmoid_cross_entropy_with_logits_grad")
+def sigmoid_cross_entropy_with_logits_grad(
+    d_out: Any, x: Any, label: Any, *, ignore_index: int, normalize: bool
+) -> Any:
+    return _drop_ignored((jax.nn.sigmoid(x) - label) * d_out, label, ignore_index, normalize).astype(x.dtype)
+
+
+def _drop_ignored(values: Any, label: Any, ignore_index: int, normalize: bool) -> Any:
+    """Return ``values`` with 0 where the label is ignored; divided by the number of others if wanted."""
+    ignored = label.astype(jnp.int64) == ignore_index
+    values = jnp.where(ignored, 0, values)
+    return values / jnp.maximum((~ignored).sum(), 1).astype(values.dtype) if normalize else values
+
+
+@lowers("bpr_loss")
+def bpr_loss(x: Any, label: Any, *, ctx: Any) -> Any:
+    flat, picked, _ = _pick(x, label, None, ctx)
+    rows = x.reshape(-1, x.shape[-1])
+    others = jnp.arange(x.shape[-1]) != flat[:, None]
+    terms = jnp.where(others, jnp.log1p(jnp.exp(rows - picked[:, None])), 0)
+    return (terms.sum(1, keepdims=True) / (x.shape[-1] - 1)).reshape(*x.shape[:-1], 1).astype(x.dtype)
+
+
+@lowers("rank_loss")
+def rank_loss(label: Any, left: Any, right: Any) -> Any:
+    gap = left - right
+    return jnp.logaddexp(0, gap) - label * gap
+
+
+@lowers("teacher_student_sigmoid_loss")
+def teacher_student_sigmoid_loss(x: Any, label: Any) -> Any:
+    part = jnp.where(x > 0, x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+    clicked = jnp.where(label < -1, part, jnp.where(label < 0, part - x, 0))
+    taught = jnp.where(label < 1, part + part - x * label, part - x + part - x * (label - 1))
+    return jnp.where(label < 0, clicked, taught).astype(x.dtype)

@@ -1,0 +1,95 @@
+"""Normalizations: over a batch, a sample, groups and planes of channels; affine channels, lrn, l2 norms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.table import lowers
+
+Results = tuple[Any, ...]
+
+
+def _normalize(x: Any, axes: Any, epsilon: float) -> tuple[Any, Any, Any, Any]:
+    """Return the normalized values, mean, biased variance, and the inverse of the deviation."""
+    mean = jnp.mean(x, axes, keepdims=True)
+    centered = x - mean
+    variance = jnp.mean(centered * centered, axes, keepdims=True)
+    inverse = 1 / jnp.sqrt(variance + epsilon)
+    return centered * inverse, mean, variance, inverse
+
+
+@lowers("batch_norm")
+def batch_norm(
+    x: Any, scale: Any, bias: Any, mean: Any, variance: Any, momentum_tensor: Any,
+    *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
+    data_layout: str,
+) -> Results:  # fmt: skip
+    channel = x.ndim - 1 if data_layout == "NHWC" else 1
+    shape = [1] * x.ndim
+    shape[channel] = -1
+    if use_global_stats or (is_test and not trainable_statistics):
+        inverse = 1 / jnp.sqrt(variance + epsilon)
+        factor = scale * inverse
+        y = x * factor.reshape(shape) + (bias - mean * factor).reshape(shape)
+        return y, mean, variance, mean, inverse, None
+    if x.size == scale.size:  # one element for each channel: as in Paddle, nothing happens
+        return x, mean, variance, jnp.zeros_like(mean), jnp.zeros_like(mean), None
+    axes = tuple(i for i in range(x.ndim) if i != channel)
+    y, batch_mean, batch_variance, inverse = _normalize(x, axes, epsilon)
+    y = y * scale.reshape(shape) + bias.reshape(shape)
+    keep = momentum if momentum_tensor is None else momentum_tensor.reshape(()).astype(mean.dtype)
+    found = jax.lax.stop_gradient((batch_mean.reshape(-1), batch_variance.reshape(-1), inverse.reshape(-1)))
+    moved = [old * keep + (1 - keep) * new for old, new in zip((mean, variance), found, strict=False)]
+    return y, *moved, found[0], found[2], None
+
+
+@lowers("layer_norm")
+def layer_norm(x: Any, scale: Any, bias: Any, *, epsilon: float, begin_norm_axis: int) -> Results:
+    matrix = x.reshape(math.prod(x.shape[:begin_norm_axis]), -1)
+    y, mean, variance, _ = _normalize(matrix, 1, epsilon)
+    y = y if scale is None else y * scale
+    y = y if bias is None else y + bias
+    return y.reshape(x.shape), mean.reshape(-1), variance.reshape(-1)
+
+
+@lowers("group_norm")
+def group_norm(x: Any, scale: Any, bias: Any, *, epsilon: float, groups: int, data_layout: str) -> Results:
+    last = data_layout == "NHWC"
+    channels = x.shape[-1 if last else 1]
+    shape = (
+        (x.shape[0], -1, groups, channels // groups) if last else (x.shape[0], groups, channels // groups, -1)
+    )
+    y, mean, variance, _ = _normalize(x.reshape(shape), (1, 3) if last else (2, 3), epsilon)
+    per_channel = (1, 1, groups, -1) if last else (1, groups, -1, 1)
+    y = y if scale is None else y * scale.reshape(per_channel)
+    y = y if bias is None else y + bias.reshape(per_channel)
+    return y.reshape(x.shape), mean.reshape(x.shape[0], groups), variance.reshape(x.shape[0], groups)
+
+
+@lowers("instance_norm")
+def instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float) -> Results:
+    y, mean, _, inverse = _normalize(x.reshape(*x.shape[:2], -1), 2, epsilon)
+    y = y * scale.reshape(-1, 1) + bias.reshape(-1, 1)
+    return y.reshape(x.shape), mean.reshape(-1), inverse.reshape(-1)
+
+
+@lowers("norm")
+def norm(x: Any, *, axis: int, epsilon: float) -> Results:
+    length = jnp.sqrt(jnp.sum(x * x, axis, keepdims=True) + epsilon)
+    return length, x / length
+
+
+@lowers("lrn")
+def lrn(x: Any, *, n: int, k: float, alpha: float, beta: float, data_format: str) -> Results:
+    channel = 3 if data_format == "NHWC" else 1
+    before = (n - 1) // 2
+    window = [n if i == channel else 1 for i in range(4)]
+    pads = [(before, n - 1 - before) if i == channel else (0, 0) for i in range(4)]
+    total = jax.lax.reduce_window(x * x, np.zeros((), x.dtype)[()], jax.lax.add, window, [1] * 4, pads)
+    middle = k + alpha * total
+    return x * middle**-beta, middle

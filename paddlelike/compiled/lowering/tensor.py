@@ -1,0 +1,164 @@
+"""Operators that move elements: gather and scatter, one-hot, pads, slices of gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from paddlelike.compiled.table import lowers
+from paddlelike.core.dtypes import numpy_dtype
+
+Results = tuple[Any, ...]
+
+
+def _rows(index: Any, height: int, ctx: Any) -> Any:
+    """Return an index as one row of numbers, which must be below ``height``."""
+    flat = index.reshape(-1)
+    ctx.check((flat >= 0) & (flat < height), f"an index is outside of 0 to {height - 1}")
+    return flat
+
+
+@lowers("gather")
+def gather(x: Any, index: Any, *, ctx: Any) -> Any:
+    return jnp.take(x, _rows(index, x.shape[0], ctx), axis=0, mode="clip")
+
+
+@lowers("gather_grad")
+def gather_grad(d_out: Any, x: Any, index: Any, *, overwrite: bool) -> Any:
+    rows = index.reshape(-1)
+    zeros = jnp.zeros(x.shape, d_out.dtype)
+    if not overwrite:
+        return zeros.at[rows].add(d_out)
+    # Only the last of repeated rows counts.
+    last = jnp.full(x.shape[0], -1).at[rows].max(jnp.arange(rows.shape[0]))
+    kept = last[rows] == jnp.arange(rows.shape[0])
+    return zeros.at[rows].add(jnp.where(kept.reshape(-1, *[1] * (x.ndim - 1)), d_out, 0))
+
+
+def _places(x: Any, index: Any, ctx: Any) -> tuple[Any, ...]:
+    dims = jnp.asarray(x.shape[: index.shape[-1]])
+    ctx.check((index >= 0) & (index < dims), f"Index points outside of an array of shape {list(x.shape)}")
+    return tuple(jnp.moveaxis(index, -1, 0))
+
+
+@lowers("gather_nd")
+def gather_nd(x: Any, index: Any, *, ctx: Any) -> Any:
+    return x.at[_places(x, index, ctx)].get(mode="clip")
+
+
+@lowers("scatter")
+def scatter(x: Any, ids: Any, updates: Any, *, overwrite: bool, ctx: Any) -> Any:
+    rows = _rows(ids, x.shape[0], ctx)
+    if not overwrite:
+        return x.at[rows].set(0).at[rows].add(updates)
+    order = jnp.arange(rows.shape[0])
+    last = jnp.full(x.shape[0], -1).at[rows].max(order)
+    shape = (-1, *[1] * (x.ndim - 1))
+    return jnp.where((last >= 0).reshape(shape), updates[jnp.maximum(last, 0)], x)
+
+
+@lowers("scatter_grad")
+def scatter_grad(d_out: Any, ids: Any, updates: Any) -> Results:
+    return d_out, jnp.take(d_out, ids.reshape(-1), axis=0, mode="clip")
+
+
+@lowers("scatter_nd_add")
+def scatter_nd_add(x: Any, index: Any, updates: Any, *, ctx: Any) -> Any:
+    return x.at[_places(x, index, ctx)].add(updates)
+
+
+@lowers("index_select")
+def index_select(x: Any, index: Any, *, dim: int, ctx: Any) -> Any:
+    return jnp.take(x, _rows(index, x.shape[dim], ctx), axis=dim, mode="clip")
+
+
+@lowers("index_sample")
+def index_sample(x: Any, index: Any, *, ctx: Any) -> Any:
+    _rows(index, x.shape[1], ctx)
+    return jnp.take_along_axis(x, index, 1, mode="clip")
+
+
+@lowers("multiplex")
+def multiplex(ids: Any, xs: list[Any], *, ctx: Any) -> Any:
+    which = _rows(ids, len(xs), ctx)
+    return jnp.stack(xs)[which, jnp.arange(which.shape[0])]
+
+
+@lowers("one_hot")
+def one_hot(x: Any, depth_tensor: Any, *, depth: int, dtype: int, allow_out_of_range: bool, ctx: Any) -> Any:
+    return one_hot_v2(
+        x.reshape(x.shape[:-1]), depth_tensor, depth=depth, dtype=dtype,
+        allow_out_of_range=allow_out_of_range, ctx=ctx,
+    )  # fmt: skip
+
+
+@lowers("one_hot_v2")
+def one_hot_v2(
+    x: Any, depth_tensor: Any, *, depth: int, dtype: int, allow_out_of_range: bool, ctx: Any
+) -> Any:
+    if depth_tensor is not None:
+        raise NotImplementedError("the depth is a variable")
+    if not allow_out_of_range:
+        ctx.check((x >= 0) & (x < depth), f"X holds a value outside of 0 to {depth - 1}")
+    return jax.nn.one_hot(x, depth, dtype=numpy_dtype(dtype))
+
+
+@lowers("shard_index")
+def shard_index(x: Any, *, index_num: int, nshards: int, shard_id: int, ignore_value: int, ctx: Any) -> Any:
+    ctx.check((x >= 0) & (x < index_num), f"X holds a value outside of 0 to {index_num - 1}")
+    size = -(-index_num // nshards)
+    return jnp.where(x // size == shard_id, x % size, jnp.asarray(ignore_value, x.dtype))
+
+
+@lowers("pad")
+def pad(x: Any, *, paddings: Any, pad_value: float) -> Any:
+    widths = list(zip(paddings[::2], paddings[1::2], strict=True))
+    return jnp.pad(x, widths, constant_values=jnp.asarray(pad_value, x.dtype))
+
+
+@lowers("pad_constant_like")
+def pad_constant_like(x: Any, y: Any, *, pad_value: float) -> Any:
+    widths = [(0, dim - part) for dim, part in zip(x.shape, y.shape, strict=True)]
+    return jnp.pad(y, widths, constant_values=jnp.asarray(pad_value, y.dtype))
+
+
+@lowers("pad2d")
+def pad2d(x: Any, tensor: Any, *, paddings: Any, pad_value: float, mode: str, data_format: str) -> Any:
+    if tensor is not None:
+        raise NotImplementedError("Paddings is a variable")
+    height, width = (2, 3) if data_format == "NCHW" else (1, 2)
+    widths = [(0, 0)] * 4
+    widths[height], widths[width] = tuple(paddings[:2]), tuple(paddings[2:])
+    if mode == "constant":
+        return jnp.pad(x, widths, constant_values=jnp.asarray(pad_value, x.dtype))
+    return jnp.pad(x, widths, mode=mode)
+
+
+@lowers("unfold")
+def unfold(x: Any, *, kernel_sizes: Any, strides: Any, paddings: Any, dilations: Any) -> Any:
+    top, left, bottom, right = paddings
+    patches = jax.lax.conv_general_dilated_patches(
+        x, kernel_sizes, strides, ((top, bottom), (left, right)), rhs_dilation=dilations
+    )
+    return patches.reshape(x.shape[0], patches.shape[1], -1)
+
+
+@lowers("temporal_shift")
+def temporal_shift(x: Any, *, seg_num: int, shift_ratio: float) -> Any:
+    frames = x.reshape(-1, seg_num, *x.shape[1:])
+    first, second = int(x.shape[1] * shift_ratio), int(x.shape[1] * 2 * shift_ratio)
+    zero = jnp.zeros_like(frames[:, :1])
+    before = jnp.concatenate([zero, frames[:, :-1]], 1)[:, :, :first]
+    after = jnp.concatenate([frames[:, 1:], zero], 1)[:, :, first:second]
+    return jnp.concatenate([before, after, frames[:, :, second:]], 2).reshape(x.shape)
+
+
+@lowers("diag_embed")
+def diag_embed(x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
+    size = x.shape[-1] + abs(offset)
+    place = jnp.arange(x.shape[-1])
+    out = jnp.zeros((*x.shape[:-1], size, size), x.dtype)
+    out = out.at[..., place + max(-offset, 0), place + max(offset, 0)].set(x)
+    return jnp.moveaxis(out, (-2, -1), tuple(sorted((dim1 % out.ndim, dim2 % out.ndim))))

@@ -1,0 +1,223 @@
+"""Updates of optimizers. A sparse gradient is used as the dense one, except where its rows alone count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from paddlelike.compiled.table import lowers
+from paddlelike.compiled.values import SparseRows
+from paddlelike.framework.quirks import follows_fluid
+
+Results = tuple[Any, ...]
+
+
+def _scalar(x: Any, like: Any) -> Any:
+    return x.reshape(()).astype(like.dtype)
+
+
+def _dense(type: str, grad: Any) -> Any:
+    if isinstance(grad, SparseRows):
+        raise NotImplementedError(f"{type}: Grad is sparse")
+    return grad
+
+
+def _spread(grad: Any) -> Any:
+    """Return a gradient as a dense array."""
+    return grad.to_dense() if isinstance(grad, SparseRows) else grad
+
+
+def _touched(grad: SparseRows, param: Any) -> Any:
+    """Return which rows of the parameter a sparse gradient holds, in the dims of the parameter."""
+    held = jnp.zeros(grad.height, bool).at[grad.rows].set(True)
+    return held.reshape(-1, *[1] * (param.ndim - 1))
+
+
+def _average(mean: Any, decay: Any, x: Any) -> Any:
+    return mean * decay + (1 - decay) * x
+
+
+def _norm(x: Any) -> Any:
+    return jnp.sqrt(jnp.vdot(x, x))
+
+
+def _shrink(p: Any, l1: Any, l2: Any) -> Any:
+    return jnp.copysign(jnp.maximum(jnp.abs(p) - l1, 0), p) / (1 + l2)
+
+
+@lowers("sgd")
+def sgd(param: Any, rate: Any, grad: Any) -> Any:
+    lr = _scalar(rate, param)
+    if isinstance(grad, SparseRows):
+        return param.at[grad.rows].add(-lr * grad.values)
+    return param - lr * grad
+
+
+@lowers("momentum")
+def momentum(param: Any, grad: Any, velocity: Any, rate: Any, *, mu: float, use_nesterov: bool) -> Results:
+    grad, lr = _spread(grad), _scalar(rate, param)
+    velocity = velocity * mu + grad
+    return param - lr * (grad + mu * velocity if use_nesterov else velocity), velocity
+
+
+@lowers("lars_momentum")
+def lars_momentum(
+    param: Any, grad: Any, velocity: Any, rate: Any, *, mu: float, lars_coeff: float, lars_weight_decay: float
+) -> Results:
+    grad, lr = _dense("lars_momentum", grad), _scalar(rate, param)
+    p_norm, g_norm = _norm(param), _norm(grad)
+    both = (p_norm > 0) & (g_norm > 0)
+    below = jnp.where(both, g_norm + lars_weight_decay * p_norm, 1)
+    local = jnp.where(both, lr * lars_coeff * p_norm / below, lr)
+    velocity = velocity * mu + local * (grad + lars_weight_decay * param)
+    return param - velocity, velocity
+
+
+@lowers("proximal_gd")
+def proximal_gd(param: Any, grad: Any, rate: Any, *, l1: float, l2: float) -> Any:
+    lr = _scalar(rate, param)
+    return _shrink(param - lr * _dense("proximal_gd", grad), lr * l1, lr * l2)
+
+
+@lowers("adam")
+def adam(
+    param: Any, grad: Any, rate: Any, moment1: Any, moment2: Any, beta1_pow: Any, beta2_pow: Any,
+    beta1_tensor: Any, beta2_tensor: Any, *, beta1: float, beta2: float, epsilon: float, lazy_mode: bool,
+) -> Results:  # fmt: skip
+    b1 = beta1 if beta1_tensor is None else _scalar(beta1_tensor, param)
+    b2 = beta2 if beta2_tensor is None else _scalar(beta2_tensor, param)
+    pow1, pow2 = beta1_pow, beta2_pow
+    next1, next2 = beta1_pow * b1, beta2_pow * b2
+    if isinstance(grad, SparseRows) and follows_fluid("adam_sparse_correction"):
+        pow1, pow2 = next1, next2
+    # In float64, as the kernel of numpy computes this factor with Python's numbers.
+    wide = [jnp.reshape(x, ()).astype(jnp.float64) for x in (rate, pow1, pow2)]
+    lr = (wide[0] * jnp.sqrt(1 - wide[2]) / (1 - wide[1])).astype(param.dtype)
+    g = _spread(grad)
+    m1, m2 = _average(moment1, b1, g), _average(moment2, b2, g * g)
+    new = param - lr * (m1 / (jnp.sqrt(m2) + epsilon))
+    if isinstance(grad, SparseRows) and lazy_mode:
+        held = _touched(grad, param)
+        new, m1, m2 = (jnp.where(held, a, b) for a, b in ((new, param), (m1, moment1), (m2, moment2)))
+    return new, m1, m2, next1, next2
+
+
+@lowers("adamax")
+def adamax(
+    param: Any, grad: Any, rate: Any, moment: Any, inf_norm: Any, beta1_pow: Any,
+    *, beta1: float, beta2: float, epsilon: float,
+) -> Results:  # fmt: skip
+    grad = _dense("adamax", grad)
+    lr = _scalar(rate, param) / (1 - _scalar(beta1_pow, param))
+    moment = _average(moment, beta1, grad)
+    inf_norm = jnp.maximum(jnp.abs(grad), inf_norm * beta2 + epsilon)
+    return param - lr * (moment / inf_norm), moment, inf_norm
+
+
+@lowers("lamb")
+def lamb(
+    param: Any, grad: Any, rate: Any, moment1: Any, moment2: Any, beta1_pow: Any, beta2_pow: Any,
+    *, weight_decay: float, beta1: float, beta2: float, epsilon: float,
+) -> Results:  # fmt: skip
+    grad = _spread(grad)
+    m1, m2 = _average(moment1, beta1, grad), _average(moment2, beta2, grad * grad)
+    first, second = m1, m2
+    if not follows_fluid("lamb_correction"):
+        first = m1 / (1 - _scalar(beta1_pow, param))
+        second = m2 / (1 - _scalar(beta2_pow, param))
+    step = first / (jnp.sqrt(second) + epsilon) + weight_decay * param
+    p_norm, r_norm = _norm(param), _norm(step)
+    both = (p_norm > 0) & (r_norm > 0)
+    ratio = jnp.where(both, p_norm / jnp.where(both, r_norm, 1), 1)
+    return param - step * (_scalar(rate, param) * ratio), m1, m2
+
+
+@lowers("adagrad")
+def adagrad(param: Any, grad: Any, moment: Any, rate: Any, *, epsilon: float) -> Results:
+    g = _spread(grad)
+    moment = moment + g * g
+    step = _scalar(rate, param) * g / (jnp.sqrt(moment) + epsilon)
+    if isinstance(grad, SparseRows):
+        step = jnp.where(_touched(grad, param), step, 0)
+    return param - step, moment
+
+
+@lowers("decayed_adagrad")
+def decayed_adagrad(
+    param: Any, grad: Any, moment: Any, rate: Any, *, decay: float, epsilon: float
+) -> Results:
+    grad = _dense("decayed_adagrad", grad)
+    moment = _average(moment, decay, grad * grad)
+    return param - _scalar(rate, param) * grad / (jnp.sqrt(moment) + epsilon), moment
+
+
+@lowers("proximal_adagrad")
+def proximal_adagrad(param: Any, moment: Any, grad: Any, rate: Any, *, l1: float, l2: float) -> Results:
+    grad, lr = _dense("proximal_adagrad", grad), _scalar(rate, param)
+    moment = moment + grad * grad
+    return _shrink(param - lr * grad / jnp.sqrt(moment), lr * l1, lr * l2), moment
+
+
+@lowers("adadelta")
+def adadelta(
+    param: Any, grad: Any, squared_grad: Any, squared_update: Any, *, rho: float, epsilon: float
+) -> Results:
+    grad = _dense("adadelta", grad)
+    square = grad * grad
+    a = _average(squared_grad, rho, square)
+    ratio = (squared_update + epsilon) / (a + epsilon)
+    b = _average(squared_update, rho, ratio * square)
+    ratio = (b + epsilon) / (a + epsilon) if follows_fluid("adadelta_step") else ratio
+    return param - jnp.sqrt(ratio) * grad, a, b
+
+
+@lowers("rmsprop")
+def rmsprop(
+    param: Any, mean_square: Any, mean_grad: Any, rate: Any, grad: Any, moment: Any,
+    *, epsilon: float, decay: float, momentum: float, centered: bool,
+) -> Results:  # fmt: skip
+    grad, lr = _spread(grad), _scalar(rate, param)
+    mean_square = _average(mean_square, decay, grad * grad)
+    spread = mean_square + epsilon
+    if centered and mean_grad is not None:
+        mean_grad = _average(mean_grad, decay, grad)
+        spread = spread - mean_grad * mean_grad
+    moment = moment * momentum + lr * grad / jnp.sqrt(spread)
+    return param - moment, moment, mean_square, mean_grad
+
+
+@lowers("ftrl")
+def ftrl(
+    param: Any, squared: Any, linear: Any, grad: Any, rate: Any, *, l1: float, l2: float, lr_power: float
+) -> Results:
+    g, lr = _spread(grad), _scalar(rate, param)
+    l1, l2 = l1 + 1e-10, l2 + 1e-10  # as Paddle: never exactly zero
+    total = squared + g * g
+    before, after = squared**-lr_power, total**-lr_power
+    z = linear + g - (after - before) / lr * param
+    new = (jnp.copysign(l1, z).astype(z.dtype) - z) / (after / lr + 2 * l2)
+    new = jnp.where(jnp.abs(z) <= l1, 0, new)
+    if isinstance(grad, SparseRows):
+        held = _touched(grad, param)
+        new, total, z = (jnp.where(held, a, b) for a, b in ((new, param), (total, squared), (z, linear)))
+    return new, total, z
+
+
+@lowers("average_accumulates")
+def average_accumulates(
+    param: Any, sum_1: Any, sum_2: Any, sum_3: Any, accumulated: Any, old_accumulated: Any, updates: Any,
+    *, average_window: float, max_average_window: int, min_average_window: int,
+) -> Results:  # fmt: skip
+    accumulated, updates = accumulated + 1, updates + 1
+    sum_1 = sum_1 + param
+    count, done = updates.reshape(()), accumulated.reshape(())
+    full = count % 16384 == 0
+    sum_2 = jnp.where(full, sum_2 + sum_1, sum_2)
+    sum_1 = jnp.where(full, 0, sum_1)
+    longest = jnp.minimum(max_average_window, (count * average_window).astype(jnp.int64))
+    ends = done >= jnp.maximum(min_average_window, longest)
+    sum_3 = jnp.where(ends, sum_1 + sum_2, sum_3)
+    old_accumulated = jnp.where(ends, accumulated, old_accumulated)
+    sum_1, sum_2, accumulated = (jnp.where(ends, 0, x) for x in (sum_1, sum_2, accumulated))
+    return sum_1, sum_2, sum_3, accumulated, old_accumulated, updates

@@ -1,0 +1,222 @@
+"""A program on several devices: each takes its part of the batch, gradients are averaged, parameters are kept
+on all of them.
+
+As in Fluid each copy normalizes by its own part of the batch; what else copies write (moving means) is
+taken from the first.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from paddlelike.compiled.backend import find_devices, settings
+from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.tracing import Draw, RefusedError, Trace
+from paddlelike.compiled.values import SparseRows
+from paddlelike.core.places import Place
+from paddlelike.core.random import Generator
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import OperatorError
+from paddlelike.executor.explanations import format_line
+from paddlelike.executor.feeds import put_feeds
+from paddlelike.executor.plans.frame import Frame
+from paddlelike.framework.graph.operator import Operator
+
+__all__ = ["Copies"]
+
+_AXIS = "copies"
+_EACH, _ALL = PartitionSpec(_AXIS), PartitionSpec()
+
+
+class _Executable(NamedTuple):
+    run: Any
+    draws: list[Draw]
+    checks: list[tuple[Operator, str]]
+
+
+class Copies:
+    """One program on several devices, for one choice of feeds and fetches.
+
+    Parameters
+    ----------
+    each_copy, once
+        The indexes of the steps that each device runs on its part, and of those after the gradients are
+        summed.
+    gradients
+        The positions of the parameters' gradients.
+    average
+        Whether gradients are averaged, not summed.
+    """
+
+    def __init__(
+        self,
+        plan: CompiledPlan,
+        places: Sequence[Place],
+        *,
+        each_copy: list[int],
+        once: list[int],
+        gradients: list[int],
+        average: bool,
+    ) -> None:
+        self._plan = plan
+        self._each_copy, self._once = each_copy, once
+        self._gradients = gradients
+        self._average = average
+        self._mesh = Mesh(np.array(find_devices(places)), (_AXIS,))
+        self._executables: dict[Any, _Executable] = {}
+        kept = plan.layout.persistables.keys()
+        self._written_by_each = set().union(*(plan.writes[i] for i in each_copy)) & kept
+        self._written = (set().union(*plan.writes) if plan.writes else set()) & kept
+        computed = set().union(*(plan.writes[i] for i in each_copy)) if each_copy else set()
+        self._per_copy = computed | {fed.position for fed in plan.fed.values()} | kept
+
+    def run(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
+        """Return for every fetch its values in all copies; None, with a warning, if numpy has to run them."""
+        try:
+            return self._run(scope, feeds)
+        except RefusedError as error:
+            op = self._plan.steps[error.index].op
+            warnings.warn(
+                f"numpy runs the copies of this program one after the other: operator {op.type!r} "
+                f"cannot be compiled: {error.reason}",
+                UserWarning,
+                stacklevel=6,
+            )
+            return None
+
+    def _run(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+        plan = self._plan
+        with settings(self._mesh.devices.flat[0]):
+            fed = self._collect_feeds(scope, feeds)
+            updated, kept = self._collect_persistables(scope)
+            shapes = jax.tree_util.tree_map(lambda x: (x.shape, x.dtype), (updated, kept, fed))
+            signature = str(shapes)
+            executable = self._executables.get(signature)
+            if executable is None:
+                executable = self._executables[signature] = self._compile(updated, kept, fed)
+            draws = self._draw(executable.draws, scope)
+            persistables, fetched, held = executable.run(updated, kept, fed, draws)
+            for position, value in persistables.items():
+                holder = scope.find_var(plan.layout.persistables[position].name)
+                assert holder is not None
+                holder.get_tensor().adopt_from_device(value)
+            if executable.checks and not (truth := np.asarray(held)).all():
+                op, message = executable.checks[int(np.argmin(truth))]
+                raise OperatorError(f"operator {op.type!r} failed: {message}{format_line(op)}")
+        results = []
+        for position in plan.fetch_positions:
+            values = np.array(fetched[position])
+            count = len(values) if position in self._per_copy else 1
+            results.append([LoDTensor(values[i]) for i in range(count)])
+        return results
+
+    def _collect_feeds(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> dict[int, Any]:
+        plan = self._plan
+        frames = []
+        for feed in feeds:
+            frame = Frame(plan.layout, plan.blocks, scope, {})
+            put_feeds(plan, frame, feed)
+            frames.append(frame)
+        fed = {}
+        for name, one in plan.fed.items():
+            values = [frame.values[one.position] for frame in frames]
+            if any(frame.lods.get(one.position) for frame in frames):
+                raise RefusedError(0, f"the feed {name!r} has a LoD")
+            if len({(value.shape, value.dtype) for value in values}) > 1:
+                raise RefusedError(0, f"the parts of the feed {name!r} have different shapes")
+            fed[one.position] = jax.device_put(np.stack(values), NamedSharding(self._mesh, _EACH))
+        return fed
+
+    def _collect_persistables(self, scope: Scope) -> tuple[dict[int, Any], dict[int, Any]]:
+        everywhere = NamedSharding(self._mesh, _ALL)
+        updated: dict[int, Any] = {}
+        kept: dict[int, Any] = {}
+        for position, variable in self._plan.layout.persistables.items():
+            tensor = (scope.find_var(variable.name) or scope.var(variable.name)).value
+            if tensor is None:
+                continue
+            if not isinstance(tensor, LoDTensor):
+                raise RefusedError(0, f"{variable.name!r} holds a {type(tensor).__name__}")
+            value = tensor.find_on_device()
+            if value is None or value.is_deleted():
+                value = tensor.array
+            if not isinstance(value, jax.Array) or value.sharding != everywhere:
+                value = jax.device_put(value, everywhere)
+            (updated if position in self._written else kept)[position] = value
+        return updated, kept
+
+    def _draw(self, draws: Sequence[Draw], scope: Scope) -> list[Any]:
+        """Return the random values of all copies: first all of the first copy, as with numpy."""
+        count = self._mesh.devices.size
+        drawn: list[list[Any]] = [[] for _ in draws]
+        for _ in range(count):
+            for values, draw in zip(drawn, draws, strict=True):
+                generator = Generator(draw.seed) if draw.seed else scope.generator
+                size = int(np.prod(draw.shape))
+                values.append(np.asarray(draw.sample(generator, size), draw.dtype).reshape(draw.shape))
+        return [jax.device_put(np.stack(v), NamedSharding(self._mesh, _EACH)) for v in drawn]
+
+    def _compile(self, updated: Any, kept: Any, fed: Any) -> _Executable:
+        drawn: list[Draw] = []
+        checks: list[tuple[Operator, str]] = []
+
+        def compute(updated: Any, kept: Any, fed: Any, draws: Any) -> Any:
+            part = {position: value[0] for position, value in fed.items()}
+            given = None if draws is None else [value[0] for value in draws]
+            trace = Trace(self._plan, {**updated, **kept, **part}, given)
+            for index in self._each_copy:
+                trace.run(self._plan.steps[index], index)
+            own = {n: trace.values[n] for n in self._written_by_each if trace.values.get(n) is not None}
+            self._share(trace)
+            for index in self._once:
+                trace.run(self._plan.steps[index], index)
+            drawn[:] = trace.drawn
+            checks[:] = [(op, message) for op, message, _ in trace.checks]
+            held = jnp.stack([holds for _, _, holds in trace.checks]) if checks else jnp.ones(1, bool)
+            held = jax.lax.pmin(held.astype(jnp.int32), _AXIS)
+            fetched = {n: own.get(n, trace.values[n])[None] for n in self._plan.fetch_positions}
+            new = {
+                n: jnp.where(held.all() != 0, trace.values[n], old) if checks else trace.values[n]
+                for n, old in updated.items()
+            }
+            return new, fetched, held
+
+        def on_all(*args: Any) -> Any:
+            specs = (_ALL, _ALL, _EACH, _EACH)[: len(args)]
+            run = (lambda a, b, c: compute(a, b, c, None)) if len(args) == 3 else compute
+            return jax.shard_map(
+                run, mesh=self._mesh, in_specs=specs, out_specs=(_ALL, _EACH, _ALL), check_vma=False
+            )(*args)
+
+        jax.eval_shape(on_all, updated, kept, fed)
+        asked = list(drawn)
+        count = self._mesh.devices.size
+        draws = [
+            jax.ShapeDtypeStruct((count, *d.shape), d.dtype, sharding=NamedSharding(self._mesh, _EACH))
+            for d in asked
+        ]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Some donated buffers were not usable")
+            lowered = jax.jit(on_all, donate_argnums=0).lower(updated, kept, fed, draws)
+            return _Executable(lowered.compile(), asked, checks)
+
+    def _share(self, trace: Trace) -> None:
+        """Sum the gradients over the copies; give all what the first copy wrote."""
+        for position in self._gradients:
+            value = trace.values.get(position)
+            if isinstance(value, SparseRows):
+                value = value.to_dense()
+            if value is not None:
+                share = jax.lax.pmean if self._average else jax.lax.psum
+                trace.values[position] = share(value, _AXIS)
+        for position in self._written_by_each:
+            if trace.values.get(position) is not None:
+                trace.values[position] = jax.lax.all_gather(trace.values[position], _AXIS)[0]

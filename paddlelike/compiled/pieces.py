@@ -1,0 +1,262 @@
+"""A piece: consecutive operators of a program that run as one XLA computation."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.table import find_lowering
+from paddlelike.compiled.tracing import Draw, RefusedError, Trace
+from paddlelike.compiled.values import Packed, SparseRows, pack
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.random import Generator
+from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
+from paddlelike.errors import OperatorError
+from paddlelike.executor.explanations import format_line
+from paddlelike.executor.plans.frame import Frame
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import registry
+
+__all__ = ["Piece"]
+
+_MOST: Final = 10  # compilations of one piece before the warning
+Signature = tuple[Any, ...]
+
+
+class _Executable(NamedTuple):
+    """A compiled piece for one choice of shapes."""
+
+    run: Any
+    draws: list[Draw]
+    checks: list[tuple[Operator, str]]  # by index in the second result, whether they hold
+
+
+class Piece:
+    """The steps ``start`` to ``stop`` of a plan.
+
+    Attributes
+    ----------
+    compilations : int
+        How often it was compiled: once for each choice of shapes.
+    seconds : float
+        The time that took.
+    """
+
+    def __init__(self, plan: CompiledPlan, start: int, stop: int, device: Any) -> None:
+        self.plan = plan
+        self.start, self.stop = start, stop
+        self.compilations = 0
+        self.seconds = 0.0
+        self._device = device
+        self._executables: dict[Signature, _Executable] = {}
+        self._shapes: dict[int, set[Any]] = {}
+        written: set[int] = set()
+        self._first_reader: dict[int, int] = {}
+        for index in range(start, stop):
+            for position in plan.reads[index] - written:
+                self._first_reader.setdefault(position, index)
+            written |= plan.writes[index]
+        kept = plan.layout.persistables.keys()
+        needed = plan.needed_after[stop - 1]
+        self._outputs = sorted(written & (needed | kept))
+        self._updated = written & kept & self._first_reader.keys()
+        self._dying = [n for n in self._first_reader if n not in needed and n not in kept]
+        self._may_draw = any(_draws(plan, index) for index in range(start, stop))
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def run(self, frame: Frame) -> None:
+        """Run the piece on the values of a frame. Raises RefusedError; then nothing has changed."""
+        updated, kept = self._collect(frame)
+        executable = self._find_executable(updated, kept)
+        draws = [_sample(draw, frame, kept) for draw in executable.draws]
+        updated = _separate(updated, kept)
+        results, checked = executable.run(updated, kept, draws)
+        self._store(frame, results)
+        if executable.checks and not (held := np.asarray(checked)).all():
+            op, message = executable.checks[int(np.argmin(held))]
+            raise OperatorError(
+                f"operator {op.type!r} -> {op.output_arg_names} failed: {message}{format_line(op)}",
+                hint="the executor of numpy names the element: fluid.set_flags({'FLAGS_backend': 'numpy'})",
+            )
+
+    # Inputs
+
+    def _collect(self, frame: Frame) -> tuple[dict[int, Any], dict[int, Any]]:
+        """Return the inputs on the device: those that the piece overwrites, and the others."""
+        updated: dict[int, Any] = {}
+        kept: dict[int, Any] = {}
+        for position, reader in self._first_reader.items():
+            value = frame.values[position] if position < len(frame.values) else None
+            if value is None:
+                continue
+            if not isinstance(value, jax.Array):
+                value = self._upload(frame, position, value, reader)
+            elif frame.lods.get(position):
+                value = self._pack(position, np.asarray(value), frame.lods[position])
+            target = updated if position in self._updated and isinstance(value, jax.Array) else kept
+            target[position] = value
+        return updated, kept
+
+    def _pack(self, position: int, rows: np.ndarray[Any, Any], lod: LoD) -> Packed:
+        return pack(rows, lod, is_gradient=position in self.plan.gradients)
+
+    def _upload(self, frame: Frame, position: int, value: Any, reader: int) -> Any:
+        if isinstance(value, SelectedRows):
+            return SparseRows(value.row_array, value.array, value.height())
+        if not isinstance(value, np.ndarray):
+            raise RefusedError(reader, f"it reads a {type(value).__name__}")
+        if value.dtype.kind not in "fiub":
+            raise RefusedError(reader, f"it reads an array of {value.dtype}")
+        lod = frame.lods.get(position)
+        if lod:
+            return self._pack(position, value, lod)
+        array = jax.device_put(value, self._device, may_alias=False)
+        holder = frame.holders.get(position)
+        if holder is not None and isinstance(holder.value, LoDTensor) and position not in self._updated:
+            holder.value.keep_on_device(array)
+        return array
+
+    # Compiling
+
+    def _find_executable(self, updated: dict[int, Any], kept: dict[int, Any]) -> _Executable:
+        signature = (_describe(updated), _describe(kept))
+        found = self._executables.get(signature)
+        if found is None:
+            begin = time.perf_counter()
+            found = self._executables[signature] = self._compile(updated, kept)
+            self.seconds += time.perf_counter() - begin
+            self.compilations += 1
+            self._note_shapes({**updated, **kept})
+        return found
+
+    def _compile(self, updated: dict[int, Any], kept: dict[int, Any]) -> _Executable:
+        drawn: list[Draw] = []
+        checks: list[tuple[Operator, str]] = []
+
+        def compute(updated: dict[int, Any], kept: dict[int, Any], draws: Sequence[Any] | None) -> Any:
+            trace = Trace(self.plan, {**updated, **kept}, draws)
+            for index in range(self.start, self.stop):
+                trace.run(self.plan.steps[index], index)
+            drawn[:] = trace.drawn
+            checks[:] = [(op, message) for op, message, _ in trace.checks]
+            found = {n: trace.values[n] for n in self._outputs if trace.values.get(n) is not None}
+            if not checks:
+                return found, None
+            held = jnp.stack([holds for _, _, holds in trace.checks])
+            for position in updated.keys() & found.keys():
+                found[position] = jnp.where(held.all(), found[position], updated[position])
+            return found, held
+
+        shapes = jax.tree_util.tree_map(_shape_of, (updated, kept))
+        if self._may_draw:
+            jax.eval_shape(lambda a, b: compute(a, b, None), *shapes)
+        asked = list(drawn)
+        draws = [jax.ShapeDtypeStruct(draw.shape, draw.dtype) for draw in asked]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Some donated buffers were not usable")
+            lowered = jax.jit(compute, donate_argnums=0).lower(*shapes, draws)
+            return _Executable(lowered.compile(), asked, checks)
+
+    def _note_shapes(self, values: Mapping[int, Any]) -> None:
+        """Warn, at the tenth compilation, which feeds come in ever other shapes."""
+        for name, fed in self.plan.fed.items():
+            if fed.position in values:
+                self._shapes.setdefault(fed.position, set()).add(_describe({0: values[fed.position]}))
+            if self.compilations == _MOST and len(self._shapes.get(fed.position, ())) > 1:
+                count = len(self._shapes[fed.position])
+                warnings.warn(
+                    f"a program was compiled {_MOST} times, because the feed {name!r} came in {count} "
+                    "shapes; every new shape costs a compilation. Feed batches of one size, or sequences "
+                    "with a LoD",
+                    UserWarning,
+                    stacklevel=8,
+                )
+
+    # Outputs
+
+    def _store(self, frame: Frame, results: Mapping[int, Any]) -> None:
+        for position in self._dying:
+            frame.values[position] = None
+        for position, value in results.items():
+            self._store_one(frame, position, value)
+
+    def _store_one(self, frame: Frame, position: int, value: Any) -> None:
+        frame.lods.pop(position, None)
+        if isinstance(value, Packed):
+            lod = [[int(n) for n in np.asarray(level)] for level in value.offsets]
+            if value.shown:
+                frame.lods[position] = lod
+            value = value.rows[: lod[-1][-1]]
+        elif isinstance(value, SparseRows):
+            value = SelectedRows(np.array(value.rows), value.height, np.array(value.values))
+        frame.values[position] = value
+        holder = frame.holders.get(position)
+        if holder is None:
+            return
+        if not isinstance(value, jax.Array):
+            holder.set_value(value)
+        else:
+            tensor = LoDTensor() if holder.value is None else holder.value
+            if not isinstance(tensor, LoDTensor):
+                raise TypeError(f"{holder.name!r} holds a {type(tensor).__name__}")
+            tensor.adopt_from_device(value, frame.lods.get(position))
+            if holder.value is not tensor:
+                holder.set_value(tensor)
+
+
+def _draws(plan: CompiledPlan, index: int) -> bool:
+    cls = registry.find_for_version(plan.steps[index].op.type, plan.program.paddle_version)
+    row = None if cls is None else find_lowering(cls)
+    return row is not None and row.draws
+
+
+def is_sparse_variable(plan: CompiledPlan, positions: set[int]) -> bool:
+    """Return whether a persistable among some positions holds SelectedRows, which stay on the host."""
+    kept = plan.layout.persistables
+    return any(n in kept and kept[n].type == VarType.SELECTED_ROWS for n in positions)
+
+
+def _sample(draw: Draw, frame: Frame, kept: Mapping[int, Any]) -> np.ndarray[Any, Any]:
+    generator = Generator(draw.seed) if draw.seed else frame.scope.generator
+    whole = np.zeros(draw.shape, draw.dtype)
+    used = whole if draw.rows_of is None else whole[: int(kept[draw.rows_of].offsets[-1][-1])]
+    used[...] = draw.sample(generator, used.size).reshape(used.shape)
+    return whole
+
+
+def _separate(updated: dict[int, Any], kept: dict[int, Any]) -> dict[int, Any]:
+    """Return the arrays that will be overwritten, none of which is given a second time."""
+    seen = {id(value) for value in kept.values()}
+    separate = {}
+    for position, value in updated.items():
+        if id(value) in seen:
+            value = jax.numpy.array(value, copy=True)
+        seen.add(id(value))
+        separate[position] = value
+    return separate
+
+
+def _describe(values: Mapping[int, Any]) -> tuple[Any, ...]:
+    """Return what a compiled piece depends on."""
+    return tuple((n, _describe_one(value)) for n, value in values.items())
+
+
+def _describe_one(value: Any) -> Any:
+    if isinstance(value, Packed):
+        return (value.rows.shape, value.rows.dtype, value.longest, *(len(level) for level in value.offsets))
+    if isinstance(value, SparseRows):
+        return (value.values.shape, value.values.dtype, value.height)
+    return (value.shape, value.dtype)
+
+
+def _shape_of(value: Any) -> Any:
+    return jax.ShapeDtypeStruct(value.shape, value.dtype)

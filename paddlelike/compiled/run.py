@@ -1,0 +1,111 @@
+"""Run a program with JAX: what ``Executor`` calls for ``FLAGS_backend=jax`` and ``with_backend("jax")``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from paddlelike.compiled.backend import load_jax
+from paddlelike.core.places import Place
+from paddlelike.core.scope import Scope
+from paddlelike.executor.feeds import put_feeds, warn_unknown
+from paddlelike.executor.fetches import get_fetched
+from paddlelike.executor.files import provide_files
+from paddlelike.executor.run import get_plan, warn_overwriting
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+
+__all__ = ["find_engine", "run_copies", "run_program"]
+
+
+def run_program(
+    program: Program,
+    feeds: Mapping[str, Any],
+    fetches: list[str],
+    scope: Scope,
+    return_numpy: bool,
+    pruned_to: tuple[Operator, ...] | None,
+    services: dict[str, Any],
+    place: Place,
+) -> list[Any] | None:
+    """Return the fetched values; None for a program that has nothing to compile, as one that saves.
+
+    Raises ExtraMissingError without JAX; for the rest see :meth:`~paddlelike.executor.run.Executor.run`.
+    """
+    engine = find_engine(program, feeds, fetches, pruned_to, place)
+    plan = engine.plan
+    if plan.is_batch or not engine.pieces:
+        return None
+    with provide_files(plan, scope, services) as provided:
+        frame = engine.create_frame(scope, provided)
+        if plan.initializes:
+            warn_overwriting(scope, plan.initializes)
+        if plan.unknown_feeds:
+            warn_unknown(program, plan.unknown_feeds)
+        put_feeds(plan, frame, feeds)
+        engine.run(frame)
+    return [
+        get_fetched(plan, frame, name, position, return_numpy)
+        for name, position in zip(fetches, plan.fetch_positions, strict=True)
+    ]
+
+
+def run_copies(
+    program: Program,
+    feeds: Sequence[Mapping[str, Any]],
+    fetches: list[str],
+    scope: Scope,
+    places: Sequence[Place],
+    gradients: list[str],
+    *,
+    average: bool,
+    runs_once: Callable[[Operator], bool],
+) -> list[list[Any]] | None:
+    """Return for every fetch its values in all copies of a program, one per place; None if numpy has to run.
+
+    Raises ExtraMissingError without JAX, UnsupportedError where there are fewer devices than copies.
+    """
+    load_jax()
+    from paddlelike.compiled.parallel import Copies
+    from paddlelike.compiled.plan import CompiledPlan
+
+    key = ("copies", frozenset(feeds[0]), tuple(fetches), tuple(places), len(feeds), average)
+    copies = program.plans.get(key)
+    if copies is None:
+        plan = CompiledPlan(program, sorted(feeds[0]), [*fetches, *gradients], None)
+        plan.fetch_positions, positions = (
+            plan.fetch_positions[: len(fetches)],
+            plan.fetch_positions[len(fetches) :],
+        )
+        steps = list(enumerate(plan.steps))
+        copies = program.plans[key] = Copies(
+            plan,
+            places[: len(feeds)],
+            each_copy=[index for index, step in steps if not runs_once(step.op)],
+            once=[index for index, step in steps if runs_once(step.op)],
+            gradients=positions,
+            average=average,
+        )
+    found: list[list[Any]] | None = copies.run(scope, feeds)
+    return found
+
+
+def find_engine(
+    program: Program,
+    feeds: Mapping[str, Any],
+    fetches: list[str],
+    pruned_to: tuple[Operator, ...] | None,
+    place: Place,
+) -> Any:
+    """Return the engine for this choice of feeds and fetches, created at its first use."""
+    load_jax()
+    from paddlelike.compiled.engine import Engine
+    from paddlelike.compiled.plan import CompiledPlan
+
+    plan = get_plan(program, feeds, fetches, pruned_to, CompiledPlan)
+    assert isinstance(plan, CompiledPlan)
+    key = ("engine", id(plan), place)
+    engine = program.plans.get(key)
+    if engine is None:
+        engine = program.plans[key] = Engine(plan, place)
+    return engine

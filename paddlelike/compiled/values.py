@@ -1,0 +1,120 @@
+"""Values while a program is traced: arrays, sequences with padding, and the rows of a sparse gradient."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.core.tensor import LoD
+
+__all__ = ["Packed", "SparseRows", "find_bucket", "pack"]
+
+_SMALLEST: Final = 8
+
+
+@jax.tree_util.register_pytree_node_class
+class Packed:
+    """Sequences one after the other, with unused rows behind them; so that few shapes are compiled.
+
+    Nothing may depend on the unused rows. They hold copies of the first row, which keeps functions of single
+    rows finite there; their gradient is zero.
+
+    Attributes
+    ----------
+    rows : array
+        Shape (T, ...); T is a bucket.
+    offsets : tuple of arrays
+        One per level, as LoD has them.
+    longest : int
+        A bucket: no sequence of the last level has more rows.
+    shown : bool
+        Whether the variable has the LoD outside of the computation, too.
+    """
+
+    def __init__(self, rows: Any, offsets: tuple[Any, ...], longest: int, *, shown: bool = True) -> None:
+        self.rows, self.offsets, self.longest, self.shown = rows, offsets, longest, shown
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[int, bool]]:
+        """Return the arrays, and what is known when a program is traced."""
+        return (self.rows, *self.offsets), (self.longest, self.shown)
+
+    @classmethod
+    def tree_unflatten(cls, known: tuple[int, bool], arrays: tuple[Any, ...]) -> Packed:
+        """Return the value of these arrays."""
+        return cls(arrays[0], tuple(arrays[1:]), known[0], shown=known[1])
+
+    @property
+    def count(self) -> int:
+        """The count of sequences of the last level."""
+        return int(self.offsets[-1].shape[0]) - 1
+
+    @property
+    def lengths(self) -> Any:
+        """The lengths of the sequences of the last level."""
+        return self.offsets[-1][1:] - self.offsets[-1][:-1]
+
+    @property
+    def used(self) -> Any:
+        """Shape (T,): whether a row belongs to a sequence."""
+        return jnp.arange(self.rows.shape[0]) < self.offsets[-1][-1]
+
+    def index_rows(self) -> Any:
+        """Return for each row the index of its sequence; the count of sequences for unused rows."""
+        return jnp.searchsorted(self.offsets[-1][1:], jnp.arange(self.rows.shape[0]), side="right")
+
+    def mask(self, rows: Any = None) -> Any:
+        """Return the rows (these, or the own ones) with zeros in the unused ones."""
+        rows = self.rows if rows is None else rows
+        return jnp.where(self.used.reshape(-1, *[1] * (rows.ndim - 1)), rows, jnp.zeros((), rows.dtype))
+
+    def replace(self, rows: Any, *, shown: bool | None = None) -> Packed:
+        """Return other rows of the same sequences."""
+        return Packed(rows, self.offsets, self.longest, shown=self.shown if shown is None else shown)
+
+
+@jax.tree_util.register_pytree_node_class
+class SparseRows:
+    """Some rows of a tall matrix: a sparse gradient. Repeated rows add up."""
+
+    def __init__(self, rows: Any, values: Any, height: int) -> None:
+        self.rows, self.values, self.height = rows, values, height
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], int]:
+        """Return the arrays, and the count of rows of the whole."""
+        return (self.rows, self.values), self.height
+
+    @classmethod
+    def tree_unflatten(cls, height: int, arrays: tuple[Any, ...]) -> SparseRows:
+        """Return the value of these arrays."""
+        return cls(arrays[0], arrays[1], height)
+
+    def to_dense(self) -> Any:
+        """Return the whole matrix."""
+        whole = jnp.zeros((self.height, *self.values.shape[1:]), self.values.dtype)
+        return whole.at[self.rows].add(self.values)
+
+
+def find_bucket(count: int) -> int:
+    """Return the size for ``count`` rows: at most a quarter more, beyond the first eight.
+
+    >>> [find_bucket(count) for count in (3, 17, 100, 1000)]
+    [8, 20, 112, 1024]
+    """
+    if count <= _SMALLEST:
+        return _SMALLEST
+    step = max(1, 1 << (int(count - 1).bit_length() - 3))
+    return -(-count // step) * step
+
+
+def pack(rows: np.ndarray[Any, Any], lod: LoD, *, is_gradient: bool = False) -> Packed:
+    """Return sequences with unused rows up to the next bucket; those of a gradient are zero."""
+    lengths = np.diff(lod[-1])
+    size = find_bucket(len(rows))
+    padded = np.empty((size, *rows.shape[1:]), rows.dtype)
+    padded[: len(rows)] = rows
+    padded[len(rows) :] = rows[:1] if len(rows) and not is_gradient else 0
+    longest = find_bucket(int(lengths.max(initial=1)))
+    return Packed(padded, tuple(np.asarray(level, np.int32) for level in lod), longest)

@@ -1,0 +1,1 @@
+"""Tests of programs as XLA computations; all need JAX."""

@@ -1,0 +1,135 @@
+"""One operator through its lowering, beside the kernel of numpy: values, then gradients."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+
+from paddlelike.compiled.backend import settings
+from paddlelike.compiled.tracing import Trace
+from paddlelike.compiled.values import Packed, SparseRows, pack
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.executor.plans.frame import Step
+from paddlelike.framework.opdef import EMPTY, OpDef, grad_name, registry
+from tests.ops import contract
+from tests.ops.contract import Case, View
+
+__all__ = ["DifferenceError", "check_case"]
+
+
+class DifferenceError(AssertionError):
+    """A result of a lowering that is not the kernel's."""
+
+
+def check_case(case: Case) -> list[str]:
+    """Compare value and gradients of a case. Return the types of the operators that were compared.
+
+    Raises RefusedError for an operator that cannot be compiled, DifferenceError for another result.
+    """
+    view, values, lods = contract._named(case)
+    op = registry.find(case.type)
+    done = [case.type]
+    _compare([view], values, lods)
+    if not op.has_gradient(view):
+        return done
+    contract.run(view, values, lods)
+    rng = np.random.default_rng(3)
+    for slot in op.output_slots:
+        for name in view.output(slot.name):
+            value = values.get(name)
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+                values[grad_name(name)] = rng.standard_normal(value.shape).astype(value.dtype)
+                if name in lods:
+                    lods[grad_name(name)] = lods[name]
+    start, _, _ = contract._named(case)[1], None, None
+    given = start | {name: value for name, value in values.items() if name.endswith("@GRAD")}
+    grads = [View(g.type, g.inputs, g.outputs, g.attrs) for g in op.make_grad(view)]
+    _compare([view, *grads], given, lods)
+    return done + [g.type for g in grads]
+
+
+def _compare(views: list[View], values: dict[str, Any], lods: dict[str, Any]) -> None:
+    """Run operators one after the other through both, from the same values."""
+    want, want_lods = _copy(values), dict(lods)
+    for view in views:
+        contract.run(view, want, want_lods)
+    got = _run(views, values, lods)
+    names = {name for view in views for names in view.outputs.values() for name in names if name in want}
+    for name in sorted(names):
+        if name in got:  # a lowering may leave out what only gradients of numpy read
+            _check(views[-1].type, name, got[name], want[name], want_lods.get(name))
+
+
+def _copy(values: dict[str, Any]) -> dict[str, Any]:
+    return {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in values.items()}
+
+
+def _run(views: list[View], values: dict[str, Any], lods: dict[str, Any]) -> dict[str, Any]:
+    names = sorted(
+        {n for v in views for table in (v.inputs, v.outputs) for names in table.values() for n in names}
+    )
+    position = {name: index for index, name in enumerate(names)} | {EMPTY: -1}
+    plan = SimpleNamespace(
+        program=SimpleNamespace(paddle_version=0),
+        inputs_of={id(v): _place(registry.find(v.type), v.inputs, position, "input_slots") for v in views},
+        outputs_of={id(v): _place(registry.find(v.type), v.outputs, position, "output_slots") for v in views},
+        without_dims=set(),
+        differentiated={views[0].type} if len(views) > 1 else set(),
+        blocks={},
+    )
+    given = {
+        position[n]: _convert(v, lods.get(n), "@GRAD" in n)
+        for n, v in values.items()
+        if n in position and v is not None
+    }
+
+    def compute(given: dict[int, Any]) -> dict[int, Any]:
+        trace = Trace(plan, dict(given), None)  # type: ignore[arg-type]
+        for index, view in enumerate(views):
+            view.attrs = contract.full_attrs(registry.find(view.type), view.attrs)
+            trace.run(Step(lambda frame: None, view), index)  # type: ignore[arg-type]
+        return {n: v for n, v in trace.values.items() if v is not None}
+
+    with settings(jax.devices("cpu")[0]):
+        results = jax.jit(compute)(given)
+    back = {index: name for name, index in position.items()}
+    return {back[n]: value for n, value in results.items()}
+
+
+def _place(op: type[OpDef], names: Any, position: dict[str, int], slots: str) -> list[Any]:
+    found: list[Any] = []
+    for slot in getattr(op, slots):
+        here = [position[name] for name in names.get(slot.name, ())]
+        found.append(here if slot.several else here[0] if here else -1)
+    return found
+
+
+def _convert(value: Any, lod: Any, is_gradient: bool) -> Any:
+    if isinstance(value, SelectedRows):
+        return SparseRows(value.row_array, value.array, value.height())
+    if lod and isinstance(value, np.ndarray):
+        return pack(value, lod, is_gradient=is_gradient)
+    return value
+
+
+def _check(type: str, name: str, got: Any, want: Any, lod: Any) -> None:
+    if isinstance(got, Packed):
+        used = int(got.offsets[-1][-1])
+        if lod and [[int(n) for n in level] for level in got.offsets] != lod:
+            raise DifferenceError(f"{type}: {name} has LoD {got.offsets}, not {lod}")
+        got = got.rows[:used]
+    if isinstance(got, SparseRows):
+        with settings(jax.devices("cpu")[0]):
+            got = got.to_dense()
+    if isinstance(want, SelectedRows):
+        want = want.to_dense()
+    got = np.asarray(got)
+    if got.shape != want.shape or got.dtype != want.dtype:
+        raise DifferenceError(f"{type}: {name} is {got.dtype}{got.shape}, not {want.dtype}{want.shape}")
+    # Another order of the same float64 operations; float32 where a case asks for it.
+    rtol = 1e-8 if got.dtype == np.float64 else 1e-5
+    if not np.allclose(got, want, rtol=rtol, atol=rtol, equal_nan=True):
+        raise DifferenceError(f"{type}: {name} differs by {np.abs(got - want).max()}")

@@ -1,0 +1,69 @@
+"""Copies of a program on several devices: the losses of the copies that numpy runs one after the other."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import UnsupportedError
+from tests.compiled.nets import batches, build, regression
+
+SCRIPT = """
+import numpy as np, paddlelike as fluid
+from tests.compiled.nets import L, build
+
+def make():
+    x, y = fluid.data("x", [None, 1, 6, 6]), fluid.data("y", [None, 1], "int64")
+    hidden = L.dropout(L.batch_norm(L.conv2d(x, 3, 3), act="relu"), 0.2)
+    return L.mean(L.cross_entropy(L.fc(hidden, 5, act="softmax"), y))
+
+rng = np.random.default_rng(1)
+feeds = [{"x": rng.standard_normal((16, 1, 6, 6)).astype("float32"), "y": rng.integers(0, 5, (16, 1))}
+         for _ in range(3)]
+got = {}
+for backend in ("jax", "numpy"):
+    net = build(make, lambda: fluid.optimizer.Momentum(0.1, 0.9))
+    program = fluid.CompiledProgram(net.main).with_data_parallel(net.fetch[0], places=[fluid.CPUPlace()] * 8)
+    program.with_backend(backend)
+    fetch = [net.fetch[0], "batch_norm_0.w_1", "learning_rate_0"]
+    losses = [net.exe.run(program, feed=feed, fetch_list=fetch, scope=net.scope) for feed in feeds]
+    assert [value.shape for value in losses[0]] == [(8,), (24,), (8,)]
+    weights = [np.array(net.scope.find_var(n).get_tensor()).ravel() for n in ("conv2d_0.w_0", "fc_0.w_0")]
+    got[backend] = np.concatenate([*(value for each in losses for value in each), *weights])
+    if backend == "jax":
+        assert len(net.scope.find_var("fc_0.w_0").get_tensor().find_on_device().devices()) == 8
+        single = fluid.CompiledProgram(net.main.clone(for_test=True)).with_backend("jax")
+        net.exe.run(single, feed=feeds[0], fetch_list=net.fetch, scope=net.scope)  # on one of the devices
+# Another order of float32 sums.
+np.testing.assert_allclose(got["jax"], got["numpy"], rtol=1e-4, atol=1e-6)
+print("equal")
+"""
+
+
+def test_eight_devices_give_the_losses_of_eight_copies(tmp_path: Path) -> None:
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout == "equal\n", done.stderr
+
+
+def test_more_copies_than_devices_are_an_error_that_says_how_to_have_more() -> None:
+    net = build(regression, lambda: fluid.optimizer.SGD(0.1))
+    program = fluid.CompiledProgram(net.main).with_data_parallel(places=[fluid.CPUPlace()] * 16)
+    with pytest.raises(UnsupportedError, match="16 CPU places") as error:
+        net.exe.run(program.with_backend("jax"), feed=batches(1)[0], fetch_list=net.fetch, scope=net.scope)
+    assert "device_count=16" in error.value.hint

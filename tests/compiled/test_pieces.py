@@ -1,0 +1,197 @@
+"""What cannot be compiled runs with numpy between the pieces, and is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.compiled.backend import settings
+from paddlelike.compiled.run import find_engine
+from paddlelike.errors import ExtraMissingError, NotInitializedError, OperatorError, UnsupportedError
+from tests.compiled.nets import Net, batches, build, regression, train, use
+
+L = fluid.layers
+
+
+def engine_of(net: Net) -> Any:
+    return next(v for key, v in net.main.plans.items() if key[0] == "engine")
+
+
+def sgd() -> Any:
+    return fluid.optimizer.SGD(0.1)
+
+
+def test_a_training_step_is_one_piece_compiled_once() -> None:
+    net = build(regression, sgd)
+    train(net, batches(3))
+    (piece,) = engine_of(net).pieces
+    assert (len(piece), piece.compilations) == (len(net.main.global_block().ops), 1)
+    assert engine_of(net).refused == {}
+
+
+def test_a_python_function_splits_the_program() -> None:
+    def make() -> Any:
+        x = fluid.data("x", [None, 3])
+        out = (
+            fluid.default_main_program().current_block().create_var(name="o", dtype="float32", shape=[-1, 3])
+        )
+        L.py_func(lambda a: np.array(a) * 2, L.scale(x, 3.0), out)
+        return L.reduce_sum(L.scale(out, 0.5))
+
+    net = build(make)
+    assert train(net, [{"x": np.ones((2, 3), "float32")}] * 2) == [[pytest.approx(18)]] * 2
+    engine = engine_of(net)
+    assert [(piece.start, piece.stop) for piece in engine.pieces] == [(0, 1), (2, 4)]
+    assert engine.refused == {1: "it reaches outside of the program"}
+
+
+def test_explanations_name_pieces_and_reasons() -> None:
+    def make() -> Any:
+        x = fluid.data("x", [None, 3])
+        return L.reduce_sum(L.Print(L.scale(x, 2.0)))
+
+    net = build(make)
+    text = fluid.CompiledProgram(net.main).with_backend("jax").explain(feed=["x"], fetch_list=net.fetch)
+    assert "piece 1: 1 operator" in text
+    assert "print: it reaches outside of the program" in text
+
+
+def test_new_shapes_compile_again_and_the_tenth_is_a_warning_that_names_the_feed() -> None:
+    net = build(lambda: L.reduce_sum(fluid.data("x", [None, 2])))
+    for rows in range(1, 10):
+        train(net, [{"x": np.ones((rows, 2), "float32")}])
+    with pytest.warns(UserWarning, match="compiled 10 times, because the feed 'x' came in 10 shapes"):
+        train(net, [{"x": np.ones((10, 2), "float32")}])
+    assert engine_of(net).pieces[0].compilations == 10
+
+
+def test_sequences_of_many_lengths_share_few_compilations() -> None:
+    def make() -> Any:
+        words = fluid.data("w", [None, 1], "int64", lod_level=1)
+        hidden = L.fc(L.embedding(words, size=[30, 8]), 32)
+        state, _ = L.dynamic_lstm(hidden, 32, use_peepholes=False)
+        return L.mean(L.fc(L.sequence_pool(state, "max"), 1))
+
+    rng = np.random.default_rng(3)
+    feeds = []
+    for longest in (5, 6, 7, 8, 7, 6):
+        lengths = [longest, 2, 3, longest - 1]
+        rows = rng.integers(0, 30, (sum(lengths), 1))
+        feeds.append({"w": fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())})
+    net, other = build(make, sgd), build(make, sgd)
+    # Another order of float32 sums.
+    np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-4, atol=1e-6)
+    (piece,) = engine_of(net).pieces
+    assert piece.compilations <= 3  # of 6 batches, whose rows are 15 to 21
+
+
+def test_a_fetched_sequence_has_its_rows_and_lod() -> None:
+    net = build(lambda: [L.scale(fluid.data("x", [None, 2], lod_level=1), 2.0)])
+    fed = fluid.create_lod_tensor(np.arange(10, dtype="float32").reshape(5, 2), [[2, 3]], fluid.CPUPlace())
+    program = fluid.CompiledProgram(net.main).with_backend("jax")
+    (out,) = net.exe.run(program, feed={"x": fed}, fetch_list=net.fetch, scope=net.scope, return_numpy=False)
+    assert out.recursive_sequence_lengths() == [[2, 3]]
+    np.testing.assert_array_equal(np.array(out), np.arange(10).reshape(5, 2) * 2)
+
+
+def test_a_wrong_label_is_an_error_and_changes_no_parameter() -> None:
+    def make() -> Any:
+        x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1], "int64")
+        return L.mean(L.cross_entropy(L.fc(x, 3, act="softmax"), y))
+
+    net = build(make, sgd)
+    feed = {"x": np.ones((2, 4), "float32"), "y": np.array([[0], [2]])}
+    train(net, [feed])
+    before = np.array(net.scope.find_var("fc_0.w_0").get_tensor())
+    with pytest.raises(OperatorError, match="Label holds a value outside of 0 to 2"):
+        train(net, [feed | {"y": np.array([[0], [3]])}])
+    np.testing.assert_array_equal(np.array(net.scope.find_var("fc_0.w_0").get_tensor()), before)
+    train(net, [feed])
+
+
+def test_forgotten_steps_are_numpys_errors_and_are_not_held_against_the_operator() -> None:
+    net = build(regression, sgd)
+    empty = fluid.Scope()
+    with pytest.raises(NotInitializedError, match="run the startup program first"):
+        net.exe.run(fluid.CompiledProgram(net.main).with_backend("jax"), feed=batches(1)[0],
+                    fetch_list=net.fetch, scope=empty)  # fmt: skip
+    train(net, batches(1))
+    assert engine_of(net).refused == {}
+
+
+def test_conditions_and_loops_are_compiled() -> None:
+    def make() -> Any:
+        x = fluid.data("x", [1], "float32")
+        picked = L.cond(L.less_than(x, L.fill_constant([1], "float32", 3.0)),
+                        lambda: L.scale(x, 2.0), lambda: L.scale(x, -1.0))  # fmt: skip
+        i, total = L.fill_constant([1], "int64", 0), L.fill_constant([1], "float32", 0.0)
+        end = L.fill_constant([1], "int64", 4)
+        _, total = L.while_loop(lambda i, t: L.less_than(i, end),
+                                lambda i, t: [L.increment(i), t + x], [i, total])  # fmt: skip
+        return [picked, total]
+
+    net = build(make)
+    got = train(net, [{"x": np.array([n], "float32")} for n in (1, 5)])
+    assert [[float(v) for v in each] for each in got] == [[2, 4], [-5, 20]]
+    assert engine_of(net).refused == {}
+
+
+def test_a_recurrent_block_trains_as_with_numpy() -> None:
+    def make() -> Any:
+        x = fluid.data("x", [5, 3, 4])
+        rnn = L.StaticRNN()
+        with rnn.step():
+            word = rnn.step_input(x)
+            last = rnn.memory(shape=[-1, 6], batch_ref=word)
+            new = L.fc([word, last], 6, act="tanh")
+            rnn.update_memory(last, new)
+            rnn.step_output(new)
+        return L.mean(L.square(rnn()))
+
+    feeds = [{"x": np.random.default_rng(i).standard_normal((5, 3, 4)).astype("float32")} for i in range(4)]
+    net, other = build(make, sgd), build(make, sgd)
+    # Another order of float32 sums.
+    np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-5)
+    assert engine_of(net).refused == {}
+
+
+def test_a_gpu_that_is_not_there_is_an_error_that_says_what_helps() -> None:
+    with pytest.raises(UnsupportedError, match=r"CUDAPlace\(7\): JAX sees \d GPUs") as error:
+        fluid.Executor(fluid.CUDAPlace(7))
+    assert "fluid.CPUPlace() works on every machine" in error.value.hint
+
+
+def test_without_jax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "jax", None)
+    with pytest.raises(ExtraMissingError, match="need JAX") as error:
+        fluid.CompiledProgram(fluid.Program()).with_backend("jax")
+    assert "paddlelike[jax]" in error.value.hint
+
+
+def test_unknown_engines_are_refused() -> None:
+    with pytest.raises(ValueError, match="'tensorrt', expected one of numpy, jax"):
+        fluid.CompiledProgram(fluid.Program()).with_backend("tensorrt")
+    startup = build(regression).startup
+    with use("torch"), pytest.raises(ValueError, match="FLAGS_backend is 'torch'"):
+        fluid.Executor().run(startup)
+
+
+def test_the_flag_chooses_the_engine_and_64_bit_types_stay_off_outside() -> None:
+    import jax
+
+    net = build(regression, sgd)
+    with use("jax"):
+        net.exe.run(net.main, feed=batches(1)[0], fetch_list=net.fetch, scope=net.scope)
+    assert engine_of(net).pieces[0].compilations == 1
+    assert not jax.config.jax_enable_x64
+    with settings(jax.devices("cpu")[0]):
+        assert jax.numpy.zeros(1, "int64").dtype == "int64"
+
+
+def test_the_engine_of_a_choice_of_feeds_is_kept() -> None:
+    net = build(regression, sgd)
+    args = (net.main, {"x": 0, "y": 0}, [net.fetch[0].name], None, fluid.CPUPlace())
+    assert find_engine(*args) is find_engine(*args)

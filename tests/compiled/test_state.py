@@ -1,0 +1,143 @@
+"""Persistables live on the device between runs; everybody else sees their values as ever."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.tensor import LoDTensor
+from tests.compiled.nets import Net, batches, build, regression, train
+
+# One order of float32 sums or another; the golden runs hold the same to 1e-5.
+CLOSE = {"rtol": 1e-4, "atol": 1e-6}
+
+
+def adam() -> Any:
+    rate = fluid.layers.exponential_decay(0.05, 3, 0.9)
+    clip = fluid.clip.GradientClipByGlobalNorm(1.0)
+    return fluid.optimizer.Adam(rate, regularization=fluid.regularizer.L2Decay(1e-3), grad_clip=clip)
+
+
+@pytest.fixture
+def net() -> Net:
+    return build(regression, adam)
+
+
+def values(net: Net) -> dict[str, Any]:
+    names = [v.name for v in net.main.list_vars() if v.persistable]
+    return {name: np.array(net.scope.find_var(name).get_tensor()) for name in names}
+
+
+def test_training_with_dropout_clip_decay_and_schedule_is_that_of_numpy(net: Net) -> None:
+    other = build(regression, adam)
+    feeds = batches(10)
+    got, want = train(net, feeds), train(other, feeds, "numpy")
+    np.testing.assert_allclose(np.ravel(got), np.ravel(want), **CLOSE)
+    for name, value in values(other).items():
+        np.testing.assert_allclose(values(net)[name], value, err_msg=name, **CLOSE)
+    assert net.scope.generator.state == other.scope.generator.state
+
+
+def test_the_same_run_gives_the_same_bits(net: Net) -> None:
+    other = build(regression, adam)
+    assert np.ravel(train(net, batches(5))).tobytes() == np.ravel(train(other, batches(5))).tobytes()
+    assert {n: v.tobytes() for n, v in values(net).items()} == {
+        n: v.tobytes() for n, v in values(other).items()
+    }
+
+
+def test_a_save_in_the_middle_changes_nothing_and_resumes_anywhere(net: Net, tmp_path: Path) -> None:
+    feeds = batches(6)
+    straight = build(regression, adam)
+    want = train(straight, feeds)
+    first = train(net, feeds[:3])
+    with fluid.scope_guard(net.scope):
+        fluid.io.save_persistables(net.exe, str(tmp_path), net.main)
+    state = net.scope.generator.state
+    assert np.ravel(first + train(net, feeds[3:])).tobytes() == np.ravel(want).tobytes()
+    for backend in ("jax", "numpy"):
+        fresh = build(regression, adam)
+        with fluid.scope_guard(fresh.scope):
+            fluid.io.load_persistables(fresh.exe, str(tmp_path), fresh.main)
+        fresh.scope.generator.state = state
+        rest = train(fresh, feeds[3:], backend)
+        np.testing.assert_allclose(np.ravel(rest), np.ravel(want[3:]), **CLOSE)
+
+
+def test_a_load_while_values_are_on_the_device_replaces_them(net: Net, tmp_path: Path) -> None:
+    with fluid.scope_guard(net.scope):
+        fluid.io.save_persistables(net.exe, str(tmp_path), net.main)
+    state, before = net.scope.generator.state, values(net)
+    first = train(net, batches(3))
+    with fluid.scope_guard(net.scope):
+        fluid.io.load_persistables(net.exe, str(tmp_path), net.main)
+    assert {n: v.tobytes() for n, v in values(net).items()} == {n: v.tobytes() for n, v in before.items()}
+    net.scope.generator.state = state
+    assert np.ravel(train(net, batches(3))).tobytes() == np.ravel(first).tobytes()
+
+
+def test_a_value_that_a_script_sets_is_used_by_the_next_run(net: Net) -> None:
+    train(net, batches(1))
+    tensor = net.scope.find_var("fc_1.b_0").get_tensor()
+    tensor.set(np.full(1, 5, "float32"), fluid.CPUPlace())
+    other = build(regression, adam)
+    train(other, batches(1), "numpy")
+    other.scope.find_var("fc_1.b_0").get_tensor().set(np.full(1, 5, "float32"), fluid.CPUPlace())
+    got, want = train(net, batches(1)), train(other, batches(1), "numpy")
+    np.testing.assert_allclose(got, want, **CLOSE)
+
+
+def test_every_run_counts_as_a_write_of_what_it_updates_only(net: Net) -> None:
+    train(net, batches(1))
+    versions = {name: net.scope.find_var(name).version for name in ("fc_0.w_0", "learning_rate_0")
+                if net.scope.find_var(name) is not None}  # fmt: skip
+    train(net, batches(1))
+    assert net.scope.find_var("fc_0.w_0").version > versions["fc_0.w_0"]
+    test = net.main.clone(for_test=True)
+    version = net.scope.find_var("fc_0.w_0").version
+    program = fluid.CompiledProgram(test).with_backend("jax")
+    net.exe.run(program, feed=batches(1)[0], fetch_list=net.fetch, scope=net.scope)
+    assert net.scope.find_var("fc_0.w_0").version == version
+
+
+def test_both_engines_take_turns_on_one_scope(net: Net) -> None:
+    other = build(regression, adam)
+    feeds = batches(6)
+    got = [train(net, [feed], backend)[0] for feed, backend in zip(feeds, ["jax", "numpy"] * 3, strict=True)]
+    np.testing.assert_allclose(np.ravel(got), np.ravel(train(other, feeds, "numpy")), **CLOSE)
+
+
+def test_a_fetched_parameter_does_not_change_later(net: Net) -> None:
+    program = fluid.CompiledProgram(net.main).with_backend("jax")
+    (weight,) = net.exe.run(program, feed=batches(1)[0], fetch_list=["fc_0.w_0"], scope=net.scope)
+    kept = weight.copy()
+    weight += 0  # it belongs to the caller
+    train(net, batches(2))
+    np.testing.assert_array_equal(weight, kept)
+    assert np.abs(values(net)["fc_0.w_0"] - kept).max() > 0
+
+
+def test_copies_and_pickles_of_a_tensor_on_the_device_hold_its_elements() -> None:
+    tensor = LoDTensor(np.zeros(3))
+    tensor.adopt_from_device(np.arange(3.0))
+    assert pickle.loads(pickle.dumps(tensor)).array.tolist() == [0, 1, 2]
+    tensor.adopt_from_device(np.arange(3.0) + 1)
+    assert copy.deepcopy(tensor).array.tolist() == [1, 2, 3]
+    assert tensor.find_on_device() is not None
+    tensor.set(np.zeros(3))
+    assert tensor.find_on_device() is None
+    assert tensor.shape() == [3]
+
+
+def test_a_startup_program_is_left_to_numpy_so_that_initial_values_are_paddles(net: Net) -> None:
+    other = build(regression, adam)
+    with fluid.scope_guard(other.scope):
+        other.exe.run(fluid.CompiledProgram(other.startup).with_backend("jax"))
+    for name in ("fc_0.b_0", "fc_1.w_0_moment1_0"):
+        np.testing.assert_array_equal(values(net)[name], values(other)[name])
