@@ -1,0 +1,82 @@
+"""Every operator's lowering gives what its kernel gives; what has none is listed with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW
+from paddlelike.compiled.table import find_lowering, list_lowered, load_lowerings
+from paddlelike.compiled.tracing import RefusedError
+from paddlelike.framework.opdef import registry
+from tests.compiled.left_out import LEFT_OUT, NOT_WRITTEN
+from tests.compiled.sweep import check_case
+from tests.ops.collect import CASES
+from tests.ops.contract import Case
+
+FORWARD = {type: op for type, op in registry.all_ops().items() if op.forward_of is None}
+
+#: Cases that a lowering refuses at run time, so that numpy runs them, by part of the reason.
+REFUSED = (
+    "Abstract tracer value",  # a size, a factor or an axis comes from a variable
+    "is a variable",
+    "SparseRows",
+    "holds some rows only",
+    "no LoD",
+    "takes no sequences",
+    "X has a LoD",
+    "uneven sizes",
+    "a padded batch",
+)
+#: The host draws their masks; see test_state.py.
+DRAWN = {"dropout"}
+
+
+def compared() -> list[Case]:
+    return [case for case in CASES if case.type in list_lowered() and case.type not in DRAWN]
+
+
+@pytest.mark.slow
+def test_lowerings_give_what_the_kernels_give(record_property: Callable[[str, object], None]) -> None:
+    equal, refused = set(), set()
+    for case in compared():
+        try:
+            equal.update(check_case(case))
+        except RefusedError as error:
+            assert any(part in error.reason for part in REFUSED), f"{case.id}: {error.reason}"
+            refused.add(case.type)
+    assert len(equal) > 350
+    record_property("summary", f"compiled: {len(equal)} operators give what numpy's kernels give")
+
+
+def test_a_few_lowerings_of_every_kind() -> None:
+    """By row, by formula, by derivative, with sequences; the slow test compares all."""
+    seen = set()
+    for case in CASES:
+        if (
+            case.type in ("conv2d", "softmax", "momentum", "reduce_max", "gelu", "gather")
+            and case.type not in seen
+        ):
+            seen.add(case.type)
+            check_case(case)
+    assert len(seen) == 6
+
+
+def test_what_has_no_lowering_is_listed_with_its_reason(
+    record_property: Callable[[str, object], None],
+) -> None:
+    without = {type for type, op in FORWARD.items() if find_lowering(op) is None and not op.external}
+    listed = {**LEFT_OUT, **NOT_WRITTEN}
+    assert sorted(without - listed.keys()) == []
+    assert sorted(listed.keys() - without) == [], "these have a lowering now"
+    count = len(FORWARD) - sum(op.external for op in FORWARD.values())
+    record_property("summary", f"jax: {count - len(without)} of {count} operators")
+
+
+def test_the_tables_name_operators() -> None:
+    types = registry.all_ops().keys()
+    assert sorted(FORMULAS - types) == []
+    assert sorted(set(load_lowerings()) - types) == []
+    assert sorted(ROW_BY_ROW.keys() - types) == []
+    assert sorted(FORMULAS & load_lowerings().keys()) == []
