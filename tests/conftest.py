@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -20,6 +23,22 @@ hypothesis.settings.load_profile("house")
 collect_ignore_glob = ["*/dump_*.py", "*/drive*.py", "*/layers262/*.py", "benchmarks/nets/*.py"]
 
 
+_IMPORTS_JAX = re.compile(
+    r"paddlelike/compiled/(lowering/|(engine|formulas|parallel|pieces|table|tracing|values)\.py)"
+    r"|tests/compiled/sweep\.py"
+)
+
+
+@functools.cache
+def has_jax() -> bool:
+    """Return whether JAX can be imported."""
+    try:
+        import jax  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 class FreshStart:
     """A plugin, not a fixture of this folder, so that the doctests of the package get it too."""
 
@@ -28,6 +47,17 @@ class FreshStart:
         monkeypatch.delitem(sys.modules, "paddle", raising=False)  # which an earlier test installed
         with fresh_programs():
             yield
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Leave out, without the extra ``jax``, the modules that import it, which hold no doctests."""
+        return True if _IMPORTS_JAX.search(str(collection_path)) and not has_jax() else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, without the extra ``jax``, the one example in a docstring that needs it."""
+    for item in items:
+        if item.name.endswith("CompiledProgram.explain") and not has_jax():
+            item.add_marker(pytest.mark.skip(reason="the extra `jax` is not installed"))
 
 
 @pytest.fixture(scope="session")

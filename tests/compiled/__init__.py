@@ -1,1 +1,1 @@
-"""Tests of programs as XLA computations; all need JAX."""
+"""Tests of programs as XLA computations; without JAX they are skipped."""

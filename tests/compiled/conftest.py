@@ -1,12 +1,8 @@
-"""Without JAX none of these tests can run."""
+"""What the tests of compiled programs share."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
-
-collect_ignore_glob = [] if find_spec("jax") else ["test_*.py", "sweep.py"]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+
 import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
 from tests.compiled.nets import batches, build, regression

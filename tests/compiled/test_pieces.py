@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+
 import paddlelike as fluid
 from paddlelike.compiled.backend import settings
 from paddlelike.compiled.run import find_engine

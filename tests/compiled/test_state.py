@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+
 import paddlelike as fluid
 from paddlelike.core.tensor import LoDTensor
 from tests.compiled.nets import Net, batches, build, regression, train
