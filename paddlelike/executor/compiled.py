@@ -83,9 +83,15 @@ class CompiledProgram:
         piece 1: 1 operator (scale), not compiled yet
         numpy: print: it reaches outside of the program
         """
+        return self._explain(Executor(), global_scope(), feed, fetch_list, 0)
+
+    def _explain(
+        self, executor: Executor, scope: Scope, feed: Iterable[str] | None, fetch_list: Any, repeat: int
+    ) -> str:
+        """Return the same to :meth:`Executor.explain`, for the place of that executor."""
         explain = find_provider("explain_compiled")
         assert explain is not None
-        return str(explain(self._program, list(feed or ()), collect_names(fetch_list), CPUPlace()))
+        return str(explain(self._program, list(feed or ()), collect_names(fetch_list), executor.place))
 
     def with_data_parallel(
         self,

@@ -312,7 +312,7 @@ class Executor(Displayed):
                 )
             return explain(self, scope, feed, fetch_list, repeat)
         feeds, fetches = get_single_feed(feed), collect_names(fetch_list)
-        plan = _get_plan(program, feeds, fetches, None)
+        plan = get_plan(program, feeds, fetches, None)
         return explain_plan(plan, scope, dict(self._services), feeds, repeat)
 
     def _run(

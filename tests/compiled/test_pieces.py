@@ -56,7 +56,9 @@ def test_explanations_name_pieces_and_reasons() -> None:
         return L.reduce_sum(L.Print(L.scale(x, 2.0)))
 
     net = build(make)
-    text = fluid.CompiledProgram(net.main).with_backend("jax").explain(feed=["x"], fetch_list=net.fetch)
+    program = fluid.CompiledProgram(net.main).with_backend("jax")
+    text = program.explain(feed=["x"], fetch_list=net.fetch)
+    assert net.exe.explain(program, {"x": 0}, net.fetch) == text
     assert "piece 1: 1 operator" in text
     assert "print: it reaches outside of the program" in text
 
