@@ -6,8 +6,10 @@ import os
 from typing import Any
 
 from paddlelike.core.scope import Scope, global_scope
-from paddlelike.errors import MissingFileError
+from paddlelike.errors import FormatError, MissingFileError
 from paddlelike.formats.cntk.dictionary import decode
+from paddlelike.formats.cntk.file import CntkFile
+from paddlelike.formats.explain import HEAD, explain
 from paddlelike.interop.cntk.function import read_function
 from paddlelike.interop.cntk.reading.build import Built, build_program
 from paddlelike.io.export.program import make_inference_program
@@ -56,7 +58,11 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     (['x'], (2, 3))
     """
     title = "import_cntk" if isinstance(file, bytes) else os.fspath(file)
-    built = build_program(read_function(decode(read_bytes(file))), training=False, title=title)
+    data = read_bytes(file)
+    if not CntkFile().sniff(data[:HEAD], len(data)):
+        known = explain(data[:HEAD], len(data))
+        raise FormatError(f"{title} is no model of CNTK 2", hint=known)
+    built = build_program(read_function(decode(data)), title=title)
     targets = [one.name for one in built.outputs]
     program = make_inference_program(built.program, built.feeds, targets)
     put_values(built, scope)

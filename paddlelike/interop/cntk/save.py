@@ -130,9 +130,11 @@ def cut_program(
     return make_inference_program(program, list(feeds), [one.name for one in targets])
 
 
-def translate(program: Program, inputs: list[str], scope: Scope, title: str) -> tuple[Graph, Counter[str]]:
+def translate(
+    program: Program, inputs: list[str], scope: Scope, title: str, batch: float | None = None
+) -> tuple[Graph, Counter[str]]:
     """Return the graph of a program. Raises UnsupportedError with all that CNTK cannot express."""
-    graph = Graph([one.name for one in program.list_vars()])
+    graph = Graph([one.name for one in program.list_vars()], batch)
     refused = _add_inputs(graph, program, inputs)
     _add_parameters(graph, program, inputs, scope, title)
     table, counts = load_writers(), Counter[str]()

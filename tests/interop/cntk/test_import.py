@@ -169,6 +169,18 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         fluid.import_cntk(tmp_path / "none.model")
 
 
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [(b"", "empty"), (b"\x89PNG\r\n\x1a\n", "PNG image"), (b"\x08\x07\x12\x07pytorch", "an ONNX model"),
+     ((MODELS / "mlp.npz").read_bytes(), "npz")],
+    ids=["empty", "png", "onnx", "npz"],
+)  # fmt: skip
+def test_a_file_of_another_kind_is_explained(data: bytes, text: str) -> None:
+    with pytest.raises(FormatError, match="is no model of CNTK 2") as caught:
+        fluid.import_cntk(data)
+    assert text in (caught.value.hint or "")
+
+
 def test_the_second_file_of_a_checkpoint_is_no_model() -> None:
     with pytest.raises(FormatError, match="no function"):
         fluid.import_cntk(MODELS / "ck-sgd.dnn.ckp")

@@ -51,7 +51,8 @@ def make_trainer(job):
             model.parameters, rate, momentum, variance_momentum=cntk.momentum_schedule(job["beta2"])
         ),
     }
-    return function, cntk.Trainer(model, (loss, metric), [make[job["kind"]]()])
+    kind = "momentum" if job["kind"] == "batch_norm" else job["kind"]
+    return function, cntk.Trainer(model, (loss, metric), [make[kind]()])
 
 
 def train(job):

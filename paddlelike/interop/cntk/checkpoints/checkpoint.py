@@ -31,6 +31,7 @@ from paddlelike.interop.cntk.checkpoints.updates import (
 )
 from paddlelike.interop.cntk.function import Function, read_function
 from paddlelike.interop.cntk.load import put_values, read_bytes
+from paddlelike.interop.cntk.operations import NUMBERS, name_operation
 from paddlelike.interop.cntk.reading.build import build_program
 from paddlelike.storage.local.transaction import write_all
 
@@ -60,6 +61,10 @@ class CntkCheckpoint:
         Means over a minibatch; ``metric`` is None where the trainer had none.
     learner
         The state of the learner.
+    batch_size
+        The samples of a minibatch, of which the learner's state was converted.
+    differences
+        Where training here is not CNTK's: random numbers, and running variances.
     external_state, distributed_state
         What the script and the readers keep; of each worker.
     """
@@ -71,14 +76,14 @@ class CntkCheckpoint:
     loss: Variable
     metric: Variable | None
     learner: CntkLearner
+    batch_size: float
+    differences: list[str]
     external_state: dict[str, Any]
     distributed_state: dict[str, Any]
     _tree: dict[str, Any]
     _state: dict[str, Any]
 
-    def restore(
-        self, scope: Scope | None = None, *, batch_size: int | None = None, unit_gain: bool = True
-    ) -> None:
+    def restore(self, scope: Scope | None = None, *, unit_gain: bool = True) -> None:
         """Give the optimizer, whose operators ``minimize`` has appended, the state of the learner.
 
         The learning rate becomes that of the checkpoint, as in CNTK, unless the program computes it; here it
@@ -90,8 +95,6 @@ class CntkCheckpoint:
         ----------
         scope
             Holds the values; None: the current scope.
-        batch_size
-            The samples of a minibatch; None: of the minibatches before the checkpoint, on average.
         unit_gain
             Whether the learner had CNTK's default, momentum with unit gain.
 
@@ -109,7 +112,7 @@ class CntkCheckpoint:
                 f"the program updates {_list(updates)}, the checkpoint {_list(self.learner.arrays)}",
                 hint="call minimize(checkpoint.loss, checkpoint.startup_program) first",
             )
-        batch = self._find_batch(batch_size)
+        batch = self.batch_size
         written = {name for op in self.program.global_block().ops for name in op.output_arg_names}
         new: dict[str, np.ndarray[Any, Any]] = {}
         for name, variable, rate in list_rates(updates, values):
@@ -132,7 +135,6 @@ class CntkCheckpoint:
         *,
         samples: int = 0,
         minibatches: int = 0,
-        batch_size: int | None = None,
         scope: Scope | None = None,
     ) -> None:
         """Write a checkpoint that CNTK's trainer restores and trains on from; both files, or none.
@@ -145,8 +147,6 @@ class CntkCheckpoint:
             None: as it was read.
         samples, minibatches
             What was trained here since the checkpoint was read.
-        batch_size
-            As in :meth:`restore`.
         scope
             Holds the values; None: the current scope.
 
@@ -159,10 +159,13 @@ class CntkCheckpoint:
         """
         values = global_scope() if scope is None else scope
         tree = copy.copy(self._tree)
-        tree["inputs"] = [_renew(one, values) for one in tree["inputs"]]
+        counts = _find_counts(tree)
+        tree["inputs"] = [
+            _renew(one, values, samples if one["uid"] in counts else 0) for one in tree["inputs"]
+        ]
         updates = collect_updates(self.program)
         rates = {name: rate for name, _, rate in list_rates(updates, values)}
-        batch = self._find_batch(batch_size)
+        batch = self.batch_size
         arrays = dict(self.learner.arrays)
         for name in arrays.keys() & updates.keys():
             arrays[name] = encode_state(updates[name], values, rate=rates[name], batch=batch)
@@ -184,14 +187,10 @@ class CntkCheckpoint:
             state["ExternalState"] = dict(external_state)
         write_pair(file, tree, state)
 
-    def _find_batch(self, given: int | None) -> float:
-        """Return the samples of a minibatch."""
-        if given is not None:
-            return float(given)
-        return self.learner.sample_count / max(self.learner.minibatch_count, 1) or 1.0
 
-
-def import_cntk_checkpoint(file: Path, *, scope: Scope | None = None) -> CntkCheckpoint:
+def import_cntk_checkpoint(
+    file: Path, *, batch_size: int | None = None, scope: Scope | None = None
+) -> CntkCheckpoint:
     """Read a checkpoint of CNTK's trainer: ``file`` and ``<file>.ckp``.
 
     Parameters go into the scope under their uids, all or none. To train on as CNTK would: ``minimize`` the
@@ -201,6 +200,9 @@ def import_cntk_checkpoint(file: Path, *, scope: Scope | None = None) -> CntkChe
     ----------
     file
         The first file, such as ``myModel.dnn``.
+    batch_size
+        The samples of a minibatch; None: of those before the checkpoint, on average. Adam's steps and the
+        running averages of batch normalization depend on it in CNTK.
     scope
         Takes the values; None: the current scope.
 
@@ -238,8 +240,9 @@ def import_cntk_checkpoint(file: Path, *, scope: Scope | None = None) -> CntkChe
         ) from None
     function = read_function(tree)
     _check_state(state, f"{path}.ckp")
-    built = build_program(function, training=True, title=path)
     learner = read_learner(state["Learners"][0], order_parameters(tree, function), f"{path}.ckp: the learner")
+    batch = find_batch(learner, batch_size)
+    built = build_program(function, batch=batch, title=path)
     sums = {name: _find_sum(function, name) for name in (LOSS, METRIC)}
     at = sums[LOSS]
     if at is None or at < 1:
@@ -256,11 +259,20 @@ def import_cntk_checkpoint(file: Path, *, scope: Scope | None = None) -> CntkChe
         loss,
         metric,
         learner,
+        batch,
+        _find_differences(function),
         state["ExternalState"],
         state["DistributedState"],
         tree,
         state,
     )
+
+
+def find_batch(learner: CntkLearner, given: int | None) -> float:
+    """Return the samples of a minibatch: those given, or the average before the checkpoint."""
+    if given is not None:
+        return float(given)
+    return learner.sample_count / max(learner.minibatch_count, 1) or 1.0
 
 
 def _mean(per_sample: Variable, name: str) -> Variable:
@@ -312,8 +324,27 @@ def order_parameters(tree: Mapping[str, Any], function: Function) -> list[str]:
     return list(found)
 
 
-def _renew(leaf: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """Return a leaf with the value of the scope."""
+def _find_differences(function: Function) -> list[str]:
+    """Return in which ways training is not CNTK's."""
+    found = {
+        "Dropout": "dropout: the random numbers are other ones; CNTK does not save its own, either",
+        "BatchNormalization": "batch normalization: running variances collect the mean of n squares, in CNTK "
+        "the sum divided by n - 1; losses and gradients are the same",
+    }
+    kinds = {name_operation(node.op) for node in function.nodes.values()}
+    return [text for kind, text in found.items() if kind in kinds]
+
+
+def _find_counts(tree: Mapping[str, Any]) -> set[str]:
+    """Return the constants in which batch normalization counts samples."""
+    ops = [one["inputs"] for one in tree["primitive_functions"] if one["op"] == NUMBERS["BatchNormalization"]]
+    return {inputs[5] for inputs in ops if len(inputs) > 5}
+
+
+def _renew(leaf: dict[str, Any], scope: Scope, samples: int) -> dict[str, Any]:
+    """Return a leaf with the value of the scope; a count of samples, with more of them."""
+    if samples:
+        return {**leaf, "value": leaf["value"] + np.asarray(samples, leaf["value"].dtype)}
     if "value" not in leaf or scope.find_var(leaf["uid"]) is None:
         return leaf
     array = read_value(scope, leaf["uid"])

@@ -64,7 +64,8 @@ def export_cntk_checkpoint(
     samples, minibatches
         What was trained with so far.
     batch_size
-        The samples of a minibatch, which Adam's state in CNTK depends on; None: ``samples / minibatches``.
+        The samples of a minibatch, on which Adam's state and running averages depend in CNTK; None:
+        ``samples / minibatches``.
     unit_gain
         Whether the learner has CNTK's default, momentum with unit gain: the rate is divided by ``1 - mu``.
     scope
@@ -98,7 +99,8 @@ def export_cntk_checkpoint(
     ends = [one if isinstance(one, str) else one.name for one in (loss, metric) if one is not None]
     sources = [_find_source(program, name) for name in ends]
     forward = make_inference_program(program.clone(for_test=True), list(feeds), [*names, *sources])
-    graph, counts = translate(forward, list(feeds), values, "export_cntk_checkpoint")
+    batch = batch_size or samples / max(minibatches, 1) or 1.0
+    graph, counts = translate(forward, list(feeds), values, "export_cntk_checkpoint", batch)
     refs = [graph.values[name] for name in names]
     for name, label in zip(sources, (LOSS, METRIC), strict=False):
         refs += _add_sum(graph, graph.values[name], label)
@@ -114,7 +116,6 @@ def export_cntk_checkpoint(
         raise SaveError(f"export_cntk_checkpoint: nothing updates {', '.join(missing[:8])}")
     rates = {name: rate for name, _, rate in list_rates(updates, values)}
     op = updates[order[0]]
-    batch = batch_size or samples / max(minibatches, 1) or 1.0
     own = {name: updates[name] for name in order}
     if len({rates[name] for name in order}) > 1 or len({one.type for one in own.values()}) > 1:
         raise SaveError("export_cntk_checkpoint: the parameters have different learning rates or optimizers")

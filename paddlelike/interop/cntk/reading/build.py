@@ -45,8 +45,10 @@ class Built(NamedTuple):
     arrays: dict[str, Array]
 
 
-def build_program(function: Function, *, training: bool, title: str) -> Built:
+def build_program(function: Function, *, title: str, batch: float | None = None) -> Built:
     """Return the program of a function; parameters have their uids as names.
+
+    ``batch`` is the size of the minibatches that it is trained with; None: it is for prediction.
 
     Raises
     ------
@@ -57,7 +59,7 @@ def build_program(function: Function, *, training: bool, title: str) -> Built:
     """
     program, startup = Program(), Program()
     with unique_name.guard(), program_guard(program, startup):
-        build = _Build(function, training=training, title=title)
+        build = _Build(function, batch=batch, title=title)
         build.run()
         build.name_outputs()
         outputs = [build.values[uid].variable for uid in function.outputs]
@@ -65,9 +67,9 @@ def build_program(function: Function, *, training: bool, title: str) -> Built:
 
 
 class _Build:
-    def __init__(self, function: Function, *, training: bool, title: str) -> None:
+    def __init__(self, function: Function, *, batch: float | None, title: str) -> None:
         self.function = function
-        self.training = training
+        self.batch = batch
         self.title = title
         self.values: dict[str, Value] = {}
         self.feeds: list[str] = []
@@ -164,7 +166,7 @@ class _Build:
     def _read(self, node: Node, values: Mapping[str, Value]) -> dict[str, Value]:
         """Append the operators of a node, and return its outputs by uid."""
         given = [values[uid] for uid in node.inputs]
-        step = Step(node, given, training=self.training)
+        step = Step(node, given, batch=self.batch)
         if any(value.unpacked for value in given) and step.kind != "ReduceElements":
             raise InexpressibleError("it works on padded sequences")
         try:

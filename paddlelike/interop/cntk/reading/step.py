@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
+from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import Axis
@@ -58,10 +59,15 @@ class Value(NamedTuple):
 class Step:
     """An operation: its inputs as values, and what makes operators of it."""
 
-    def __init__(self, node: Node, values: Sequence[Value], *, training: bool) -> None:
+    def __init__(self, node: Node, values: Sequence[Value], *, batch: float | None) -> None:
         self.node = node
         self.values = values
-        self.training = training
+        self.batch = batch  # the samples of a minibatch; None: the program is for prediction
+
+    @property
+    def training(self) -> bool:
+        """Whether the program is for training."""
+        return self.batch is not None
 
     # The operation
 
@@ -132,6 +138,10 @@ class Step:
         """Return a variable with its dims in another order."""
         outputs = {"Out": x.dtype, "XShape": x.dtype}
         return emit_all("transpose2", {"X": x}, outputs, {"axis": list(perm)})[0]
+
+    def create(self, name: str, dtype: Any) -> Variable:
+        """Return a new variable beside the first input."""
+        return self.value().variable.block.create_var(name=unique_name.generate(name), dtype=dtype)
 
     def unary(self, type_: str, x: Variable, **attrs: Any) -> Variable:
         """Append an operator of one input, and return its output."""

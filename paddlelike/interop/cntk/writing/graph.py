@@ -57,9 +57,13 @@ def static_axis(dim: int, rank: int) -> Axis:
 
 
 class Graph:
-    """Leaves and primitive functions in order, and the present value of each variable."""
+    """Leaves and primitive functions in order, and the present value of each variable.
 
-    def __init__(self, taken: Sequence[str]) -> None:
+    ``batch`` is the size of the minibatches of a model that is trained on; None: it is for prediction.
+    """
+
+    def __init__(self, taken: Sequence[str], batch: float | None = None) -> None:
+        self.batch = batch
         self.leaves: list[dict[str, Any]] = []
         self.functions: list[dict[str, Any]] = []
         self.values: dict[str, Ref] = {}

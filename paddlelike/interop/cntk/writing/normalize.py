@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from paddlelike.formats.cntk.dictionary import SizeT
@@ -25,12 +26,11 @@ def _write_softmax(step: Step) -> None:
 def _write_dropout(step: Step) -> None:
     """CNTK divides what is kept by its share in training; Fluid's older way multiplies in prediction."""
     x, rate = step.ref(), float(step.attr("dropout_prob"))
-    if step.attr("dropout_implementation") == "upscale_in_train" and rate < 1:
+    out = x
+    if rate < 1:
         out = step.unary("Dropout", x, dropoutRate=rate, rngSeed=SizeT(0), rngOffset=SizeT(0))
-    elif step.attr("dropout_implementation") == "upscale_in_train":
-        out = x
-    else:
-        out = step.scale(x, 1 - rate)
+    if step.attr("dropout_implementation") != "upscale_in_train":
+        out = step.scale(out, 1 - rate)
     step.give("Out", step.unary("NoOp", x) if out is x else out)
 
 
@@ -48,11 +48,19 @@ def _write_batch_norm(step: Step) -> None:
         "blendTimeConstant": 0.0,
         "disableRegularization": False,
         "epsilon": float(step.attr("epsilon")),
-        "normalizationTimeConstant": 5000.0,
+        "normalizationTimeConstant": _find_constant(step),
         "spatial": x.rank > 1,
         "useCuDNNEngine": False,
     }
     step.give("Y", step.graph.add("BatchNormalization", [x, *parts, count], attributes, shape=x.shape))
+
+
+def _find_constant(step: Step) -> float:
+    """Return the samples after which running averages have forgotten, by the minibatch, as much as here."""
+    momentum, batch = float(step.attr("momentum")), step.graph.batch
+    if batch is None or not 0 < momentum < 1:
+        return 5000.0  # CNTK's own default: it is not used in prediction
+    return -batch / math.log(momentum)
 
 
 def standardize(step: Step, x: Ref, dims: Sequence[int], epsilon: float) -> Ref:
