@@ -24,7 +24,7 @@ def command(
     """Draw a program as a graph.
 
     Operators are boxes, variables are coloured by kind. Without --output, DOT goes to standard output.
-    Pictures need Graphviz (the program dot).
+    A .png or .pdf needs Graphviz (the program dot); it also places the nodes of small programs.
     """
     with exits(), open_content(model) as content:
         drawing = draw(content.get_program(), output, block, only_operators=operators)

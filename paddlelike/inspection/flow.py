@@ -67,7 +67,8 @@ class Flow:
                 readers[source].append(target)
         wanted = self.wanted or {}
         for node, (_, _, _, _, role) in enumerate(self.nodes):
-            own = [ranks[one] for one in sources[node] if self.nodes[one].role == role and sources[one]]
+            before = [one for one in sources[node] if sources[one] or one in wanted]
+            own = [ranks[one] for one in before if self.nodes[one].role == role]
             others = [ranks[one] for one in sources[node] if self.nodes[one].role != role]
             if role == "backward" and node in wanted:
                 ranks[node] = ranks[wanted[node]]

@@ -75,13 +75,18 @@ def test_pictures_are_what_their_ending_says(tmp_path: Path) -> None:
         assert (tmp_path / f"net.{kind}").read_bytes().startswith(begin)
 
 
-def test_without_graphviz_a_picture_is_refused_and_shown_as_text(
+def test_without_graphviz_an_svg_is_written_and_a_png_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    drawing = make_program("x").plot()
-    assert drawing._repr_svg_() is None
-    assert "no picture without Graphviz" in repr(drawing)
+    main = make_program('x<script>&"\x1b')
+    drawing = main.plot(tmp_path / "net.svg")
+    picture = ET.parse(tmp_path / "net.svg").getroot()
+    texts = [one.text for one in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert [op.type for op in main.global_block().ops if op.type not in texts] == []
+    assert 'x<script>&"?' in texts
+    assert not [one for one in picture.iter() if one.tag.endswith("script")]
+    assert drawing._repr_svg_() == (tmp_path / "net.svg").read_text()
     with pytest.raises(ExtraMissingError, match="apt-get install graphviz"):
         drawing.save(tmp_path / "net.png")
     assert not (tmp_path / "net.png").exists()
@@ -89,12 +94,13 @@ def test_without_graphviz_a_picture_is_refused_and_shown_as_text(
         drawing.save(tmp_path / "net.gif")
 
 
-def test_a_notebook_does_not_wait_for_a_large_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_does_not_wait_for_graphviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "dot").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     (tmp_path / "dot").chmod(0o755)
+    drawing = make_program("x").plot()
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("paddlelike.inspection.drawing.PATIENCE", 0.1)
-    assert make_program("x").plot()._repr_svg_() is None
+    assert drawing._repr_svg_() == drawing._format_svg()
 
 
 def make_large_program() -> fluid.Program:
@@ -111,7 +117,8 @@ def make_large_program() -> fluid.Program:
 def test_a_large_program_is_placed_before_graphviz_draws_it(tmp_path: Path) -> None:
     main = make_large_program()
     drawing = main.plot(tmp_path / "net.svg")
-    picture = ET.parse(tmp_path / "net.svg")
+    own = ET.parse(tmp_path / "net.svg")
+    picture = ET.fromstring(drawing._render("svg"))
     space = "{http://www.w3.org/2000/svg}"
     groups = [one.get("class") for one in picture.iter(f"{space}g")]
     variables = {name for op in main.global_block().ops for name in op.input_arg_names + op.output_arg_names}
@@ -125,6 +132,8 @@ def test_a_large_program_is_placed_before_graphviz_draws_it(tmp_path: Path) -> N
         if one.find(f"{space}ellipse") is not None
     }
     assert len(wanted) == len(variables)
+    centers = {(one.get("cx"), str(-float(one.get("cy")))) for one in own.iter(f"{space}ellipse")}
+    assert {(x, y) for _, x, y in wanted} == centers
     across = [float(ellipses[name].get("cx")) - float(x) for name, x, _ in wanted]
     down = [float(ellipses[name].get("cy")) + float(y) for name, _, y in wanted]
     assert max(across) - min(across) < 0.2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import pytest
 
@@ -106,3 +107,11 @@ def test_a_program_without_operators_has_no_nodes() -> None:
     flow = list_levels(fluid.Program().global_block())["operators"]
     assert (flow.nodes, flow.ranks) == ((), [])
     assert place_nodes([], [], []).centers == ()
+
+
+def test_the_gradient_of_the_loss_stands_beside_the_loss() -> None:
+    text = make_residual_network().plot()._format_svg()
+    found = re.findall(r'<text x="[\d.]+" y="([\d.]+)">(mean_grad|mean|mean_0.tmp_0@GRAD)<', text)
+    height = {name: float(y) for y, name in found}
+    assert height["mean"] == height["mean_grad"]
+    assert abs(height["mean_0.tmp_0@GRAD"] - height["mean_grad"]) < 150  # two rows at most

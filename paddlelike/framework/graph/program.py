@@ -223,12 +223,12 @@ class Program(EncodedState, Displayed):
     ) -> Any:
         """Return a block as a graph of operators and variables, which a notebook shows as a picture.
 
-        With ``path`` it is also written there, as ``.svg``, ``.png``, ``.pdf`` or ``.dot``. Pictures need
-        Graphviz. ``only_operators`` leaves out the variables; the forward part alone is
+        With ``path`` it is also written there, as ``.svg``, ``.png``, ``.pdf`` or ``.dot``. A ``.png`` or
+        ``.pdf`` needs Graphviz. ``only_operators`` leaves out the variables; the forward part alone is
         ``program.clone(for_test=True).plot()``.
 
         Raises GraphError where there is no such block, UnsupportedError for another ending, ExtraMissingError
-        where ``path`` is a picture and Graphviz is not installed.
+        where ``path`` is a ``.png`` or ``.pdf`` and Graphviz is not installed.
 
         >>> import paddlelike as fluid
         >>> main = fluid.Program()

@@ -38,7 +38,7 @@ function formatCount(count, word) {
 function formatNumber(value) {
   if (typeof value !== "number") return value === null || value === undefined ? "" : String(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e7) return String(value);
-  return String(Number(value.toPrecision(4)));
+  return Math.abs(value) < 1e-4 ? value.toExponential(3) : String(Number(value.toPrecision(4)));
 }
 
 function formatShape(shape) {

@@ -187,7 +187,7 @@ class Graph {
     const hidden = this.level.nodes.length < 2 || (window.left <= 0 && window.top <= 0 && window.right >= width && window.bottom >= height);
     this.map.hidden = hidden;
     if (hidden) return;
-    const scale = Math.min(120 / width, (box.height - 24) / height), ratio = devicePixelRatio || 1;
+    const scale = Math.min(Math.min(120, box.width * 0.16) / width, (box.height - 24) / height), ratio = devicePixelRatio || 1;
     const size = [Math.max(width * scale, 24), height * scale];
     this.map.width = size[0] * ratio;
     this.map.height = size[1] * ratio;
