@@ -15,7 +15,7 @@ RNG = np.random.RandomState(5)
 
 
 def rand(*shape):
-    return RNG.randn(*shape).astype("float32")
+    return np.asarray(RNG.randn(*shape), "float32")
 
 
 def parameter(*shape, **options):
@@ -230,12 +230,78 @@ def sequence_cases():
     yield "broadcast", lambda v: sequence.broadcast_as(sequence.last(v), v), [x]
 
 
-GROUPS = (unary_cases, binary_cases, shape_cases, matrix_cases, image_cases, sequence_cases)
+def resnet(x):
+    """Two residual blocks, the second with half the pixels."""
+    layers = cntk.layers
+
+    def normalize(v, count, stride, size=3):
+        v = layers.Convolution2D((size, size), count, strides=stride, pad=True, bias=False)(v)
+        return layers.BatchNormalization(map_rank=1, normalization_time_constant=4096)(v)
+
+    v = cntk.relu(normalize(x, 4, 1))
+    v = cntk.relu(normalize(cntk.relu(normalize(v, 4, 1)), 4, 1) + v)
+    v = cntk.relu(normalize(cntk.relu(normalize(v, 6, 2)), 6, 1) + normalize(v, 6, 2, 1))
+    return layers.Dense(5)(layers.AveragePooling((4, 4), strides=1)(v))
+
+
+def network_cases():
+    layers, sequence = cntk.layers, cntk.sequence
+    x, words = [rand(4, 3), rand(2, 3), rand(1, 3)], [np.eye(6, dtype="f")[one] for one in ([1, 2, 0], [5])]
+    chain, recur = layers.Sequential, layers.Recurrence
+    yield "resnet", resnet, [rand(2, 3, 8, 8)]
+    lenet = [
+        layers.Convolution2D((5, 5), 4, activation=cntk.relu, pad=True),
+        layers.MaxPooling((3, 3), (2, 2), pad=True),
+        layers.Dropout(0.5),
+        layers.Dense(6, cntk.relu),
+        layers.Dense(3),
+    ]
+    yield "lenet", lambda v: chain(lenet)(cntk.element_times(v, 1 / 256.0)), [rand(2, 1, 9, 9)]
+    autoencoder = [
+        layers.Convolution2D((3, 3), 4, strides=2, pad=True, activation=cntk.relu),
+        layers.ConvolutionTranspose2D((3, 3), 1, strides=2, pad=True, output_shape=(8, 8), bias=False),
+    ]
+    yield "autoencoder", chain(autoencoder), [rand(2, 1, 8, 8)]
+    wide = layers.For(range(3), lambda i: layers.Dense([4, 5, 6][i], activation=cntk.sigmoid))
+    yield "dense_for", chain([wide, layers.Dense(2, activation=cntk.softmax)]), [rand(3, 4)]
+    tagger = [
+        layers.Embedding(4),
+        layers.Stabilizer(),
+        recur(layers.LSTM(5)),
+        layers.Stabilizer(),
+        layers.Dense(3),
+    ]
+    yield "tagger", chain(tagger), [words]
+    yield "classifier", chain([layers.Embedding(4), layers.Fold(layers.LSTM(3)), layers.Dense(2)]), [words]
+    both = (recur(layers.LSTM(3)), recur(layers.LSTM(3), go_backwards=True))
+    yield "birecurrence", chain([layers.Embedding(4), both, cntk.splice, layers.Dense(2)]), [words]
+    yield "lstm_stabilized", recur(layers.LSTM(3, enable_self_stabilization=True)), [x]
+    yield "gru_stabilized", recur(layers.GRU(3, enable_self_stabilization=True)), [x]
+    normalized = [
+        layers.Dense(4),
+        layers.LayerNormalization(),
+        recur(layers.RNNStep(3, activation=cntk.relu)),
+    ]
+    yield "rnn_normalized", chain([*normalized, sequence.last]), [x]
+    yield "recurrence_from", lambda v: layers.RecurrenceFrom(layers.RNNStep(3))(sequence.first(v), v), [x]
+    yield "delay", layers.Delay(1), [x]
+    yield "delay_back", layers.Delay(-2), [x]
+    yield "sequence_slice", lambda v: sequence.slice(v, 0, 1), [x]
+    yield "to_sequence", cntk.to_sequence, [rand(2, 3, 4)]
+    yield "crop", lambda v: cntk.crop_manual(v, constant(np.zeros((1, 2, 3))), 1, 0), [rand(2, 1, 4, 4)]
+    yield "lrn", lambda v: cntk.local_response_normalization(v, 2, 1.0, 0.001, 0.75), [rand(2, 5, 4, 4)]
+    yield "depth_to_space", lambda v: cntk.depth_to_space(v, 2), [rand(2, 4, 3, 3)]
+    yield "space_to_depth", lambda v: cntk.space_to_depth(v, 2), [rand(2, 1, 4, 4)]
+    yield "mean_variance", cntk.mean_variance_normalization, [rand(2, 3, 4, 4)]
+    yield "hard_sigmoid", lambda v: cntk.hard_sigmoid(v, 0.2, 0.5), [rand(3, 4)]
+
+
+GROUPS = (network_cases, unary_cases, binary_cases, shape_cases, matrix_cases, image_cases, sequence_cases)
 
 
 def randomize(function):
     for one in function.parameters:
-        one.value = 0.5 * rand(*one.shape)
+        one.value = np.asarray(0.5 * rand(*one.shape), "float32")
     for one in function.constants:
         if one.name.startswith("aggregate") and one.shape:
             value = rand(*one.shape)

@@ -10,16 +10,26 @@ import copy
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError
-from paddlelike.formats.cntk.dictionary import SizeT, decode, encode
+from paddlelike.formats.cntk.dictionary import SizeT, decode
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, read_learner, write_learner
+from paddlelike.interop.cntk.checkpoints.tree import (
+    LOSS,
+    METRIC,
+    find_counts,
+    find_differences,
+    find_sum,
+    order_parameters,
+    renew_leaf,
+    write_pair,
+)
 from paddlelike.interop.cntk.checkpoints.updates import (
     collect_updates,
     convert_rate,
@@ -29,18 +39,13 @@ from paddlelike.interop.cntk.checkpoints.updates import (
     list_rates,
     read_value,
 )
-from paddlelike.interop.cntk.function import Function, read_function
+from paddlelike.interop.cntk.function import read_function
 from paddlelike.interop.cntk.load import put_values, read_bytes
-from paddlelike.interop.cntk.operations import NUMBERS, name_operation
 from paddlelike.interop.cntk.reading.build import build_program
-from paddlelike.storage.local.transaction import write_all
 
-__all__ = ["CntkCheckpoint", "import_cntk_checkpoint", "order_parameters", "write_pair"]
+__all__ = ["CntkCheckpoint", "import_cntk_checkpoint"]
 
 Path = str | os.PathLike[str]
-
-LOSS: Final = "aggregateLoss"
-METRIC: Final = "aggregateEvalMetric"
 
 
 @dataclass
@@ -159,9 +164,9 @@ class CntkCheckpoint:
         """
         values = global_scope() if scope is None else scope
         tree = copy.copy(self._tree)
-        counts = _find_counts(tree)
+        counts = find_counts(tree)
         tree["inputs"] = [
-            _renew(one, values, samples if one["uid"] in counts else 0) for one in tree["inputs"]
+            renew_leaf(one, values, samples if one["uid"] in counts else 0) for one in tree["inputs"]
         ]
         updates = collect_updates(self.program)
         rates = {name: rate for name, _, rate in list_rates(updates, values)}
@@ -243,7 +248,7 @@ def import_cntk_checkpoint(
     learner = read_learner(state["Learners"][0], order_parameters(tree, function), f"{path}.ckp: the learner")
     batch = find_batch(learner, batch_size)
     built = build_program(function, batch=batch, title=path)
-    sums = {name: _find_sum(function, name) for name in (LOSS, METRIC)}
+    sums = {name: find_sum(function, name) for name in (LOSS, METRIC)}
     at = sums[LOSS]
     if at is None or at < 1:
         raise FormatError(f"{path} has no output {LOSS}: it is a model, but not that of a trainer")
@@ -260,7 +265,7 @@ def import_cntk_checkpoint(
         metric,
         learner,
         batch,
-        _find_differences(function),
+        find_differences(function),
         state["ExternalState"],
         state["DistributedState"],
         tree,
@@ -295,66 +300,6 @@ def _check_state(state: Mapping[str, Any], where: str) -> None:
             f"{where} has {len(state['Learners'])} learners",
             hint="one learner for all parameters is read; paddlelike.convert reads the arrays of several",
         )
-
-
-def _find_sum(function: Function, name: str) -> int | None:
-    """Return the position of the output of a name."""
-    for index, uid in enumerate(function.outputs):
-        if function.output_names.get(uid) == name:
-            return index
-    return None
-
-
-def order_parameters(tree: Mapping[str, Any], function: Function) -> list[str]:
-    """Return the parameters in CNTK's order: from the last function to the inputs, depth first."""
-    inputs = {one["uid"]: one["inputs"] for one in tree["primitive_functions"]}
-    parameters = {uid for uid, leaf in function.leaves.items() if leaf.kind == 2}
-    found: dict[str, None] = {}
-    seen: set[str] = set()
-    pending = [tree["root"]]
-    while pending:
-        name = pending.pop()
-        if name in parameters:
-            found[name] = None
-            continue
-        owner = name if name in inputs else name.rpartition("_Output_")[0]
-        if owner in inputs and owner not in seen:
-            seen.add(owner)
-            pending.extend(reversed(inputs[owner]))
-    return list(found)
-
-
-def _find_differences(function: Function) -> list[str]:
-    """Return in which ways training is not CNTK's."""
-    found = {
-        "Dropout": "dropout: the random numbers are other ones; CNTK does not save its own, either",
-        "BatchNormalization": "batch normalization: running variances collect the mean of n squares, in CNTK "
-        "the sum divided by n - 1; losses and gradients are the same",
-    }
-    kinds = {name_operation(node.op) for node in function.nodes.values()}
-    return [text for kind, text in found.items() if kind in kinds]
-
-
-def _find_counts(tree: Mapping[str, Any]) -> set[str]:
-    """Return the constants in which batch normalization counts samples."""
-    ops = [one["inputs"] for one in tree["primitive_functions"] if one["op"] == NUMBERS["BatchNormalization"]]
-    return {inputs[5] for inputs in ops if len(inputs) > 5}
-
-
-def _renew(leaf: dict[str, Any], scope: Scope, samples: int) -> dict[str, Any]:
-    """Return a leaf with the value of the scope; a count of samples, with more of them."""
-    if samples:
-        return {**leaf, "value": leaf["value"] + np.asarray(samples, leaf["value"].dtype)}
-    if "value" not in leaf or scope.find_var(leaf["uid"]) is None:
-        return leaf
-    array = read_value(scope, leaf["uid"])
-    return {**leaf, "value": np.ascontiguousarray(array, leaf["value"].dtype).reshape(leaf["value"].shape)}
-
-
-def write_pair(file: Path, tree: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Write both files of a checkpoint, or none."""
-    directory, name = os.path.split(os.fspath(file))
-    write_all(directory or ".", {name: [encode(tree)], f"{name}.ckp": [encode(state)]})
 
 
 def _list(names: Any) -> str:

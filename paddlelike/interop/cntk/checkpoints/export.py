@@ -11,8 +11,8 @@ from paddlelike.errors import SaveError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import SizeT
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.interop.cntk.checkpoints.checkpoint import LOSS, METRIC, order_parameters, write_pair
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, write_learner
+from paddlelike.interop.cntk.checkpoints.tree import LOSS, METRIC, order_parameters, write_pair
 from paddlelike.interop.cntk.checkpoints.updates import (
     collect_updates,
     count_updates,

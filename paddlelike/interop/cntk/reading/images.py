@@ -65,6 +65,10 @@ def _cut(step: Step, image: Value, pads: list[int]) -> tuple[Variable, list[int]
 @reads("Convolution")
 def _read_convolution(step: Step) -> Value:
     kernel, image = step.value(), step.value(1)
+    if kernel.rank == image.rank and not kernel.dynamic:  # one map, which has no dim
+        kernel = kernel._replace(
+            variable=step.reshape_all(kernel.variable, [1, *kernel.shape]), rank=kernel.rank + 1
+        )
     count = kernel.rank - 2
     if count not in (2, 3) or image.rank != count + 1 or step.attr("sequential", bool, False):
         step.refuse(f"its kernel has {kernel.rank} dims, its image {image.rank}")

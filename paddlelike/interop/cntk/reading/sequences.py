@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
 from paddlelike.interop.cntk.function import CHOSEN
 from paddlelike.interop.cntk.reading.step import Step, Value
 from paddlelike.interop.cntk.reading.table import reads
@@ -38,6 +41,19 @@ def _read_chosen(step: Step) -> Value:
         step.refuse("it chooses other steps of sequences than the first or the last")
     out = step.pool_sequence(value.variable, which)
     return value._replace(variable=out, sequence=False)
+
+
+@reads("ToSequence")
+def _read_to_sequence(step: Step) -> Value:
+    """The first static dim becomes the steps; without lengths all sequences are as long."""
+    value = step.value()
+    if len(step.values) > 1 or not value.dynamic or value.sequence or value.rank < 1 or value.shape[0] < 1:
+        step.refuse("it has lengths, or its input has no dim of steps")
+    attrs: dict[str, Any] = {"shape": [-1], "value": float(value.shape[0]), "dtype": int(VarType.INT64)}
+    attrs |= {"input_dim_idx": 0, "output_dim_idx": 0}
+    lengths = step.emit("fill_constant_batch_size_like", {"Input": value.variable}, attrs, dtype="int64")
+    out = step.emit("sequence_unpad", {"X": value.variable, "Length": lengths})
+    return Value(out, dynamic=True, sequence=True, rank=value.rank - 1)
 
 
 @reads("UnpackSequence")

@@ -77,6 +77,23 @@ def _list_numbers(step: Step, name: str) -> list[int]:
     return [int(one) for one in several] if isinstance(several, list) else [step.attr(name, int, 1)]
 
 
+@reads("Crop")
+def _read_crop(step: Step) -> Value:
+    """A part of an image, as large as another one. The offsets are those of the columns and of the rows."""
+    value, like = step.value(), step.value(1)
+    offsets = step.attr("offset", list)
+    if len(step.values) != 2 or len(offsets) != 2 or min(value.rank, like.rank) < 2:
+        step.refuse("its offsets are computed from other operations")
+    starts = [int(offset) for offset in reversed(offsets)]
+    attrs = {
+        "axes": [dim + value.dynamic for dim in (value.rank - 2, value.rank - 1)],
+        "starts": starts,
+        "ends": [start + size for start, size in zip(starts, like.shape[-2:], strict=True)],
+        "decrease_axis": [],
+    }
+    return step.give(step.emit("slice", {"Input": value.variable}, attrs))
+
+
 @reads("Splice")
 def _read_splice(step: Step) -> Value:
     (axis,) = step.axes("axis")

@@ -1,0 +1,93 @@
+"""The dictionaries of a checkpoint's two files: their parameters in CNTK's order, and new values in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.scope import Scope
+from paddlelike.formats.cntk.dictionary import encode
+from paddlelike.interop.cntk.checkpoints.updates import read_value
+from paddlelike.interop.cntk.function import Function
+from paddlelike.interop.cntk.operations import NUMBERS, name_operation
+from paddlelike.storage.local.transaction import write_all
+
+__all__ = [
+    "LOSS",
+    "METRIC",
+    "find_counts",
+    "find_differences",
+    "find_sum",
+    "order_parameters",
+    "renew_leaf",
+    "write_pair",
+]
+
+Path = str | os.PathLike[str]
+
+#: The names that CNTK's trainer gives to sums over a minibatch.
+LOSS: Final = "aggregateLoss"
+METRIC: Final = "aggregateEvalMetric"
+
+
+def find_sum(function: Function, name: str) -> int | None:
+    """Return the position of the output of a name."""
+    for index, uid in enumerate(function.outputs):
+        if function.output_names.get(uid) == name:
+            return index
+    return None
+
+
+def order_parameters(tree: Mapping[str, Any], function: Function) -> list[str]:
+    """Return the parameters in CNTK's order: from the last function to the inputs, depth first."""
+    inputs = {one["uid"]: one["inputs"] for one in tree["primitive_functions"]}
+    parameters = {uid for uid, leaf in function.leaves.items() if leaf.kind == 2}
+    found: dict[str, None] = {}
+    seen: set[str] = set()
+    pending = [tree["root"]]
+    while pending:
+        name = pending.pop()
+        if name in parameters:
+            found[name] = None
+            continue
+        owner = name if name in inputs else name.rpartition("_Output_")[0]
+        if owner in inputs and owner not in seen:
+            seen.add(owner)
+            pending.extend(reversed(inputs[owner]))
+    return list(found)
+
+
+def find_differences(function: Function) -> list[str]:
+    """Return in which ways training is not CNTK's."""
+    found = {
+        "Dropout": "dropout: the random numbers are other ones; CNTK does not save its own, either",
+        "BatchNormalization": "batch normalization: running variances collect the mean of n squares, in CNTK "
+        "the sum divided by n - 1; losses and gradients are the same",
+    }
+    kinds = {name_operation(node.op) for node in function.nodes.values()}
+    return [text for kind, text in found.items() if kind in kinds]
+
+
+def find_counts(tree: Mapping[str, Any]) -> set[str]:
+    """Return the constants in which batch normalization counts samples."""
+    ops = [one["inputs"] for one in tree["primitive_functions"] if one["op"] == NUMBERS["BatchNormalization"]]
+    return {inputs[5] for inputs in ops if len(inputs) > 5}
+
+
+def renew_leaf(leaf: dict[str, Any], scope: Scope, samples: int) -> dict[str, Any]:
+    """Return a leaf with the value of the scope; a count of samples, with more of them."""
+    if samples:
+        return {**leaf, "value": leaf["value"] + np.asarray(samples, leaf["value"].dtype)}
+    if "value" not in leaf or scope.find_var(leaf["uid"]) is None:
+        return leaf
+    array = read_value(scope, leaf["uid"])
+    return {**leaf, "value": np.ascontiguousarray(array, leaf["value"].dtype).reshape(leaf["value"].shape)}
+
+
+def write_pair(file: Path, tree: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Write both files of a checkpoint, or none."""
+    directory, name = os.path.split(os.fspath(file))
+    write_all(directory or ".", {name: [encode(tree)], f"{name}.ckp": [encode(state)]})
