@@ -33,6 +33,7 @@ _BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
     "cntk": "paddlelike.formats.cntk.file:CntkFile",
     "state": "paddlelike.formats.state.format:StateFile",
     "dynet": "paddlelike.formats.dynet:DynetFile",
+    "onnx": "paddlelike.formats.onnx:OnnxFile",
     "combined": "paddlelike.formats.paddle.combined:CombinedFile",
     "fluid_save": "paddlelike.formats.state.fluid_save:FluidSave",
     "directory": "paddlelike.formats.paddle.directory:VariableDirectory",

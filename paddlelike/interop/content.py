@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, Final, NamedTuple, Self
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.scope import Scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, Value
@@ -22,6 +23,7 @@ from paddlelike.storage.manifest import Manifest
 
 __all__ = ["Content", "FileFacts", "Held", "open_content"]
 
+_LARGEST_MODEL: Final = 1 << 28  # bytes of an ONNX file whose program is looked into
 _LARGEST_PROGRAM: Final = 1 << 31  # bytes: what protobuf reads
 
 
@@ -138,7 +140,18 @@ class Content:
             return self._add_streams(name, file, head)
         for entry in known.entries(file):
             self.variables.append(Held(entry.name, entry, name, known))
+        if known.name == "onnx":
+            self._add_onnx(name, file)
         return known.name, known.title
+
+    def _add_onnx(self, name: str, file: Any) -> None:
+        """Add the program that an ONNX model is here, if it can be read as one."""
+        from paddlelike.interop.onnx import import_onnx
+
+        if file.size > _LARGEST_MODEL:
+            return
+        with suppress(PaddlelikeError):  # operators without a counterpart, or the extra is not installed
+            self.programs[name] = import_onnx(bytes(file.read(_LARGEST_MODEL)), scope=Scope())[0]
 
     def _add_streams(self, name: str, file: Any, head: bytes) -> tuple[str, str]:
         """Add the variables of a file of Paddle's streams."""

@@ -10,10 +10,11 @@ from tests.fuzz.formats import FORMATS
 from tests.fuzz.loaders import LOADERS
 from tests.fuzz.makers.control_files import CONTROL_FILES
 from tests.fuzz.markers import MARKERS
+from tests.fuzz.models import MODELS
 from tests.fuzz.readers import READERS
 from tests.fuzz.trees import TREES
 
 __all__ = ["TARGETS"]
 
-_ALL: Final = (*READERS, *FORMATS, *LOADERS, *CONTROL_FILES, *MARKERS, *TREES, *CALLS, *CNTK)
+_ALL: Final = (*READERS, *FORMATS, *LOADERS, *CONTROL_FILES, *MARKERS, *TREES, *CALLS, *CNTK, *MODELS)
 TARGETS: Final = {target.name: target for target in _ALL}

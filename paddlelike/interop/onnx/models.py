@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Final
 
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.display import Displayed
 from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
+from paddlelike.formats.paddle.recognize import is_program
 from paddlelike.interop.onnx.exporter.export import export_onnx
 from paddlelike.interop.onnx.importer.build import import_onnx
 from paddlelike.io.export.save import save_inference_model
@@ -17,7 +19,8 @@ __all__ = ["ModelReport", "convert_model", "is_model_conversion"]
 
 Path = str | os.PathLike[str]
 
-_SUFFIX = ".onnx"
+_SUFFIX: Final = ".onnx"
+_HEAD: Final = 1024
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,13 +43,25 @@ class ModelReport(Displayed):
 
 
 def is_model_conversion(source: Path, target: Path) -> bool:
-    """Return whether a conversion is one of models: to an ONNX file, or from one to a directory.
+    """Return whether a conversion is one of models: of a program to an ONNX file, or of one to a directory.
 
-    >>> is_model_conversion("model", "model.onnx"), is_model_conversion("model.onnx", "values.npz")
+    >>> is_model_conversion("model.onnx", "model"), is_model_conversion("model.onnx", "values.npz")
     (True, False)
     """
-    to_onnx, from_onnx = (os.fspath(path).endswith(_SUFFIX) for path in (target, source))
-    return to_onnx or (from_onnx and not os.path.splitext(os.fspath(target))[1])
+    here, there = os.fspath(source), os.fspath(target)
+    if here.endswith(_SUFFIX):
+        return not os.path.splitext(there)[1]
+    return there.endswith(_SUFFIX) and (_has_program(here) or not os.path.lexists(here))
+
+
+def _has_program(path: str) -> bool:
+    """Return whether a file is a program, or a directory holds one."""
+    if os.path.isdir(path):
+        return any(_has_program(os.path.join(path, name)) for name in os.listdir(path))
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return is_program(file.read(_HEAD))
 
 
 def convert_model(
@@ -58,7 +73,9 @@ def convert_model(
     params_filename: str | None = None,
     overwrite: bool = False,
 ) -> ModelReport:
-    """Convert a directory of a model for prediction to an ONNX file, or an ONNX file to such a directory.
+    """Convert a model for prediction to an ONNX file, or an ONNX file to a directory of such a model.
+
+    ``source`` is a directory, a ``.pdmodel`` beside its parameters, or an ONNX file.
 
     Parameters
     ----------
@@ -86,8 +103,18 @@ def convert_model(
             raise SaveError(
                 f"{here} is an ONNX file already", hint="to change its opset: onnx.version_converter"
             )
+        directory = here
+        if os.path.isfile(here):  # a .pdmodel, with its parameters beside it
+            directory, model_filename = os.path.split(here)
+            beside = f"{os.path.splitext(model_filename)[0]}.pdiparams"
+            if params_filename is None and os.path.isfile(os.path.join(directory, beside)):
+                params_filename = beside
         report = export_onnx(
-            here, there, opset=opset, model_filename=model_filename, params_filename=params_filename
+            directory or ".",
+            there,
+            opset=opset,
+            model_filename=model_filename,
+            params_filename=params_filename,
         )
         return ModelReport(here, there, report.operators, tuple(report.inputs), tuple(report.outputs))
     scope = Scope()
