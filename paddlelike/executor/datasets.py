@@ -25,7 +25,10 @@ class FetchHandler:
     period_secs
         The least time from one call to the next, in seconds.
 
-    Raises ValueError without ``var_dict``.
+    Raises
+    ------
+    ValueError
+        There is no ``var_dict``.
     """
 
     def __init__(self, var_dict: Mapping[str, Variable] | None = None, period_secs: float = 60) -> None:

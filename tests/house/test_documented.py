@@ -132,3 +132,24 @@ def test_a_docstring_that_says_nothing_is_found(monkeypatch: pytest.MonkeyPatch)
 def test_there_are_a_hundred_layers() -> None:
     assert len(MOST_USED_LAYERS) == len(set(MOST_USED_LAYERS)) == 100
     assert set(MOST_USED_LAYERS) <= set(fluid.layers.__all__)
+
+
+def test_sections_of_docstrings_come_last_but_for_the_example() -> None:
+    """A paragraph behind a section would be read as one of its entries, here and in the site."""
+    wrong = []
+    for path in sorted(Path(fluid.__file__).parent.rglob("*.py")):
+        for text in re.findall(r'"""(.*?)"""', path.read_text(), re.DOTALL):
+            wrong += [f"{path.name}: {line}" for line in list_trailing(text)]
+    assert wrong == []
+
+
+def list_trailing(text: str) -> list[str]:
+    """Return the paragraphs of one line between the sections of a docstring and its example."""
+    prose = inspect.cleandoc(text).partition("\n>>>")[0]
+    _, *sections = re.split(r"^(?:Parameters|Attributes|Raises)\n-{3,}$", prose, flags=re.MULTILINE)
+    return [one for section in sections for one in section.strip().split("\n\n") if "\n" not in one and one]
+
+
+def test_a_paragraph_behind_a_section_is_found() -> None:
+    text = "Do.\n\n    Raises\n    ------\n    ValueError\n        Always.\n\n    See more.\n\n    >>> do()"
+    assert list_trailing(text) == ["See more."]
