@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from paddlelike.ops.kernels.convolution import channels_last, winograd
 from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.layouts import as_channels_last, is_last_in_memory, view_channels_first
 from paddlelike.ops.kernels.windows import Windows
@@ -112,6 +113,36 @@ def test_gradients_are_adjoint_to_the_convolution(shapes: Shapes, channels_last:
         u, v = rng.standard_normal(x.shape), rng.standard_normal(w.shape)
         assert np.vdot(dx, u) == pytest.approx(np.vdot(d_out, define(u, w, shapes)), rel=1e-9, abs=1e-9)
         assert np.vdot(dw, v) == pytest.approx(np.vdot(d_out, define(x, v, shapes)), rel=1e-9, abs=1e-9)
+
+
+MINIMAL = {
+    "even": Shapes(size=(8, 6)),
+    "odd": Shapes(),
+    "no padding": Shapes(pads=((0, 0), (0, 0))),
+    "uneven padding": Shapes(pads=((2, 0), (0, 1))),
+    "one row": Shapes(size=(1, 5)),
+    "parts of images": Shapes(batch=2, channels=16, size=(40, 40), filters=8),
+    "several images at once": Shapes(batch=5, size=(5, 5)),
+}
+
+
+@pytest.mark.parametrize("shapes", MINIMAL.values(), ids=MINIMAL.keys())
+def test_minimal_filtering_is_the_sum_over_windows(shapes: Shapes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(winograd, "_CHUNK", 1 << 16)
+    monkeypatch.setattr(winograd, "_ROWS", 32)
+    x, w, _ = draw(shapes)
+    out = view_channels_first(winograd.convolve(as_channels_last(x), w, shapes.windows))
+    np.testing.assert_allclose(out, define(x, w, shapes), rtol=1e-11, atol=1e-11)  # sums in another order
+
+
+def test_minimal_filtering_is_as_exact_as_the_sum_in_float32() -> None:
+    shapes = Shapes(batch=2, channels=64, size=(24, 24), filters=64)
+    x, w = (array.astype(np.float32) for array in draw(shapes)[:2])
+    pixels = as_channels_last(x)
+    assert winograd.pays(pixels, w, shapes.windows)
+    exact = channels_last.convolve(pixels[:1].astype(np.float64), w.astype(np.float64), shapes.windows)
+    error = np.abs(winograd.convolve(pixels, w, shapes.windows)[:1] - exact).max() / np.abs(exact).max()
+    assert error < 2e-6  # 576 products of float32, whose sum in order has 6e-7
 
 
 def test_results_keep_their_channels_last_in_memory() -> None:

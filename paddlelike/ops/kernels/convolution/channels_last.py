@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.convolution import winograd
 from paddlelike.ops.kernels.convolution.phases import convolve_phases
 from paddlelike.ops.kernels.windows import Windows
 
@@ -31,6 +32,8 @@ _SHORT: Final = 12  # elements; shorter runs are copied along the columns of the
 
 def convolve(x: Array, w: Array, windows: Windows) -> Array:
     """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p * stride + k, c]``."""
+    if winograd.pays(x, w, windows):
+        return winograd.convolve(x, w, windows)
     count = windows.counts(x.shape[1:3])
     out = np.empty((len(x), *count, len(w)), np.result_type(x, w))
     if _is_pixelwise(windows):
