@@ -181,3 +181,39 @@ def test_the_command_prints_the_contents_as_json() -> None:
     result = run(FIT / "persistables", "--headers", "--json")
     assert {one["name"] for one in json.loads(result.stdout)["variables"]} >= {"fc_0.w_0", "fc_0.b_0"}
     assert run(FIT / "nothing").exit_code == 2
+
+
+def find_luminance(color: str) -> float:
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_texts_stand_out_from_their_ground_in_both_themes() -> None:
+    """The contrast is 4.5 or more, as the Web Content Accessibility Guidelines 2.2 have it (1.4.3)."""
+    style = read_page(format_page(FIT / "inference"))[0].texts["style"]
+    light, dark = (
+        dict(re.findall(r"--([\w-]+): (#\w{6})", block))
+        for block in re.findall(r":root \{(.*?)\}", style, re.DOTALL)[:2]
+    )
+    for theme in (light, {**light, **dark}):
+        pairs = [
+            (text, ground)
+            for text in ("text", "muted", "accent", "bad", "good")
+            for ground in ("ground", "raised")
+        ]
+        pairs += [
+            ("bad", "bad-ground"),
+            ("warn", "warn-ground"),
+            ("muted", "temporary"),
+            ("raised", "accent"),
+        ]
+        nodes = [name for name in theme if name.startswith("node-") and name != "node-edge"]
+        pairs += [(text, name) for text in ("text", "muted") for name in nodes]
+        pairs += [("text", name) for name in ("parameter", "optimizer-state", "learning-rate", "counter")]
+        assert len(nodes) == 6
+        for text, ground in pairs:
+            low, high = sorted(find_luminance(theme[name]) for name in (text, ground))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
