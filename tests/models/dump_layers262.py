@@ -1,6 +1,7 @@
 """Have real Paddle 2.6.2 save one small inference model per layer or function, with inputs and outputs.
 
-    python3 dump_layers262.py OUT.tar.xz
+    python3 dump_layers262.py OUT.tar.xz           # tests/golden/layers262.tar.xz
+    python3 dump_layers262.py OUT.tar.xz spectra   # tests/golden/spectra262.tar.xz
 
 Runs under an interpreter that has paddlepaddle 2.6.2. The archive holds, for each case:
 
@@ -27,6 +28,7 @@ from inputs import RNG
 from layers import evaluated, layers
 from networks import Translator, networks
 from rarities import rarities
+from spectra import detectors, spectra
 
 warnings.simplefilter("ignore")
 
@@ -130,22 +132,14 @@ def strip(path):
     Path(path).write_bytes(program.SerializeToString(deterministic=True))
 
 
-def main(out):
+GROUPS = (layers, activations, images, losses, arithmetic, reductions, shapes, algebra, rarities, control)
+
+
+def main(out, what="layers"):
     paddle.enable_static()
     types, failed = {}, {}
     with tempfile.TemporaryDirectory() as folder:
-        for group in (
-            layers,
-            activations,
-            images,
-            losses,
-            arithmetic,
-            reductions,
-            shapes,
-            algebra,
-            rarities,
-            control,
-        ):
+        for group in (spectra, detectors) if what == "spectra" else GROUPS:
             for name, (function, arrays) in group():
                 try:
                     types[name] = save(name, function, arrays, folder)
@@ -153,7 +147,7 @@ def main(out):
                     failed[name] = (
                         str(error).strip().splitlines()[-1][:200] if str(error).strip() else repr(error)
                     )
-        for name, cls, arrays in networks():
+        for name, cls, arrays in [] if what == "spectra" else networks():
             types[f"{name}_traced"] = save_traced(f"{name}_traced", cls, arrays, folder)
             if cls is not Translator:  # its loop is Python's
                 types[f"{name}_static"] = save(
@@ -178,4 +172,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""A `__model__` that is exported here is Fluid 1.8.5's but for `op_callstack` and the order of attributes."""
+"""A `__model__` that is exported here is Fluid 1.8.5's but for `op_callstack`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from tests.helpers.golden_data import GOLDEN
 from tests.helpers.networks import NETWORKS
 from tests.helpers.runs import building
 from tests.models.archive import find_names, read_archive
+from tests.zoo.encoded import drop_lines
 
 
 def encode(data: bytes) -> bytes:
-    """Return a ProgramDesc without call stacks, with attributes by name.
+    """Return a ProgramDesc without call stacks.
 
     Slots that are sets in Paddle, in an order that changes from run to run, are sorted.
     """
@@ -31,10 +32,7 @@ def encode(data: bytes) -> bytes:
             for part in (*op.inputs, *op.outputs):
                 if part.parameter in SETS.get(op.type, ()):
                     part.arguments[:] = sorted(part.arguments)
-            attrs = [attr.SerializeToString() for attr in op.attrs if attr.name != "op_callstack"]
-            op.ClearField("attrs")
-            for text in sorted(attrs, key=lambda text: messages().OpDesc.Attr.FromString(text).name):
-                op.attrs.add().MergeFromString(text)
+    drop_lines(program)
     return bytes(program.SerializeToString(deterministic=True))
 
 

@@ -11,7 +11,7 @@ from paddlelike.framework.opdef import registry
 from tests.models.archive import collect_types, read_archive, run_model, write_files
 from tests.ops.collect import PADDLE2
 
-ARCHIVES = ("models185", "layers262")
+ARCHIVES = ("models185", "layers262", "spectra262")
 #: float32 sums in another order than the real system's; log and exp of another library.
 CLOSE = {"rtol": 2e-5, "atol": 2e-6}
 
@@ -35,6 +35,6 @@ def test_model(archive: str, name: str, tmp_path: Path) -> None:
 
 
 def test_models_hold_every_operator_of_paddle2_but_these() -> None:
-    types = collect_types(read_archive("layers262"))
+    types = collect_types(read_archive("layers262")) | collect_types(read_archive("spectra262"))
     later = {name.removesuffix(registry.LATER) for name in PADDLE2}
     assert later - types == {"memcpy", "rrelu", "share_data"}

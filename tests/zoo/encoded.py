@@ -26,7 +26,7 @@ if __name__ == "__main__":
 
 import paddlelike as fluid
 
-__all__ = ["digest", "encode_layer", "encode_optimizer"]
+__all__ = ["digest", "drop_lines", "encode_layer", "encode_optimizer"]
 
 
 def encode_layer(build: Callable[[], Any]) -> dict[str, bytes]:

@@ -19,12 +19,20 @@ from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argselect_unstable, argsort_descending, argsort_unstable
 
-__all__ = ["CollectFpnProposals", "DistributeFpnProposals", "GenerateProposals"]
+__all__ = [
+    "CollectFpnProposals",
+    "DistributeFpnProposals",
+    "GenerateProposals",
+    "LevelAttrs",
+    "ProposalAttrs",
+    "divide_by_size",
+    "propose",
+]
 
 _LARGEST: Final = math.log(1000.0 / 16.0)  # of the logarithm by which a size grows
 
 
-class _ProposalAttrs(Attrs):
+class ProposalAttrs(Attrs):
     pre_nms_topN: int = Int()  # noqa: N815  (Paddle's name)
     post_nms_topN: int = Int()  # noqa: N815
     nms_thresh: float = Float()
@@ -47,7 +55,7 @@ class GenerateProposals(OpDef):
     type = "generate_proposals"
     inputs = ("Scores", "BboxDeltas", "ImInfo", "Anchors", "Variances")
     outputs = ("RpnRois", "RpnRoiProbs", "RpnRoisLod?")
-    attrs = _ProposalAttrs.table()
+    attrs = ProposalAttrs.table()
     context = True
 
     @classmethod
@@ -66,7 +74,7 @@ class GenerateProposals(OpDef):
         anchors: Array,
         variances: Array,
         *,
-        attrs: _ProposalAttrs,
+        attrs: ProposalAttrs,
     ) -> tuple[Array, Array, Array]:
         anchors, variances = anchors.reshape(-1, 4), variances.reshape(-1, 4)
         rows = deltas.transpose(0, 2, 3, 1).reshape(len(deltas), -1, 4)
@@ -77,7 +85,7 @@ class GenerateProposals(OpDef):
                 f"BboxDeltas of shape {deltas.shape} have {ranked.shape[1]} and {rows.shape[1]} per image"
             )
         found = [
-            _propose(each, moves, image.astype(anchors.dtype), anchors, variances, attrs)
+            propose(each, moves, image.astype(anchors.dtype), anchors, variances, attrs)
             for each, moves, image in zip(ranked, rows, info, strict=True)
         ]
         counts = np.array([len(boxes) for boxes, _ in found])
@@ -87,16 +95,26 @@ class GenerateProposals(OpDef):
         return boxes, probabilities[:, None], np.cumsum(counts, dtype=np.int64)
 
 
-def _propose(
-    scores: Array, deltas: Array, info: Array, anchors: Array, variances: Array, attrs: _ProposalAttrs
+def propose(
+    scores: Array,
+    deltas: Array,
+    info: Array,
+    anchors: Array,
+    variances: Array,
+    attrs: ProposalAttrs,
+    *,
+    offset: float = 1,
 ) -> tuple[Array, Array]:
-    """Return the boxes of one image and their scores, the best first."""
+    """Return the boxes of one image and their scores, the best first.
+
+    ``info``: height, width, scale. ``offset``: what a box from 3 to 5 is wider than 2.
+    """
     limit = attrs.pre_nms_topN
     order = _choose_best(scores, limit, is_sorted_later=attrs.nms_thresh > 0)
-    boxes = _move_anchors(anchors[order], deltas[order], variances[order])
-    edge = boxes.dtype.type(1)
+    boxes = _move_anchors(anchors[order], deltas[order], variances[order], offset)
+    edge = boxes.dtype.type(offset)
     boxes = np.maximum(np.minimum(boxes, info[[1, 0, 1, 0]] - edge), 0)
-    kept = _find_large(boxes, info, max(np.float32(attrs.min_size), np.float32(1)))
+    kept = _find_large(boxes, info, max(np.float32(attrs.min_size), np.float32(1)), offset)
     boxes, scores = boxes[kept], scores[order][kept]
     if attrs.nms_thresh <= 0:
         return boxes, scores
@@ -104,7 +122,7 @@ def _propose(
     boxes, scores = boxes[::-1], scores[::-1]
     again = argsort_descending(scores)
     boxes, scores = boxes[again], scores[again]
-    left = suppress(boxes, threshold=attrs.nms_thresh, eta=attrs.eta, normalized=False)
+    left = suppress(boxes, threshold=attrs.nms_thresh, eta=attrs.eta, normalized=not offset)
     left = left[: attrs.post_nms_topN] if attrs.post_nms_topN > 0 else left
     return boxes[left], scores[left]
 
@@ -120,27 +138,29 @@ def _choose_best(scores: Array, limit: int, *, is_sorted_later: bool) -> Array:
     return argselect_unstable(scores, limit)
 
 
-def _move_anchors(anchors: Array, deltas: Array, variances: Array) -> Array:
+def _move_anchors(anchors: Array, deltas: Array, variances: Array, offset: float) -> Array:
     real = anchors.dtype.type
-    size = anchors[:, 2:] - anchors[:, :2] + real(1)
+    size = anchors[:, 2:] - anchors[:, :2] + real(offset)
     center = anchors[:, :2] + real(0.5) * size
     steps = variances * deltas
     middle = steps[:, :2] * size + center
     new_size = exp(np.minimum(steps[:, 2:], real(_LARGEST))) * size
     half = new_size / real(2)
-    return np.concatenate([middle - half, middle + half - real(1)], 1)
+    return np.concatenate([middle - half, middle + half - real(offset)], 1)
 
 
-def _find_large(boxes: Array, info: Array, least: Any) -> Array:
+def _find_large(boxes: Array, info: Array, least: Any, offset: float) -> Array:
     """Return which boxes are large enough in the original image, with their centers within the image."""
     span = boxes[:, 2:] - boxes[:, :2]
+    large: Array = (span / info[2] + boxes.dtype.type(offset) >= least).all(1)
+    if not offset:
+        return large
     center = boxes[:, :2] + (span + boxes.dtype.type(1)) / boxes.dtype.type(2)
-    large = (span / info[2] + boxes.dtype.type(1) >= least).all(1)
     inside: Array = large & (center <= info[[1, 0]]).all(1)
     return inside
 
 
-class _LevelAttrs(Attrs):
+class LevelAttrs(Attrs):
     min_level: int = Int()
     max_level: int = Int()
     refer_level: int = Int()
@@ -160,11 +180,11 @@ class DistributeFpnProposals(OpDef):
     type = "distribute_fpn_proposals"
     inputs = ("FpnRois",)
     outputs = ("MultiFpnRois*", "RestoreIndex")
-    attrs = _LevelAttrs.table()
+    attrs = LevelAttrs.table()
     context = True
 
     @staticmethod
-    def infer(rois: Spec, *, attrs: _LevelAttrs) -> tuple[list[Spec], Spec]:
+    def infer(rois: Spec, *, attrs: LevelAttrs) -> tuple[list[Spec], Spec]:
         count = attrs.max_level - attrs.min_level + 1
         if count < 1:
             raise ShapeError(
@@ -174,16 +194,10 @@ class DistributeFpnProposals(OpDef):
         return [Spec((-1, 4), rois.dtype, 1) for _ in range(count)], Spec((-1, 1), VarType.INT32)
 
     @staticmethod
-    def forward(ctx: Context, rois: Array, *, attrs: _LevelAttrs) -> tuple[list[Array], Array]:
+    def forward(ctx: Context, rois: Array, *, attrs: LevelAttrs) -> tuple[list[Array], Array]:
         offsets = read_last_level(ctx, "FpnRois", len(rois))
-        scale = np.sqrt(measure_areas(rois, normalized=False))
-        with np.errstate(divide="ignore"):
-            steps = np.log2(scale / rois.dtype.type(attrs.refer_scale), dtype=np.float64).astype(rois.dtype)
-        steps = np.floor(steps + rois.dtype.type(attrs.refer_level))
-        level = np.clip(steps, attrs.min_level, attrs.max_level).astype(np.int64) - attrs.min_level
-        order = np.argsort(level, kind="stable")
-        restore = np.empty((len(rois), 1), np.int32)
-        restore[order, 0] = np.arange(len(rois))
+        scale = np.sqrt(measure_areas(rois, normalized=False)) / rois.dtype.type(attrs.refer_scale)
+        level, restore = divide_by_size(scale, attrs)
         owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         parts = []
         for i in range(attrs.max_level - attrs.min_level + 1):
@@ -193,6 +207,20 @@ class DistributeFpnProposals(OpDef):
                 "MultiFpnRois", [make_lod(np.bincount(owners[chosen], minlength=len(offsets) - 1))], i
             )
         return parts, restore
+
+
+def divide_by_size(scale: Array, attrs: LevelAttrs) -> tuple[Array, Array]:
+    """Return the level of each region, counted from 0, and where each is when those of all levels are joined.
+
+    ``scale``: sizes of the regions, over that of ``refer_level``.
+    """
+    with np.errstate(divide="ignore"):
+        steps = np.log2(scale, dtype=np.float64).astype(scale.dtype)
+    steps = np.floor(steps + scale.dtype.type(attrs.refer_level))
+    level = np.clip(steps, attrs.min_level, attrs.max_level).astype(np.int64) - attrs.min_level
+    restore = np.empty((len(scale), 1), np.int32)
+    restore[np.argsort(level, kind="stable"), 0] = np.arange(len(scale))
+    return level, restore
 
 
 @register

@@ -37,7 +37,7 @@ from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
 
-__all__ = ["LocalityAwareNms", "MatrixNms", "MulticlassNms", "MulticlassNms2"]
+__all__ = ["LocalityAwareNms", "MatrixNms", "MulticlassNms", "MulticlassNms2", "NmsAttrs", "keep_boxes"]
 
 _SIZES = (4, 8, 16, 24, 32)  # numbers of a box: its edges, or the corners of a polygon
 
@@ -174,10 +174,30 @@ def _keep_in_images(
 ) -> tuple[list[_Kept], list[int]]:
     """Return the boxes kept of each image, and where its indices start."""
     _check_operands(ctx.op.type, boxes, scores, ranks=(2, 3))
-    if scores.ndim == 3:
+    starts = None if scores.ndim == 3 else read_last_level(ctx, "BBoxes", len(boxes))
+    return _keep_in_parts(boxes, scores, starts, attrs)
+
+
+def keep_boxes(
+    boxes: Array, scores: Array, starts: Array | None, attrs: NmsAttrs
+) -> tuple[Array, Array, Array]:
+    """Return rows (label, score, box) of all images, the indices of their boxes, and the count of each image.
+
+    ``starts``: where the boxes of each image begin, if every class has its own.
+    """
+    images, firsts = _keep_in_parts(boxes, scores, starts, attrs)
+    index = np.concatenate([kept.place + first for kept, first in zip(images, firsts, strict=True)])
+    counts = np.array([len(kept.label) for kept in images], np.int32)
+    return np.concatenate([_write_rows(kept) for kept in images]), index.astype(np.int32)[:, None], counts
+
+
+def _keep_in_parts(
+    boxes: Array, scores: Array, offsets: Array | None, attrs: NmsAttrs
+) -> tuple[list[_Kept], list[int]]:
+    if offsets is None:
         firsts = [image * boxes.shape[1] for image in range(len(scores))]
         return [_keep_shared(*pair, attrs) for pair in zip(boxes, scores, strict=True)], firsts
-    starts = read_last_level(ctx, "BBoxes", len(boxes)).tolist()
+    starts = offsets.tolist()
     parts = [slice(*pair) for pair in pairwise(starts)]
     images = [_keep_own(boxes[part], scores[part], attrs) for part in parts]
     return images, [start * scores.shape[1] for start in starts[:-1]]

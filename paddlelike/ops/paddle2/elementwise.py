@@ -53,6 +53,10 @@ _BITS: Final[dict[str, Callable[[Array, Array], Any]]] = {
 }
 
 
+_STEPS: Final = 256  # of a period: enough for numbers up to 100
+_TERMS: Final = 32  # of a series, before its rest
+
+
 def _map(function: Callable[[float], float], x: Array) -> Array:
     return np.fromiter(map(function, x.flat), np.float64, x.size).astype(x.dtype).reshape(x.shape)
 
@@ -109,6 +113,38 @@ for _name, _pair in _BITS.items():
     register_kernel(_name, "X Y -> Out")(_wrap_pair(_pair))
 register_kernel("i0", "x -> out")(lambda x: np.i0(x).astype(x.dtype))
 register_kernel("i0e", "x -> out")(lambda x: (np.i0(x) * np.exp(-np.abs(x))).astype(x.dtype))
+register_kernel("nextafter", "x y -> out")(lambda x, y: np.nextafter(x, y))
+
+
+@register_kernel("i1e", "x -> out")
+def _bessel(x: Array) -> Array:
+    """The modified Bessel function of order 1, times ``exp(-|x|)``.
+
+    The mean of ``cos(t) exp(x cos(t))`` over a period, which equal steps give to all digits.
+    """
+    turns = np.cos(np.arange(_STEPS) * (2 * math.pi / _STEPS))
+    exponents = x[..., None].astype(np.float64) * turns - np.abs(x)[..., None]
+    return np.asarray((turns * np.exp(exponents)).mean(-1), x.dtype)
+
+
+@register_kernel("i1", "x -> out")
+def _bessel_unscaled(x: Array) -> Array:
+    """The modified Bessel function of order 1."""
+    return np.asarray(_bessel(x.astype(np.float64)) * np.exp(np.abs(x.astype(np.float64))), x.dtype)
+
+
+@register_kernel("polygamma", "x -> out", {"n": Int(0)})
+def _polygamma(x: Array, *, n: int) -> Array:
+    """Derivative ``n`` of digamma, for positive X: ``(-1)^(n + 1) n! sum (x + k)^-(n + 1)``."""
+    if n == 0:
+        return _map(_digamma, x)
+    start = x[..., None].astype(np.float64) + np.arange(_TERMS)
+    end = x.astype(np.float64) + _TERMS  # the rest by Euler and Maclaurin
+    rest = end**-n / n + end ** -(n + 1) / 2 + (n + 1) * end ** -(n + 2) / 12
+    total = (start ** -(n + 1)).sum(-1) + rest
+    return np.asarray((-1) ** (n + 1) * math.factorial(n) * total, x.dtype)
+
+
 register_kernel("atan2", "X1 X2 -> Out")(_wrap_pair(np.arctan2))
 
 
