@@ -22,7 +22,8 @@ Token = Annotated[
         envvar="PADDLELIKE_TOKEN",
         show_envvar=True,
         metavar="TEXT",
-        help="What every request must know, 16 characters or more; default: random.",
+        help="What every request must know, 16 characters or more; default: random. "
+        "Other users of the machine see options, not the environment.",
     ),
 ]
 

@@ -38,6 +38,8 @@ def server() -> Iterator[LoopbackServer]:
         ("POST", "/predict", b"{}", {**JSON, "Origin": "null"}, 403),
         ("GET", "/nothing", None, {}, 404),
         ("GET", "/../model", None, {}, 404),
+        ("GET", "http://[", None, {}, 400),
+        ("GET", "/model?" + "a=1&" * 30, None, {}, 400),
         ("GET", "/predict", None, {}, 405),
         ("POST", "/model", b"{}", JSON, 405),
         ("GET", "/model", b"{}", {}, 400),
@@ -53,7 +55,7 @@ def server() -> Iterator[LoopbackServer]:
         ("POST", "/predict", b"\xff\xfe", JSON, 400),
         ("PUT", "/predict", b"{}", JSON, 501),
     ],
-    ids=range(20),
+    ids=range(22),
 )
 def test_a_request_that_is_not_as_it_should_be_is_refused(
     server: LoopbackServer, method: str, path: str, body: bytes | None, headers: dict[str, str], status: int

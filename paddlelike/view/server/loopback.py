@@ -198,9 +198,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(refusal.status, text.encode(), "application/json")
 
     def _find_reply(self, method: str) -> Reply:
-        owner, where = self.server.owner, urlsplit(self.path)
+        owner = self.server.owner
         self._check_host()
-        query = dict(parse_qsl(where.query, max_num_fields=20)) if len(where.query) < 4096 else {}
+        try:
+            where = urlsplit(self.path)
+            query = dict(parse_qsl(where.query, max_num_fields=20))
+        except ValueError as error:
+            raise Refusal(400, f"the address is not valid: {error}") from None
         self._check_token(query.pop("token", ""))
         route = owner.routes.get((method, where.path))
         if route is None:
