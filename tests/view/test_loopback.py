@@ -38,7 +38,6 @@ def server() -> Iterator[LoopbackServer]:
         ("POST", "/predict", b"{}", {**JSON, "Origin": "null"}, 403),
         ("GET", "/nothing", None, {}, 404),
         ("GET", "/../model", None, {}, 404),
-        ("GET", "http://[", None, {}, 400),
         ("GET", "/model?" + "a=1&" * 30, None, {}, 400),
         ("GET", "/predict", None, {}, 405),
         ("POST", "/model", b"{}", JSON, 405),
@@ -55,7 +54,7 @@ def server() -> Iterator[LoopbackServer]:
         ("POST", "/predict", b"\xff\xfe", JSON, 400),
         ("PUT", "/predict", b"{}", JSON, 501),
     ],
-    ids=range(22),
+    ids=range(21),
 )
 def test_a_request_that_is_not_as_it_should_be_is_refused(
     server: LoopbackServer, method: str, path: str, body: bytes | None, headers: dict[str, str], status: int
@@ -113,3 +112,19 @@ def test_what_a_route_raises_is_answered_in_words() -> None:
         answers = [ask(found, "GET", "/") for _ in range(4)]
     assert [status for status, _ in answers] == [400, 500, 500, 418]
     assert answers[0][1] == {"error": "a b", "hint": "c"}
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [("GET http://[ HTTP/1.1", 400), ("GET", 400), ("GET / HTTP/9.9", 505), ("BREW / HTTP/1.1", 501)],
+    ids=["address", "short", "version", "method"],
+)
+def test_a_line_that_is_no_request_is_answered(server: LoopbackServer, line: str, status: int) -> None:
+    head = f"{line}\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(head.encode())
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    found, _, body = answer.partition(b"\r\n\r\n")
+    assert json.loads(body or found)["error"]
+    assert not body or found.startswith(f"HTTP/1.1 {status} ".encode())
