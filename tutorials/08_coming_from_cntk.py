@@ -23,7 +23,7 @@ from sklearn.datasets import load_digits
 import paddlelike as fluid
 from paddlelike import training
 
-HOME = Path(__file__).parent / "out" / "cntk"
+HOME = Path(__file__).resolve().parent / "out" / "cntk"
 
 images, labels = load_digits(return_X_y=True)
 images, labels = (images / 16).astype("float32"), labels.astype("int64").reshape(-1, 1)
@@ -96,8 +96,30 @@ def train(folder):
     return trainer
 
 
+# %% Several processes, as in CNTK: all save, the first one writes, and each gets its own state back.
+def train_together():
+    z, criterion, learner = build()
+    learner = training.data_parallel_distributed_learner(learner)
+    trainer = training.Trainer(z, criterion, [learner])
+    checkpoint = HOME / "together" / "model"
+    if trainer.is_server:  # CNTK has none: it keeps the parameters and updates them
+        trainer.serve(checkpoint)
+        return
+    workers, source = trainer.workers, make_source()
+    for _ in range(10):
+        share = source.next_minibatch(50, number_of_workers=workers.size, worker_rank=workers.rank)
+        trainer.train_minibatch(share)
+    state = {"source": source.get_checkpoint_state(), "worker": f"{workers.rank} of {workers.size}"}
+    trainer.save_checkpoint(checkpoint, state)
+    restored = trainer.restore_from_checkpoint(checkpoint)
+    source.restore_from_checkpoint(restored["source"])
+    assert restored == state
+    print("worker", restored["worker"], "has its own state again", flush=True)
+    trainer.close()
+
+
 if __name__ == "__main__" and len(sys.argv) > 1:
-    train(Path(sys.argv[1]))
+    train_together() if sys.argv[1] == "together" else train(Path(sys.argv[1]))
     sys.exit()
 
 # %% By hand, minibatch by minibatch: the state of the source goes into the trainer's checkpoint.
@@ -123,6 +145,19 @@ with new_process():
         found.append(trainer.previous_minibatch_loss_average)
 assert found == wanted, "a restored trainer goes on with the same losses, to the bit"
 print("the next ten losses are equal:", ", ".join(f"{loss:.3f}" for loss in found[:5]), "...")
+
+
+# %% The same in three processes, a server and two workers; their output is in ``log/``.
+job = HOME / "together"
+shutil.rmtree(job, ignore_errors=True)
+job.mkdir()
+launch = [sys.executable, "-m", "paddlelike.distributed.launch", "--server_num=1", "--worker_num=2"]
+subprocess.run([*launch, __file__, "together"], cwd=job, check=True)
+said = [(job / "log" / f"workerlog.{rank}").read_text() for rank in (0, 1)]
+print(*said, sep="", end="")
+assert "worker 0 of 2 has" in said[0]
+assert "worker 1 of 2 has" in said[1]
+assert sorted(path.name for path in job.iterdir()) == ["log", "model"], "one checkpoint, written by the first"
 
 
 # %% A session that nobody disturbs, and one that is killed again and again, by SIGKILL, while it trains.

@@ -48,7 +48,7 @@ class CheckpointConfig:
     ValueError
         There is a frequency but no file name, or a value is not valid.
     TypeError
-        The frequency is no frequency.
+        The frequency is no frequency, or ``restore`` no boolean.
     """
 
     def __init__(
@@ -63,13 +63,19 @@ class CheckpointConfig:
         best: Literal["smallest", "largest"] = "smallest",
         **options: Unpack[SaveKeywords],
     ) -> None:
+        for name, value in (("restore", restore), ("preserve_all", preserve_all)):
+            if not isinstance(value, bool):
+                raise TypeError(
+                    f"CheckpointConfig: {name} is True or False, got {value!r}\n  hint: the unit of a "
+                    "frequency is given by frequency_unit=, or with it: frequency=(2, DataUnit.sweep)"
+                )
         if filename is None and frequency not in (None, 0):
             raise ValueError("CheckpointConfig: a frequency needs a file name to save checkpoints as")
         given = (frequency, frequency_unit) if frequency_unit is not None else frequency
         self.frequency = Frequency(0) if filename is None else read_frequency(given, "CheckpointConfig")
         self.filename = filename
-        self.restore = bool(restore)
-        self.preserve_all = bool(preserve_all)
+        self.restore = restore
+        self.preserve_all = preserve_all
         self.keep_best = int(keep_best)
         self._best, self._options = best, options
         self.open()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paddlelike.errors import SourceError
+from paddlelike.reader.loader import DatasetLoader, GeneratorLoader
 from paddlelike.training.sources.base import (
     FULL_DATA_SWEEP,
     INFINITELY_REPEAT,
@@ -13,6 +14,7 @@ from paddlelike.training.sources.base import (
     MinibatchSource,
     count_samples,
 )
+from paddlelike.training.sources.generator import GeneratorSource, LoaderSource
 from paddlelike.training.sources.memory import MinibatchSourceFromData
 from paddlelike.training.trainer import Trainer
 
@@ -25,13 +27,13 @@ class Feeding:
     Parameters
     ----------
     source
-        A source, or a tuple of arrays in the order of the data variables.
+        A source, a tuple of arrays or a reader of samples in the order of the data variables, or a loader.
     size
         The samples of a minibatch, or a function of the samples seen.
     inputs
         The stream of each data variable; None: the streams have the variables' names.
     repeats
-        Whether arrays are read again and again.
+        Whether arrays, readers and loaders are read again and again.
 
     Raises
     ------
@@ -53,6 +55,13 @@ class Feeding:
         self._size = size
         if isinstance(source, MinibatchSource) or hasattr(source, "next_minibatch"):
             self.source: MinibatchSource = source
+            return
+        sweeps = INFINITELY_REPEAT if repeats else 1
+        if isinstance(source, GeneratorLoader | DatasetLoader):
+            self.source = LoaderSource(source, sweeps)
+            return
+        if callable(source):
+            self.source = GeneratorSource(source, trainer.data_variables, max_sweeps=sweeps)
             return
         names = trainer.data_names
         arrays = list(source) if isinstance(source, tuple | list) else [source]

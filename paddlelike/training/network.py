@@ -71,8 +71,7 @@ def check_network(saved: Mapping[str, Any], network: Mapping[str, Any], path: st
 
 
 def _unpack(packed: str) -> list[str]:
-    unpacker = zlib.decompressobj()
-    text = unpacker.decompress(base64.b85decode(packed), _MOST_BYTES).decode()
+    text = zlib.decompressobj().decompress(base64.b85decode(packed), _MOST_BYTES).decode()
     return text.split("\n") if text else []
 
 

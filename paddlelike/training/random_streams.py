@@ -13,7 +13,7 @@ import numpy as np
 from paddlelike.errors import SourceError
 from paddlelike.reader.readers import MAPPING
 
-__all__ = ["RandomStream", "capture_random_state", "restore_random_state"]
+__all__ = ["RandomStream", "capture_random_state", "check_random_state", "restore_random_state"]
 
 _swapping: Final = threading.RLock()
 
@@ -35,20 +35,27 @@ def capture_random_state() -> dict[str, Any]:
 
 
 def restore_random_state(state: Mapping[str, Any]) -> None:
-    """Set both generators to a captured state.
+    """Set both generators to a captured state. Raises SourceError if it is none."""
+    _set_states(check_random_state(state))
+
+
+def check_random_state(state: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the states of Python's and of numpy's generator.
 
     Raises
     ------
     SourceError
-        It is none.
+        They are none.
     """
     try:
         own, other = state["python"], state["numpy"]
-        random.setstate((own["version"], tuple(int(word) for word in own["words"]), own["gauss"]))
+        found = (own["version"], tuple(int(word) for word in own["words"]), own["gauss"])
         legacy = (other["kind"], other["keys"], other["position"], other["has_gauss"], other["gauss"])
-        np.random.set_state(legacy)  # noqa: NPY002 (the global generator)
-    except (LookupError, TypeError, ValueError) as error:
+        random.Random().setstate(found)  # noqa: S311 (tries the state)
+        np.random.RandomState().set_state(legacy)
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise SourceError(f"this is no state of random generators: {error!r:.200}") from error
+    return found, legacy
 
 
 class RandomStream:

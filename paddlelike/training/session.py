@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paddlelike.io.asynchronous import wait_for_pending
 from paddlelike.io.checkpoints.values import decode_state, encode_state
 from paddlelike.training import snapshot
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
@@ -203,6 +204,7 @@ class TrainingSession:
         )
         if not all(exchange_values(self.trainer.workers, is_saved)):
             self._write(None)
+        wait_for_pending()
 
     # Checkpoints
 
@@ -265,7 +267,8 @@ def training_session(
     trainer
         What is trained.
     mb_source
-        A minibatch source, or a tuple of arrays in the order of the data variables, read again and again.
+        A minibatch source; or a tuple of arrays or a reader of samples, in the order of the data variables,
+        or a loader, which are read again and again.
     mb_size
         The samples of a minibatch, of all processes together; or a function of the samples seen.
     model_inputs_to_streams

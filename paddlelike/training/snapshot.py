@@ -7,11 +7,13 @@ state and the states of its random generators.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from paddlelike.core.random import Generator
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, SaveError
 from paddlelike.executor.run import Executor
@@ -21,7 +23,11 @@ from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.io.checkpoints.values import ARRAY_KEY, decode_state, encode_state
 from paddlelike.training.network import check_network
 from paddlelike.training.progress.writer import ProgressWriter
-from paddlelike.training.random_streams import capture_random_state, restore_random_state
+from paddlelike.training.random_streams import (
+    capture_random_state,
+    check_random_state,
+    restore_random_state,
+)
 from paddlelike.training.workers import Workers, exchange_values
 
 __all__ = ["check_external_state", "restore", "restore_newest", "save"]
@@ -114,31 +120,53 @@ def restore_newest(
     return None if state is None else _take(trainer, state)
 
 
+class _Position(NamedTuple):
+    """What one process takes from a checkpoint, beside the variables."""
+
+    counts: tuple[int, ...]
+    external: dict[str, Any]
+    session: dict[str, Any]
+    random: dict[str, Any]
+    generator: int
+
+
 def _make_check(trainer: Trained) -> Any:
     def check(checkpoint: Checkpoint) -> None:
         training = checkpoint.state.get("training")
-        if not isinstance(training, dict) or not training.get("workers"):
+        if not isinstance(training, dict):
             raise FormatError(
                 f"checkpoint {checkpoint.path} was not saved by a Trainer",
                 hint="fluid.io.Checkpoints restores what it saved; load_persistables takes the values alone",
             )
-        check_network(training["network"], trainer.network, checkpoint.path)
+        try:
+            position = _read_position(training, trainer.workers.rank)
+            check_random_state(position.random)
+            Generator(1).state = position.generator
+            check_network(training["network"], trainer.network, checkpoint.path)
+        except (LookupError, TypeError, ValueError, AttributeError, zlib.error) as error:
+            raise FormatError(f"checkpoint {checkpoint.path} has no valid state: {error!r:.200}") from error
 
     return check
 
 
+def _read_position(training: Mapping[str, Any], rank: int) -> _Position:
+    states = training["workers"]
+    own = states[rank if rank < len(states) else 0]
+    counts = tuple(int(training["counts"][name]) for name in _COUNTS)
+    return _Position(
+        counts, dict(own["external"]), dict(training["session"]), own["random"], own["generator"]
+    )
+
+
 def _take(trainer: Trained, state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    training = state["training"]
-    for name in _COUNTS:
-        setattr(trainer, name, int(training["counts"][name]))
+    position = _read_position(state["training"], trainer.workers.rank)
+    for name, count in zip(_COUNTS, position.counts, strict=True):
+        setattr(trainer, name, count)
     for writer in trainer.progress_writers:
         writer.position = trainer.total_number_of_minibatches_seen
-    states = training["workers"]
-    rank = trainer.workers.rank
-    own = states[rank if rank < len(states) else 0]
-    global_scope().generator.state = own["generator"]
-    restore_random_state(own["random"])
-    return own["external"], training["session"]
+    global_scope().generator.state = position.generator
+    restore_random_state(position.random)
+    return position.external, position.session
 
 
 def check_external_state(value: Any, where: str) -> None:

@@ -68,7 +68,7 @@ def train(
     criterion
         The loss, or a pair of loss and metric.
     minibatch_source
-        A minibatch source, or a tuple of arrays in the order of the data variables.
+        As for :func:`training_session`; arrays are read for one epoch by default.
     minibatch_size
         The samples of a minibatch.
     model_inputs_to_streams

@@ -119,8 +119,13 @@ class Trainer:
         self._data = {v.name: v for v in network.list_vars() if v.is_data and v.name in needed}
 
     @property
+    def data_variables(self) -> list[Variable]:
+        """The data variables that the criterion needs, in the order of their creation."""
+        return list(self._data.values())
+
+    @property
     def data_names(self) -> list[str]:
-        """The names of the data variables that the criterion needs, in the order of their creation."""
+        """Their names."""
         return list(self._data)
 
     @property

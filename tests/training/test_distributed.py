@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +18,8 @@ from paddlelike import training
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from tests.distributed.conftest import token_file  # noqa: F401  (a fixture)
+from tests.distributed.launch.clicks import find_process
+from tests.distributed.launch.launcher import PROJECT, wait_until
 from tests.distributed.processes import Process, Processes
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.saved_files import read_variables
@@ -62,6 +70,37 @@ def test_a_job_that_is_killed_ends_with_the_same_bits(fork_server: str, tmp_path
     found = run_job(fork_server, run, servers=1)
     assert [one.said for one in found] == [one.said for one in want]
     assert read_variables(parts / "model") == read_variables(whole / "model")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_kills_under_the_launcher_do_not_change_a_bit(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "paddlelike.distributed.launch", "--server_num=2", "--worker_num=2"]
+    command += ["--max_restarts=10", "--grace=10", worker.__file__]
+
+    def launch(name: str, mark: str) -> subprocess.Popen[str]:
+        run = json.dumps({"root": str(tmp_path / name), "samples": 400})
+        (tmp_path / name).mkdir()
+        mine = {"PYTHONPATH": str(PROJECT), "PADDLELIKE_JOB_ID": mark, "RUN": run, "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(
+            command, cwd=tmp_path / name, env=os.environ | mine, stderr=subprocess.PIPE, text=True
+        )
+
+    def samples() -> int:
+        found = NumberedCheckpoints(tmp_path / "killed" / "model").latest()
+        return 0 if found is None else found.step
+
+    with launch("whole", uuid.uuid4().hex) as job:
+        assert job.wait(200) == 0
+    mark = uuid.uuid4().hex
+    with launch("killed", mark) as job:
+        for victim, after in (("TRAINER", 16), ("PSERVER", 120), ("TRAINER", 240)):
+            wait_until(lambda after=after: samples() >= after, f"{after} samples")  # type: ignore[misc]
+            os.kill(find_process(mark, f"TRAINING_ROLE={victim}"), signal.SIGKILL)
+        _, errors = job.communicate(timeout=200)
+        assert job.returncode == 0, errors
+    assert errors.count("was killed by SIGKILL") == 3
+    assert read_variables(tmp_path / "killed" / "model") == read_variables(tmp_path / "whole" / "model")
 
 
 def wait_for_checkpoint(process: Process, root: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,28 @@ def test_the_newest_checkpoint_is_restored_whatever_its_name(tmp_path: Path) -> 
         assert_same(values(), want)
 
 
+@pytest.mark.parametrize("options", [{}, {"blocking": False, "keep_best": 1}], ids=["url", "in a thread"])
+def test_checkpoints_may_be_behind_urls_and_written_by_a_thread(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    pytest.importorskip("fsspec", reason="fsspec is in the extra 'remote'")
+    path = tmp_path / "run" / "m" if options else f"memory://{tmp_path.name}/run/m"
+
+    def train(samples: int, where: Any) -> dict[str, Any]:
+        with fresh_programs():
+            config = training.CheckpointConfig(where, 8, **options)
+            data = source(randomize=True)
+            training.training_session(
+                trainer(), data, 4, max_samples=samples, checkpoint_config=config
+            ).train()
+            return values()
+
+    train(20, path)
+    assert_same(train(40, path), train(40, tmp_path / "whole"))
+    steps = [one.step for one in NumberedCheckpoints(path).list() if one.path.endswith("/m")]
+    assert steps == [40]
+
+
 def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
     run(tmp_path, samples=20, frequency=8, preserve=True)
     for name in ("m", "m.2"):
@@ -218,6 +242,48 @@ def test_streams_are_mapped_to_variables(tmp_path: Path) -> None:
         training.training_session(one, data, 5).train()
 
 
+@pytest.mark.parametrize("given", ["reader", "loader", "arrays"])
+def test_readers_loaders_and_arrays_are_sources(given: str) -> None:
+    loss, error = criterion()
+    with fluid.program_guard(loss.block.program):
+        data = [loss.block.var(name) for name in "xy"]
+    made = fluid.io.DataLoader.from_generator(data, capacity=2)
+    made.set_batch_generator(lambda: ((X[at : at + 5], Y[at : at + 5]) for at in range(0, 20, 5)))
+    source = {"reader": lambda: zip(X, Y, strict=True), "loader": made, "arrays": (X, Y)}[given]
+    one = training.Trainer(None, (loss, error), fluid.optimizer.Momentum(0.05, 0.9))
+    training.training_session(one, source, 5, max_samples=30).train()
+    found = values()
+    with fresh_programs():
+        other = trainer()
+        training.training_session(
+            other, training.MinibatchSourceFromData({"x": X, "y": Y}), 5, max_samples=30
+        ).train()
+        assert_same(values(), found)
+
+
+def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def draw(stream: io.StringIO) -> str:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with fresh_programs():
+            training.training_session(trainer(training.ProgressBar()), source(), 5, max_samples=20).train()
+        return stream.getvalue()
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    text = draw(Terminal())
+    assert "20/20" in text
+    assert "loss 0." in text
+    assert draw(io.StringIO()) == ""
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    assert draw(Terminal()) == ""
+
+
 def test_training_in_one_call(tmp_path: Path) -> None:
     """Rows C16, C23, C24, C30, C32, C33: the numbers of a session made by hand."""
     config = training.CheckpointConfig(tmp_path / "m", frequency=10)
@@ -245,12 +311,13 @@ def test_training_in_one_call(tmp_path: Path) -> None:
         (lambda: training.CheckpointConfig(None, 5), ValueError, "needs a file name"),
         (lambda: training.CheckpointConfig("f", 1.5), TypeError, "frequency is a count of samples"),
         (lambda: training.CheckpointConfig("f", -1), ValueError, "0 or more"),
+        (lambda: training.CheckpointConfig("f", 2, training.DataUnit.sweep), TypeError, "frequency_unit="),
         (lambda: training.CheckpointConfig("folder/"), ValueError, "ends with a name"),
         (lambda: training.CheckpointConfig("f", chekcsum=None), TypeError, "checksum"),
         (lambda: training.CrossValidationConfig(frequency=3), ValueError, "minibatch_source or a callback"),
         (lambda: training.minibatch_size_schedule([]), ValueError, "takes sizes"),
     ],
-    ids=["no name", "float", "negative", "folder", "option", "nothing to validate", "no size"],
+    ids=["no name", "float", "negative", "unit", "folder", "option", "nothing to validate", "no size"],
 )
 def test_configurations_are_checked(make: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):

@@ -12,7 +12,15 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import training
-from paddlelike.errors import FeedError, FormatError, GraphError, LoadError, MissingFileError
+from paddlelike.errors import (
+    FeedError,
+    FormatError,
+    GraphError,
+    LoadError,
+    MissingFileError,
+    SourceError,
+)
+from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from tests.helpers.fresh import fresh_programs
 from tests.training.small import X, Y, assert_same, criterion, source, trainer, values
 
@@ -225,6 +233,43 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     checkpoints.save(one.executor, one.program, 1)
     with pytest.raises(FormatError, match="was not saved by a Trainer"):
         one.restore_from_checkpoint(tmp_path / "step-00000001")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda state: state.pop("counts"),
+        lambda state: state.update(workers=[]),
+        lambda state: state.update(network={"operators": "0", "updates": {}}),
+        lambda state: state["workers"][0]["random"].update(python={"version": 3, "words": [1]}),
+        lambda state: state["workers"][0].update(generator=-1),
+        lambda state: state["workers"][0].update(external=7),
+        lambda state: state.update(session=None),
+    ],
+)  # fmt: skip
+def test_a_state_that_is_not_valid_is_refused_before_anything_is_changed(
+    tmp_path: Path, damage: Callable[[Any], Any]
+) -> None:
+    one = trainer()
+    train(one, source(), 2)
+    one.save_checkpoint(tmp_path / "model")
+    checkpoints = NumberedCheckpoints(tmp_path / "model")
+    state = {**checkpoints.list()[0].state}
+    damage(state["training"])
+    checkpoints.save_numbered(one.executor, one.program, 8, state=state)
+    train(one, source(), 1)
+    before, drawn = values(), random.getstate()
+    with pytest.raises((FormatError, SourceError, LoadError)):
+        one.restore_from_checkpoint(tmp_path / "model")
+    assert_same(values(), before)
+    assert random.getstate() == drawn
+    assert one.total_number_of_samples_seen == 12
+
+
+def test_a_file_of_cntk_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "model").write_bytes(b"\x08\x02")
+    with pytest.raises(MissingFileError, match=r"is a file, .*\n.*import_cntk_checkpoint"):
+        trainer().restore_from_checkpoint(tmp_path / "model")
 
 
 def test_values_that_are_there_are_kept() -> None:

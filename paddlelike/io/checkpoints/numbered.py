@@ -102,6 +102,11 @@ class NumberedCheckpoints(Checkpoints):
         self._recover()
         found = [one for one in self.list() if one.path == self.path]
         state = self._restore_first(found, executor, program, only=True, check=check)
+        if state is None and os.path.isfile(self.path):
+            raise MissingFileError(
+                f"{self.path} is a file, and a checkpoint is a directory",
+                hint="fluid.import_cntk_checkpoint reads the checkpoints of CNTK",
+            )
         if state is None:
             others = ", ".join(os.path.basename(one.path) for one in self.list())
             raise MissingFileError(
