@@ -66,6 +66,15 @@ def _text(kind: str) -> list[Any]:
     return [layers.fc(layers.concat(pooled, axis=1), 2), out]
 
 
+def _sentiment() -> list[Any]:
+    words = fluid.data("words", [None, 1], "int64", lod_level=1)
+    table = layers.embedding(words, [20, 6])
+    wide = fluid.nets.sequence_conv_pool(table, 5, 3, act="tanh", pool_type="max")
+    weights = layers.sequence_softmax(layers.fc(table, 1))
+    attended = layers.sequence_pool(layers.elementwise_mul(table, weights, axis=0), "sum")
+    return [layers.fc([wide, attended], 2, act="softmax"), weights]
+
+
 NETWORKS: dict[str, Callable[[], list[Any]]] = {
     "mlp": _mlp,
     "lenet": _lenet,
@@ -75,6 +84,7 @@ NETWORKS: dict[str, Callable[[], list[Any]]] = {
     "lstm": lambda: _text("lstm"),
     "reversed": lambda: _text("reversed"),
     "gru": lambda: _text("gru"),
+    "sentiment": _sentiment,
 }
 
 
@@ -94,7 +104,9 @@ def build(name: str) -> tuple[fluid.Program, dict[str, Any], list[Any]]:
     for variable in main.list_vars():
         if not variable.is_data:
             continue
-        if variable.lod_level:
+        if variable.lod_level and variable.dtype == fluid.core.VarDesc.VarType.INT64:
+            feed[variable.name] = LoDTensor(rng.integers(0, 20, (7, 1)), [[0, 4, 6, 7]])
+        elif variable.lod_level:
             feed[variable.name] = LoDTensor(rng.standard_normal((7, 3)).astype("float32"), [[0, 4, 6, 7]])
         elif variable.dtype == fluid.core.VarDesc.VarType.INT64:
             feed[variable.name] = rng.integers(0, 20, (3, *variable.shape[1:]))

@@ -13,7 +13,7 @@ from paddlelike.errors import NotInitializedError, SaveError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import decode
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.cntk.writing.table import load_writers
-from tests.helpers.golden_data import GOLDEN, arrays
+from tests.helpers.golden_data import GOLDEN, arrays, with_lod
 from tests.interop.cntk import networks
 from tests.interop.cntk.cases import WRITTEN, build
 from tests.interop.cntk.operators import compare, make_feed, read_cases
@@ -32,7 +32,9 @@ def open_and_run(file: Path, feed) -> list[np.ndarray]:
     with fluid.scope_guard(fluid.Scope()):
         program, feeds, fetches = fluid.import_cntk(file)
         real = {
-            name: LoDTensor(one.array.astype("float32"), one.lod()) if isinstance(one, LoDTensor) else one
+            name: LoDTensor(np.asarray(one.array, "float32"), one.lod())
+            if isinstance(one, LoDTensor)
+            else one
             for name, one in feed.items()
         }
         return networks.run(program, networks.as_real({name: real[name] for name in feeds}), fetches)
@@ -106,14 +108,15 @@ def test_an_opened_model_is_written_and_opened_again(name: str, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("network", "form", "model", "params"),
-    [("fit_a_line", "inference", None, None), ("mnist_conv_bn", "inference_combined", "model", "params"),
+    [("fit_a_line", "inference", None, None), ("sentiment_lstm", "inference", None, None),
+     ("mnist_conv_bn", "inference_combined", "model", "params"),
      ("word2vec_shared", "inference", None, None)],
-    ids=["fit_a_line", "mnist_conv_bn", "word2vec_shared"],
+    ids=["fit_a_line", "sentiment_lstm", "mnist_conv_bn", "word2vec_shared"],
 )  # fmt: skip
 def test_a_model_of_fluid_gives_its_outputs(network, form, model, params, tmp_path: Path) -> None:
     folder = GOLDEN / network / form
     report = fluid.export_cntk(folder, tmp_path / "it.model", model_filename=model, params_filename=params)
-    fed = arrays(network, "io", "infer_in/")
+    fed = with_lod(fluid, arrays(network, "io", "infer_in/"))
     (got, *_), wanted = (
         open_and_run(tmp_path / "it.model", {name: fed[name] for name in report.inputs}),
         list(arrays(network, "io", "infer_out/").values()),

@@ -58,7 +58,9 @@ def build_program(function: Function, *, title: str, batch: float | None = None)
         An operation lacks what it needs.
     """
     program, startup = Program(), Program()
-    with unique_name.guard(), program_guard(program, startup):
+    given = [text for leaf in function.leaves.values() for text in (leaf.name, leaf.uid)]
+    prefix = "cntk_" if any(".tmp_" in text for text in given) else None  # names that layers would give
+    with unique_name.guard(prefix), program_guard(program, startup):
         build = _Build(function, batch=batch, title=title)
         build.run()
         build.name_outputs()

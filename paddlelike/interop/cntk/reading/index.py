@@ -58,7 +58,8 @@ def _read_gather(step: Step) -> Value:
     flat = step.reshape_all(step.cast(ids.variable, "int64"), [-1])
     rows = step.emit("gather", {"X": table.variable, "Index": flat})
     shape = [*ids.shape, *table.shape[1:]]
-    if shape == list(table.shape[1:]):
-        return step.give(rows, ids, table.rank - 1)
-    wanted = [-1, *shape] if ids.dynamic else shape
-    return step.give(step.reshape_all(rows, wanted), ids, len(shape))
+    if ids.rank:
+        rows = step.reshape_all(rows, [-1, *shape] if ids.dynamic else shape)
+    if ids.sequence:  # rows that are gathered have no LoD
+        rows = step.emit("lod_reset", {"X": rows, "Y": ids.variable})
+    return step.give(rows, ids, len(shape))

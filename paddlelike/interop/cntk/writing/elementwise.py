@@ -68,26 +68,59 @@ def _power(step: Step, x: Ref) -> Ref:
     return step.binary("Pow", x, step.number(step.attr("factor"), x))
 
 
+def _between(step: Step, x: Ref, bound: float, inside: Ref, outside: Ref) -> Ref:
+    """Return ``inside`` where ``-bound <= x <= bound``, else ``outside``."""
+    return choose(step, _above(step, step.unary("Abs", x), bound), outside, inside)
+
+
+def _selu(step: Step, x: Ref) -> Ref:
+    scale, alpha = float(step.attr("scale")), float(step.attr("alpha"))
+    below = step.scale(step.unary("ELU", x), scale * alpha)
+    return choose(step, _above(step, x, 0), step.scale(x, scale), below)
+
+
+def _sign(step: Step, x: Ref) -> Ref:
+    return step.binary("Minus", _above(step, x, 0), step.binary("Less", x, step.number(0, x)))
+
+
+def _soft_shrink(step: Step, x: Ref) -> Ref:
+    bound = float(step.attr("lambda"))
+    return step.binary("Minus", x, clip(step, x, -bound, bound))
+
+
+def _hard_swish(step: Step, x: Ref) -> Ref:
+    gate = clip(step, step.scale(x, 1, step.attr("offset")), 0, step.attr("threshold"))
+    return step.scale(step.binary("ElementTimes", x, gate), 1 / float(step.attr("scale")))
+
+
 _FORMULAS: Final[dict[str, Callable[[Step, Ref], Ref]]] = {
     "assign": lambda s, x: s.unary("NoOp", x),
     "brelu": lambda s, x: clip(s, x, s.attr("t_min"), s.attr("t_max")),
     "ceil": lambda s, x: s.unary("Negate", s.unary("Floor", s.unary("Negate", x))),
     "elu": _elu,
     "hard_sigmoid": lambda s, x: clip(s, s.scale(x, s.attr("slope"), s.attr("offset")), 0, 1),
+    "hard_shrink": lambda s, x: _between(s, x, s.attr("threshold"), s.scale(x, 0), x),
+    "hard_swish": _hard_swish,
     "leaky_relu": _leaky,
     "log10": lambda s, x: s.scale(s.unary("Log", x), 1 / math.log(10)),
     "log1p": lambda s, x: s.unary("Log", s.scale(x, 1, 1)),
     "log2": lambda s, x: s.scale(s.unary("Log", x), 1 / math.log(2)),
     "logsigmoid": lambda s, x: s.unary("Negate", softplus(s, s.unary("Negate", x))),
+    "mish": lambda s, x: s.binary("ElementTimes", x, s.unary("Tanh", softplus(s, x))),
     "pow": _power,
     "relu6": lambda s, x: clip(s, x, 0, s.attr("threshold", 6.0)),
     "rsqrt": lambda s, x: s.unary("Reciprocal", s.unary("Sqrt", x)),
+    "selu": _selu,
+    "sign": _sign,
+    "silu": lambda s, x: s.binary("ElementTimes", x, s.unary("StableSigmoid", x)),
+    "softshrink": _soft_shrink,
     "soft_relu": lambda s, x: softplus(s, clip(s, x, -s.attr("threshold"), s.attr("threshold"))),
     "softplus": softplus,
     "softsign": lambda s, x: divide(s, x, s.scale(s.unary("Abs", x), 1, 1)),
     "square": lambda s, x: s.binary("ElementTimes", x, x),
     "stanh": lambda s, x: s.scale(s.unary("Tanh", s.scale(x, s.attr("scale_a"))), s.attr("scale_b")),
     "swish": lambda s, x: s.binary("ElementTimes", x, s.unary("StableSigmoid", s.scale(x, s.attr("beta")))),
+    "thresholded_relu": lambda s, x: choose(s, _above(s, x, s.attr("threshold")), x, s.scale(x, 0)),
     "tanh_shrink": lambda s, x: s.binary("Minus", x, s.unary("Tanh", x)),
 }
 _BINARY: Final = {

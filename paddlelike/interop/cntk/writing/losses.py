@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paddlelike.formats.cntk.dictionary import SizeT
+from paddlelike.interop.cntk.writing.elementwise import choose
 from paddlelike.interop.cntk.writing.graph import Ref, Step, static_axis
 from paddlelike.interop.cntk.writing.table import writes
 
@@ -46,6 +47,28 @@ def _write_log_loss(step: Step) -> None:
     rest = step.unary("Log", step.scale(p, -1, 1 + epsilon))
     miss = step.binary("ElementTimes", step.scale(label, -1, 1), rest)
     step.give("Loss", step.unary("Negate", step.binary("Plus", hit, miss)))
+
+
+@writes("label_smooth")
+def _write_label_smooth(step: Step) -> None:
+    x, epsilon = step.ref(), float(step.attr("epsilon"))
+    prior = step.ref("PriorDist") if step.has("PriorDist") else step.number(1 / x.shape[-1], x)
+    if prior.rank:
+        prior = step.reshape(prior, [x.shape[-1]])
+    step.give("Out", step.binary("Plus", step.scale(x, 1 - epsilon), step.scale(prior, epsilon)))
+
+
+@writes("huber_loss")
+def _write_huber(step: Step) -> None:
+    """``r r / 2`` up to delta, beyond it a line."""
+    delta = float(step.attr("delta"))
+    residual = step.binary("Minus", step.ref("Y"), step.ref())
+    size = step.unary("Abs", residual)
+    near = step.scale(step.binary("ElementTimes", residual, residual), 0.5)
+    far = step.scale(size, delta, -0.5 * delta * delta)
+    beyond = step.binary("Greater", size, step.number(delta, size))
+    step.give("Residual", residual)
+    step.give("Out", choose(step, beyond, far, near))
 
 
 @writes("sigmoid_cross_entropy_with_logits")

@@ -81,6 +81,39 @@ def _write_layer_norm(step: Step) -> None:
     step.give("Y", out)
 
 
+def _scale_channels(step: Step, x: Ref) -> Ref:
+    """Return an image times the scale of each channel, plus its bias."""
+    for kind, slot in (("ElementTimes", "Scale"), ("Plus", "Bias")):
+        if step.has(slot):
+            x = step.binary(kind, x, step.reshape(step.ref(slot), [x.shape[0]] + [1] * (x.rank - 1)))
+    return x
+
+
+def _check_channels(step: Step, x: Ref) -> None:
+    layout = step.attr("data_layout", "NCHW")
+    if layout not in ("NCHW", "AnyLayout") or not x.dynamic or x.rank < 2:
+        step.refuse(f"its input has {x.rank} dims, or its channels last")
+
+
+@writes("affine_channel")
+def _write_affine(step: Step) -> None:
+    x = step.ref()
+    _check_channels(step, x)
+    step.give("Out", _scale_channels(step, x))
+
+
+@writes("instance_norm", "group_norm")
+def _write_group_norm(step: Step) -> None:
+    x = step.ref()
+    _check_channels(step, x)
+    groups = int(step.attr("groups", 0) or x.shape[0])
+    if x.shape[0] % groups:
+        step.refuse(f"{x.shape[0]} channels are not {groups} groups of one size")
+    flat = step.reshape(x, [groups, math.prod(x.shape) // groups])
+    out = step.reshape(standardize(step, flat, [1], float(step.attr("epsilon"))), x.shape)
+    step.give("Y", _scale_channels(step, out))
+
+
 @writes("norm")
 def _write_norm(step: Step) -> None:
     x = step.ref()

@@ -8,6 +8,7 @@ from paddlelike.formats.cntk.dictionary import Axis, SizeT
 from paddlelike.interop.cntk.writing.elementwise import divide
 from paddlelike.interop.cntk.writing.graph import BATCH, Ref, Step
 from paddlelike.interop.cntk.writing.matrices import times
+from paddlelike.interop.cntk.writing.shapes import concat
 from paddlelike.interop.cntk.writing.table import writes
 
 _CHOSEN: Final = {"FIRST": "PastValue", "LAST": "FutureValue"}
@@ -65,6 +66,37 @@ def _reduce(step: Step, x: Ref, kind: str) -> Ref:
     }
     out = step.graph.add("ReduceElements", [unpacked], attributes, shape=x.shape)
     return out._replace(sequence=False)
+
+
+def _spread(step: Step, value: Ref, x: Ref) -> Ref:
+    """Return a value of each sequence at all of its steps."""
+    return step.graph.add("ReconcileDynamicAxis", [value, x], shape=value.shape, like=x)
+
+
+@writes("sequence_softmax")
+def _write_softmax(step: Step) -> None:
+    x = step.ref()
+    _check(step, x)
+    moved = step.unary("Exp", step.binary("Minus", x, _spread(step, _reduce(step, x, "MAX"), x)))
+    step.give("Out", divide(step, moved, _spread(step, _reduce(step, moved, "SUM"), x)))
+
+
+@writes("sequence_conv")
+def _write_conv(step: Step) -> None:
+    """The steps around each one, side by side, times the filter; there are zeros beyond the ends."""
+    x, start = step.ref(), int(step.attr("contextStart"))
+    _check(step, x)
+    step.refuse_inputs("PaddingData")
+    if step.attr("contextStride") != 1 or x.rank != 1:
+        step.refuse("its contextStride is not 1, or its steps are no rows")
+    parts = []
+    for offset in range(start, start + int(step.attr("contextLength"))):
+        shift = "PastValue" if offset < 0 else "FutureValue"
+        options = {"offset": SizeT(abs(offset))}
+        moved = step.graph.add(shift, [x, step.number(0, x)], options, shape=x.shape) if offset else x
+        parts.append(moved)
+    joined = concat(step, parts, 0) if len(parts) > 1 else parts[0]
+    step.give("Out", times(step, joined, step.ref("Filter")))
 
 
 @writes("sequence_expand_as", "sequence_expand")

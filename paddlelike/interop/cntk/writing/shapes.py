@@ -89,6 +89,15 @@ def _write_split(step: Step) -> None:
         at += size
 
 
+@writes("unstack", "unbind")
+def _write_unstack(step: Step) -> None:
+    x, slot = step.ref(), "Y" if step.op.type == "unstack" else "Out"
+    dim = step.static_dim(step.attr("axis"), x)
+    shape = [size for at, size in enumerate(x.shape) if at != dim]
+    for index in range(len(step.op.output(slot))):
+        step.give(slot, step.reshape(step.slice(x, dim, index, index + 1), shape), index)
+
+
 @writes("slice", "strided_slice")
 def _write_slice(step: Step) -> None:
     step.refuse_inputs("StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList", "StridesTensor")
@@ -115,6 +124,33 @@ def _write_pad(step: Step) -> None:
             step.refuse("it pads the samples")
         paddings = paddings[2:]
     step.give("Out", pad(step, x, paddings[::2], paddings[1::2], float(step.attr("pad_value"))))
+
+
+@writes("pad2d")
+def _write_pad2d(step: Step) -> None:
+    step.refuse_inputs("Paddings")
+    x = step.ref()
+    if step.attr("mode") != "constant" or step.attr("data_format") != "NCHW" or not x.dynamic:
+        step.refuse(f"its mode is {step.attr('mode')}, or its channels are the last dim")
+    top, bottom, left, right = step.attr("paddings")
+    step.give("Out", pad(step, x, [0, top, left], [0, bottom, right], float(step.attr("pad_value"))))
+
+
+@writes("pixel_shuffle")
+def _write_pixel_shuffle(step: Step) -> None:
+    x, by = step.ref(), int(step.attr("upscale_factor"))
+    channels, height, width = x.shape
+    count = channels // (by * by)
+    wide = step.transpose(step.reshape(x, [count, by, by, height, width]), [0, 3, 1, 4, 2])
+    step.give("Out", step.reshape(wide, [count, height * by, width * by]))
+
+
+@writes("shuffle_channel")
+def _write_shuffle_channel(step: Step) -> None:
+    x, groups = step.ref(), int(step.attr("group"))
+    wide = step.reshape(x, [groups, x.shape[0] // groups, *x.shape[1:]])
+    turned = step.transpose(wide, [1, 0, *range(2, wide.rank)])
+    step.give("Out", step.reshape(turned, x.shape))
 
 
 def pad(step: Step, x: Ref, head: Sequence[int], foot: Sequence[int], value: float) -> Ref:
