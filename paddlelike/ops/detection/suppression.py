@@ -27,6 +27,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.detection.boxes import find_overlaps
+from paddlelike.ops.kernels.detection.pairs import is_above
 from paddlelike.ops.kernels.detection.suppression import (
     find_shape_overlaps,
     measure_shapes,
@@ -300,13 +301,17 @@ def _merge_neighbours(boxes: Array, scores: Array, attrs: NmsAttrs) -> Array:
     """Merge boxes in place, and return the indices of those that the others went into."""
     threshold = boxes.dtype.type(np.float32(attrs.nms_threshold))
     apart = [0] if len(boxes) else []
+    rows, limit = boxes.tolist(), float(threshold)
     for i in range(1, len(boxes)):
         last = apart[-1]
-        pair = measure_shapes(boxes[[i, last]], normalized=attrs.normalized)
-        if find_shape_overlaps(pair, pair)[0, 1] > threshold:
+        same = is_above(rows[i], rows[last], limit, normalized=attrs.normalized)
+        if same is None:
+            pair = measure_shapes(boxes[[i, last]], normalized=attrs.normalized)
+            same = find_shape_overlaps(pair, pair)[0, 1] > threshold
+        if same:
             total = scores[i] + scores[last]
             boxes[last] = (boxes[i] * scores[i] + boxes[last] * scores[last]) / total
-            scores[last] = total
+            scores[last], rows[last] = total, boxes[last].tolist()
         else:
             apart.append(i)
     return np.array(apart, np.intp)
