@@ -89,6 +89,14 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def wheel(session: nox.Session) -> None:
-    """Build the wheel and the source distribution into ``dist/``."""
+    """Build wheel and source distribution into ``dist/``; try the wheel in an empty environment."""
     session.install("--quiet", "build")
+    shutil.rmtree(PROJECT / "dist", ignore_errors=True)
     session.run("python", "-m", "build")
+    (built,) = (PROJECT / "dist").glob("*-none-any.whl")
+    empty = Path(session.create_tmp()).resolve() / "empty"
+    session.run("python", "-m", "venv", "--clear", str(empty))
+    session.run(str(empty / "bin" / "pip"), "install", "--quiet", str(built), external=True)
+    with session.chdir(empty):  # where no checkout is imported instead
+        for arguments in (["--help"], ["run", "--help"], ["launch", "--help"]):
+            session.run(str(empty / "bin" / "paddlelike"), *arguments, external=True, silent=True)
