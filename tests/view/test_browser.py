@@ -178,6 +178,23 @@ def test_a_click_on_a_node_opens_it(driver: Any, model: Path) -> None:
     assert page.one("#panel .histogram").is_displayed()
 
 
+def test_a_narrow_page_shows_the_chosen_node_above_the_panel(driver: Any, model: Path) -> None:
+    page = Page(driver, (model / "both.html").as_uri() + "#program", 400)
+    graph = page.one("canvas.graph")
+    for _ in range(4):
+        graph.send_keys(Keys.ARROW_DOWN)
+    page.wait(lambda: page.one("#panel h2").text == "mean_0")
+    find = (
+        "(() => { const g = program.graph; return g.level.nodes[g.chosen][1] * g.view.scale + g.view.y; })()"
+    )
+    assert 0 < page.run(find) < page.one("#panel").rect["y"] - graph.rect["y"]
+    page.one("#tab-sizes").click()
+    wide = page.run(
+        "Math.max(...[...document.querySelectorAll('.tile')].map((one) => one.getBoundingClientRect().right))"
+    )
+    assert wide <= 400
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
 def test_no_view_is_wider_than_the_window(driver: Any, model: Path, width: int, dark: bool) -> None:

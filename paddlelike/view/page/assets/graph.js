@@ -88,11 +88,14 @@ class Graph {
 
   /** Move the view so that a node is well inside of it. */
   reveal(index) {
-    const [x, y] = this.level.nodes[index], { width, height } = this.size();
+    const [x, y] = this.level.nodes[index], { width } = this.size();
+    const covered = !panel.hidden && getComputedStyle(panel).position === "fixed"; // by the panel, on a narrow page
+    const below = covered ? panel.getBoundingClientRect().top - this.canvas.getBoundingClientRect().top : this.size().height;
+    const height = Math.min(Math.max(below, 60), this.size().height);
     if (this.view.scale < 0.4) this.view.scale = 0.8;
     const at = [this.view.x + x * this.view.scale, this.view.y + y * this.view.scale];
     if (at[0] < 80 || at[0] > width - 160) this.view.x = width / 2 - x * this.view.scale;
-    if (at[1] < 50 || at[1] > height - 50) this.view.y = height / 2 - y * this.view.scale;
+    if (at[1] < 30 || at[1] > height - 30) this.view.y = height / 2 - y * this.view.scale;
   }
 
   draw() {
@@ -251,6 +254,7 @@ class Graph {
   pick(index, center = true) {
     this.select(index, { center });
     this.choose(index);
+    if (index !== null) this.select(index); // the panel has opened
   }
 
   wheel(event) {
