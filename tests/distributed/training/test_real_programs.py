@@ -33,6 +33,25 @@ class RealServers(Job):
         self.start_server(endpoint, self.server(endpoint))
 
 
+class TrainersFromBytes(Job):
+    """A job whose trainers run programs that were written and read again."""
+
+    def trainer(self, number: int) -> Programs:
+        made = super().trainer(number)
+        startup, main = (
+            fluid.Program.parse_from_string(one.desc.serialize_to_string(), trusted=True)
+            for one in (made.startup, made.main)
+        )
+        return Programs(startup, main, main.global_block().var(made.loss.name))
+
+
+def test_trainers_whose_programs_were_read_from_bytes_train_alike() -> None:
+    with TrainersFromBytes(MOMENTUM).start() as job:
+        losses = job.train(perceptron_feeds, 4)
+    with Job(MOMENTUM).start() as job:
+        assert job.train(perceptron_feeds, 4) == losses
+
+
 def test_servers_of_real_fluid_have_its_losses() -> None:
     with RealServers(MOMENTUM).start() as job:
         losses = job.train(perceptron_feeds, 10)
