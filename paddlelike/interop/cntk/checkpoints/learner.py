@@ -59,6 +59,7 @@ class CntkLearner:
 def read_learner(entry: Any, parameters: Sequence[str], where: str) -> CntkLearner:
     """Return a learner. Raises FormatError when something is missing, or has another type."""
     if isinstance(entry, dict) and "localLearners" in entry:  # of several workers
+        _get(entry, "totalNumberOfSamplesSeen", int, where)
         entry = entry["localLearners"]
     rates = _get(entry, _SCHEDULE, dict, where)
     steps = _get(rates, "schedule", dict, where)
