@@ -13,15 +13,16 @@ import numpy as np
 from paddlelike.errors import SourceError
 from paddlelike.reader.readers import MAPPING
 
-__all__ = ["RandomStream", "capture_random_state", "check_random_state", "restore_random_state"]
+__all__ = ["SWAPPING", "RandomStream", "capture_random_state", "check_random_state", "restore_random_state"]
 
-_swapping: Final = threading.RLock()
+#: Held while the generators are those of a reader.
+SWAPPING: Final = threading.RLock()
 
 
 def capture_random_state() -> dict[str, Any]:
     """Return the state of ``random`` and of ``numpy.random``, for a checkpoint."""
-    version, words, gauss = random.getstate()
-    kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (the global generator)
+    with SWAPPING:
+        (version, words, gauss), (kind, keys, position, has_gauss, cached) = _get_states()
     return {
         "python": {"version": version, "words": np.array(words, np.uint32), "gauss": gauss},
         "numpy": {
@@ -36,7 +37,9 @@ def capture_random_state() -> dict[str, Any]:
 
 def restore_random_state(state: Mapping[str, Any]) -> None:
     """Set both generators to a captured state. Raises SourceError if it is none."""
-    _set_states(check_random_state(state))
+    states = check_random_state(state)
+    with SWAPPING:
+        _set_states(states)
 
 
 def check_random_state(state: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -68,7 +71,8 @@ class RandomStream:
     """
 
     def __init__(self) -> None:
-        self.state = _get_states()
+        with SWAPPING:
+            self.state = _get_states()
 
     def follow(self, reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
         """Return ``reader`` with this stream's numbers."""
@@ -87,7 +91,7 @@ class RandomStream:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Let Python's and numpy's generators be those of this stream."""
-        with _swapping:
+        with SWAPPING:
             outer = _get_states()
             _set_states(self.state)
             try:
@@ -111,7 +115,7 @@ class RandomStream:
                 item = next(items, _END)
 
     def _iterate_beside_threads(self, items: Iterator[Any], item: Any) -> Iterator[Any]:
-        with _swapping:
+        with SWAPPING:
             _set_states(self.state)
         while item is not _END:
             yield item

@@ -296,6 +296,21 @@ def test_a_reader_that_shuffles_in_place_is_read_again_from_its_start() -> None:
     assert take(again, 4, 9) == want
 
 
+@pytest.mark.parametrize("make", [memory, generator, loader], ids=lambda make: make.__name__)
+def test_a_source_goes_back_to_where_it_was_again_and_again(
+    tmp_path: Path, make: Callable[[Path], Any]
+) -> None:
+    """As cross validations do."""
+    seed()
+    source = make(tmp_path)
+    found = []
+    for _ in range(3):
+        state = source.get_checkpoint_state()
+        found.append(take(source, 3, 5))
+        source.restore_from_checkpoint(state)
+    assert found[0] == found[1] == found[2]
+
+
 def test_a_source_of_the_users_own(tmp_path: Path) -> None:
     class Numbers(training.UserMinibatchSource):
         position = 0

@@ -16,7 +16,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import warn_user
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.loader import GeneratorLoader
-from paddlelike.training.random_streams import RandomStream
+from paddlelike.training.random_streams import SWAPPING, RandomStream
 from paddlelike.training.sources.base import (
     INFINITELY_REPEAT,
     Minibatch,
@@ -113,13 +113,15 @@ class ReplayedSource(MinibatchSource):
         self._close()
         self._random.restore(start)
         self._sweep, self._first_random = sweep, start if first is None else first
-        if sweep == position == 0:
+        if sweep == position == 0:  # read anew
+            self._first_random = None
             return
-        if sweep and try_aside(lambda: self._replay(*begin)) is False:
+        if sweep and try_aside(lambda: self._replay(*begin), SWAPPING) is False:
             warn_user(
                 f"the reader of {type(self).__name__} keeps data between sweeps: all {sweep} sweeps before "
                 "this position are read again"
             )
+            self._close()
             self._random.restore(self._first_random or {})
             for _ in range(sweep):
                 for _ in self.iterate():
@@ -154,7 +156,10 @@ class ReplayedSource(MinibatchSource):
         close = getattr(self._items, "close", None)
         if close is not None:
             close()
-        self._items = None
+        self._random = RandomStream()  # a thread that still reads keeps the other one
+        self._items, self._sweep_random, self._ahead = None, None, _END
+        self._position, self._begin = 0, (0, "")
+        self._checksum = xxhash.xxh3_64()
 
 
 class GeneratorSource(ReplayedSource):

@@ -7,24 +7,28 @@ import select
 import signal
 import warnings
 from collections.abc import Callable
-from typing import Final
+from contextlib import AbstractContextManager
+from typing import Any, Final
 
 __all__ = ["try_aside"]
 
 _LONGEST: Final = 120.0  # seconds; a copy may hang in a lock that another thread held
 
 
-def try_aside(check: Callable[[], bool]) -> bool | None:
+def try_aside(check: Callable[[], bool], lock: AbstractContextManager[Any]) -> bool | None:
     """Return what ``check`` returns in a fork of this process; None where that cannot be found out.
 
+    ``lock`` is held by no other thread at the fork, since it would be held for ever in the copy.
+
+    >>> import threading
     >>> changed = []
-    >>> try_aside(lambda: changed.append(1) is None), changed
+    >>> try_aside(lambda: changed.append(1) is None, threading.Lock()), changed
     (True, [])
     """
     if not hasattr(os, "fork"):
         return None
     answer, answers = os.pipe()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), lock:
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this one only checks
         child = os.fork()
     if child == 0:
