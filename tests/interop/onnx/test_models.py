@@ -155,6 +155,18 @@ def test_parameters_in_a_second_file(tmp_path: Path) -> None:
     assert sizes["it.onnx"] + sizes["it.onnx.data"] > report.bytes
 
 
+def test_parameters_too_large_for_one_file_go_into_a_second_one(tmp_path: Path, monkeypatch) -> None:
+    from paddlelike.interop.onnx.exporter import export
+
+    monkeypatch.setattr(export, "LARGEST", 1000)
+    check("models185", "bert", tmp_path)
+    assert (tmp_path / "it.onnx.data").stat().st_size > 1000
+    other = tmp_path / "small"
+    other.mkdir()
+    fluid.export_onnx(GOLDEN / "fit_a_line" / "inference", other / "it.onnx")
+    assert [one.name for one in other.iterdir()] == ["it.onnx"]
+
+
 def build_network(*, trained: bool) -> tuple[fluid.Program, fluid.Program, fluid.Variable]:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):

@@ -154,6 +154,11 @@ def test_a_model_of_fluid_with_sequences(name: str, tmp_path: Path) -> None:
                 lengths = np.diff(file[f"in{index}@lod0"])
                 given |= {feed: pad_batch(given[feed], lengths), f"{feed}.lengths": lengths}
     outs = dict(zip(report.outputs, run_onnx(tmp_path / "it.onnx", given), strict=True))
+    with fluid.scope_guard(fluid.Scope()):
+        again, _, fetches = fluid.import_onnx(tmp_path / "it.onnx")
+        back = fluid.Executor().run(again, feed=given, fetch_list=fetches)
+    for ours, theirs in zip(back, outs.values(), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-5)
     names = [one for one in report.outputs if not one.endswith(".lengths")]
     for name, (_, real) in zip(names, run_model(tmp_path, files), strict=True):
         got = [outs[key] for key in (name, f"{name}.lengths") if key in outs]

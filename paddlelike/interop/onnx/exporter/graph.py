@@ -19,6 +19,7 @@ Array = np.ndarray[Any, Any]
 #: What became an input in version 13.
 _ATTRIBUTES: Final = {"ReduceSum": "axes", "Split": "split", "Squeeze": "axes", "Unsqueeze": "axes"}
 _STRICT: Final = {"GreaterOrEqual": "Greater", "LessOrEqual": "Less"}  # which came with version 12
+_CHOICES: Final = {"Max": "Greater", "Min": "Less"}
 _SINCE: Final = {
     "BitwiseAnd": 18,
     "BitwiseNot": 18,
@@ -85,6 +86,8 @@ class Graph:
         if self.opset < 12 and kind in _STRICT:
             parts = [self.add(each, inputs)[0] for each in (_STRICT[kind], "Equal")]
             return "Or", parts, {}
+        if self.opset < 12 and kind in _CHOICES and len(inputs) == 2:  # of whole numbers since then
+            return "Where", [self.add(_CHOICES[kind], inputs)[0], *inputs], {}
         if self.opset < _SINCE.get(kind, 0):
             raise InexpressibleError(f"{kind} needs opset {_SINCE[kind]}")
         return kind, inputs, attrs

@@ -19,6 +19,7 @@ _FAMILIES: Final = (
     "activation",
     "arithmetic",
     "control",
+    "detection",
     "images",
     "index",
     "linear_models",

@@ -88,12 +88,15 @@ def _read_arg(node: Node) -> None:
 def _read_top_k(node: Node) -> None:
     """Sorted, as Paddle's are always."""
     axis, largest = node.axis(-1), bool(node.attr("largest", 1))
-    found = node.numbers(1, "k") if node.opset >= 10 else [node.attr("k")]
-    assert found is not None
-    k, last = int(found[0]), axis == node.rank() - 1
+    known = node.find_known(1) if node.opset >= 10 else np.array(node.attr("k"))
+    k, last = -1 if known is None else int(known.reshape(-1)[0]), axis == node.rank() - 1
     graph = node.graph
     dims = [k if i == axis else dim for i, dim in enumerate(node.dims())]
-    if last and largest:
+    if known is None:
+        given = {"X": node.input(), "K": node.input(1)}
+        attrs = {"k": 1, "axis": axis, "largest": largest, "sorted": True}
+        (values,) = graph.emit("top_k_v2", given, attrs, shaped=dims)
+    elif last and largest:
         (values,) = graph.emit("top_k", {"X": node.input()}, {"k": k})
     else:
         attrs = {"k": k, "axis": axis, "largest": largest, "sorted": True}

@@ -1,0 +1,102 @@
+"""Suppression of boxes, and regions of images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.families.arithmetic import compare
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.table import reads
+
+
+def _count(node: Node, size: str) -> str:
+    """Return 0, 1, 2, ... below a number that is computed, int64."""
+    bounds = {"Start": node.constant([0], np.int64), "End": size, "Step": node.constant([1], np.int64)}
+    return node.emit("range", bounds, shaped=[-1])
+
+
+def _size(node: Node, index: int, axis: int) -> str:
+    return node.slice(node.dims_at_run(node.input(index)), 0, axis, axis + 1)
+
+
+@reads("NonMaxSuppression")
+def _read_suppression(node: Node) -> None:
+    """Rows (image, class, box) by image, class and falling score: what multiclass_nms2 keeps, in its order."""
+    most = 0 if not node.has(2) else int(node.known(2).reshape(-1)[0])
+    overlap, score = (
+        float(node.known(index).reshape(-1)[0]) if node.has(index) else default
+        for index, default in ((3, 0.0), (4, -3e38))
+    )
+    attrs = {
+        "background_label": -1,
+        "nms_threshold": overlap,
+        "score_threshold": score,
+        "nms_top_k": -1,
+        "keep_top_k": -1,
+    }
+    out = node.emit("multiclass_nms2", {"BBoxes": _order_corners(node), "Scores": node.input(1)}, **attrs)
+    index = node.graph.variable(node.graph.last_output("Index"))
+    index.dtype = VarType.INT32  # which the operator gives, whatever it declares
+    place = node.cast(index.name, VarType.INT64)
+    boxes = _size(node, 0, 1)
+    image = node.emit("elementwise_floordiv", place, boxes)
+    box = node.emit("elementwise_sub", place, node.emit("elementwise_mul", image, boxes))
+    label = node.cast(node.slice(out, 1, 0, 1), VarType.INT64)
+    rows = node.emit("concat", [image, label, box], axis=1)
+    group = node.emit("elementwise_add", node.emit("elementwise_mul", image, _size(node, 1, 1)), label)
+    groups = _count(node, node.emit("elementwise_mul", _size(node, 1, 0), _size(node, 1, 1)))
+    owned = node.cast(compare(node, "equal", group, node.unsqueeze(groups, 0)), VarType.INT64)
+    turn = node.emit("elementwise_mul", node.emit("cumsum", owned, axis=0), owned)
+    turn = node.emit("reduce_sum", turn, dim=[1], keep_dim=False)
+    within = compare(node, "less_equal", turn, node.constant([min(most, 1 << 62)], np.int64))
+    kept = node.reshape(node.emit("where_index", {"Condition": within}), -1)
+    node.give(node.emit("gather", {"X": rows, "Index": kept}, shaped=[-1, 3]))
+
+
+def _order_corners(node: Node) -> str:
+    """Return the boxes with their lesser corner first."""
+    boxes = node.input()
+    first, second = node.slice(boxes, 2, 0, 2), node.slice(boxes, 2, 2, 4)
+    if node.attr("center_point_box", 0):
+        half = node.scale(second, 0.5)
+        low, high = node.emit("elementwise_sub", first, half), node.emit("elementwise_add", first, half)
+    else:
+        low, high = (node.emit(f"elementwise_{kind}", first, second) for kind in ("min", "max"))
+    return node.emit("concat", [low, high], axis=2)
+
+
+@reads("RoiAlign")
+def _read_roi_align(node: Node) -> None:
+    """Fluid has the regions of an image together: they are put in order, and their results back."""
+    rule = node.attr(
+        "coordinate_transformation_mode", "half_pixel" if node.opset >= 16 else "output_half_pixel"
+    )
+    if rule != "output_half_pixel" or node.attr("mode", "avg") != "avg":
+        node.refuse(f"coordinate_transformation_mode is {rule!r}, mode is {node.attr('mode', 'avg')!r}")
+    owners = node.cast(node.input(2), VarType.INT64)
+    count = node.slice(node.dims_at_run(owners), 0, 0, 1)
+    key = node.emit("elementwise_add", node.emit("elementwise_mul", owners, count), _count(node, count))
+    graph = node.graph
+    graph.emit("argsort", {"X": key}, {"axis": 0}, slot="Out")
+    order = graph.last_output("Indices")
+    graph.emit("argsort", {"X": order}, {"axis": 0}, slot="Out")
+    back = graph.last_output("Indices")
+    images = node.unsqueeze(_count(node, _size(node, 0, 0)), 0)
+    owned = node.cast(compare(node, "equal", node.unsqueeze(owners, 1), images), VarType.INT64)
+    ends = node.emit("cumsum", node.emit("reduce_sum", owned, dim=[0], keep_dim=False), axis=0)
+    offsets = node.emit("concat", [node.constant([0], np.int64), ends], axis=0)
+    given = {
+        "X": node.input(),
+        "ROIs": node.emit("gather", {"X": node.input(1), "Index": order}),
+        "RoisLod": offsets,
+    }
+    out = node.emit(
+        "roi_align",
+        given,
+        pooled_height=node.attr("output_height", 1),
+        pooled_width=node.attr("output_width", 1),
+        spatial_scale=float(node.attr("spatial_scale", 1.0)),
+        sampling_ratio=node.attr("sampling_ratio", 0) or -1,
+    )
+    node.give(node.emit("gather", {"X": out, "Index": back}))
