@@ -22,7 +22,7 @@ def _size(node: Node, index: int, axis: int) -> str:
 
 @reads("NonMaxSuppression")
 def _read_suppression(node: Node) -> None:
-    """Rows (image, class, box) by image, class and falling score, as multiclass_nms2 keeps and orders them."""
+    """Rows (image, class, box) by image, class and falling score, as multiclass_nms2 keeps them."""
     most = 0 if not node.has(2) else int(node.known(2).reshape(-1)[0])
     overlap, score = (
         float(node.known(index).reshape(-1)[0]) if node.has(index) else default
