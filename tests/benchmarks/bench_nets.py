@@ -5,7 +5,9 @@
 
 Each library is a process of its own that stays (``nets/contender.py``), on one thread. Within a round the
 libraries follow one another, each round begins with another one, and each trains for about ``--seconds`` of
-processor time. Fluid runs with its program cache. Shown are processor milliseconds a step, the median of the
+processor time. Fluid runs with its program cache. ``compiled`` is this package with ``FLAGS_backend=jax``,
+``jax`` the same nets by hand, where the extra is installed; XLA computes on one thread, too. ``--only
+bert,resnet50`` names two nets that take seconds a step, for the compiled libraries and torch. Shown are processor milliseconds a step, the median of the
 rounds and the best; the median of the ratios of this package to the others in the same round; the loss of
 the first step, which is the same for Fluid and this package because they draw the same parameters.
 """
@@ -37,6 +39,7 @@ class Library:
         if python == sys.executable:
             env["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         env.update(dict.fromkeys(THREADS, "1"))
+        env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
         self.name = name
         self._process = subprocess.Popen(
             [python, "-W", "ignore", str(CONTENDER), name],
@@ -74,6 +77,8 @@ def list_libraries() -> dict[str, str]:
     )
     if torch:
         found["torch"] = torch
+    if importlib.util.find_spec("jax"):
+        found |= {"compiled": sys.executable, "jax": sys.executable}
     if os.environ.get("PADDLELIKE_FLUID185_PYTHON"):
         found["fluid"] = os.environ["PADDLELIKE_FLUID185_PYTHON"]
     return found
@@ -106,7 +111,7 @@ def show(net: str, times: dict[str, list[float]], first: dict[str, Any]) -> None
         print(
             f"  {name:12}{statistics.median(each) * 1e3:10.3f} ms{min(each) * 1e3:10.3f} best"
             f"  build {first[name]['build']:6.3f} s  first {first[name]['first']:6.3f} s"
-            f"  loss {first[name]['loss']:.6f}  {told}",
+            f"  loss {first[name]['loss']:.6f}  {first[name]['memory']:7.0f} MiB  {told}",
             flush=True,
         )
 

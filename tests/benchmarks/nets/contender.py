@@ -1,6 +1,8 @@
 """One library as a process of its own: trains the nets it is asked to.
 
-    python contender.py fluid|paddlelike|torch|numpy [NETS of numpy may be fewer]
+    python contender.py fluid|paddlelike|compiled|torch|jax|numpy [some have fewer NETS]
+
+``compiled`` is paddlelike with ``FLAGS_backend=jax``, ``jax`` the nets written for JAX by hand.
 
 It reads lines "NET STEPS" and answers each with a line of JSON: processor seconds a step, the loss of the first
 step, the peak of the resident memory. Python 3.7 runs it, for Fluid 1.8.5.
@@ -10,6 +12,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import sys
 import time
 
@@ -20,8 +23,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 def prepare(library, net):
     """Return a function that trains one step."""
-    if library in ("fluid", "paddlelike"):
+    if library in ("fluid", "paddlelike", "compiled"):
         name = "paddle.fluid" if library == "fluid" else "paddlelike"
+        if library == "compiled":
+            os.environ["FLAGS_backend"] = "jax"
         return importlib.import_module("in_fluid").prepare(net, importlib.import_module(name))
     if library == "torch":
         import torch
@@ -47,6 +52,7 @@ def answer(steps, net, library, count):
     for _ in range(count):
         step()
     found["cpu"] = (time.process_time() - begin) / max(count, 1)
+    found["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0  # MiB, of all nets so far
     gc.enable()
     return found
 

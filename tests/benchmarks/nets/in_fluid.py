@@ -122,4 +122,47 @@ def wide_deep(fluid, layers):
     return loss, fluid.optimizer.Adam(1e-3, lazy_mode=True)
 
 
+def bert(fluid, layers):
+    """BERT base without its pretraining heads: 12 layers of width 768, dropout left out."""
+    width, heads, length = 768, 12, 64
+
+    def dense(x, size, act=None):
+        return layers.fc(x, size, num_flatten_dims=2, act=act)
+
+    def split(x):
+        return layers.transpose(layers.reshape(x, [0, 0, heads, width // heads]), [0, 2, 1, 3])
+
+    ids, y = fluid.data("x", [None, length], "int64"), fluid.data("y", [None, 1], "int64")
+    places = layers.create_parameter([length, width], "float32", name="places")
+    x = layers.layer_norm(fluid.embedding(ids, [30000, width]) + places, begin_norm_axis=2)
+    for _ in range(12):
+        q, k, v = (split(dense(x, width)) for _ in range(3))
+        weights = layers.softmax(layers.matmul(q, k, transpose_y=True, alpha=(width // heads) ** -0.5))
+        mixed = layers.transpose(layers.matmul(weights, v), [0, 2, 1, 3])
+        x = layers.layer_norm(x + dense(layers.reshape(mixed, [0, 0, width]), width), begin_norm_axis=2)
+        x = layers.layer_norm(x + dense(dense(x, 4 * width, "gelu"), width), begin_norm_axis=2)
+    first = layers.reshape(layers.slice(x, [1], [0], [1]), [-1, width])
+    guess = layers.fc(first, 2)
+    return layers.mean(layers.softmax_with_cross_entropy(guess, y)), fluid.optimizer.Adam(1e-4)
+
+
+def resnet50(fluid, layers):
+    def convolve(x, filters, size, stride=1, act=None):
+        x = layers.conv2d(x, filters, size, stride, (size - 1) // 2, bias_attr=False)
+        return layers.batch_norm(x, act=act)
+
+    x, y = fluid.data("x", [None, 3, 224, 224]), fluid.data("y", [None, 1], "int64")
+    x = layers.pool2d(convolve(x, 64, 7, 2, "relu"), 3, "max", 2, 1)
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        filters = 64 * 2**stage
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            inner = convolve(convolve(x, filters, 1, 1, "relu"), filters, 3, stride, "relu")
+            short = x if block else convolve(x, 4 * filters, 1, stride)
+            x = layers.elementwise_add(convolve(inner, 4 * filters, 1), short, act="relu")
+    x = layers.pool2d(x, 7, "avg", global_pooling=True)
+    return _classify(layers, x, y, 1000), fluid.optimizer.Momentum(0.01, 0.9)
+
+
 NETS = {f.__name__: f for f in (fit_a_line, chain, mlp, lenet, word2vec, resnet20, lstm, encoder, wide_deep)}
+NETS.update({f.__name__: f for f in (bert, resnet50)})
