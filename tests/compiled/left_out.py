@@ -49,14 +49,13 @@ _BY_REASON = {
 
 #: These can be said in XLA; nobody has written them yet.
 _NOT_WRITTEN = """
-    bicubic_interp bicubic_interp_v2 bilinear_interp bilinear_interp_v2 box_coder center_loss
-    conv2d_grad_grad conv2d_transpose@2 conv3d_grad_grad conv3d_transpose@2 conv_shift crf_decoding
-    deformable_conv deformable_conv_v1 deformable_psroi_pooling depthwise_conv2d_transpose@2 dist
-    fake_quantize_range_abs_max fold gather_tree hierarchical_sigmoid index_add inverse kthvalue lgamma
-    linear_chain_crf linear_interp_v2 lstmp match_matrix_tensor matrix_power mode multi_dot nll_loss
-    prroi_pool psroi_pool rnn roi_align roi_align@2 roi_perspective_transform roi_pool roi_pool@2
-    sigmoid_focal_loss similarity_focus spp tdm_child top_k_v2 tree_conv trilinear_interp
-    trilinear_interp_v2 unpool unpool3d unpool@2 var_conv_2d viterbi_decode warpctc yolov3_loss
+    bicubic_interp_v2 bilinear_interp_v2 box_coder center_loss conv2d_grad_grad conv2d_transpose@2
+    conv3d_grad_grad conv3d_transpose@2 conv_shift deformable_conv deformable_conv_v1
+    deformable_psroi_pooling depthwise_conv2d_transpose@2 dist fake_quantize_range_abs_max fold gather_tree
+    hierarchical_sigmoid index_add inverse kthvalue lgamma linear_interp_v2 lstmp match_matrix_tensor
+    matrix_power mode multi_dot nll_loss prroi_pool psroi_pool rnn roi_align roi_align@2
+    roi_perspective_transform roi_pool roi_pool@2 sigmoid_focal_loss similarity_focus spp tdm_child top_k_v2
+    tree_conv trilinear_interp_v2 unpool unpool3d unpool@2 var_conv_2d viterbi_decode warpctc yolov3_loss
 """
 
 LEFT_OUT = {type: reason for reason, types in _BY_REASON.items() for type in types.split()}

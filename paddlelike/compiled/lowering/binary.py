@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import SparseRows
 from paddlelike.ops.kernels.broadcasting import align, pad_dims
+from paddlelike.ops.operands import check_same_dtype
 
 Function = Callable[..., Any]
 
@@ -52,6 +53,7 @@ def _register(type: str, value: Function, d_x: Function | None, d_y: Function | 
     def forward(x: Any, y: Any, *, axis: int) -> Any:
         if isinstance(x, SparseRows):  # a sparse gradient times one number, as clipping does
             return SparseRows(x.rows, value(x.values, y), x.height)
+        check_same_dtype(type, x, [y])
         return value(*align(x, y, axis))
 
     def backward(d_out: Any, x: Any, y: Any, *_: Any, axis: int) -> tuple[Any, Any]:

@@ -11,12 +11,14 @@ import jax.numpy as jnp
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.ops.linalg.matmul import find_matmul_shape
+from paddlelike.ops.operands import check_same_dtype
 
 Results = tuple[Any, ...]
 
 
 @lowers("mul")
 def mul(x: Any, y: Any, *, x_num_col_dims: int, y_num_col_dims: int) -> Any:
+    check_same_dtype("mul", x, [y])
     a = x.reshape(math.prod(x.shape[:x_num_col_dims]), -1)
     b = y.reshape(math.prod(y.shape[:y_num_col_dims]), -1)
     return (a @ b).reshape(*x.shape[:x_num_col_dims], *y.shape[y_num_col_dims:])
@@ -24,6 +26,7 @@ def mul(x: Any, y: Any, *, x_num_col_dims: int, y_num_col_dims: int) -> Any:
 
 @lowers("matmul")
 def matmul(x: Any, y: Any, *, transpose_X: bool, transpose_Y: bool, alpha: float) -> Any:  # noqa: N803
+    check_same_dtype("matmul", x, [y])
     a = x.reshape(1, -1) if x.ndim == 1 else x
     b = y.reshape(-1, 1) if y.ndim == 1 else y
     if a.ndim > 2 and b.ndim > 2 and a.ndim != b.ndim:  # as many matrices, counted in another way
