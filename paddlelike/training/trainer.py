@@ -74,7 +74,7 @@ class Trainer:
     def __init__(
         self,
         model: Variable | Sequence[Variable] | None,
-        criterion: Variable | Sequence[Variable],
+        criterion: Variable | Sequence[Variable | None],
         parameter_learners: Learner | Sequence[Learner] | None = None,
         progress_writers: ProgressWriter | Sequence[ProgressWriter] | None = None,
         *,
@@ -82,7 +82,7 @@ class Trainer:
         startup_program: Program | None = None,
         executor: Executor | None = None,
     ) -> None:
-        given = [criterion] if isinstance(criterion, Variable) else list(criterion)
+        given = [one for one in _as_list(criterion) if one is not None]  # CNTK takes (loss, None), too
         if not 1 <= len(given) <= 2 or not all(isinstance(one, Variable) for one in given):
             raise GraphError(f"Trainer: criterion is a loss, or a pair of loss and metric; got {criterion!r}")
         self.model = model

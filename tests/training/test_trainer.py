@@ -285,6 +285,8 @@ def test_values_that_are_there_are_kept() -> None:
 
 
 def test_a_trainer_checks_what_it_is_given() -> None:
+    loss, _ = criterion()
+    assert training.Trainer(None, (loss, None)).evaluation_function is None
     with pytest.raises(GraphError, match="criterion is a loss, or a pair"):
         training.Trainer(None, [])
     with pytest.raises(GraphError, match="takes one optimizer, got 2"):
