@@ -100,6 +100,7 @@ OPTIMIZERS = {
     "momentum": lambda: fluid.optimizer.Momentum(0.02, 0.9),
     "nesterov": lambda: fluid.optimizer.Momentum(0.02, 0.9, use_nesterov=True),
     "adam": lambda: fluid.optimizer.Adam(0.01, 0.9, BETA2),
+    "adamax": lambda: fluid.optimizer.Adamax(0.01, 0.9, BETA2),
     "batch_norm": lambda: fluid.optimizer.Momentum(0.02, 0.9),
 }
 

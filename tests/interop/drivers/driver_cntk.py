@@ -43,12 +43,14 @@ def make_trainer(job):
     function = cntk.Function.load(job["ours"])
     model, loss, metric = (cntk.combine([function.outputs[index]]) for index in (0, 1, 3))
     rate, momentum = cntk.learning_parameter_schedule(job["rate"]), cntk.momentum_schedule(0.9)
+    variance = cntk.momentum_schedule(job["beta2"])
     make = {
         "sgd": lambda: cntk.sgd(model.parameters, rate),
         "momentum": lambda: cntk.momentum_sgd(model.parameters, rate, momentum),
         "nesterov": lambda: cntk.nesterov(model.parameters, rate, momentum),
-        "adam": lambda: cntk.adam(
-            model.parameters, rate, momentum, variance_momentum=cntk.momentum_schedule(job["beta2"])
+        "adam": lambda: cntk.adam(model.parameters, rate, momentum, variance_momentum=variance),
+        "adamax": lambda: cntk.adam(
+            model.parameters, rate, momentum, variance_momentum=variance, adamax=True
         ),
     }
     kind = "momentum" if job["kind"] == "batch_norm" else job["kind"]
