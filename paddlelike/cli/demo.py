@@ -51,7 +51,7 @@ def command(
         f"plan {models[1]} --program {directory / 'model'}",
         f"graph {directory / 'model'} -o {directory / 'model.svg'}",
         f"doctor {directory / 'model'}",
-        f"view {directory / 'model'}",
+        f"view {directory / 'model'} -o {directory / 'model.html'}",
     ):
         typer.echo(f"    paddlelike {line}")
 

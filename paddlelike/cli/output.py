@@ -94,15 +94,16 @@ def end(status: int) -> NoReturn:
 
 @contextmanager
 def exits() -> Iterator[None]:
-    """Turn an error of this package into its text on standard error and the exit status 2."""
+    """Turn an error of this package, or of a file, into its text on standard error and the exit status 2."""
     try:
         yield
-    except PaddlelikeError as error:
-        say(
-            f"paddlelike: {'; '.join(escape(line) for line in str(error).splitlines())}".replace(
-                ";   ", "\n  "
-            )
-        )
+    except BrokenPipeError:
+        raise  # the reader of standard output has gone: not an error of the command
+    except (PaddlelikeError, OSError) as error:
+        text = str(error)
+        if not isinstance(error, PaddlelikeError) and error.filename is not None:
+            text = f"{error.filename}: {error.strerror}"
+        say(f"paddlelike: {'; '.join(escape(line) for line in text.splitlines())}".replace(";   ", "\n  "))
         end(2)
 
 

@@ -173,7 +173,7 @@ def test_demo_leaves_what_it_names(tmp_path: Path) -> None:
     result = run("demo", tmp_path / "demo")
     assert result.exit_code == 0
     commands = [line.split()[1:] for line in result.stdout.splitlines() if line.startswith("    paddlelike ")]
-    assert len(commands) == 6
+    assert len(commands) == 7
     statuses = {one[0]: run(*one).exit_code for one in commands if one[0] != "graph"}  # which needs Graphviz
     # values were trained; the program of the model holds no optimizer's variables, so the load fits
     assert statuses == {"inspect": 0, "diff": 1, "verify": 0, "plan": 0, "doctor": 0}

@@ -179,6 +179,12 @@ def test_the_command_writes_a_page_and_replaces_only_pages(
     assert (tmp_path / "mine.html").read_text() == (tmp_path / "inference.html").read_text()
 
 
+def test_a_page_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None:
+    target = tmp_path / "nowhere" / "page.html"
+    result = run(FIT / "inference", "-o", target)
+    assert (result.exit_code, result.stderr) == (2, f"paddlelike: {target}: No such file or directory\n")
+
+
 def test_the_command_prints_the_contents_as_json() -> None:
     result = run(FIT / "persistables", "--headers", "--json")
     assert {one["name"] for one in json.loads(result.stdout)["variables"]} >= {"fc_0.w_0", "fc_0.b_0"}
