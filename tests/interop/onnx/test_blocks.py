@@ -46,7 +46,20 @@ def overwrite(x):
     return layers.scale(out, 1.0, bias=1.0)
 
 
-NETWORKS = {"branch": branch, "turns": turns, "overwrite": overwrite}
+def steps(x):
+    """A cell of our own over the rows of a batch: each adds half of the sum so far."""
+    rnn = layers.StaticRNN()
+    rows = layers.unsqueeze(x, [1])  # (T, 1, 3)
+    with rnn.step():
+        row = rnn.step_input(rows)
+        total = rnn.memory(shape=[-1, 3], batch_ref=row, init_value=1.0)
+        new = layers.elementwise_add(row, layers.scale(total, 0.5))
+        rnn.update_memory(total, new)
+        rnn.step_output(new)
+    return rnn()
+
+
+NETWORKS = {"branch": branch, "turns": turns, "overwrite": overwrite, "steps": steps}
 
 
 def build(network, shape=(None, 3)):

@@ -57,7 +57,14 @@ FUSED = [
 ON_SEQUENCES = {
     name for name, function in TABLE.items() if function.__module__.endswith((".sequence", ".recurrent"))
 } - {"rnn"}
-IN_BLOCKS = {"conditional_block", "conditional_block_infer", "density_prior_box", "multiclass_nms2"}
+IN_BLOCKS = {
+    "conditional_block",
+    "conditional_block_infer",
+    "density_prior_box",
+    "multiclass_nms2",
+    "recurrent",
+    "rnn_memory_helper",
+}
 EXPRESSED = [
     case
     for case in CASES + FUSED

@@ -158,3 +158,40 @@ def _convert_while(step: Step) -> None:
     outs = graph.add("Loop", ["", first, *start], count=max(len(names), 1), body=body) if names else []
     for name, out in zip(names, outs, strict=True):
         step.give("Out", out, step.op.output("Out").index(name))
+
+
+@converts("rnn_memory_helper")
+def _convert_memory_helper(step: Step) -> None:
+    step.give("Out", step.input())
+
+
+@converts("recurrent")
+def _convert_recurrent(step: Step) -> None:
+    """A scan along the first dim of the inputs; the states of a step are those that the one before left."""
+    from onnx import helper
+
+    graph, block = step.graph, _sub_block(step)
+    rows, before, after = step.op.input("inputs"), list(step.attr("ex_states")), list(step.attr("states"))
+    outputs = step.op.output("outputs")
+    if any(name in graph.lengths for name in rows):
+        step.refuse("its inputs are sequences with a LoD")
+    names = [*before, *rows]
+    inside = [graph.take_name(f"{name}.step") for name in names]
+    ports = [
+        helper.make_tensor_value_info(port, dtype_row(block._var_recursive(name).dtype).onnx, None)
+        for port, name in zip(inside, names, strict=True)
+    ]
+
+    def run() -> list[str]:
+        graph.values.update(zip(names, inside, strict=True))
+        _translate(step, block)
+        return [graph.values[name] for name in (*after, *outputs)]
+
+    body, _ = _make_graph(step, "step", run, ports)
+    options: dict[str, Any] = {"body": body, "num_scan_inputs": len(rows)}
+    if step.attr("reverse"):
+        options |= {"scan_input_directions": [1] * len(rows), "scan_output_directions": [1] * len(outputs)}
+    given = [*step.inputs("initial_states"), *step.inputs("inputs")] if before else step.inputs("inputs")
+    outs = graph.add("Scan", given, count=len(after) + len(outputs), **options)
+    for index, out in enumerate(outs[len(after) :]):
+        step.give("outputs", out, index)
