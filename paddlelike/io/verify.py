@@ -69,10 +69,10 @@ class Comparison(NamedTuple):
 
     def covers(self, names: Iterable[str]) -> bool:
         """Return whether every one of some files is compared."""
-        records = self.records
-        return records is not None and all(
-            (record := records.get(name)) is not None and record.checksum is not None for name in names
-        )
+        if self.records is None:
+            return False
+        compared = {name for name, record in self.records.items() if record.checksum is not None}
+        return compared.issuperset(names)
 
 
 NO_COMPARISON: Final = Comparison()

@@ -28,9 +28,10 @@ def compare_size(name: str, size: int, record: Record | None) -> str | None:
 def compare_buffer(name: str, data: bytes | memoryview, record: Record | None) -> str | None:
     """Return why the bytes of a file are not those that were saved, or None."""
     problem = compare_size(name, len(data), record)
-    if problem is not None or record is None or record.algorithm is None:
+    if problem is not None or record is None:
         return problem
-    return compare_checksum(name, hashing.hash_bytes(data, record.algorithm), record)
+    algorithm = record.algorithm
+    return None if algorithm is None else compare_checksum(name, hashing.hash_bytes(data, algorithm), record)
 
 
 def compare_file(name: str, open_file: Callable[[], File], record: Record | None) -> str | None:
