@@ -77,7 +77,7 @@ def warn_unknown(program: Program, names: Sequence[str]) -> None:
         near = same or difflib.get_close_matches(str(name), known, 3, 0.7)
         meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         warnings.warn(
-            f"the fed variable {name!r} is not found in the program{meant}", UserWarning, stacklevel=4
+            f"the fed variable {name!r} is not found in the program{meant}", UserWarning, stacklevel=5
         )
 
 
@@ -127,7 +127,7 @@ def _warn_flat(variable: Variable, array: Any) -> None:
         f"it is taken as it is, so that X - {variable.name} of X [{rows}, 1] has shape [{rows}, {rows}]. "
         "Feed array.reshape(-1, 1)",
         UserWarning,
-        stacklevel=7,
+        stacklevel=8,
     )
 
 

@@ -441,5 +441,5 @@ def warn_overwriting(scope: Scope, names: list[str]) -> None:
             f"this program initializes {name!r}{more}, which replaces the values loaded from {origin}; "
             "run the startup program before loading, not after",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

@@ -82,6 +82,6 @@ def test_recomputing_saves_memory() -> None:
             exe.run(main, feed=batch, fetch_list=[loss])
             peaks[recomputes] = tracemalloc.get_traced_memory()[1] / (rows * width * 4)
             tracemalloc.stop()
-    # in activations: 16 layers keep the product and tanh each; with checkpoints 4, and a segment of 4 layers
-    assert peaks[False] > 32
-    assert peaks[True] < 16
+    # in activations: 16 layers keep tanh each; with checkpoints 4, and a segment of 4 layers
+    assert 16 < peaks[False] < 20
+    assert peaks[True] < 12

@@ -7,7 +7,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import EMPTY, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-__all__ = ["Aliases", "find_initialized", "find_last_uses", "is_persistable"]
+__all__ = ["Aliases", "find_initialized", "find_last_uses", "find_last_values", "is_persistable"]
 
 
 def find_last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[str]]:
@@ -20,6 +20,24 @@ def find_last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[li
                 seen.add(name)
                 dying[i].append(name)
     return dying
+
+
+def find_last_values(block: Block, ops: list[Operator], dying: list[list[str]]) -> list[list[str]]:
+    """Return for each operator the variables of which later ones read shape and dtype alone.
+
+    ``dying`` are the last uses of any kind.
+    """
+    last = {name: index for index, names in enumerate(dying) for name in names}
+    found: list[list[str]] = [[] for _ in ops]
+    for i in range(len(ops) - 1, -1, -1):
+        cls = registry.find_for_version(ops[i].type, block.program.paddle_version)
+        shaped = set() if cls is None else {name for slot in cls.shapes_of for name in ops[i].input(slot)}
+        if cls is not None and shaped:
+            shaped -= {n for slot, names in ops[i].inputs.items() if slot not in cls.shapes_of for n in names}
+        for name in (collect_reads(ops[i]) | collect_writes(ops[i])) - shaped:
+            if last.pop(name, i) > i:
+                found[i].append(name)
+    return found
 
 
 class Aliases:

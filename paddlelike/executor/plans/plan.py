@@ -21,9 +21,10 @@ from paddlelike.executor.plans.binding import Positions, Store, bind_kernel, mak
 from paddlelike.executor.plans.context import StepContext
 from paddlelike.executor.plans.frame import Frame, Run, Step
 from paddlelike.executor.plans.layout import NOTHING, Layout
-from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses
+from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses, find_last_values
 from paddlelike.executor.plans.orders import find_reordered, take_in_order
 from paddlelike.executor.plans.scalars import drop_dims
+from paddlelike.executor.plans.shapes import hollow_after
 from paddlelike.executor.plans.sharing import make_lod_sharer
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
@@ -100,7 +101,11 @@ class Plan:
             return [Step(bind_batch(block, run), run[0], operators=len(run)) for run in group_batches(ops)]
         keep = {*self.fetches, *self.fetched_by_op.values()}
         dying = find_last_uses(block, ops, keep)
-        return [self._bind(block, op, dying[i], i) for i, op in enumerate(ops)]
+        hollow = find_last_values(block, ops, dying)
+        return [
+            hollow_after(self._bind(block, op, dying[i], i), self._get_dead_positions(block, hollow[i]))
+            for i, op in enumerate(ops)
+        ]
 
     def _bind_block(self, index: int) -> None:
         """Bind a sub-block, which runs on the same values."""

@@ -21,6 +21,7 @@ class Gradient:
     outputs with ``@GRAD``; a mark of their own (``"Mean?"``) goes before the operator's. ``outputs``
     are the slots it returns, by default the gradient of every forward input slot in order. ``lod`` is
     the slot whose LoD level they take over, OWN when each takes that of what it is the gradient of.
+    ``shapes_of``: the slots of which ``backward`` reads shape and dtype alone.
     ``views``: gradients may share memory with what ``backward`` takes (None: as the operator's outputs do).
     """
 
@@ -31,12 +32,14 @@ class Gradient:
         copies_attrs: bool = True,
         lod: str | None = None,
         views: bool | None = None,
+        shapes_of: Sequence[str] = (),
     ) -> None:
         self.inputs = inputs
         self.outputs = None if outputs is None else tuple(outputs)
         self.copies_attrs = copies_attrs
         self.lod = lod
         self.views = views
+        self.shapes_of = tuple(shapes_of)
 
 
 class GradOp(NamedTuple):

@@ -134,6 +134,7 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "context": cls.context,
             "external": cls.external,
             "any_order": cls.any_order,
+            "shapes_of": gradient.shapes_of,
             "reorders": cls.reorders,
             "views": cls.views if gradient.views is None else gradient.views,
             "forward": staticmethod(cls.backward),

@@ -187,7 +187,10 @@ def _make_operator(row: _Row) -> type[OpDef]:
     }
     if row.d_x is not None:
         grads = ("X@GRAD", "Y@GRAD")
-        body["gradient"] = Gradient("Out@GRAD", "X", "Y", *row.reads, outputs=grads, lod=OWN, views=row.views)
+        linear = ("X", "Y") if row.views else ()
+        body["gradient"] = Gradient(
+            "Out@GRAD", "X", "Y", *row.reads, outputs=grads, lod=OWN, views=row.views, shapes_of=linear
+        )
         body["backward"] = staticmethod(backward)
         body["specialize_grad"] = staticmethod(specialize_grad)
     return type(row.type.removeprefix("elementwise_").title(), (_Elementwise,), body)

@@ -195,7 +195,7 @@ class Mean(OpDef):
     """``Out``, of shape (1,), is the mean of all elements of X."""
 
     type = "mean"
-    gradient = Gradient("X", "Out@GRAD", copies_attrs=False, lod=OWN)
+    gradient = Gradient("X", "Out@GRAD", copies_attrs=False, lod=OWN, shapes_of=("X",))
 
     @staticmethod
     def infer(x: Spec) -> Spec:
