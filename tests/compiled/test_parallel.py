@@ -47,6 +47,7 @@ print("equal")
 """
 
 
+@pytest.mark.slow
 def test_eight_devices_give_the_losses_of_eight_copies(tmp_path: Path) -> None:
     environment = os.environ | {
         "XLA_FLAGS": "--xla_force_host_platform_device_count=8",

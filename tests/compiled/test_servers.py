@@ -1,0 +1,29 @@
+"""A trainer of parameter servers computes with JAX; servers send and receive what it has on the device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+
+from tests.compiled.nets import use
+from tests.distributed.jobs import (
+    Job,
+    Network,
+    adam_with_schedule,
+    perceptron,
+    perceptron_feeds,
+    train_locally,
+)
+
+
+@pytest.mark.slow
+def test_a_trainer_with_jax_has_the_losses_of_training_with_numpy() -> None:
+    network = Network(perceptron, adam_with_schedule, {}, sync=False)
+    expected, begun = train_locally(network, lambda step: perceptron_feeds(step, 0), 6)
+    with use("jax"), Job(network, trainers=1) as job:
+        job.start_with(begun)
+        (losses,) = job.train(perceptron_feeds, 6)
+    # Another order of float32 sums.
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
