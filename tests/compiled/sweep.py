@@ -44,8 +44,10 @@ def check_case(case: Case) -> list[str]:
                 values[grad_name(name)] = rng.standard_normal(value.shape).astype(value.dtype)
                 if name in lods:
                     lods[grad_name(name)] = lods[name]
-    start, _, _ = contract._named(case)[1], None, None
+    start = contract._named(case)[1]
     given = start | {name: value for name, value in values.items() if name.endswith("@GRAD")}
+    if not any(name.endswith("@GRAD") for name in given):  # of integers
+        return done
     grads = [View(g.type, g.inputs, g.outputs, g.attrs) for g in op.make_grad(view)]
     _compare([view, *grads], given, lods)
     return done + [g.type for g in grads]
@@ -89,7 +91,9 @@ def _run(views: list[View], values: dict[str, Any], lods: dict[str, Any]) -> dic
     def compute(given: dict[int, Any]) -> dict[int, Any]:
         trace = Trace(plan, dict(given), None)  # type: ignore[arg-type]
         for index, view in enumerate(views):
-            view.attrs = contract.full_attrs(registry.find(view.type), view.attrs)
+            op = registry.find(view.type)
+            known = {name: value for name, value in view.attrs.items() if name in op.attrs}
+            view.attrs = contract.full_attrs(op, known)
             trace.run(Step(lambda frame: None, view), index)  # type: ignore[arg-type]
         return {n: v for n, v in trace.values.items() if v is not None}
 

@@ -34,6 +34,7 @@ REFUSED = (
     "X has a LoD",
     "uneven sizes",
     "a padded batch",
+    "the mean of integers",
 )
 #: The host draws their masks; see test_state.py.
 DRAWN = {"dropout"}

@@ -62,6 +62,8 @@ def _axes(x: Any, dim: Any, reduce_all: bool) -> tuple[int, ...]:
 def _register(type: str, function: Callable[..., Any]) -> None:
     def forward(x: Any, *, dim: Any, keep_dim: bool, reduce_all: bool, out_dtype: int) -> Any:
         axes = _axes(x, dim, reduce_all)
+        if type == "reduce_mean" and not jnp.issubdtype(x.dtype, jnp.floating):
+            raise NotImplementedError("the mean of integers")
         if out_dtype >= 0:
             x = x.astype(numpy_dtype(out_dtype))
         out = function(x, axis=axes, keepdims=keep_dim)
