@@ -12,7 +12,7 @@ import threading
 from functools import lru_cache
 from typing import Any
 
-from paddlelike.framework.flags import flag, is_set
+from paddlelike.framework.flags import flag, is_set, read_environment
 
 __all__ = ["ThreadLimit", "count_threads", "thread_limit"]
 
@@ -25,7 +25,7 @@ def count_threads() -> int:
     """
     if is_set("FLAGS_paddle_num_threads"):
         return max(1, int(flag("FLAGS_paddle_num_threads")))
-    text = os.environ.get("OMP_NUM_THREADS", "")
+    text = read_environment("OMP_NUM_THREADS") or ""
     return max(1, int(text)) if text.isdigit() else 1
 
 
