@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import paddlelike as fluid
+from paddlelike.errors import OperatorError
 from paddlelike.framework.opdef import registry
-from tests.models.archive import collect_types, read_archive, run_model, write_files
+from tests.models.archive import collect_types, find_names, read_archive, run_model, write_files
 from tests.ops.collect import PADDLE2
 
 ARCHIVES = ("models185", "layers262", "spectra262")
@@ -38,3 +40,19 @@ def test_models_hold_every_operator_of_paddle2_but_these() -> None:
     types = collect_types(read_archive("layers262")) | collect_types(read_archive("spectra262"))
     later = {name.removesuffix(registry.LATER) for name in PADDLE2}
     assert later - types == {"memcpy", "rrelu", "share_data"}
+
+
+@pytest.mark.parametrize("name", ["vision_roi_align", "vision_roi_pool"])
+@pytest.mark.parametrize("counts", [[3], [1]])
+def test_counts_that_are_not_those_of_the_regions_are_refused(
+    name: str, counts: list[int], tmp_path: Path
+) -> None:
+    files = read_archive("layers262")[name]
+    write_files(files, tmp_path)
+    exe = fluid.Executor()
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, targets = fluid.io.load_inference_model(str(tmp_path), exe, *find_names(files))
+        image, boxes = np.zeros((1, 2, 6, 6), "float32"), np.array([[0, 0, 4, 4]] * 2, "float32")
+        feed = dict(zip(feeds, (image, boxes, np.array(counts, "int32")), strict=True))
+        with pytest.raises(OperatorError, match="there are 1 images and 2 regions"):
+            exe.run(program, feed=feed, fetch_list=targets)

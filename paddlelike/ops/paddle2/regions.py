@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Bool
 from paddlelike.ops.detection.proposals import LevelAttrs, ProposalAttrs, divide_by_size, propose
 from paddlelike.ops.detection.roi_align import AlignAttrs, RoiAttrs, sample_regions
@@ -104,6 +105,16 @@ def _multiclass_nms(
 
 
 def _find_owners(x: Array, rois: Array, counts: Array | None) -> Array:
-    """Return the index of the image of each region; without counts all are of the first."""
-    each = np.array([len(rois)]) if counts is None else counts.reshape(-1)
+    """Return the index of the image of each region; without counts all are of the first.
+
+    Raises EnforceNotMet for counts that are not those of the images and the regions.
+    """
+    if counts is None:
+        return np.zeros(len(rois), np.intp)
+    each = counts.reshape(-1)
+    if len(each) != len(x) or each.sum() != len(rois) or (each < 0).any():
+        raise EnforceNotMet(
+            f"RoisNum is {each.tolist()}; there are {len(x)} images and {len(rois)} regions",
+            hint="it holds the number of regions of each image; their sum is the number of all regions",
+        )
     return np.repeat(np.arange(len(each)), each)
