@@ -32,6 +32,8 @@ def fingerprint(program: Program) -> str | None:
                 block.vars.sort(key=attrgetter("name"))
                 for op in block.ops:
                     op.attrs.sort(key=attrgetter("name"))
+                    op.inputs.sort(key=attrgetter("parameter"))
+                    op.outputs.sort(key=attrgetter("parameter"))
             text = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
         except (GraphError, TypeError, ValueError):
             text = None

@@ -275,11 +275,12 @@ class PolygonBoxTransform(OpDef):
 
     @staticmethod
     def forward(x: Array) -> Array:
-        out = np.negative(x)
-        flat = out.reshape(-1, *x.shape[2:])  # Paddle counts channels through the whole batch
-        flat[0::2] += np.arange(x.shape[3], dtype=x.dtype) * 4
-        flat[1::2] += np.arange(x.shape[2], dtype=x.dtype)[:, None] * 4
-        return out
+        flat = x.reshape(-1, *x.shape[2:])  # Paddle counts channels through the whole batch
+        across = np.arange(x.shape[3], dtype=x.dtype) * 4
+        down = np.arange(x.shape[2], dtype=x.dtype)[:, None] * 4
+        is_down = (np.arange(flat.shape[0]) % 2 == 1)[:, None, None]
+        corners: Array = (np.where(is_down, down, across) - flat).reshape(x.shape)
+        return corners
 
 
 def _check_boxes(op: str, slot: str, spec: Spec) -> None:
