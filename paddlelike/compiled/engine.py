@@ -11,8 +11,8 @@ import numpy as np
 from paddlelike.compiled.backend import find_device, settings
 from paddlelike.compiled.pieces import Piece, is_sparse_variable
 from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.table import find_lowering
-from paddlelike.compiled.tracing import RefusedError
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor

@@ -18,7 +18,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from paddlelike.compiled.backend import find_devices, settings
 from paddlelike.compiled.plan import CompiledPlan
-from paddlelike.compiled.tracing import Draw, RefusedError, Trace
+from paddlelike.compiled.refusals import RefusedError
+from paddlelike.compiled.tracing import Draw, Trace
 from paddlelike.compiled.values import SparseRows
 from paddlelike.core.places import Place
 from paddlelike.core.random import Generator

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.table import find_lowering
-from paddlelike.compiled.tracing import Draw, RefusedError, Trace
+from paddlelike.compiled.tracing import Draw, Trace
 from paddlelike.compiled.values import Packed, SparseRows, pack
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.random import Generator

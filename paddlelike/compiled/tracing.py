@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.refusals import LoweringError, RefusedError
 from paddlelike.compiled.table import Lowering, find_forward, find_lowering, is_row_by_row
 from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.core.dtypes import AttrType
@@ -19,16 +20,7 @@ from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import GRAD, OpDef, registry
 
-__all__ = ["Draw", "OpContext", "RefusedError", "Trace"]
-
-
-class RefusedError(Exception):
-    """An operator that cannot be part of a compiled piece, and why."""
-
-    def __init__(self, index: int, reason: str) -> None:
-        super().__init__(reason)
-        self.index = index
-        self.reason = reason
+__all__ = ["Draw", "OpContext", "Trace"]
 
 
 class Draw(NamedTuple):
@@ -86,7 +78,7 @@ class OpContext:
         for position, value in self.trace.given.items():
             if isinstance(value, Packed) and value.offsets[-1] is x.offsets[-1]:
                 return OpContext(self.trace, self.op, position)
-        raise NotImplementedError("it draws values for sequences that are computed")
+        raise LoweringError("it draws values for sequences that are computed")
 
     def find_positions(self, names: Sequence[str], block: int | None = None) -> list[int]:
         """Return the positions of variables, as the operator's block or a sub-block sees them."""
@@ -103,7 +95,7 @@ class OpContext:
         for step in self.trace.plan.blocks[index]:
             inner.run(step, self.trace.index)
         if inner.drawn:
-            raise NotImplementedError("an operator of its block draws random values")
+            raise LoweringError("an operator of its block draws random values")
         return inner.values
 
 
@@ -144,7 +136,7 @@ class Trace:
             cls = registry.find_for_version(op.type, self.plan.program.paddle_version)
             row = None if cls is None else find_lowering(cls)
             if cls is None or row is None:
-                raise NotImplementedError(f"operator {op.type!r} has no lowering")
+                raise LoweringError(f"operator {op.type!r} has no lowering")
             args = [self._read(position) for position in self.plan.inputs_of[id(op)]]
             if row.by_vjp:
                 results = self._run_gradient(op, cls, row, args)
@@ -155,6 +147,8 @@ class Trace:
             self._store(op, cls, results)
         except RefusedError:
             raise
+        except LoweringError as error:
+            raise RefusedError(index, str(error)) from error
         except Exception as error:  # of whatever a lowering and JAX raise: numpy's kernel runs it, or refuses
             first = str(error).strip().split("\n")[0]
             raise RefusedError(index, f"{type(error).__name__}: {first}") from error
@@ -194,13 +188,13 @@ class Trace:
         if not packed or row.handles_sequences:
             return row.function(ctx, args, cls, op.attrs)
         if not is_row_by_row(cls.type, op.attrs):
-            raise NotImplementedError("its lowering takes no sequences")
+            raise LoweringError("its lowering takes no sequences")
         plain = jax.tree_util.tree_map(
             lambda leaf: leaf.rows if isinstance(leaf, Packed) else leaf, args, is_leaf=_is_packed
         )
         size = packed[0].rows.shape[0]
         if any(one.rows.shape[0] != size for one in packed):
-            raise NotImplementedError("its inputs have sequences of different counts of rows")
+            raise LoweringError("its inputs have sequences of different counts of rows")
         results = row.function(ctx, plain, cls, op.attrs)
         several = (results,) if len(cls.output_slots) == 1 else results
         wrapped = tuple(
@@ -270,7 +264,7 @@ class Trace:
             slot.name for slot in base.input_slots if given.get(slot.name) is None and not slot.optional
         ]
         if missing or row.draws or any(attr.type == AttrType.BLOCK for attr in base.attrs.values()):
-            raise NotImplementedError("its forward operator is not in this piece")
+            raise LoweringError("its forward operator is not in this piece")
         args = [given.get(slot.name) for slot in base.input_slots]
         results, pull = _differentiate(lambda values: self._call(op, base, row, values), args)
         several = (results,) if len(base.output_slots) == 1 else tuple(results)
@@ -379,7 +373,7 @@ def _put_back(args: Any, gradients: Any) -> Any:
             next(gradients)
         return None if rows is None else args.replace(rows, shown=False)
     if isinstance(args, SparseRows):
-        raise NotImplementedError("sparse rows have no gradient")
+        raise LoweringError("sparse rows have no gradient")
     return next(gradients)
 
 

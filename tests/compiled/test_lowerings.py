@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW
+from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.table import find_lowering, list_lowered, load_lowerings
-from paddlelike.compiled.tracing import RefusedError
 from paddlelike.framework.opdef import registry
 from tests.compiled.left_out import LEFT_OUT, NOT_WRITTEN
 from tests.compiled.sweep import check_case

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 
 Results = tuple[Any, ...]
@@ -37,7 +38,7 @@ def conditional_block(
         value is None and n in ctx.trace.plan.layout.persistables
         for n, value in zip(outs, before, strict=True)
     ):
-        raise NotImplementedError("it may give a persistable its first value")
+        raise LoweringError("it may give a persistable its first value")
     kept = [_fit(value, shape) for value, shape in zip(before, shapes, strict=True)]
     return jax.lax.cond(conditions[0].reshape(()), run, lambda _: kept, inputs), None
 
@@ -47,7 +48,7 @@ def _fit(value: Any, shape: Any) -> Any:
     if value is None:
         return jnp.zeros(shape.shape, shape.dtype)
     if jnp.shape(value) != shape.shape or value.dtype != shape.dtype:
-        raise NotImplementedError(f"a block changes a value of {value.dtype}{list(jnp.shape(value))} "
+        raise LoweringError(f"a block changes a value of {value.dtype}{list(jnp.shape(value))} "
                                   f"into {shape.dtype}{list(shape.shape)}")  # fmt: skip
     return value
 
@@ -55,7 +56,7 @@ def _fit(value: Any, shape: Any) -> Any:
 @lowers("while")
 def loop(xs: list[Any], conditions: list[Any], *, sub_block: Any, ctx: Any) -> Results:
     if "while" in ctx.trace.plan.differentiated:
-        raise NotImplementedError("the program computes the gradient of a loop")
+        raise LoweringError("the program computes the gradient of a loop")
     outs = ctx.find_positions(ctx.op.output("Out"))
     (condition,) = ctx.find_positions(ctx.op.input("Condition"))
     carried = sorted({*outs, condition})

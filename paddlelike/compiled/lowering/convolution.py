@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.ops.kernels import pool as pool_kernels
 from paddlelike.ops.kernels.windows import Windows, is_channels_last, make_windows
@@ -124,7 +125,7 @@ def max_pool_with_index(
     )
     _, axes = attrs.count_windows("max_pool", x.shape[2:])
     if any(axis.stride is None for axis in axes):
-        raise NotImplementedError("windows of uneven sizes")
+        raise LoweringError("windows of uneven sizes")
     padded = jnp.pad(
         x, [(0, 0), (0, 0), *((axis.pad[0], max(_pad_after(axis), 0)) for axis in axes)],
         constant_values=np.finfo(x.dtype).min,

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowering.sequence import from_steps, require_sequences, sum_sequences, to_steps
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 
 
@@ -15,7 +16,7 @@ from paddlelike.compiled.table import lowers
 def linear_chain_crf(emission: Any, transition: Any, label: Any, length: Any, *, ctx: Any) -> tuple[Any, ...]:
     require_sequences(emission, label)
     if length is not None:
-        raise NotImplementedError("a padded batch")
+        raise LoweringError("a padded batch")
     start, end, between = transition[0], transition[1], transition[2:]
     labels = label.rows.reshape(-1)
     ctx.check(((labels >= 0) & (labels < transition.shape[1])) | ~label.used, "Label holds no label")
@@ -48,7 +49,7 @@ def linear_chain_crf(emission: Any, transition: Any, label: Any, length: Any, *,
 def crf_decoding(emission: Any, transition: Any, label: Any, length: Any) -> Any:
     require_sequences(emission)
     if length is not None:
-        raise NotImplementedError("a padded batch")
+        raise LoweringError("a padded batch")
     start, end, between = transition[0], transition[1], transition[2:]
     steps, there = to_steps(emission)
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.ops.linalg.matmul import find_matmul_shape
@@ -47,7 +48,7 @@ def lookup_table(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
 @lowers("lookup_table_v2")
 def lookup_table_v2(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
     if isinstance(w, SparseRows):
-        raise NotImplementedError("a table that holds some rows only")
+        raise LoweringError("a table that holds some rows only")
     height = w.shape[0]
     is_padding = ids == padding_idx if padding_idx != -1 else jnp.zeros(ids.shape, bool)
     ctx.check(((ids >= 0) & (ids < height)) | is_padding, f"Ids hold a value outside of 0 to {height - 1}")
@@ -80,7 +81,7 @@ def softmax(x: Any, *, axis: int) -> Any:
 @lowers("top_k")
 def top_k(x: Any, k_tensor: Any, *, k: int) -> Results:
     if k_tensor is not None:
-        raise NotImplementedError("K is a variable")
+        raise LoweringError("K is a variable")
     values, indices = jax.lax.top_k(x, k)
     return values, indices.astype(jnp.int64)
 

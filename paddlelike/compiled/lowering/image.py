@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.ops.kernels.windows import is_channels_last
 from paddlelike.ops.nn.interpolate import TAPS
@@ -18,7 +19,7 @@ def interpolate(
     align_mode: int, data_layout: str,
 ) -> Any:  # fmt: skip
     if out_size is not None or size_tensors or scale_tensor is not None:
-        raise NotImplementedError("the size is a variable")
+        raise LoweringError("the size is a variable")
     last = is_channels_last(data_layout)
     x = jnp.moveaxis(x, -1, 1) if last else x
     size = [out_d, out_h, out_w][2 - x.ndim :]

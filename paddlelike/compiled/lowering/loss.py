@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 
 _LARGEST = 1e20  # what Paddle takes for an infinite logarithm
@@ -19,7 +20,7 @@ def _negative_log(x: Any) -> Any:
 def _pick(x: Any, label: Any, ignore_index: int | None, ctx: Any) -> tuple[Any, Any, Any]:
     """Return the labels, the elements of ``x`` (N, classes) that they name, and which are ignored."""
     if jnp.issubdtype(label.dtype, jnp.floating):
-        raise NotImplementedError("Label holds floating-point numbers")
+        raise LoweringError("Label holds floating-point numbers")
     flat = label.reshape(-1)
     ignored = jnp.zeros(flat.shape, bool) if ignore_index is None else flat == ignore_index
     classes = x.shape[-1]

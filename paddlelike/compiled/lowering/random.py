@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed
 from paddlelike.core.random import Generator
@@ -28,7 +29,7 @@ def dropout(
     if is_test:
         return (x if upscale else x * jnp.asarray(share, x.dtype)), None
     if seed_tensor is not None:
-        raise NotImplementedError("the seed is a variable")
+        raise LoweringError("the seed is a variable")
 
     def draw_mask(random: Generator, count: int) -> Any:
         kept = (Generator(seed) if fix_seed else random).draw(count) >= np.float32(dropout_prob)
@@ -52,4 +53,4 @@ def dropout_grad(d_out: Any, mask: Any, *, dropout_prob: float, dropout_implemen
 
 @lowers("gaussian_random_batch_size_like", "uniform_random_batch_size_like")
 def refuse(like: Any) -> Any:
-    raise NotImplementedError("it draws as many values as the batch has, on the host")
+    raise LoweringError("it draws as many values as the batch has, on the host")

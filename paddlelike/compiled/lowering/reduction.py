@@ -8,6 +8,7 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed
 from paddlelike.core.dtypes import numpy_dtype
@@ -63,7 +64,7 @@ def _register(type: str, function: Callable[..., Any]) -> None:
     def forward(x: Any, *, dim: Any, keep_dim: bool, reduce_all: bool, out_dtype: int) -> Any:
         axes = _axes(x, dim, reduce_all)
         if type == "reduce_mean" and not jnp.issubdtype(x.dtype, jnp.floating):
-            raise NotImplementedError("the mean of integers")
+            raise LoweringError("the mean of integers")
         if out_dtype >= 0:
             x = x.astype(numpy_dtype(out_dtype))
         out = function(x, axis=axes, keepdims=keep_dim)

@@ -6,14 +6,15 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed, find_bucket
 
 
 def require_sequences(*values: Any) -> None:
-    """Raise NotImplementedError unless all values are sequences; numpy's kernel says what is wrong."""
+    """Raise LoweringError unless all values are sequences; numpy's kernel says what is wrong."""
     if not all(isinstance(value, Packed) for value in values):
-        raise NotImplementedError("an input has no LoD")
+        raise LoweringError("an input has no LoD")
 
 
 def sum_sequences(x: Packed, rows: Any) -> Any:
@@ -99,7 +100,7 @@ def sequence_reverse(x: Any) -> Any:
 def sequence_expand_as(x: Any, y: Any) -> Any:
     require_sequences(y)
     if isinstance(x, Packed) or len(y.offsets) > 1:
-        raise NotImplementedError("X has a LoD, or Y several levels")
+        raise LoweringError("X has a LoD, or Y several levels")
     return y.replace(spread(y, x), shown=True)
 
 
@@ -107,7 +108,7 @@ def sequence_expand_as(x: Any, y: Any) -> Any:
 def sequence_expand(x: Any, y: Any, *, ref_level: int) -> Any:
     require_sequences(y)
     if isinstance(x, Packed) or len(y.offsets) > 1:
-        raise NotImplementedError("X has a LoD, or Y several levels")
+        raise LoweringError("X has a LoD, or Y several levels")
     return y.replace(spread(y, x), shown=False)
 
 
@@ -117,7 +118,7 @@ def sequence_conv(
 ) -> Any:  # fmt: skip
     require_sequences(x)
     if paddingTrainable:
-        raise NotImplementedError("the padding is trained")
+        raise LoweringError("the padding is trained")
     rows = jnp.arange(x.rows.shape[0])[:, None] + jnp.arange(contextStart, contextStart + contextLength)
     first, end = (spread(x, edge)[:, None] for edge in (x.offsets[-1][:-1], x.offsets[-1][1:]))
     inside = (rows >= first) & (rows < end) & x.used[:, None]
@@ -130,14 +131,14 @@ def sequence_conv(
 def lod_reset(x: Any, y: Any, *, target_lod: Any, append: bool) -> Any:
     require_sequences(x, y)
     if x.rows.shape[0] != y.rows.shape[0]:
-        raise NotImplementedError("X and Y have different counts of rows")
+        raise LoweringError("X and Y have different counts of rows")
     return y.replace(x.rows, shown=True)
 
 
 @lowers("row_conv", sequences=True)
 def row_conv(x: Any, filter: Any) -> Any:  # noqa: A002
     if not isinstance(x, Packed):
-        raise NotImplementedError("a padded batch")
+        raise LoweringError("a padded batch")
     end = spread(x, x.offsets[-1][1:])
     total = jnp.zeros_like(x.rows)
     row = jnp.arange(x.rows.shape[0])

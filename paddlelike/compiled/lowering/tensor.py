@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.core.dtypes import numpy_dtype
 
@@ -99,7 +100,7 @@ def one_hot_v2(
     x: Any, depth_tensor: Any, *, depth: int, dtype: int, allow_out_of_range: bool, ctx: Any
 ) -> Any:
     if depth_tensor is not None:
-        raise NotImplementedError("the depth is a variable")
+        raise LoweringError("the depth is a variable")
     if not allow_out_of_range:
         ctx.check((x >= 0) & (x < depth), f"X holds a value outside of 0 to {depth - 1}")
     return jax.nn.one_hot(x, depth, dtype=numpy_dtype(dtype))
@@ -127,7 +128,7 @@ def pad_constant_like(x: Any, y: Any, *, pad_value: float) -> Any:
 @lowers("pad2d")
 def pad2d(x: Any, tensor: Any, *, paddings: Any, pad_value: float, mode: str, data_format: str) -> Any:
     if tensor is not None:
-        raise NotImplementedError("Paddings is a variable")
+        raise LoweringError("Paddings is a variable")
     height, width = (2, 3) if data_format == "NCHW" else (1, 2)
     widths = [(0, 0)] * 4
     widths[height], widths[width] = tuple(paddings[:2]), tuple(paddings[2:])

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.quirks import follows_fluid
@@ -19,7 +20,7 @@ def _scalar(x: Any, like: Any) -> Any:
 
 def _dense(type: str, grad: Any) -> Any:
     if isinstance(grad, SparseRows):
-        raise NotImplementedError(f"{type}: Grad is sparse")
+        raise LoweringError(f"{type}: Grad is sparse")
     return grad
 
 
