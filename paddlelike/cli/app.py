@@ -9,24 +9,25 @@ import typer
 
 __all__ = ["app", "main"]
 
-COMMANDS: Final = (
-    "inspect",
-    "doctor",
-    "verify",
-    "diff",
-    "plan",
-    "convert",
-    "merge",
-    "split",
-    "prune",
-    "graph",
-    "view",
-    "serve",
-    "check",
-    "quirks",
-    "env",
-    "demo",
-)
+#: The module of each command, in the order of the help.
+COMMANDS: Final = {
+    "inspect": "looking.inspect",
+    "doctor": "looking.doctor",
+    "verify": "looking.verify",
+    "diff": "looking.diff",
+    "plan": "looking.plan",
+    "convert": "changing.convert",
+    "merge": "changing.merge",
+    "split": "changing.split",
+    "prune": "changing.prune",
+    "graph": "looking.graph",
+    "view": "looking.view",
+    "serve": "looking.serve",
+    "check": "looking.check",
+    "quirks": "quirks",
+    "env": "env",
+    "demo": "demo",
+}
 
 app = typer.Typer(
     name="paddlelike",
@@ -37,8 +38,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _name in COMMANDS:
-    app.command(_name)(import_module(f"paddlelike.cli.{_name}").command)
+for _name, _module in COMMANDS.items():
+    app.command(_name)(import_module(f"paddlelike.cli.{_module}").command)
 
 for _name, _help in (
     ("run", "Run an unmodified script that imports Paddle."),

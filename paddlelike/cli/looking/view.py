@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from paddlelike.cli.looking.serving import Port, Token, serve_until_interrupted
 from paddlelike.cli.output import Json, end, escape, exits, print_json, progress, say
-from paddlelike.cli.serving import Port, Token, serve_until_interrupted
 from paddlelike.errors import MissingFileError, UnsupportedError
 from paddlelike.view.page import collect_contents, format_contents, is_page
 from paddlelike.view.server import Follower, make_live_routes

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from paddlelike.cli.looking.serving import Port, Token, serve_until_interrupted
 from paddlelike.cli.output import Json, end, exits
-from paddlelike.cli.serving import Port, Token, serve_until_interrupted
 from paddlelike.view.server import Predictor, make_prediction_routes
 
 __all__ = ["command"]

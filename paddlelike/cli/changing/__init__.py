@@ -1,0 +1,1 @@
+"""Commands that write files in another form, and leave those they read."""

@@ -1,0 +1,1 @@
+"""Commands that look into files, and change none."""
