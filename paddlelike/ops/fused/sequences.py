@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.lod import index_sequences, read_last_level
-from paddlelike.ops.kernels.recurrent import find_activation
+from paddlelike.ops.kernels.recurrence.steps import find_activation
 
 __all__ = [
     "FusedEmbeddingSeqPool",

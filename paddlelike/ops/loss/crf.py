@@ -17,7 +17,7 @@ from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.recurrent import Steps
+from paddlelike.ops.kernels.recurrence.steps import Steps
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["CrfDecoding", "LinearChainCrf"]

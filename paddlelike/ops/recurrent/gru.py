@@ -21,9 +21,9 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.gru import GruCell, make_cell, run_steps
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.recurrent import (
+from paddlelike.ops.kernels.recurrence.gru import GruCell, make_cell, run_steps
+from paddlelike.ops.kernels.recurrence.steps import (
     ACTIVATIONS,
     Steps,
     order_initial_rows,

@@ -25,10 +25,10 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels import lstm as lstm_steps
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.lstm import Cell, Initial, Projection, StepResults, make_cell
-from paddlelike.ops.kernels.recurrent import (
+from paddlelike.ops.kernels.recurrence import lstm as lstm_steps
+from paddlelike.ops.kernels.recurrence.lstm import Cell, Initial, Projection, StepResults, make_cell
+from paddlelike.ops.kernels.recurrence.steps import (
     Steps,
     find_activation,
     order_initial_rows,

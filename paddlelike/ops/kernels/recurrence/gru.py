@@ -2,7 +2,7 @@
 
 Gates are in the order update, reset, candidate. The weight, declared (H, 3H), is two blocks one after the
 other in memory: (H, 2H) for update and reset, (H, H) for the candidate. Arrays of all steps are in batch
-order (:mod:`paddlelike.ops.kernels.recurrent`).
+order (:mod:`paddlelike.ops.kernels.recurrence.steps`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.recurrent import Activation, Steps, find_activation
+from paddlelike.ops.kernels.recurrence.steps import Activation, Steps, find_activation
 
 __all__ = ["GruCell", "make_cell", "run_steps"]
 

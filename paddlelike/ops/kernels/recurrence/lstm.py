@@ -1,7 +1,7 @@
 """The steps of long short-term memory, forwards and backwards, for lstm and lstmp.
 
-Arrays are in batch order (:mod:`paddlelike.ops.kernels.recurrent`). Gates are columns of one array, in the
-order candidate, input, forget, output.
+Arrays are in batch order (:mod:`paddlelike.ops.kernels.recurrence.steps`). Gates are columns of one array, in
+the order candidate, input, forget, output.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.kernels.recurrent import Activation, Steps, clip, clip_gradient, find_activation
+from paddlelike.ops.kernels.recurrence.steps import Activation, Steps, clip, clip_gradient, find_activation
 
 __all__ = [
     "Cell",

@@ -1,0 +1,1 @@
+"""Kernels of recurrent networks: sequences by step, LSTM and GRU cells."""
