@@ -16,10 +16,11 @@ from paddlelike.formats.cntk.dictionary import SizeT, encode
 from paddlelike.formats.cntk.file import COMPOSITE
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.interop.cntk.writing.graph import Graph, InexpressibleError, Ref, Step
+from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step
 from paddlelike.interop.cntk.writing.table import load_writers
+from paddlelike.interop.exporting import InexpressibleError, cut_program
 from paddlelike.io.export.load import load_inference_model
-from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
+from paddlelike.io.export.program import find_ports
 from paddlelike.storage.local.transaction import write_all
 
 __all__ = ["CntkReport", "export_cntk"]
@@ -98,7 +99,7 @@ def export_cntk(
     ({'mul': 1, 'elementwise_add': 1, 'relu': 1}, ['x'], ['fc_0.tmp_2'])
     """
     if isinstance(source, Program):
-        program = cut_program(source, feeds, fetches)
+        program = cut_program(source, feeds, fetches, "export_cntk")
         values = global_scope() if scope is None else scope
     else:
         values = Scope()
@@ -109,25 +110,6 @@ def export_cntk(
     data = encode(make_function(graph, _find_refs(graph, outputs)))
     write_file(os.fspath(file), data)
     return CntkReport(os.fspath(file), inputs, outputs, dict(counts), len(graph.functions), len(data))
-
-
-def cut_program(
-    program: Program, feeds: Sequence[str] | None, fetches: Sequence[Variable | str] | None
-) -> Program:
-    """Return the part of a program that computes the fetches from the feeds."""
-    if feeds is None or fetches is None:
-        own = find_ports(program, "the program")
-        feeds = own[0] if feeds is None else feeds
-        fetches = own[1] if fetches is None else fetches
-    if not fetches:
-        raise UnsupportedError(
-            "export_cntk: the program has no outputs",
-            hint="name its feeds and fetches: export_cntk(program, file, feeds, fetches)",
-        )
-    block = program.global_block()
-    targets = [one if isinstance(one, Variable) else block.var(one) for one in fetches]
-    check_feeds(program, list(feeds), targets)
-    return make_inference_program(program, list(feeds), [one.name for one in targets])
 
 
 def translate(

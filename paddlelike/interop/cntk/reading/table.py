@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from functools import cache
 from typing import Final
 
 from paddlelike.interop.cntk.operations import NUMBERS
 from paddlelike.interop.cntk.reading.step import Step, Value
+from paddlelike.interop.table import Table
 
 __all__ = ["Reader", "load_readers", "reads"]
 
 Reader = Callable[[Step], "Value | tuple[Value, ...]"]
 
-_FAMILIES: Final = (
-    "elementwise",
-    "images",
-    "index",
-    "losses",
-    "matrices",
-    "normalize",
-    "sequences",
-    "shapes",
+_TABLE: Final = Table[Reader](
+    "paddlelike.interop.cntk.reading",
+    (
+        "elementwise",
+        "images",
+        "index",
+        "losses",
+        "matrices",
+        "normalize",
+        "sequences",
+        "shapes",
+    ),
 )
-_TABLE: Final[dict[int, Reader]] = {}
-
-
-def reads(*names: str) -> Callable[[Reader], Reader]:
-    """Return a decorator that puts a function into the table, for the operations of these names."""
-
-    def decorate(function: Reader) -> Reader:
-        for name in names:
-            assert NUMBERS[name] not in _TABLE, name
-            _TABLE[NUMBERS[name]] = function
-        return function
-
-    return decorate
+reads = _TABLE.add
 
 
 @cache
 def load_readers() -> dict[int, Reader]:
     """Return the function of each operation, by its number."""
-    for family in _FAMILIES:
-        importlib.import_module(f"paddlelike.interop.cntk.reading.{family}")
-    return _TABLE
+    return {NUMBERS[name]: function for name, function in _TABLE.load().items()}

@@ -13,11 +13,11 @@ from paddlelike.formats.cntk.dictionary import Axis, Shape, SizeT
 from paddlelike.formats.cntk.file import describe_variable
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
 from paddlelike.interop.cntk.function import CONSTANT, INPUT, PARAMETER, PLACEHOLDER
 from paddlelike.interop.cntk.operations import NUMBERS
+from paddlelike.interop.exporting import InexpressibleError, read_attr
 
-__all__ = ["ALL_STATIC", "BATCH", "Graph", "InexpressibleError", "Ref", "Step", "static_axis"]
+__all__ = ["ALL_STATIC", "BATCH", "Graph", "Ref", "Step", "static_axis"]
 
 Array = np.ndarray[Any, Any]
 
@@ -25,10 +25,6 @@ BATCH: Final = Axis(2147483647, "defaultBatchAxis", ordered=False)
 SEQUENCE: Final = Axis(2147483647, "defaultDynamicAxis", ordered=True)
 ALL_STATIC: Final = Axis(2147483646, "AllStaticAxes", ordered=False)
 ALL_AXES: Final = Axis(2147483643, "AllAxes", ordered=False)
-
-
-class InexpressibleError(Exception):
-    """CNTK cannot express an operator with these attributes or inputs."""
 
 
 class Ref(NamedTuple):
@@ -168,11 +164,7 @@ class Step:
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Return an attribute, or its default in Paddle, or ``default``."""
-        if name in self.op.attrs:
-            return self.op.attrs[name]
-        known = registry.find_for_version(self.op.type, self.op.block.program.paddle_version)
-        declared = None if known is None or name not in known.attrs else known.attrs[name].default
-        return default if declared in (None, REQUIRED, ABSENT) else declared
+        return read_attr(self.op, name, default)
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise InexpressibleError."""

@@ -18,7 +18,8 @@ from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.interop.onnx.exporter.graph import Graph, InexpressibleError, Step
+from paddlelike.interop.exporting import InexpressibleError, cut_program
+from paddlelike.interop.onnx.exporter.graph import Graph, Step
 from paddlelike.interop.onnx.exporter.model import (
     LARGEST,
     build_model,
@@ -29,7 +30,7 @@ from paddlelike.interop.onnx.exporter.model import (
 from paddlelike.interop.onnx.exporter.sequences import pad_rows, unpad_rows
 from paddlelike.interop.onnx.exporter.table import load_table
 from paddlelike.io.export.load import load_inference_model
-from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
+from paddlelike.io.export.program import find_ports
 
 __all__ = ["OnnxReport", "export_onnx"]
 
@@ -127,7 +128,7 @@ def export_onnx(
             f"export_onnx: opset is {opset}; it can be {_OLDEST} to {newest} with onnx {onnx.__version__}"
         )
     if isinstance(source, Program):
-        program = _cut_program(source, feeds, fetches)
+        program = cut_program(source, feeds, fetches, "export_onnx")
         values = scope or global_scope()
     else:
         values = Scope()
@@ -164,25 +165,6 @@ def _import_onnx() -> Any:
             "export_onnx needs onnx, which is not installed", hint='pip install "paddlelike[onnx]"'
         ) from error
     return onnx
-
-
-def _cut_program(
-    program: Program, feeds: Sequence[str] | None, fetches: Sequence[Variable | str] | None
-) -> Program:
-    """Return the part of a program that computes the fetches from the feeds."""
-    if feeds is None or fetches is None:
-        own = find_ports(program, "the program")
-        feeds = own[0] if feeds is None else feeds
-        fetches = own[1] if fetches is None else fetches
-    if not fetches:
-        raise UnsupportedError(
-            "export_onnx: the program has no outputs",
-            hint="name its feeds and fetches: export_onnx(program, file, feeds, fetches)",
-        )
-    block = program.global_block()
-    targets = [one if isinstance(one, Variable) else block.var(one) for one in fetches]
-    check_feeds(program, list(feeds), targets)
-    return make_inference_program(program, list(feeds), [one.name for one in targets])
 
 
 def _bind(graph: Graph, program: Program, inputs: list[str]) -> set[str]:

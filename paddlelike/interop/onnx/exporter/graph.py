@@ -10,9 +10,10 @@ import numpy as np
 from paddlelike.core.dtypes import dtype_row, numpy_dtype
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
+from paddlelike.framework.opdef import registry
+from paddlelike.interop.exporting import InexpressibleError, read_attr
 
-__all__ = ["Graph", "InexpressibleError", "Step"]
+__all__ = ["Graph", "Step"]
 
 Array = np.ndarray[Any, Any]
 
@@ -33,10 +34,6 @@ _SINCE: Final = {
 #: They pass a LoD on only where the first dim stays, as the declaration of the output says.
 _REGROUPING: Final = ("flatten", "reshape", "squeeze", "transpose", "unsqueeze")
 _LATER: Final = 2_000_000  # the version of a program of Paddle 2.0.0
-
-
-class InexpressibleError(Exception):
-    """ONNX cannot express an operator with these attributes or inputs."""
 
 
 class Graph:
@@ -144,11 +141,7 @@ class Step:
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Return an attribute, or its default in Paddle, or ``default``."""
-        if name in self.op.attrs:
-            return self.op.attrs[name]
-        known = registry.find_for_version(self.op.type, self.op.block.program.paddle_version)
-        declared = None if known is None or name not in known.attrs else known.attrs[name].default
-        return default if declared in (None, REQUIRED, ABSENT) else declared
+        return read_attr(self.op, name, default)
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise InexpressibleError."""

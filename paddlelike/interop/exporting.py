@@ -1,0 +1,55 @@
+"""What exporters of programs have in common: the part that is written, and its operators' attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.errors import UnsupportedError
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
+from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
+
+__all__ = ["InexpressibleError", "cut_program", "read_attr"]
+
+
+class InexpressibleError(Exception):
+    """The other system cannot express an operator with these attributes or inputs."""
+
+
+def cut_program(
+    program: Program, feeds: Sequence[str] | None, fetches: Sequence[Variable | str] | None, caller: str
+) -> Program:
+    """Return the part of a program that computes the fetches from the feeds.
+
+    Raises
+    ------
+    UnsupportedError
+        There are no fetches; the text names ``caller``, the exporting function.
+    GraphError
+        A feed is missing or unused.
+    """
+    if feeds is None or fetches is None:
+        own = find_ports(program, "the program")
+        feeds = own[0] if feeds is None else feeds
+        fetches = own[1] if fetches is None else fetches
+    if not fetches:
+        raise UnsupportedError(
+            f"{caller}: the program has no outputs",
+            hint=f"name its feeds and fetches: {caller}(program, file, feeds, fetches)",
+        )
+    block = program.global_block()
+    targets = [one if isinstance(one, Variable) else block.var(one) for one in fetches]
+    check_feeds(program, list(feeds), targets)
+    return make_inference_program(program, list(feeds), [one.name for one in targets])
+
+
+def read_attr(op: Operator, name: str, default: Any = None) -> Any:
+    """Return an attribute, or its default in Paddle, or ``default``."""
+    if name in op.attrs:
+        return op.attrs[name]
+    known = registry.find_for_version(op.type, op.block.program.paddle_version)
+    declared = None if known is None or name not in known.attrs else known.attrs[name].default
+    return default if declared in (None, REQUIRED, ABSENT) else declared
