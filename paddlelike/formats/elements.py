@@ -11,7 +11,7 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Cursor, Source
 
-__all__ = ["Array", "TensorPart", "read_elements", "view_elements"]
+__all__ = ["Array", "TensorPart", "copy_into", "read_elements", "view_elements"]
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +29,23 @@ def view_elements(array: Array) -> memoryview:
     """Return the elements in C order, little-endian, as bytes; without a copy where they are stored so."""
     plain = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
     return plain.reshape(-1).view(np.uint8).data
+
+
+def copy_into(array: Array, into: Array) -> Array:
+    """Copy an array that was read into another one, and return that.
+
+    Raises
+    ------
+    FormatError
+        ``into`` has another element type or shape.
+    """
+    if into.dtype != array.dtype or into.shape != array.shape:
+        raise FormatError(
+            f"the file holds {array.dtype} {list(array.shape)}, "
+            f"the array to fill is {into.dtype} {list(into.shape)}"
+        )
+    into[...] = array
+    return into
 
 
 def read_elements(source: Source | Cursor, part: TensorPart, into: Array | None = None) -> Array:

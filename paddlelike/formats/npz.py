@@ -19,7 +19,7 @@ from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats import npy
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
-from paddlelike.formats.elements import view_elements
+from paddlelike.formats.elements import copy_into, view_elements
 from paddlelike.formats.entry import Entry, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import Member, open_zip, write_zip
@@ -109,10 +109,4 @@ def deliver(array: Array, into: Array | None) -> LoDTensor:
     """
     if into is None:
         return LoDTensor(array.copy() if not array.flags.writeable else array)
-    if into.dtype != array.dtype or into.shape != array.shape:
-        raise FormatError(
-            f"the file holds {array.dtype} {list(array.shape)}, "
-            f"the array to fill is {into.dtype} {list(into.shape)}"
-        )
-    into[...] = array
-    return LoDTensor(into)
+    return LoDTensor(copy_into(array, into))

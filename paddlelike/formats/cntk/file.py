@@ -19,6 +19,7 @@ from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.cntk.dictionary import LARGEST, Shape, SizeT, decode, encode
+from paddlelike.formats.elements import copy_into
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Readable, as_source
 
@@ -72,15 +73,7 @@ class CntkFile(FileFormat):
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
         array: Array = entry.payload
-        if into is None:
-            return LoDTensor(array.copy())
-        if into.dtype != array.dtype or into.shape != array.shape:
-            raise FormatError(
-                f"the file holds {array.dtype} {list(array.shape)}, "
-                f"the array to fill is {into.dtype} {list(into.shape)}"
-            )
-        into[...] = array
-        return LoDTensor(into)
+        return LoDTensor(array.copy() if into is None else copy_into(array, into))
 
     def write(self, values: Values) -> Iterator[bytes]:
         self.check(values)

@@ -18,6 +18,7 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, Value, Values
+from paddlelike.formats.elements import copy_into
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer, Readable, as_source
@@ -147,15 +148,7 @@ def read_array(entry: Entry, into: Array | None) -> Array:
         Its elements are damaged, or ``into`` has another type or shape.
     """
     array: Array = entry.payload.read()
-    if into is None:
-        return array
-    if into.dtype != array.dtype or into.shape != array.shape:
-        raise FormatError(
-            f"the file holds {array.dtype} {list(array.shape)}, the array to fill is "
-            f"{into.dtype} {list(into.shape)}"
-        )
-    into[...] = array
-    return into
+    return array if into is None else copy_into(array, into)
 
 
 def to_array(value: Value | Array) -> Array:
