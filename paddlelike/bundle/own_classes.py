@@ -46,7 +46,8 @@ _TABLE: Final = {
     "param_attr": "ParamAttr WeightNormParamAttr",
     "reader.dataset": "BoxPSDataset InMemoryDataset QueueDataset",
     "reader.feeder": "DataFeeder",
-    "reader.loader": "DatasetLoader GeneratorLoader PyReader",
+    "reader.generator_loader": "GeneratorLoader",
+    "reader.loader": "DatasetLoader PyReader",
     "reader.program_reader": "BatchQueue",
     "regularizer": "L1DecayRegularizer L2DecayRegularizer",
 }
@@ -56,7 +57,9 @@ _NAMES: Final = {
     for module, names in _TABLE.items()
     for name in names.split()
 }
-_MOVED: Final[dict[str, str]] = {}  # old full name: new full name
+_MOVED: Final = {  # old full name: new full name
+    "paddlelike.reader.loader.GeneratorLoader": "paddlelike.reader.generator_loader.GeneratorLoader",
+}
 
 
 def find_own(module: str, name: str) -> Any:

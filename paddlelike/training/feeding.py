@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paddlelike.errors import SourceError
-from paddlelike.reader.loader import DatasetLoader, GeneratorLoader
+from paddlelike.reader.generator_loader import GeneratorLoader
+from paddlelike.reader.loader import DatasetLoader
 from paddlelike.training.sources.base import (
     FULL_DATA_SWEEP,
     INFINITELY_REPEAT,

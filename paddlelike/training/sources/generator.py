@@ -15,7 +15,7 @@ from paddlelike.errors import SourceError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import warn_user
 from paddlelike.reader.feeder import DataFeeder
-from paddlelike.reader.loader import GeneratorLoader
+from paddlelike.reader.generator_loader import GeneratorLoader
 from paddlelike.training.random_streams import SWAPPING, RandomStream
 from paddlelike.training.sources.base import (
     INFINITELY_REPEAT,
