@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from paddlelike.cli.output import Json, print_columns, print_json
+from paddlelike.ops.kernels.fast.late import describe
 from paddlelike.storage.manifest import library_version
 
 __all__ = ["command"]
@@ -25,6 +26,7 @@ def command(json: bool = Json) -> None:
         ["paddlelike", found["paddlelike"]],
         ["Python", f"{found['python']} ({found['platform']})"],
         *([name, version] for name, version in found["core"].items()),
+        ["compiled kernels", found["compiled kernels"]],
     ]
     print_columns(rows)
     typer.echo()
@@ -56,6 +58,7 @@ def _collect() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "core": core,
+        "compiled kernels": describe(),
         "extras": extras,
     }
 

@@ -20,6 +20,7 @@ from paddlelike.executor.plans.plan import Plan
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.threads import thread_limit
 from paddlelike.framework.opdef import registry
+from paddlelike.ops.kernels.fast.late import count_calls
 
 __all__ = ["Explanation", "Rates", "StepReport", "explain_plan"]
 
@@ -46,6 +47,8 @@ class StepReport(NamedTuple):
     kernel
         "specialized" where the operator gave a kernel of its own for what the program declares, else
         "general".
+    compiled
+        The loops compiled by numba that worked on its arrays, see ``FLAGS_use_fast_kernels``.
     in_place
         The variables whose memory it overwrites.
     shares_memory
@@ -62,6 +65,7 @@ class StepReport(NamedTuple):
     operators: tuple[str, ...]
     outputs: tuple[str, ...]
     kernel: str
+    compiled: tuple[str, ...]
     in_place: tuple[str, ...]
     shares_memory: tuple[str, ...]
     released: tuple[str, ...]
@@ -127,6 +131,7 @@ def _format_group(name: str, steps: list[StepReport]) -> str:
     seconds, bound = sum(s.seconds for s in steps), sum(s.bound for s in steps)
     notes = {
         "specialized": sum(s.kernel == "specialized" for s in steps),
+        "compiled": sum(bool(s.compiled) for s in steps),
         "in place": sum(bool(s.in_place) for s in steps),
         "views": sum(bool(s.shares_memory) for s in steps),
         "release": sum(bool(s.released) for s in steps),
@@ -207,9 +212,11 @@ def _run_step(plan: Plan, frame: Frame, step: Step) -> StepReport:
         return {name: frame.values[at] for name, at in places.items() if at < len(frame.values)}
 
     before = read(op.input_arg_names)
+    chosen = count_calls()
     begin = time.process_time()
     run_steps(frame, [step])
     seconds = time.process_time() - begin
+    compiled = tuple(name for name, calls in count_calls().items() if calls > chosen.get(name, 0))
     after = read(op.output_arg_names)
     moved = sum(map(_count_bytes, before.values()))
     new = {name: value for name, value in after.items() if name not in before}
@@ -224,6 +231,7 @@ def _run_step(plan: Plan, frame: Frame, step: Step) -> StepReport:
         (op.type,) * step.operators,
         tuple(op.output_arg_names),
         step.kernel,
+        compiled,
         in_place,
         views,
         tuple(sorted(gone)),

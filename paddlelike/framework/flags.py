@@ -15,6 +15,7 @@ _EFFECTIVE: Final[Mapping[str, Any]] = {
     "FLAGS_paddle_num_threads": 1,  # of BLAS, during a run
     "FLAGS_backend": "numpy",  # not Fluid's: what runs programs, "numpy" or "jax"
     "FLAGS_fluid_quirks": True,  # not Fluid's: see paddlelike.framework.quirks
+    "FLAGS_use_fast_kernels": True,  # not Fluid's: see paddlelike.ops.kernels.fast
 }
 #: The other public flags of Fluid 1.8.5 for CPUs: kept and returned, without an effect here.
 _STORED: Final[Mapping[str, Any]] = {
@@ -58,6 +59,9 @@ def set_flags(flags: Mapping[str, Any]) -> None:
         Not Fluid's: ``"jax"`` runs programs as XLA computations, see :mod:`paddlelike.compiled`.
     ``FLAGS_fluid_quirks`` (True)
         Not Fluid's: whether what Fluid 1.8.5 computes oddly is computed so here too, see ``fluid.quirks()``.
+    ``FLAGS_use_fast_kernels`` (True)
+        Not Fluid's: whether loops compiled by numba (extra ``fast``) work on large arrays where numba is
+        installed. Set to True, it is an error if numba is not.
 
     A flag can also be set by an environment variable of its name. Raises TypeError unless ``flags`` is a
     mapping of values of the right types, ValueError for a flag that Fluid 1.8.5 does not have on CPUs.

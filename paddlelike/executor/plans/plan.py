@@ -32,6 +32,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import check_trusted
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef, make_arguments, registry
+from paddlelike.ops.kernels.fast.late import check_flag
 
 __all__ = ["Fed", "Plan"]
 
@@ -49,13 +50,15 @@ class Fed(NamedTuple):
 class Plan:
     """A program bound for one choice of feeds and fetches.
 
-    Raises UntrustedError for a program from bytes with operators that reach outside of it.
+    Raises UntrustedError for a program from bytes with operators that reach outside of it, and
+    UnsupportedError when ``FLAGS_use_fast_kernels`` was set to True and numba is not installed.
     """
 
     def __init__(
         self, program: Program, feeds: Sequence[str], fetches: Sequence[str], ops: Iterable[int] | None
     ) -> None:
         check_trusted(program)
+        check_flag()
         self.program = program
         self.feeds = tuple(feeds)
         self.fetches = tuple(fetches)

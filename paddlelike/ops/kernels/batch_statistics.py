@@ -12,8 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array
+from paddlelike.framework.opdef import Array, Kernel
 from paddlelike.ops.kernels.channels import fold_rows, sum_folded, tile
+from paddlelike.ops.kernels.fast import channels as fast
 from paddlelike.ops.kernels.layouts import as_channels_last, view_channels_first
 
 __all__ = ["normalize", "normalize_dx", "restore_shape", "scale_rows", "take_rows"]
@@ -54,6 +55,14 @@ def normalize(rows: Array, scale: Array, bias: Array, epsilon: float) -> tuple[A
     count, channels = rows.shape
     fold = fold_rows(count, channels)
     folded = rows.reshape(-1, fold * channels)
+    if (kernel := fast.find_moments.choose(rows.size, rows, scale, bias)) is not None:
+        mean, variance = np.empty_like(scale), np.empty_like(scale)
+        kernel(folded, mean, variance)
+        inverse = 1 / np.sqrt(variance + epsilon)
+        out = np.empty_like(folded)
+        lanes = (tile(each, fold) for each in (mean, scale * inverse, bias))
+        fast.scale_centered.compile(rows.dtype)(folded, *lanes, out)
+        return out.reshape(rows.shape), mean, variance, inverse
     mean = sum_folded(folded, channels) / count
     center = tile(mean, fold)
     out = np.empty(folded.shape, np.result_type(rows, scale))
@@ -82,6 +91,8 @@ def normalize_dx(
     count, channels = rows.shape
     fold = fold_rows(count, channels)
     folded, d_folded = rows.reshape(-1, fold * channels), d_rows.reshape(-1, fold * channels)
+    if not fixed and (kernel := fast.sum_products.choose(rows.size, rows, d_rows, mean, factor)) is not None:
+        return _normalize_dx_fast(kernel, (folded, d_folded), mean, inverse, factor, rows.shape)
     center = tile(mean, fold)
     products = np.zeros(fold * channels, d_rows.dtype)
     sums = np.zeros_like(products)
@@ -102,6 +113,26 @@ def normalize_dx(
         out += shift
         out += d_folded[part] * times
     return dx.reshape(rows.shape), d_scale, d_bias
+
+
+def _normalize_dx_fast(
+    sum_products: Kernel,
+    pair: tuple[Array, Array],
+    mean: Array,
+    inverse: Array,
+    factor: Array,
+    shape: tuple[int, int],
+) -> tuple[Array, Array, Array]:
+    """:func:`normalize_dx` of folded rows and gradients, by compiled kernels."""
+    fold = pair[0].shape[1] // shape[1]
+    d_scale, d_bias = np.empty_like(mean), np.empty_like(mean)
+    sum_products(*pair, mean, d_scale, d_bias)
+    d_scale *= inverse
+    slope, shift = -factor * inverse * d_scale / shape[0], -factor * d_bias / shape[0]
+    dx = np.empty_like(pair[0])
+    lanes = (tile(each, fold) for each in (mean, slope, shift, factor))
+    fast.combine.compile(dx.dtype)(*pair, *lanes, dx)
+    return dx.reshape(shape), d_scale, d_bias
 
 
 def _split(folded: Array) -> Iterator[slice]:

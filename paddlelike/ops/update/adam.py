@@ -12,6 +12,7 @@ import numpy as np
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, register
 from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels.fast import updates as fast
 from paddlelike.ops.update.step import (
     Update,
     average,
@@ -86,13 +87,15 @@ class Adam(Update):
             return results
         b1 = attrs.beta1 if beta1_tensor is None else read_scalar(beta1_tensor)
         b2 = attrs.beta2 if beta2_tensor is None else read_scalar(beta2_tensor)
-        blocks = (iterate_touched if attrs.lazy_mode else iterate_blocks)(param, grad, moment1, moment2)
         pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
-        beta1_pow *= b1
-        beta2_pow *= b2
+        moved1, moved2 = beta1_pow * b1, beta2_pow * b2
         if isinstance(grad, SelectedRows) and follows_fluid("adam_sparse_correction"):
-            pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
+            pow1, pow2 = read_scalar(moved1), read_scalar(moved2)
         lr = read_scalar(rate) * math.sqrt(1 - pow2) / (1 - pow1)
+        rule = fast.Rule(fast.adam, fast.adam_rows, (lr, b1, 1 - b1, b2, 1 - b2, attrs.epsilon))
+        iterate = iterate_touched if attrs.lazy_mode else iterate_blocks
+        blocks = iterate(param, grad, moment1, moment2, rule=rule)
+        beta1_pow[...], beta2_pow[...] = moved1, moved2
         for p, g, m1, m2 in blocks:
             spare = g * (1 - b1)  # one array for all steps in between, which stays in the cache
             m1 *= b1
@@ -186,7 +189,12 @@ class Lamb(Update):
         start1 = start2 = 1.0
         if not follows_fluid("lamb_correction"):
             start1, start2 = 1 - read_scalar(beta1_pow), 1 - read_scalar(beta2_pow)
-        for p, g, m1, m2, r in iterate_blocks(param, grad, moment1, moment2, step):
+        rule = None
+        if start1 == 1.0:
+            b1, b2 = attrs.beta1, attrs.beta2
+            numbers = b1, 1 - b1, b2, 1 - b2, attrs.epsilon, attrs.weight_decay
+            rule = fast.Rule(fast.average_moments, None, numbers)
+        for p, g, m1, m2, r in iterate_blocks(param, grad, moment1, moment2, step, rule=rule):
             average(m1, attrs.beta1, g)
             average(m2, attrs.beta2, g * g)
             if start1 != 1.0:

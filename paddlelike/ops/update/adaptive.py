@@ -10,6 +10,7 @@ import numpy as np
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, register
 from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels.fast import updates as fast
 from paddlelike.ops.update.step import (
     Update,
     average,
@@ -42,7 +43,8 @@ class Adagrad(Update):
         param: Array, grad: Array | SelectedRows, moment: Array, rate: Array, *, epsilon: float
     ) -> tuple[Array, Array]:
         lr = read_scalar(rate)
-        for p, g, m in iterate_touched(param, grad, moment):
+        rule = fast.Rule(fast.adagrad, fast.adagrad_rows, (lr, epsilon))
+        for p, g, m in iterate_touched(param, grad, moment, rule=rule):
             m += g * g
             p -= quotient(lr * g, m, epsilon)
         return param, moment
@@ -182,7 +184,9 @@ class RmsProp(Update):
     ) -> tuple[Array, Array, Array, Array | None]:
         lr = read_scalar(rate)
         means = (mean_grad,) if attrs.centered and mean_grad is not None else ()
-        for p, g, s, v, *mean in iterate_blocks(param, grad, mean_square, moment, *means):
+        numbers = lr, attrs.decay, 1 - attrs.decay, attrs.momentum, attrs.epsilon
+        rule = None if means else fast.Rule(fast.rmsprop, None, numbers)
+        for p, g, s, v, *mean in iterate_blocks(param, grad, mean_square, moment, *means, rule=rule):
             average(s, attrs.decay, g * g)
             spread = s + attrs.epsilon
             for a in mean:

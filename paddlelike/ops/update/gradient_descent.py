@@ -17,6 +17,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, Kernel, register
 from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels.fast import updates as fast
 from paddlelike.ops.update.step import (
     BLOCK,
     Update,
@@ -46,7 +47,8 @@ class Sgd(Update):
         lr = read_scalar(rate)
         if isinstance(param, SelectedRows):
             return _sgd_table(param, lr, grad)
-        for p, g in iterate_touched(param, grad):
+        rule = fast.Rule(fast.descend, fast.descend_rows, (lr,))
+        for p, g in iterate_touched(param, grad, rule=rule):
             p -= lr * g
         return param
 
@@ -62,6 +64,8 @@ class Sgd(Update):
 def _descend(param: Array, rate: Array, grad: Array) -> Array | SelectedRows:
     if type(grad) is not np.ndarray or param.shape != grad.shape:  # in loops, it may be sparse after all
         return Sgd.forward(param, rate, grad)
+    if fast.Rule(fast.descend, None, (rate.item(),)).update((param, grad)):
+        return param
     step = grad * rate.item()
     np.subtract(param, step, out=param)
     return param
@@ -105,7 +109,8 @@ class Momentum(Update):
         use_nesterov: bool,
     ) -> tuple[Array, Array]:
         lr = read_scalar(rate)
-        for p, g, v in iterate_blocks(param, grad, velocity):
+        rule = fast.Rule(fast.momentum, None, (lr, mu), (use_nesterov,))
+        for p, g, v in iterate_blocks(param, grad, velocity, rule=rule):
             v *= mu
             v += g
             p -= lr * (g + mu * v) if use_nesterov else lr * v

@@ -15,6 +15,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Array, OpDef, Spec
+from paddlelike.ops.kernels.fast.updates import Rule
 
 __all__ = [
     "BLOCK",
@@ -83,25 +84,32 @@ def require_dense(type: str, grad: Array | SelectedRows) -> Array:
     return grad
 
 
-def iterate_blocks(param: Array, grad: Array | SelectedRows, *state: Array) -> Blocks:
+def iterate_blocks(
+    param: Array, grad: Array | SelectedRows, *state: Array, rule: Rule | None = None
+) -> Blocks:
     """Return blocks ``(param, grad, *state)`` that cover the parameter; rows without gradient see zeros.
 
-    A sparse gradient that holds no rows at all gives no blocks: nothing changes.
+    A sparse gradient that holds no rows at all gives no blocks: nothing changes. Blocks to which ``rule``, a
+    compiled one, could be applied are left out.
 
     Raises ShapeError when the shapes differ.
     """
     if isinstance(grad, SelectedRows):
-        return iter(()) if is_empty_sparse(grad) else _split_dense_blocks(param, grad, state)
-    if grad.shape != param.shape:
+        blocks = iter(()) if is_empty_sparse(grad) else _split_dense_blocks(param, grad, state)
+    elif grad.shape != param.shape:
         raise ShapeError(f"Param has shape {param.shape} and Grad {grad.shape}; they must be equal")
-    return _split_blocks((param, grad, *state))
+    else:
+        blocks = _split_blocks((param, grad, *state))
+    return blocks if rule is None else (block for block in blocks if not rule.update(block))
 
 
-def iterate_touched(param: Array, grad: Array | SelectedRows, *state: Array) -> Blocks:
+def iterate_touched(
+    param: Array, grad: Array | SelectedRows, *state: Array, rule: Rule | None = None
+) -> Blocks:
     """Like :func:`iterate_blocks`, but of a sparse gradient only the rows that it holds."""
     if isinstance(grad, SelectedRows):
-        return _yield_held_rows(param, grad, state)
-    return iterate_blocks(param, grad, *state)
+        return _yield_held_rows(param, grad, state, rule)
+    return iterate_blocks(param, grad, *state, rule=rule)
 
 
 def _split_blocks(arrays: tuple[Array, ...]) -> Blocks:
@@ -128,11 +136,13 @@ def _split_dense_blocks(param: Array, grad: SelectedRows, state: tuple[Array, ..
         yield (param[block], part, *(array[block] for array in state))
 
 
-def _yield_held_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> Blocks:
+def _yield_held_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...], rule: Rule | None) -> Blocks:
     if is_empty_sparse(grad):
         return
     rows, values = _merge_rows(param, grad)
     whole = (param, *state)
+    if rule is not None and rule.update_rows(rows, values, whole):
+        return
     param_rows, *state_rows = parts = [array[rows] for array in whole]
     yield (param_rows, values, *state_rows)
     for array, part in zip(whole, parts, strict=True):

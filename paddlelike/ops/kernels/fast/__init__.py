@@ -1,0 +1,1 @@
+"""Loops that numba compiles, in place of several passes of numpy over large arrays (extra ``fast``)."""

@@ -1,0 +1,272 @@
+"""Kernels that are compiled by numba when they are first used, and the rule that chooses them.
+
+A kernel is a plain Python function of arrays; nothing here imports numba before one is chosen. It is chosen
+where ``FLAGS_use_fast_kernels`` is on (the default), numba is installed, and the arrays are large enough.
+
+numba takes about a second to start, and a second more for each few kernels that its cache does not hold. A
+kernel with the bits of numpy's is therefore chosen only after a while of work, unless the flag was set to
+True; for one with other bits the size alone decides, never what ran before: equal runs give equal bits.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import logging
+import os
+import re
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from paddlelike.errors import UnsupportedError
+from paddlelike.framework.flags import flag, is_set
+
+__all__ = [
+    "FLAG",
+    "KERNELS",
+    "FastKernel",
+    "check_flag",
+    "compile_late",
+    "count_calls",
+    "describe",
+    "find_cache",
+    "find_fault",
+]
+
+Array = np.ndarray[Any, Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+FLAG: Final = "FLAGS_use_fast_kernels"
+_FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
+_PAYS: Final = (
+    1 << 29
+)  # elements that exact kernels leave to numpy first: about the time that numba takes to start
+_LONG: Final = 2.0  # seconds of compiling from which on the user is told
+_lock: Final = threading.RLock()
+_logger: Final = logging.getLogger(__name__)
+
+
+class FastKernel:
+    """A function that numba compiles for float32 or float64 when it is first chosen.
+
+    Attributes
+    ----------
+    name
+        The module and name of the function.
+    function
+        The same in Python: correct and slow.
+    signature
+        Numba's, with ``T`` for the type of the numbers: ``"void(T[::1], T)"``.
+    least
+        The least size of the work, usually elements, for which it is chosen.
+    exact
+        Whether it gives the bits of the numpy kernel it takes the place of. The others differ in the order of
+        additions: by rounding.
+    calls
+        How often it was chosen.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: str, *, least: int, exact: bool) -> None:
+        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        self.function = function
+        self.signature = signature
+        self.least = least
+        self.exact = exact
+        self.calls = 0
+        self._compiled: dict[np.dtype[Any], Callable[..., Any]] = {}
+        self.__doc__ = function.__doc__
+
+    def choose(self, size: int, *arrays: Array) -> Callable[..., Any] | None:
+        """Return the compiled function for work of this size on ``arrays``, or None: let numpy do it.
+
+        The arrays are of one type, float32 or float64, contiguous in C order, aligned and writeable; for
+        others it is None.
+        """
+        if size < self.least or not is_on():
+            return None
+        if self.exact and not _pays(size):
+            return None
+        dtype = arrays[0].dtype
+        if dtype not in _FLOATS:
+            return None
+        for array in arrays:
+            if array.dtype != dtype or not array.flags.carray:
+                return None
+        try:
+            found = self.compile(dtype)
+        except Exception as error:  # of whatever numba is installed
+            _give_up(f"numba cannot compile {self.name}: {error}")
+            is_on()  # raises if the flag insists
+            return None
+        self.calls += 1
+        return found
+
+    def compile(self, dtype: np.dtype[Any]) -> Callable[..., Any]:
+        """Return the compiled function for one type, once another kernel was chosen for such arrays."""
+        found = self._compiled.get(dtype)
+        if found is not None:
+            return found
+        with _lock:
+            if dtype not in self._compiled:
+                signature = re.sub(r"\bT\b", dtype.name, self.signature)
+                self._compiled[dtype] = compile_function(self.function, signature, exact=self.exact)
+            return self._compiled[dtype]
+
+
+_work = [0]  # elements that exact kernels have left to numpy
+
+
+def _pays(size: int) -> bool:
+    """Return whether to start numba for kernels that numpy can take the place of bit by bit."""
+    if _work[0] >= _PAYS:
+        return True
+    _work[0] = _PAYS if is_set(FLAG) or "numba.core.registry" in sys.modules else _work[0] + size
+    return _work[0] >= _PAYS
+
+
+#: Every kernel by name, once its module is imported.
+KERNELS: Final[dict[str, FastKernel]] = {}
+
+
+def compile_late(
+    signature: str, *, least: int, exact: bool = True
+) -> Callable[[Callable[..., Any]], FastKernel]:
+    """Return a decorator that makes a :class:`FastKernel` of a function and lists it in :data:`KERNELS`."""
+
+    def decorate(function: Callable[..., Any]) -> FastKernel:
+        kernel = FastKernel(function, signature, least=least, exact=exact)
+        KERNELS[kernel.name] = kernel
+        return kernel
+
+    return decorate
+
+
+def is_on() -> bool:
+    """Return whether compiled kernels are to be chosen: numba works, and the flag does not say no.
+
+    Raises UnsupportedError when the flag was set to True and numba does not work.
+    """
+    if not flag(FLAG):
+        return False
+    fault = find_fault()
+    if fault is None:
+        return True
+    if is_set(FLAG):
+        raise UnsupportedError(
+            f"{FLAG} is True, but {fault}",
+            hint='pip install "paddlelike[fast]", or leave the flag unset: numpy computes the same',
+        )
+    return False
+
+
+def check_flag() -> None:
+    """Raise UnsupportedError when the flag asks for compiled kernels and numba is not installed."""
+    if is_set(FLAG):
+        is_on()
+
+
+def find_fault() -> str | None:
+    """Return why numba cannot be used, or None; numba itself is imported only once a kernel is compiled."""
+    return _faults[0] if _faults else _look_for_numba()
+
+
+_faults: list[str] = []  # what went wrong when numba was used
+
+
+def _give_up(fault: str) -> None:
+    """Remember what went wrong and say it; numpy does everything from then on."""
+    _faults.append(fault)
+    _logger.warning("paddlelike: %s; numpy goes on instead", fault)
+
+
+@functools.cache
+def _look_for_numba() -> str | None:
+    if importlib.util.find_spec("numba") is None:
+        return "numba is not installed"
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return "NUMBA_DISABLE_JIT is set"
+    return None
+
+
+def compile_function(function: Callable[..., Any], signature: str, *, exact: bool) -> Callable[..., Any]:
+    """Return a function compiled for one signature, from the cache of the user where it is there.
+
+    Sums of functions that are not exact may be reordered, and products fused with additions.
+    """
+    numba = importlib.import_module("numba")
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    if not exact:
+        options["fastmath"] = {"reassoc", "contract", "nsz"}
+    folder = find_cache()
+    before = numba.config.CACHE_DIR
+    start = time.process_time()
+    try:
+        if folder is not None:
+            # read when the function is made; the rest of the process keeps its own setting
+            numba.config.CACHE_DIR = str(folder)
+        compiled: Callable[..., Any] = numba.njit(signature, cache=folder is not None, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    _tell_if_long(time.process_time() - start, folder)
+    return compiled
+
+
+_spent = [0.0, 0.0]  # seconds of compiling so far; 1 once the user was told
+
+
+def _tell_if_long(seconds: float, folder: Path | None) -> None:
+    _spent[0] += seconds
+    if _spent[0] >= _LONG and not _spent[1]:
+        _spent[1] = 1
+        kept = (
+            "they are not kept: no folder of the user's is writable"
+            if folder is None
+            else f"kept in {folder}"
+        )
+        _logger.warning(
+            "paddlelike: compiled kernels for %.0f s (%s); FLAGS_use_fast_kernels=0 does without them",
+            _spent[0],
+            kept,
+        )
+
+
+def find_cache() -> Path | None:
+    """Return the folder for compiled kernels, created if need be; None where there is none to write to.
+
+    It is ``paddlelike/kernels`` in ``XDG_CACHE_HOME`` or ``~/.cache``, or what ``NUMBA_CACHE_DIR`` names.
+    Compiled code is executed, so a folder that others can write to is not used.
+    """
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = Path(given) if given else base / "paddlelike" / "kernels"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except (OSError, RuntimeError):  # no home
+        return None
+    own = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return folder if (own or given) and os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def describe() -> str:
+    """Return whether compiled kernels are used, in words: what says so, and where numba keeps them."""
+    if not flag(FLAG):
+        return f"off: {FLAG} is False"
+    fault = find_fault()
+    if fault is not None:
+        return f"none: {fault}"
+    folder = find_cache()
+    return f"by numba on large arrays; kept {'nowhere' if folder is None else f'in {folder}'}"
+
+
+def count_calls() -> dict[str, int]:
+    """Return how often each kernel was chosen so far, by name."""
+    return {name: kernel.calls for name, kernel in KERNELS.items()}

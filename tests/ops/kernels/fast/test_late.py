@@ -1,0 +1,164 @@
+"""When compiled kernels are chosen, and what is said where they cannot be."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import UnsupportedError
+from paddlelike.ops.kernels.fast import late, updates
+from paddlelike.ops.kernels.fast.late import FLAG, FastKernel, compile_late
+from tests.helpers.fast_kernels import needs_numba
+from tests.helpers.small_networks import run
+
+LARGE = np.zeros(1 << 20, np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(FLAG, raising=False)
+    monkeypatch.setattr(late, "_faults", [])
+    monkeypatch.setattr(late, "_work", [0])
+    monkeypatch.setattr("paddlelike.framework.flags._flags", {})
+
+
+def pretend_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(late, "_look_for_numba", lambda: "numba is not installed")
+
+
+def make_kernel(monkeypatch: pytest.MonkeyPatch, *, exact: bool) -> FastKernel:
+    monkeypatch.setattr(late, "_look_for_numba", lambda: None)
+    monkeypatch.setattr(late, "compile_function", lambda function, signature, exact: function)
+    monkeypatch.setattr(late, "KERNELS", {})
+    return compile_late("void(T[::1])", least=1000, exact=exact)(lambda x: None)
+
+
+def test_without_numba_numpy_does_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_missing(monkeypatch)
+    assert updates.descend.choose(LARGE.size, LARGE) is None
+    assert late.describe() == "none: numba is not installed"
+
+
+def test_asking_for_kernels_without_numba_is_an_error_that_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pretend_missing(monkeypatch)
+    fluid.set_flags({FLAG: True})
+    with pytest.raises(UnsupportedError, match="FLAGS_use_fast_kernels is True, but numba is not") as caught:
+        run(fluid.layers.relu(fluid.data("x", [2, 3])), x=np.ones((2, 3), np.float32))
+    assert "paddlelike[fast]" in str(caught.value)
+
+
+def test_the_environment_asks_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_missing(monkeypatch)
+    monkeypatch.setenv(FLAG, "1")
+    with pytest.raises(UnsupportedError):
+        late.check_flag()
+    monkeypatch.setenv(FLAG, "0")
+    late.check_flag()
+
+
+def test_the_size_and_the_flag_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = make_kernel(monkeypatch, exact=False)
+    assert kernel.choose(999, LARGE) is None
+    assert kernel.choose(1000, LARGE) is kernel.function
+    fluid.set_flags({FLAG: False})
+    assert kernel.choose(1000, LARGE) is None
+
+
+def test_a_kernel_with_the_bits_of_numpy_waits_until_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = make_kernel(monkeypatch, exact=True)
+    monkeypatch.delitem(sys.modules, "numba.core.registry", raising=False)
+    monkeypatch.setattr(late, "_PAYS", 3000)
+    assert [kernel.choose(1000, LARGE) is None for _ in range(4)] == [True, True, False, False]
+    monkeypatch.setattr(late, "_work", [0])
+    fluid.set_flags({FLAG: True})
+    assert kernel.choose(1000, LARGE) is not None  # asked for: at once
+
+
+def test_arrays_that_a_kernel_does_not_take_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = make_kernel(monkeypatch, exact=False)
+    fixed = LARGE.copy()
+    fixed.flags.writeable = False
+    unaligned = np.zeros(4 * 2000 + 1, np.uint8)[1:].view(np.float32)
+    for other in (LARGE[::2], LARGE.astype(np.float64), fixed, unaligned):
+        assert kernel.choose(1 << 20, LARGE, other) is None
+    assert kernel.choose(1 << 20, LARGE.astype(np.int64)) is None
+
+
+def test_a_numba_that_fails_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kernel = make_kernel(monkeypatch, exact=False)
+
+    def fail(*_: object, **__: object) -> None:
+        raise ImportError("Numba needs NumPy 2.4 or less")
+
+    monkeypatch.setattr(late, "compile_function", fail)
+    with caplog.at_level(logging.WARNING):
+        assert kernel.choose(1000, LARGE) is None
+        assert kernel.choose(1000, LARGE) is None
+    assert [record.getMessage().count("Numba needs NumPy") for record in caplog.records] == [1]
+    fluid.set_flags({FLAG: True})
+    with pytest.raises(UnsupportedError, match="Numba needs NumPy"):
+        kernel.choose(1000, LARGE)
+
+
+def test_kernels_are_kept_where_only_their_user_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = late.find_cache()
+    assert folder == tmp_path / "paddlelike" / "kernels"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)
+    assert late.find_cache() is None
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert late.find_cache() is None
+
+
+_SCRIPT = """
+import sys, numpy as np, paddlelike as fluid
+x, y = fluid.data("x", [None, 13]), fluid.data("y", [None, 1])
+loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+fluid.optimizer.Adam(0.1).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+for _ in range(20):
+    exe.run(feed={"x": np.ones((32, 13), "f"), "y": np.ones((32, 1), "f")}, fetch_list=[loss])
+assert "numba" not in sys.modules and "llvmlite" not in sys.modules
+"""
+
+
+@needs_numba
+def test_a_small_network_does_not_import_numba() -> None:
+    subprocess.run([sys.executable, "-c", _SCRIPT], check=True, env={**os.environ, FLAG: "1"}, timeout=120)
+
+
+@needs_numba
+@pytest.mark.slow
+def test_explain_names_the_compiled_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(updates.momentum, "_compiled", {})
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 200]), 500))
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+    exe = fluid.Executor()
+    fluid.set_flags({FLAG: True})
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(startup)
+        told = exe.explain(main, {"x": np.ones((2, 200), np.float32)}, [loss])
+    found = {step.outputs[0]: step.compiled for step in told.steps if step.operators == ("momentum",)}
+    assert found == {"fc_0.w_0": ("updates.momentum",), "fc_0.b_0": ()}  # 100,000 elements and 500
+    assert "1 compiled" in str(told)
+    assert list(tmp_path.rglob("*.nbi"))  # the next process finds it there
