@@ -6,6 +6,7 @@ where each function is defined when the package is imported; the module is impor
 
 from __future__ import annotations
 
+import functools
 import pkgutil
 from collections.abc import Callable
 from typing import Any
@@ -28,4 +29,10 @@ def find_provider(hook: str) -> Callable[..., Any] | None:
     'a/b'
     """
     function = _PROVIDERS.get(hook)
-    return None if function is None else pkgutil.resolve_name(function)
+    return None if function is None else _resolve(function)
+
+
+@functools.cache
+def _resolve(function: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = pkgutil.resolve_name(function)
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 from paddlelike.core.places import CUDAPlace, Place
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 
-__all__ = ["count_gpus", "find_device", "find_devices", "load_jax", "settings"]
+__all__ = ["count_devices", "count_gpus", "find_device", "find_devices", "load_jax", "settings", "wide_types"]
 
 
 def load_jax() -> Any:
@@ -32,6 +32,11 @@ def count_gpus() -> int:
         return len(load_jax().devices("gpu"))
     except RuntimeError:  # what JAX raises for a kind of device that it has not
         return 0
+
+
+def count_devices() -> int:
+    """Return how many devices JAX has, CPUs among them."""
+    return len(load_jax().devices("cpu")) + count_gpus()
 
 
 def find_device(place: Place) -> Any:
@@ -65,9 +70,14 @@ def find_devices(places: Sequence[Place]) -> list[Any]:
     return list(cpus[: len(places)])
 
 
+def wide_types() -> Any:
+    """Return a context with the 64-bit types that labels and counters of programs have."""
+    return load_jax().enable_x64(True)
+
+
 @contextmanager
 def settings(device: Any) -> Iterator[None]:
-    """Compute on ``device``, with the 64-bit types that labels and counters of programs have."""
+    """Compute on ``device``, with 64-bit types, and with products as exact as their types."""
     jax = load_jax()
-    with jax.enable_x64(True), jax.default_device(device), jax.default_matmul_precision("highest"):
+    with wide_types(), jax.default_device(device), jax.default_matmul_precision("highest"):
         yield

@@ -8,7 +8,7 @@ from typing import Any, Final
 import jax
 import numpy as np
 
-from paddlelike.compiled.backend import find_device, settings
+from paddlelike.compiled.backend import count_devices, find_device, wide_types
 from paddlelike.compiled.pieces import Piece, is_sparse_variable
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
@@ -38,6 +38,8 @@ class Engine:
             if reason is not None:
                 self.refused[index] = reason
         self._pieces: dict[int, Piece] = {}
+        self._persistables = [(n, one.name) for n, one in plan.layout.persistables.items()]
+        self._has_others = count_devices() > 1
 
     @property
     def pieces(self) -> list[Piece]:
@@ -54,24 +56,25 @@ class Engine:
     def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
         """Return a frame that holds the persistables of ``scope``, those of the device as they are there."""
         frame = Frame(self.plan.layout, self.plan.blocks, scope, services)
-        for position, variable in self.plan.layout.persistables.items():
-            holder = scope.find_var(variable.name)
+        find, holders, values = scope.find_var, frame.holders, frame.values
+        for position, name in self._persistables:
+            holder = find(name)
             if holder is None:
-                holder = scope.var(variable.name)
-            frame.holders[position] = holder
+                holder = scope.var(name)
+            holders[position] = holder
             value = holder.value
-            if isinstance(value, LoDTensor):
+            if type(value) is LoDTensor:
                 if value._lod:
                     frame.lods[position] = value._lod
                 value = self._find_on_device(value)
-            frame.values[position] = value
+            values[position] = value
         return frame
 
     def _find_on_device(self, tensor: LoDTensor) -> Any:
         value = tensor.find_on_device()
         if value is None or value.is_deleted():
             return tensor.array
-        if value.devices() != {self.device}:
+        if self._has_others and value.devices() != {self.device}:
             value = jax.device_put(value, self.device)
             tensor.keep_on_device(value)
         return value
@@ -81,7 +84,7 @@ class Engine:
         steps = self.plan.steps
         index = 0
         failed: dict[int, str] = {}  # refused just now; recorded when numpy could run it
-        with settings(self.device):
+        with wide_types():
             while index < len(steps):
                 piece = None if index in failed else self._find_piece(index, failed)
                 if piece is None:

@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paddlelike.compiled.backend import settings
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.table import find_lowering
 from paddlelike.compiled.tracing import Draw, Trace
-from paddlelike.compiled.values import Packed, SparseRows, pack
+from paddlelike.compiled.values import Packed, SparseRows, find_array_type, pack
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
@@ -69,6 +70,9 @@ class Piece:
         self._outputs = sorted(written & (needed | kept))
         self._updated = written & kept & self._first_reader.keys()
         self._dying = [n for n in self._first_reader if n not in needed and n not in kept]
+        self._array_type = find_array_type()
+        # On a CPU the arrays of a run need no copies.
+        self._reads_memory = device.platform == "cpu"
         self._may_draw = any(_draws(plan, index) for index in range(start, stop))
 
     def __len__(self) -> int:
@@ -81,6 +85,8 @@ class Piece:
         draws = [_sample(draw, frame, kept) for draw in executable.draws]
         updated = _separate(updated, kept)
         results, checked = executable.run(updated, kept, draws)
+        if self._reads_memory:
+            jax.block_until_ready((results, checked))  # before anybody writes into the memory it reads
         self._store(frame, results)
         if executable.checks and not (held := np.asarray(checked)).all():
             op, message = executable.checks[int(np.argmin(held))]
@@ -92,19 +98,23 @@ class Piece:
     # Inputs
 
     def _collect(self, frame: Frame) -> tuple[dict[int, Any], dict[int, Any]]:
-        """Return the inputs on the device: those that the piece overwrites, and the others."""
+        """Return the inputs: those on the device that the piece overwrites, and the others."""
         updated: dict[int, Any] = {}
         kept: dict[int, Any] = {}
+        values, lods, overwritten = frame.values, frame.lods, self._updated
+        array_type, size = self._array_type, len(values)
         for position, reader in self._first_reader.items():
-            value = frame.values[position] if position < len(frame.values) else None
+            value = values[position] if position < size else None
             if value is None:
                 continue
-            if not isinstance(value, jax.Array):
+            if type(value) is not array_type:
                 value = self._upload(frame, position, value, reader)
-            elif frame.lods.get(position):
-                value = self._pack(position, np.asarray(value), frame.lods[position])
-            target = updated if position in self._updated and isinstance(value, jax.Array) else kept
-            target[position] = value
+            elif lods and lods.get(position):
+                value = self._pack(position, np.asarray(value), lods[position])
+            if position in overwritten and type(value) is array_type:
+                updated[position] = value
+            else:
+                kept[position] = value
         return updated, kept
 
     def _pack(self, position: int, rows: np.ndarray[Any, Any], lod: LoD) -> Packed:
@@ -120,8 +130,10 @@ class Piece:
         lod = frame.lods.get(position)
         if lod:
             return self._pack(position, value, lod)
-        array = jax.device_put(value, self._device, may_alias=False)
         holder = frame.holders.get(position)
+        if self._reads_memory and holder is None:
+            return value  # as it is; XLA copies it where its memory is not aligned
+        array = jax.device_put(value, self._device, may_alias=False)
         if holder is not None and isinstance(holder.value, LoDTensor) and position not in self._updated:
             holder.value.keep_on_device(array)
         return array
@@ -133,7 +145,8 @@ class Piece:
         found = self._executables.get(signature)
         if found is None:
             begin = time.perf_counter()
-            found = self._executables[signature] = self._compile(updated, kept)
+            with settings(self._device):
+                found = self._executables[signature] = self._compile(updated, kept)
             self.seconds += time.perf_counter() - begin
             self.compilations += 1
             self._note_shapes({**updated, **kept})
@@ -191,27 +204,31 @@ class Piece:
             self._store_one(frame, position, value)
 
     def _store_one(self, frame: Frame, position: int, value: Any) -> None:
-        frame.lods.pop(position, None)
+        lods = frame.lods
+        if lods:
+            lods.pop(position, None)
+        on_device = type(value) is self._array_type
         if isinstance(value, Packed):
             lod = [[int(n) for n in np.asarray(level)] for level in value.offsets]
             if value.shown:
-                frame.lods[position] = lod
+                lods[position] = lod
             value = value.rows[: lod[-1][-1]]
+            on_device = True
         elif isinstance(value, SparseRows):
             value = SelectedRows(np.array(value.rows), value.height, np.array(value.values))
         frame.values[position] = value
         holder = frame.holders.get(position)
         if holder is None:
             return
-        if not isinstance(value, jax.Array):
+        if not on_device:
             holder.set_value(value)
-        else:
-            tensor = LoDTensor() if holder.value is None else holder.value
-            if not isinstance(tensor, LoDTensor):
-                raise TypeError(f"{holder.name!r} holds a {type(tensor).__name__}")
-            tensor.adopt_from_device(value, frame.lods.get(position))
-            if holder.value is not tensor:
-                holder.set_value(tensor)
+            return
+        tensor = LoDTensor() if holder.value is None else holder.value
+        if not isinstance(tensor, LoDTensor):
+            raise TypeError(f"{holder.name!r} holds a {type(tensor).__name__}")
+        tensor.adopt_from_device(value, lods.get(position) if lods else None)
+        if holder.value is not tensor:
+            holder.set_value(tensor)
 
 
 def _draws(plan: CompiledPlan, index: int) -> bool:
@@ -248,7 +265,7 @@ def _separate(updated: dict[int, Any], kept: dict[int, Any]) -> dict[int, Any]:
 
 def _describe(values: Mapping[int, Any]) -> tuple[Any, ...]:
     """Return what a compiled piece depends on."""
-    return tuple((n, _describe_one(value)) for n, value in values.items())
+    return tuple([(n, _describe_one(value)) for n, value in values.items()])
 
 
 def _describe_one(value: Any) -> Any:
@@ -256,7 +273,8 @@ def _describe_one(value: Any) -> Any:
         return (value.rows.shape, value.rows.dtype, value.longest, *(len(level) for level in value.offsets))
     if isinstance(value, SparseRows):
         return (value.values.shape, value.values.dtype, value.height)
-    return (value.shape, value.dtype)
+    known = getattr(value, "aval", value)  # of an array of JAX, whose own properties take four times as long
+    return (known.shape, known.dtype)
 
 
 def _shape_of(value: Any) -> Any:

@@ -49,6 +49,10 @@ class CompiledPlan(Plan):
         self.block_gradients = _pair_blocks(self.steps)
         self.reads = [self._collect(step.op, self.inputs_of) for step in self.steps]
         self.writes = [self._collect(step.op, self.outputs_of) for step in self.steps]
+        kept = self.layout.persistables.keys()
+        for step, read, written in zip(self.steps, self.reads, self.writes, strict=True):
+            if step.op.sub_blocks():
+                read |= written & kept  # what they hold already, where the block is not run
         top = program.global_block()
         fetched = [self.layout.get_position(top, name) for name in self.fetched_by_op.values()]
         needed = {*self.fetch_positions, *fetched}

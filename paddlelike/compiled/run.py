@@ -11,6 +11,7 @@ from paddlelike.core.scope import Scope
 from paddlelike.executor.feeds import put_feeds, warn_unknown
 from paddlelike.executor.fetches import get_fetched
 from paddlelike.executor.files import provide_files
+from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.run import get_plan, warn_overwriting
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -36,18 +37,30 @@ def run_program(
     plan = engine.plan
     if plan.is_batch or not engine.pieces:
         return None
-    with provide_files(plan, scope, services) as provided:
-        frame = engine.create_frame(scope, provided)
-        if plan.initializes:
-            warn_overwriting(scope, plan.initializes)
-        if plan.unknown_feeds:
-            warn_unknown(program, plan.unknown_feeds)
-        put_feeds(plan, frame, feeds)
-        engine.run(frame)
+    if plan.uses_files:
+        with provide_files(plan, scope, services) as provided:
+            frame = _run_engine(engine, program, feeds, scope, provided)
+    else:
+        frame = _run_engine(engine, program, feeds, scope, services)
     return [
         get_fetched(plan, frame, name, position, return_numpy)
         for name, position in zip(fetches, plan.fetch_positions, strict=True)
     ]
+
+
+def _run_engine(
+    engine: Any, program: Program, feeds: Mapping[str, Any], scope: Scope, services: dict[str, Any]
+) -> Frame:
+    """Run a program once. Return the frame with the values."""
+    plan = engine.plan
+    frame: Frame = engine.create_frame(scope, services)
+    if plan.initializes:
+        warn_overwriting(scope, plan.initializes)
+    if plan.unknown_feeds:
+        warn_unknown(program, plan.unknown_feeds)
+    put_feeds(plan, frame, feeds)
+    engine.run(frame)
+    return frame
 
 
 def run_copies(
@@ -98,14 +111,14 @@ def find_engine(
     place: Place,
 ) -> Any:
     """Return the engine for this choice of feeds and fetches, created at its first use."""
-    load_jax()
-    from paddlelike.compiled.engine import Engine
-    from paddlelike.compiled.plan import CompiledPlan
-
-    plan = get_plan(program, feeds, fetches, pruned_to, CompiledPlan)
-    assert isinstance(plan, CompiledPlan)
-    key = ("engine", id(plan), place)
+    key = ("engine", frozenset(feeds), tuple(fetches), pruned_to, place)
     engine = program.plans.get(key)
     if engine is None:
+        load_jax()
+        from paddlelike.compiled.engine import Engine
+        from paddlelike.compiled.plan import CompiledPlan
+
+        plan = get_plan(program, feeds, fetches, pruned_to, CompiledPlan)
+        assert isinstance(plan, CompiledPlan)
         engine = program.plans[key] = Engine(plan, place)
     return engine

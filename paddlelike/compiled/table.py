@@ -20,6 +20,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from paddlelike.compiled import lowering
@@ -37,6 +38,8 @@ __all__ = [
     "lowers",
 ]
 
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
 
 class Lowering(NamedTuple):
     """How an operator is computed.
@@ -51,19 +54,23 @@ class Lowering(NamedTuple):
         Whether it asks for random values, which the host draws.
     by_vjp
         Whether it is the derivative of the forward operator's lowering.
+    without
+        Input slots that the gradient operator does not get and whose values it does not depend on, each with
+        a slot of the same shape.
     """
 
     function: Callable[..., Any]
     handles_sequences: bool = False
     draws: bool = False
     by_vjp: bool = False
+    without: Mapping[str, str] = _NOTHING
 
 
 _ROWS: Final[dict[str, Lowering]] = {}
 
 
 def lowers(
-    *types: str, sequences: bool = False, draws: bool = False
+    *types: str, sequences: bool = False, draws: bool = False, without: Mapping[str, str] = _NOTHING
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that puts a function into the table, for operators of these types."""
 
@@ -79,7 +86,7 @@ def lowers(
                 keywords["ctx"] = ctx
             return function(*args, **keywords)
 
-        row = Lowering(call, sequences, draws)
+        row = Lowering(call, sequences, draws, without=without)
         for type in types:
             assert type not in _ROWS, type
             _ROWS[type] = row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 
 from paddlelike.core.tensor import LoD
 
-__all__ = ["Packed", "SparseRows", "find_bucket", "pack"]
+__all__ = ["Packed", "SparseRows", "find_array_type", "find_bucket", "pack"]
 
 _SMALLEST: Final = 8
 
@@ -95,6 +96,12 @@ class SparseRows:
         """Return the whole matrix."""
         whole = jnp.zeros((self.height, *self.values.shape[1:]), self.values.dtype)
         return whole.at[self.rows].add(self.values)
+
+
+@functools.cache
+def find_array_type() -> type:
+    """Return the class of JAX's arrays. To compare it takes a tenth of the time of ``isinstance``."""
+    return type(jnp.zeros(0))
 
 
 def find_bucket(count: int) -> int:

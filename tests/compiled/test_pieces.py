@@ -199,3 +199,47 @@ def test_the_engine_of_a_choice_of_feeds_is_kept() -> None:
     net = build(regression, sgd)
     args = (net.main, {"x": 0, "y": 0}, [net.fetch[0].name], None, fluid.CPUPlace())
     assert find_engine(*args) is find_engine(*args)
+
+
+def test_a_warm_up_that_assigns_the_rate_in_blocks_is_in_the_piece_of_the_step() -> None:
+    def momentum() -> Any:
+        rate = L.linear_lr_warmup(L.piecewise_decay([4, 6], [0.1, 0.05, 0.01]), 3, 0.0, 0.1)
+        return fluid.optimizer.Momentum(rate, 0.9)
+
+    net, other = build(regression, momentum), build(regression, momentum)
+    feeds = batches(8)
+    # Another order of float32 sums.
+    np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-4, atol=1e-6)
+    assert len(engine_of(net).pieces) == 1
+    assert engine_of(net).refused == {}
+
+
+def test_gradients_of_a_batch_norm_in_an_earlier_piece_are_compiled() -> None:
+    def make() -> Any:
+        x, y = fluid.data("x", [None, 2, 4, 4]), fluid.data("y", [None, 1])
+        hidden = L.Print(L.batch_norm(L.conv2d(x, 3, 3)), print_phase="forward")
+        return L.mean(L.square_error_cost(L.fc(hidden, 1), y))
+
+    rng = np.random.default_rng(2)
+    feeds = [{"x": rng.standard_normal((4, 2, 4, 4)).astype("float32"), "y": np.ones((4, 1), "float32")}] * 4
+    net, other = build(make, sgd), build(make, sgd)
+    # Another order of float32 sums.
+    np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-4, atol=1e-6)
+    refused = {engine_of(net).plan.steps[index].op.type for index in engine_of(net).refused}
+    assert refused <= {"print", "print_grad"}
+
+
+def test_a_fed_array_can_be_written_into_after_a_run_that_fetches_nothing() -> None:
+    def make() -> Any:
+        total = L.create_global_var([1 << 16, 16], 0.0, "float32", persistable=True, name="total")
+        return L.assign(L.tanh(L.sin(fluid.data("x", [1 << 16, 16]))), total)
+
+    net = build(make)
+    program = fluid.CompiledProgram(net.main).with_backend("jax")
+    fed = np.full((1 << 16, 16), 0.5, "float32")
+    for _ in range(3):
+        fed[:] = 0.5
+        net.exe.run(program, feed={"x": fed}, scope=net.scope)
+        fed[:] = 9
+    found = np.array(net.scope.find_var("total").get_tensor())
+    np.testing.assert_allclose(found, np.tanh(np.sin(0.5)), rtol=1e-6)  # XLA's functions round otherwise

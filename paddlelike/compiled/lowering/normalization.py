@@ -23,7 +23,7 @@ def _normalize(x: Any, axes: Any, epsilon: float) -> tuple[Any, Any, Any, Any]:
     return centered * inverse, mean, variance, inverse
 
 
-@lowers("batch_norm")
+@lowers("batch_norm", without={"Mean": "Scale", "Variance": "Scale"})
 def batch_norm(
     x: Any, scale: Any, bias: Any, mean: Any, variance: Any, momentum_tensor: Any,
     *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
