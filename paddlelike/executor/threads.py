@@ -1,8 +1,9 @@
-"""How many threads BLAS takes while programs run.
+"""BLAS takes one thread while programs run.
 
 Fluid computes on one thread unless it is told otherwise. BLAS libraries take every core, and their threads
 spin while they wait: with another busy process on the machine a small network's step takes several times as
-long.
+long. And they add up in an order that depends on how many there are. Where more threads are asked for,
+kernels share their work themselves (:mod:`paddlelike.ops.kernels.threads`).
 """
 
 from __future__ import annotations
@@ -12,25 +13,11 @@ import threading
 from functools import lru_cache
 from typing import Any
 
-from paddlelike.framework.flags import flag, is_set, read_environment
-
-__all__ = ["ThreadLimit", "count_threads", "thread_limit"]
-
-
-def count_threads() -> int:
-    """Return how many threads BLAS may take during a run.
-
-    It is ``FLAGS_paddle_num_threads`` when that is set, else ``OMP_NUM_THREADS`` when that is a positive
-    integer, else 1.
-    """
-    if is_set("FLAGS_paddle_num_threads"):
-        return max(1, int(flag("FLAGS_paddle_num_threads")))
-    text = read_environment("OMP_NUM_THREADS") or ""
-    return max(1, int(text)) if text.isdigit() else 1
+__all__ = ["ThreadLimit", "thread_limit"]
 
 
 class ThreadLimit:
-    """A context in which BLAS takes :func:`count_threads` threads; its pools are restored afterwards.
+    """A context in which BLAS takes one thread; its pools are restored afterwards.
 
     The pools belong to the process: of runs in several threads, the first one limits them and the last one
     restores them.
@@ -46,11 +33,10 @@ class ThreadLimit:
             self._runs += 1
             if self._runs > 1:
                 return
-            wanted = count_threads()
             for pool in _find_pools():
                 count = pool.get_num_threads()
-                if count != wanted:
-                    _set_count(pool, wanted)
+                if count != 1:
+                    _set_count(pool, 1)
                     self._before.append((pool, count))
 
     def __exit__(self, *error: object) -> None:

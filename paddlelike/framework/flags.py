@@ -12,7 +12,7 @@ __all__ = ["flag", "get_flags", "is_set", "read_environment", "set_flags"]
 
 _EFFECTIVE: Final[Mapping[str, Any]] = {
     "FLAGS_check_nan_inf": False,  # whether an operator that computes nan or inf is an error
-    "FLAGS_paddle_num_threads": 1,  # of BLAS, during a run
+    "FLAGS_paddle_num_threads": 1,  # of kernels, during a run
     "FLAGS_backend": "numpy",  # not Fluid's: what runs programs, "numpy" or "jax"
     "FLAGS_fluid_quirks": True,  # not Fluid's: see paddlelike.framework.quirks
     "FLAGS_use_fast_kernels": True,  # not Fluid's: see paddlelike.ops.kernels.fast
@@ -54,7 +54,7 @@ def set_flags(flags: Mapping[str, Any]) -> None:
     ``FLAGS_check_nan_inf`` (False)
         An operator that computes nan or inf is an error that names it.
     ``FLAGS_paddle_num_threads`` (1)
-        How many threads BLAS takes while a program runs. When it is not set, ``OMP_NUM_THREADS`` says so.
+        How many threads kernels take while a program runs. When it is not set, ``OMP_NUM_THREADS`` says so.
     ``FLAGS_backend`` ("numpy")
         Not Fluid's: ``"jax"`` runs programs as XLA computations, see :mod:`paddlelike.compiled`.
     ``FLAGS_fluid_quirks`` (True)

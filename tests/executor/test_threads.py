@@ -1,9 +1,13 @@
-"""What BLAS takes during a run: as the flags say, and afterwards what it took before."""
+"""Threads of runs: kernels take what the flags say, BLAS one, and afterwards what it took before."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,7 @@ import threadpoolctl
 import paddlelike as fluid
 from paddlelike.executor import threads
 from paddlelike.framework import flags
+from paddlelike.ops.kernels.threads import count_threads
 
 
 @pytest.fixture(autouse=True)
@@ -66,19 +71,25 @@ def test_one_thread_by_default() -> None:
     assert threads_of_a_run() == {1}
 
 
-def test_omp_num_threads_and_the_flag_which_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blas_takes_one_thread_where_more_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert threads_of_a_run() == {2}
+    assert threads_of_a_run() == {1}
+
+
+def test_omp_num_threads_and_the_flag_which_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert count_threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert count_threads() == 2
     monkeypatch.setenv("FLAGS_paddle_num_threads", "3")
-    assert threads_of_a_run() == {3}
+    assert count_threads() == 3
     fluid.set_flags({"FLAGS_paddle_num_threads": 4})
-    assert threads_of_a_run() == {4}
+    assert count_threads() == 4
 
 
 @pytest.mark.parametrize("text", ["", "all", "-1", "0"])
 def test_another_omp_num_threads_is_one(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", text)
-    assert threads.count_threads() == 1
+    assert count_threads() == 1
 
 
 def test_the_pool_is_restored_after_a_run_that_fails() -> None:
@@ -112,3 +123,27 @@ def test_runs_in_threads_keep_the_limit_until_the_last_one_ends() -> None:
     second_done.set()
     thread.join(30)
     assert seen == [{1}]
+
+
+TRAINS = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[1])
+import in_fluid, paddlelike
+for net in ("lenet", "resnet20", "lstm", "encoder"):
+    step = in_fluid.prepare(net, paddlelike)
+    print(net, hashlib.md5(b"".join(step().tobytes() for _ in range(3))).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_losses_of_nets_have_the_same_bits_on_any_number_of_threads() -> None:
+    nets = Path(__file__).parents[1] / "benchmarks" / "nets"
+    seen = set()
+    for count in ("1", "2", "4"):
+        environment = {**os.environ, "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count}
+        command = [sys.executable, "-W", "ignore", "-c", TRAINS, str(nets)]
+        seen.add(
+            subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300).stdout
+        )
+    (only,) = seen
+    assert len(only.splitlines()) == 4

@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Bool, Float, Floats, Int, OpDef, Spec, String, register
+from paddlelike.ops.kernels.products import multiply
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Fc", "FusionRepeatedFcRelu", "FusionSquaredMatSub"]
@@ -64,7 +65,7 @@ class Fc(OpDef):
             raise EnforceNotMet(f"fc: activation_type is {activation_type!r}, expected '' or 'relu'")
         w = w[:-4, :-4] if padding_weights else w
         leading = x.shape[:in_num_col_dims]
-        out = x.reshape(math.prod(leading), -1) @ w
+        out = multiply(x.reshape(math.prod(leading), -1), w)
         if bias is not None:
             out += bias.reshape(-1)
         if activation_type:
@@ -98,7 +99,7 @@ class FusionRepeatedFcRelu(OpDef):
     def forward(x: Array, w: list[Array], bias: list[Array]) -> tuple[list[Array], Array]:
         outs = []
         for weight, added in zip(w, bias, strict=True):
-            x = x @ weight
+            x = multiply(x, weight)
             x += added.reshape(-1)
             np.maximum(x, 0, out=x)
             outs.append(x)

@@ -25,6 +25,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.backends import MKLDNN
+from paddlelike.ops.kernels.products import multiply
 from paddlelike.ops.operands import can_be_equal, check_same_dtype, count_elements
 
 __all__ = ["Matmul", "Mul"]
@@ -92,8 +93,8 @@ class Mul(OpDef):
     def forward(x: Array, y: Array, *, x_num_col_dims: int, y_num_col_dims: int) -> Array:
         check_same_dtype("mul", x, [y])
         if x.ndim == y.ndim == 2:
-            return x @ y
-        out = _flatten(x, x_num_col_dims) @ _flatten(y, y_num_col_dims)
+            return multiply(x, y)
+        out = multiply(_flatten(x, x_num_col_dims), _flatten(y, y_num_col_dims))
         return out.reshape(x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:])
 
     @staticmethod
@@ -108,13 +109,13 @@ class Mul(OpDef):
     ) -> Pair:
         a, b = _flatten(x, x_num_col_dims), _flatten(y, y_num_col_dims)
         d = d_out.reshape(a.shape[0], b.shape[1])
-        d_x = (d @ b.T).reshape(x.shape) if wanted[0] else None
-        d_y = (a.T @ d).reshape(y.shape) if wanted[1] else None
+        d_x = multiply(d, b.T).reshape(x.shape) if wanted[0] else None
+        d_y = multiply(a.T, d).reshape(y.shape) if wanted[1] else None
         return d_x, d_y
 
 
 def _multiply_matrices(x: Array, y: Array) -> Array:
-    return x @ y if x.ndim == 2 else Mul.forward(x, y, x_num_col_dims=1, y_num_col_dims=1)
+    return multiply(x, y) if x.ndim == 2 else Mul.forward(x, y, x_num_col_dims=1, y_num_col_dims=1)
 
 
 def _flatten(x: Array, cut: int) -> Array:
@@ -240,8 +241,8 @@ def _transpose(matrices: Array, turn: bool = True) -> Array:
 def _multiply(a: Array, b: Array) -> Array:
     """``a b``; a stack times one matrix is one product for BLAS instead of many."""
     if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
-        return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[-1])
-    return a @ b
+        return multiply(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+    return multiply(a, b)
 
 
 def _gradient(a: Array, b: Array, *, like: Array, alpha: float) -> Array:
@@ -252,7 +253,7 @@ def _gradient(a: Array, b: Array, *, like: Array, alpha: float) -> Array:
         a, b = np.broadcast_arrays(a, b) if a.ndim != b.ndim else (a, b)
         inner = a.shape[-1] * math.prod(a.shape[:-2])
         rows = np.moveaxis(a, -2, -1).reshape(inner, a.shape[-2])
-        out = rows.T @ b.reshape(inner, b.shape[-1])
+        out = multiply(rows.T, b.reshape(inner, b.shape[-1]))
     if alpha != 1:
         out *= alpha
     return out.reshape(like.shape)

@@ -13,6 +13,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.broadcasting import sum_to
+from paddlelike.ops.kernels.products import multiply
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 __all__ = ["Addmm", "BilinearTensorProduct", "Bmm", "Cross", "Dot", "Fsp", "Kron"]
@@ -41,12 +42,12 @@ class Bmm(OpDef):
 
     @staticmethod
     def forward(x: Array, y: Array) -> Array:
-        return x @ y
+        return multiply(x, y)
 
     @staticmethod
     def backward(x: Array, y: Array, d_out: Array, *, wanted: Wanted) -> Pair:
-        d_x = d_out @ y.swapaxes(1, 2) if wanted[0] else None
-        d_y = x.swapaxes(1, 2) @ d_out if wanted[1] else None
+        d_x = multiply(d_out, y.swapaxes(1, 2)) if wanted[0] else None
+        d_y = multiply(x.swapaxes(1, 2), d_out) if wanted[1] else None
         return d_x, d_y
 
 

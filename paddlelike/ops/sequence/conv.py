@@ -23,6 +23,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.lod import read_last_level
+from paddlelike.ops.kernels.products import multiply
 
 __all__ = ["SequenceConv"]
 
@@ -91,7 +92,7 @@ class SequenceConv(OpDef):
         ctx: Context, x: Array, padding: Array | None, filter: Array, *, attrs: SequenceConvAttrs
     ) -> Array:
         window = _Window(read_last_level(ctx, "X", len(x)), attrs.contextLength, attrs.contextStart)
-        return window.columns(x, padding if attrs.paddingTrainable else None) @ filter
+        return multiply(window.columns(x, padding if attrs.paddingTrainable else None), filter)
 
     @staticmethod
     def backward(
@@ -105,8 +106,8 @@ class SequenceConv(OpDef):
     ) -> tuple[Array, Array | None, Array]:
         window = _Window(read_last_level(ctx, "X", len(x)), attrs.contextLength, attrs.contextStart)
         trained = padding if attrs.paddingTrainable else None
-        d_filter = window.columns(x, trained).T @ d_out
-        d_columns = (d_out @ filter.T).reshape(len(x), attrs.contextLength, -1)
+        d_filter = multiply(window.columns(x, trained).T, d_out)
+        d_columns = multiply(d_out, filter.T).reshape(len(x), attrs.contextLength, -1)
         d_x = np.zeros_like(x)
         for j in range(attrs.contextLength):
             ours = window.inside[:, j]

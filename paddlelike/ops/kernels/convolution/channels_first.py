@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.threads import consume, map_parts
 from paddlelike.ops.kernels.windows import Windows
 
 __all__ = ["convolve", "convolve_dw", "convolve_dx"]
@@ -24,8 +25,11 @@ def convolve(x: Array, w: Array, windows: Windows, groups: int) -> Array:
     unfolded = windows.unfold(windows.pad(x))
     filters = w.reshape(groups, len(w) // groups, -1)
     out = np.empty((len(x), groups, len(w) // groups, math.prod(count)), np.result_type(x, w))
-    for part in windows.chunks(len(x), x.shape[1], count, x.itemsize):
+
+    def work(part: slice) -> None:
         np.matmul(filters, _unfold_matrices(unfolded[part], groups, len(count)), out=out[part])
+
+    consume(map_parts(work, windows.chunks(len(x), x.shape[1], count, x.itemsize)))
     return out.reshape(len(x), len(w), *count)
 
 
@@ -36,9 +40,14 @@ def convolve_dw(x: Array, d_out: Array, windows: Windows, groups: int) -> Array:
     unfolded = windows.unfold(windows.pad(x))
     grads = d_out.reshape(len(x), groups, channels // groups, -1)
     total: Array = np.zeros((), d_out.dtype)
-    for part in windows.chunks(len(x), x.shape[1], count, x.itemsize):
+
+    def work(part: slice) -> Array:
         matrices = _unfold_matrices(unfolded[part], groups, len(count))
-        total = total + (grads[part] @ matrices.swapaxes(-1, -2)).sum(0)
+        product: Array = (grads[part] @ matrices.swapaxes(-1, -2)).sum(0)
+        return product
+
+    for product in map_parts(work, windows.chunks(len(x), x.shape[1], count, x.itemsize)):
+        total = total + product
     return total.reshape(channels, -1, *windows.kernel)
 
 
@@ -49,11 +58,14 @@ def convolve_dx(d_out: Array, w: Array, windows: Windows, groups: int, spatial: 
     filters = w.reshape(groups, len(w) // groups, -1).swapaxes(-1, -2)
     grads = d_out.reshape(len(d_out), groups, len(w) // groups, -1)
     total = np.zeros((len(d_out), channels, *windows.padded(spatial)), np.result_type(d_out, w))
-    for part in windows.chunks(len(d_out), channels, count, d_out.itemsize):
+
+    def work(part: slice) -> None:
         # One filter per group: an outer product, for which matmul is four times slower.
         outer = filters.shape[-1] == 1
         matrices = filters * grads[part] if outer else filters @ grads[part]
         windows.fold_into(total[part], matrices.reshape(-1, channels, *windows.kernel, *count))
+
+    consume(map_parts(work, windows.chunks(len(d_out), channels, count, d_out.itemsize)))
     return np.ascontiguousarray(windows.crop(total, spatial))
 
 

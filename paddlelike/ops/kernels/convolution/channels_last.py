@@ -10,8 +10,8 @@ of the input is the convolution of the padded gradient with the turned filter, w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -19,9 +19,14 @@ from numpy.lib.stride_tricks import as_strided
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.convolution import winograd
 from paddlelike.ops.kernels.convolution.phases import convolve_phases
+from paddlelike.ops.kernels.products import multiply
+from paddlelike.ops.kernels.threads import consume, map_parts
 from paddlelike.ops.kernels.windows import Windows
 
 __all__ = ["convolve", "convolve_dw", "convolve_dx", "pad_pixels"]
+
+Part = tuple[slice, slice]  # images, and rows of their outputs
+Result = TypeVar("Result")
 
 _CHUNK: Final = 512 << 10  # bytes of unfolded windows that are worked on at once
 _ROWS: Final = 256  # fewest windows in a product: below, BLAS reads the filter more than it multiplies
@@ -37,16 +42,22 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
     count = windows.counts(x.shape[1:3])
     out = np.empty((len(x), *count, len(w)), np.result_type(x, w))
     if _is_pixelwise(windows):
-        np.matmul(_take_pixels(x, windows), w.reshape(len(w), -1).T, out=out.reshape(-1, len(w)))
+        multiply(_take_pixels(x, windows), w.reshape(len(w), -1).T, out=out.reshape(-1, len(w)))
         return out
     if _has_short_runs(x, windows):
         matrix = w.reshape(len(w), -1).T
-        for images, columns in _unfold_columns(x, windows, count, _ROWS):
+
+        def multiply_columns(images: slice, columns: Array) -> None:
             np.matmul(columns.swapaxes(1, 2), matrix, out=out[images].reshape(len(columns), -1, len(w)))
+
+        consume(_map_columns(multiply_columns, x, windows, count, _ROWS))
         return out
     matrix = np.ascontiguousarray(w.transpose(2, 3, 1, 0)).reshape(-1, len(w))
-    for part, unfolded in _unfold_rows(x, windows, count, _ROWS):
+
+    def multiply_rows(part: Part, unfolded: Array) -> None:
         np.matmul(unfolded, matrix, out=out[part].reshape(-1, len(w)))
+
+    consume(_map_rows(multiply_rows, x, windows, count, _ROWS))
     return out
 
 
@@ -54,17 +65,25 @@ def convolve_dw(x: Array, d_out: Array, windows: Windows) -> Array:
     """Return the gradient of the filter ``(O, C, h, w)``."""
     filters, channels = d_out.shape[-1], x.shape[-1]
     if _is_pixelwise(windows):
-        matrix = d_out.reshape(-1, filters).T @ _take_pixels(x, windows)
+        matrix = multiply(d_out.reshape(-1, filters).T, _take_pixels(x, windows))
         return matrix.reshape(filters, channels, *windows.kernel)
     count = d_out.shape[1:3]
     if _has_short_runs(x, windows):
         total: Array = np.zeros((channels * math.prod(windows.kernel), filters), d_out.dtype)
-        for images, columns in _unfold_columns(x, windows, count, _ROWS):
-            total = total + (columns @ d_out[images].reshape(len(columns), -1, filters)).sum(0)
+
+        def multiply_columns(images: slice, columns: Array) -> Array:
+            product: Array = (columns @ d_out[images].reshape(len(columns), -1, filters)).sum(0)
+            return product
+
+        for product in _map_columns(multiply_columns, x, windows, count, _ROWS):
+            total += product
         return np.ascontiguousarray(total.T).reshape(filters, channels, *windows.kernel)
+
+    def multiply_rows(part: Part, unfolded: Array) -> Array:
+        return unfolded.T @ d_out[part].reshape(-1, filters)
+
     total = np.zeros((0, filters), d_out.dtype)
-    for part, unfolded in _unfold_rows(x, windows, count, _ROWS_DW):
-        product = unfolded.T @ d_out[part].reshape(-1, filters)
+    for product in _map_rows(multiply_rows, x, windows, count, _ROWS_DW):
         if len(total):
             total += product
         else:
@@ -128,9 +147,6 @@ def _has_short_runs(x: Array, windows: Windows) -> bool:
     return run <= _SHORT
 
 
-Part = tuple[slice, slice]  # images, and rows of their outputs
-
-
 def _split(batch: int, count: Sequence[int], size: int, least: int) -> Iterator[tuple[Part, tuple[int, int]]]:
     """Yield parts of the outputs whose windows, ``size`` bytes each, fit into the cache together.
 
@@ -152,10 +168,13 @@ def _split(batch: int, count: Sequence[int], size: int, least: int) -> Iterator[
             yield (slice(index, index + 1), slice(first, last)), (first, last - first)
 
 
-def _unfold_rows(
-    x: Array, windows: Windows, count: Sequence[int], least: int
-) -> Iterator[tuple[Part, Array]]:
-    """Yield parts of the outputs and the windows they see, ``(windows, h w C)``; the memory is used again."""
+def _map_rows(
+    work: Callable[[Part, Array], Result], x: Array, windows: Windows, count: Sequence[int], least: int
+) -> Iterator[Result]:
+    """Yield ``work(part, unfolded)`` for parts of the outputs and the windows they see, ``(windows, h w C)``.
+
+    The memory of the windows is used again.
+    """
     padded = pad_pixels(x, windows)
     by_image, by_row, by_pixel, by_channel = padded.strides
     down, right = windows.strides
@@ -170,27 +189,35 @@ def _unfold_rows(
         writeable=False,
     )
     width = high * wide * channels
-    buffer = np.empty(0, x.dtype)
-    for part, _ in _split(len(x), count, width * x.itemsize, least):
+    parts = [part for part, _ in _split(len(x), count, width * x.itemsize, least)]
+    largest = max((view[part].size for part in parts[:1]), default=0)
+    spare: list[Array] = []  # a buffer for each thread that works at the same time
+
+    def unfold(part: Part) -> Result:
         seen = view[part]
-        if buffer.size < seen.size:
-            buffer = np.empty(seen.size, x.dtype)
+        buffer = spare.pop() if spare else np.empty(largest, x.dtype)
         unfolded = buffer[: seen.size]
         np.copyto(unfolded.reshape(seen.shape), seen)
-        yield part, unfolded.reshape(-1, width)
+        result = work(part, unfolded.reshape(-1, width))
+        spare.append(buffer)
+        return result
+
+    yield from map_parts(unfold, parts)
 
 
-def _unfold_columns(
-    x: Array, windows: Windows, count: Sequence[int], least: int
-) -> Iterator[tuple[slice, Array]]:
-    """Yield images and the windows they have, ``(n, C h w, windows)``."""
+def _map_columns(
+    work: Callable[[slice, Array], Result], x: Array, windows: Windows, count: Sequence[int], least: int
+) -> Iterator[Result]:
+    """Yield ``work(images, columns)`` for images and the windows they have, ``(n, C h w, windows)``."""
     planes = np.ascontiguousarray(np.moveaxis(pad_pixels(x, windows), -1, 1))
     view = windows.unfold(planes)
     width = view[0].size // max(1, count[0] * count[1])
     step = max(1, max(least, _CHUNK // max(1, width * x.itemsize)) // max(1, count[0] * count[1]))
-    for start in range(0, len(x), step):
-        part = slice(start, start + step)
-        yield part, view[part].reshape(-1, width, count[0] * count[1])
+
+    def unfold(part: slice) -> Result:
+        return work(part, view[part].reshape(-1, width, count[0] * count[1]))
+
+    yield from map_parts(unfold, [slice(start, start + step) for start in range(0, len(x), step)])
 
 
 def _iterate_places(windows: Windows, count: Sequence[int]) -> Iterator[tuple[tuple[int, int], Any]]:

@@ -8,12 +8,14 @@ Networks, 2016. ``x`` is contiguous ``(N, H, W, C)``, ``w`` is ``(O, C, 3, 3)``.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Final
 
 import numpy as np
 
 from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.threads import consume, map_parts
 from paddlelike.ops.kernels.windows import Windows
 
 __all__ = ["convolve", "pays"]
@@ -41,16 +43,21 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
     out = np.empty((len(x), 2 * high, 2 * wide, len(w)), filters.dtype)
     at_once = max(_ROWS, _CHUNK // (16 * x.shape[-1] * x.itemsize))  # tiles
     rows, batch = max(1, min(high, at_once // wide)), max(1, at_once // (high * wide))
-    padded = np.zeros((batch, 2 * rows + 2, 2 * wide + 2, x.shape[-1]), x.dtype)
-    for start in range(0, len(x), batch):
+    spare: list[Array] = []  # padded images, for each thread that works at the same time
+
+    def work(part: tuple[int, int]) -> None:
+        start, first = part
         images, results = x[start : start + batch], out[start : start + batch]
-        for first in range(0, high, rows):
-            last = min(first + rows, high)
-            part = padded[: len(images), : 2 * (last - first) + 2]
-            _copy_rows(part, images, 2 * first - top, left)
-            tiles = _transform_tiles(part)
-            products = tiles.reshape(16, -1, x.shape[-1]) @ filters
-            _transform_back(products.reshape(*tiles.shape[:-1], len(w)), results[:, 2 * first : 2 * last])
+        last = min(first + rows, high)
+        whole = spare.pop() if spare else np.zeros((batch, 2 * rows + 2, 2 * wide + 2, x.shape[-1]), x.dtype)
+        padded = whole[: len(images), : 2 * (last - first) + 2]
+        _copy_rows(padded, images, 2 * first - top, left)
+        tiles = _transform_tiles(padded)
+        products = tiles.reshape(16, -1, x.shape[-1]) @ filters
+        _transform_back(products.reshape(*tiles.shape[:-1], len(w)), results[:, 2 * first : 2 * last])
+        spare.append(whole)
+
+    consume(map_parts(work, itertools.product(range(0, len(x), batch), range(0, high, rows))))
     if count == (2 * high, 2 * wide):
         return out
     return np.ascontiguousarray(out[:, : count[0], : count[1]])

@@ -12,6 +12,7 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels.products import multiply
 from paddlelike.ops.kernels.recurrence.steps import Activation, Steps, clip, clip_gradient, find_activation
 
 __all__ = [
@@ -227,9 +228,9 @@ def _run_cell_back(
 def weight_gradient(cell: Cell, d_gates: Array, fed_back_before: Array) -> Array:
     """Return the gradient of the weight, by what each row was fed back."""
     if not cell.stops_gradients:
-        return fed_back_before.T @ d_gates
+        return multiply(fed_back_before.T, d_gates)
     out = np.zeros_like(cell.weight)
-    out[:, 3 * cell.width :] = fed_back_before.T @ d_gates[:, 3 * cell.width :]
+    out[:, 3 * cell.width :] = multiply(fed_back_before.T, d_gates[:, 3 * cell.width :])
     return out
 
 

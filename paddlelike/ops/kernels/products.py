@@ -1,0 +1,73 @@
+"""Products of large matrices in parts, which several threads may compute."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.threads import consume, count_threads, map_parts
+
+__all__ = ["LARGE", "multiply"]
+
+#: Multiply-adds in one part, about a millisecond: below two of these a product is one part.
+LARGE: Final = 1 << 25
+_PARTS: Final = 16  # at most
+_TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
+
+
+def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
+    """Return ``a @ b`` of matrices or stacks of them, with the same bits on any number of threads.
+
+    Parts are rows, columns or matrices of the product. BLAS on one thread adds up each element in an order
+    that depends on the length of the sum alone, so that parts have the bits that the whole has.
+
+    >>> multiply(np.ones((2, 3)), np.ones((3, 1)))
+    array([[3.],
+           [3.]])
+    """
+    if a.size * b.shape[-1] < 2 * LARGE or count_threads() == 1:
+        return np.matmul(a, b, out=out)
+    if a.ndim == b.ndim == 2 and b.shape[1] > 1:
+        return _multiply_matrices(a, b, out)
+    if a.ndim == b.ndim > 2 and a.shape[:-2] == b.shape[:-2]:
+        return _multiply_stacks(a, b, out)
+    return np.matmul(a, b, out=out)
+
+
+def _multiply_matrices(a: Array, b: Array, out: Array | None) -> Array:
+    (rows, inner), columns = a.shape, b.shape[1]
+    if out is None:
+        out = np.empty((rows, columns), np.result_type(a, b))
+    along = 0 if rows >= columns else 1
+
+    def work(part: slice) -> None:
+        if along == 0:
+            np.matmul(a[part], b, out=out[part])
+        else:
+            np.matmul(a, b[:, part], out=out[:, part])
+
+    consume(map_parts(work, _cut(out.shape[along], rows * inner * columns // LARGE, _TILE)))
+    return out
+
+
+def _multiply_stacks(a: Array, b: Array, out: Array | None) -> Array:
+    """Multiply the matrices of two stacks pair by pair."""
+    if out is None:
+        out = np.empty((*a.shape[:-1], b.shape[-1]), np.result_type(a, b))
+
+    def work(part: slice) -> None:
+        np.matmul(a[part], b[part], out=out[part])
+
+    consume(map_parts(work, _cut(len(out), a.size * b.shape[-1] // LARGE, 1)))
+    return out
+
+
+def _cut(size: int, parts: int, tile: int) -> list[slice]:
+    """Return even parts of a dim, each of whole tiles but the last."""
+    tiles = max(1, size // tile)
+    parts = min(parts, _PARTS, tiles)
+    bounds = [tiles * index // parts * tile for index in range(parts)] + [size]
+    return [slice(*pair) for pair in itertools.pairwise(bounds)]

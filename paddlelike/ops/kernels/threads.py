@@ -1,0 +1,84 @@
+"""Parts of one kernel's work on several threads.
+
+Which parts there are depends on shapes alone, never on the number of threads, and each part is computed by
+one thread: so results have the same bits on any number of threads. BLAS stays on one thread; where it takes
+several, it adds up long products in another order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from paddlelike.framework.flags import flag, is_set, read_environment
+
+__all__ = ["consume", "count_threads", "map_parts"]
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
+def count_threads() -> int:
+    """Return how many threads a kernel may take.
+
+    It is ``FLAGS_paddle_num_threads`` when that is set, else ``OMP_NUM_THREADS`` when that is a positive
+    integer, else 1.
+    """
+    if is_set("FLAGS_paddle_num_threads"):
+        return max(1, int(flag("FLAGS_paddle_num_threads")))
+    text = read_environment("OMP_NUM_THREADS") or ""
+    return max(1, int(text)) if text.isdigit() else 1
+
+
+def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
+    """Yield ``work(part)`` of every part, in their order, computed by :func:`count_threads` threads.
+
+    At most twice as many results as threads wait to be taken. ``work`` calls no other kernel that does so.
+
+    >>> list(map_parts(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    count = count_threads()
+    if count == 1:
+        yield from map(work, parts)
+        return
+    pool, rest = _pools.get(count), iter(parts)
+    waiting = [pool.submit(work, part) for part in itertools.islice(rest, 2 * count)]
+    try:
+        while waiting:
+            yield waiting.pop(0).result()
+            waiting += [pool.submit(work, part) for part in itertools.islice(rest, 1)]
+    finally:
+        for future in waiting:
+            future.cancel()
+        for future in waiting:
+            if not future.cancelled():
+                future.exception()  # wait: the caller's buffers are in use until then
+
+
+def consume(results: Iterator[None]) -> None:
+    """Run an iterator of :func:`map_parts` to its end, for parts that write their results themselves."""
+    for _ in results:
+        pass
+
+
+class _Pools:
+    """The threads of this process by how many were asked for, created at their first use."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pools: dict[int, ThreadPoolExecutor] = {}
+
+    def get(self, count: int) -> ThreadPoolExecutor:
+        with self._lock:
+            if count not in self._pools:
+                self._pools[count] = ThreadPoolExecutor(count, "paddlelike-kernel")
+            return self._pools[count]
+
+
+_pools = _Pools()
+os.register_at_fork(after_in_child=_pools.__init__)  # type: ignore[misc]  # a child has none of the threads
