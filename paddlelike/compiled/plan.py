@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from paddlelike.executor.plans.binding import Positions
-from paddlelike.executor.plans.frame import Step
+from paddlelike.executor.plans.frame import Positions, Step
 from paddlelike.executor.plans.layout import NOTHING
 from paddlelike.executor.plans.plan import Plan
 from paddlelike.framework.graph.block import Block
@@ -35,6 +34,8 @@ class CompiledPlan(Plan):
     reads, writes : list
         The positions that each step reads or writes, blocks included.
     """
+
+    groups_steps = False
 
     def __init__(
         self, program: Program, feeds: Sequence[str], fetches: Sequence[str], ops: Iterable[int] | None
@@ -85,7 +86,7 @@ class CompiledPlan(Plan):
 
     def _bind_outputs(
         self, cls: type[OpDef], op: Operator, block: Block, index: int | None
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Positions, Any, int | None]:
         bound = super()._bind_outputs(cls, op, block, index)
         targets = [
             [self._find(block, name) for name in op.outputs.get(slot.name, ())] for slot in cls.output_slots

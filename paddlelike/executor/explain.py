@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.plan import Plan
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.threads import thread_limit
+from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.kernels.fast.late import count_calls
 
@@ -45,8 +46,8 @@ class StepReport(NamedTuple):
     outputs
         The variables it writes.
     kernel
-        "specialized" where the operator gave a kernel of its own for what the program declares, else
-        "general".
+        "specialized" where the operator gave a kernel of its own for what the program declares, "group" for
+        the updates of several parameters at once, else "general".
     compiled
         The loops compiled by numba that worked on its arrays, see ``FLAGS_use_fast_kernels``.
     in_place
@@ -132,6 +133,7 @@ def _format_group(name: str, steps: list[StepReport]) -> str:
     notes = {
         "specialized": sum(s.kernel == "specialized" for s in steps),
         "compiled": sum(bool(s.compiled) for s in steps),
+        "at once": sum(s.kernel == "group" for s in steps),
         "in place": sum(bool(s.in_place) for s in steps),
         "views": sum(bool(s.shares_memory) for s in steps),
         "release": sum(bool(s.released) for s in steps),
@@ -204,35 +206,38 @@ def _copy_scope(plan: Plan, scope: Scope) -> Scope:
 
 
 def _run_step(plan: Plan, frame: Frame, step: Step) -> StepReport:
-    op, block = step.op, step.op.block
-    cls = registry.find_for_version(op.type, plan.program.paddle_version)
+    ops = [part.op for part in step.parts] or [step.op]
+    block, inputs, outputs = step.op.block, _list_names(ops, "inputs"), _list_names(ops, "outputs")
 
     def read(names: Iterable[str]) -> dict[str, Any]:
         places = {name: plan.layout.get_position(block, name) for name in names}
         return {name: frame.values[at] for name, at in places.items() if at < len(frame.values)}
 
-    before = read(op.input_arg_names)
+    before = read(inputs)
     chosen = count_calls()
     begin = time.process_time()
     run_steps(frame, [step])
     seconds = time.process_time() - begin
     compiled = tuple(name for name, calls in count_calls().items() if calls > chosen.get(name, 0))
-    after = read(op.output_arg_names)
+    after = read(outputs)
     moved = sum(map(_count_bytes, before.values()))
     new = {name: value for name, value in after.items() if name not in before}
     views = tuple(name for name, value in new.items() if any(_shares(value, old) for old in before.values()))
     moved += sum(_count_bytes(value) for name, value in after.items() if name not in views)
-    shapes = _list_shapes(op, before, after)
-    products = 0 if cls is None else cls.count_multiply_adds(shapes, op.attrs, op.outputs)
+    products, in_place = 0, []
+    for op in ops:
+        cls = registry.find_for_version(op.type, plan.program.paddle_version)
+        if cls is not None:
+            products += cls.count_multiply_adds(_list_shapes(op, before, after), op.attrs, op.outputs)
+            in_place += [n for out in cls.inplace for n in op.output(out) if n in before]
     rates = measure_rates()
-    in_place = () if cls is None else tuple(n for out in cls.inplace for n in op.output(out) if n in before)
     gone = {name for name, value in read(before).items() if value is None and before[name] is not None}
     return StepReport(
-        (op.type,) * step.operators,
-        tuple(op.output_arg_names),
+        tuple(op.type for op in ops) if step.parts else (step.op.type,) * step.operators,
+        tuple(outputs),
         step.kernel,
         compiled,
-        in_place,
+        tuple(in_place),
         views,
         tuple(sorted(gone)),
         moved,
@@ -240,6 +245,12 @@ def _run_step(plan: Plan, frame: Frame, step: Step) -> StepReport:
         seconds,
         max(products / rates.multiply_adds, moved / rates.bytes),
     )
+
+
+def _list_names(ops: Sequence[Operator], of: str) -> list[str]:
+    """Return the "inputs" or "outputs" of operators, each name once."""
+    slots = (names for op in ops for names in getattr(op, of).values())
+    return list(dict.fromkeys(name for names in slots for name in names))
 
 
 def _list_shapes(op: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

@@ -9,7 +9,7 @@ from paddlelike.errors import EOFException, FaultError, OperatorError
 from paddlelike.executor import profile
 from paddlelike.executor.explanations import explain_error, format_line
 from paddlelike.executor.plans.batches import is_batched
-from paddlelike.executor.plans.frame import Frame, Step
+from paddlelike.executor.plans.frame import Frame, PartError, Step
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.operator import Operator
 
@@ -27,10 +27,10 @@ def run_steps(frame: Frame, steps: list[Step]) -> None:
     try:
         with np.errstate(all="ignore"):  # as in C: log(0) is -inf and 1 / 0 is inf, without a warning
             if profile.current is not None:
-                for step in steps:
+                for step in _list_parts(steps):
                     profile.current.run_step(frame, step)
             elif flag("FLAGS_check_nan_inf"):
-                for step in steps:
+                for step in _list_parts(steps):
                     step.run(frame)
                     _check_finite(frame, step.op)
             else:
@@ -43,11 +43,19 @@ def run_steps(frame: Frame, steps: list[Step]) -> None:
         _mark_written(frame)
         if is_batched(step.op.type):  # its error names the files
             raise
-        explained = explain_error(frame, step.op, error)
+        op = step.op
+        if isinstance(error, PartError):
+            op, error = error.op, error.error
+        explained = explain_error(frame, op, error)
         raise explained from explained.__cause__
     except BaseException:
         _mark_written(frame)
         raise
+
+
+def _list_parts(steps: list[Step]) -> list[Step]:
+    """Return the steps, each of one operator, whose values can be looked at after it."""
+    return [part for step in steps for part in (step.parts or (step,))]
 
 
 def _mark_written(frame: Frame) -> None:

@@ -48,7 +48,7 @@ def test_multiply_adds_and_bytes_are_those_of_the_arithmetic(exe: fluid.Executor
 
 def test_steps_say_what_they_overwrite_share_and_release(exe: fluid.Executor) -> None:
     explained, _ = explain_training(exe)
-    updates = [step for step in explained.steps if step.operators == ("sgd",)]
+    updates = [step for step in explained.steps if step.operators[0] == "sgd"]
     assert sorted(name for step in updates for name in step.in_place) == ["conv2d_0.w_0", "fc_0.w_0"]
     released = [name for step in explained.steps for name in step.released]
     assert len(released) == len(set(released))

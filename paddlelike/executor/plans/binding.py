@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import LoD, LoDTensor
-from paddlelike.executor.plans.frame import Frame, Run, write_persistable
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.executor.plans.frame import Frame, Positions, Run, Share, write_persistable
 
-__all__ = ["Positions", "Share", "Store", "Take", "bind_kernel", "make_storer", "make_taker"]
+__all__ = ["Store", "Take", "bind_kernel", "make_storer", "make_taker"]
 
-Positions = Sequence[int | list[int]]  # in Frame.values, by slot; a list for a slot of several variables
 Take = Callable[[list[Any]], Any]  # a sequence, one item per slot
 Store = Callable[[Frame, Any], None]
-Share = Callable[[dict[int, LoD], Any], None]
 
 
 def make_taker(positions: Positions, copied: frozenset[int] = frozenset()) -> Take:

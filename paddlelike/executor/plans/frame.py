@@ -14,10 +14,35 @@ from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
 from paddlelike.executor.plans.layout import Layout
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import OpDef
 
-__all__ = ["Frame", "Run", "Step", "write_persistable"]
+__all__ = [
+    "Binding",
+    "Frame",
+    "PartError",
+    "Positions",
+    "Run",
+    "Share",
+    "Step",
+    "run_parts",
+    "write_persistable",
+]
 
+Positions = Sequence[int | list[int]]  # in Frame.values, by slot; a list for a slot of several variables
 Run = Callable[["Frame"], None]
+Share = Callable[[dict[int, LoD], Any], None]
+
+
+class Binding(NamedTuple):
+    """What a step of one operator does with the values; such steps may be put together to one."""
+
+    cls: type[OpDef]
+    keywords: Mapping[str, Any]  # of the kernel
+    inputs: Positions
+    outputs: Positions
+    share: Share | None  # passes LoDs on
+    dead: tuple[int, ...]  # the values that no later step uses
+    hollow: tuple[int, ...] = ()  # those of which later steps read the shape alone
 
 
 class Step(NamedTuple):
@@ -27,6 +52,26 @@ class Step(NamedTuple):
     op: Operator
     kernel: str = "general"  # or "specialized", see OpDef.specialize
     operators: int = 1  # how many it runs
+    binding: Binding | None = None
+    parts: tuple[Step, ...] = ()  # the steps that this one takes the place of
+
+
+class PartError(Exception):
+    """The error of one of the operators that a step runs."""
+
+    def __init__(self, op: Operator, error: Exception) -> None:
+        super().__init__()
+        self.op = op
+        self.error = error
+
+
+def run_parts(frame: Frame, parts: Sequence[Step]) -> None:
+    """Run the steps that one takes the place of. Raises PartError for what any of them raises."""
+    for part in parts:
+        try:
+            part.run(frame)
+        except Exception as error:
+            raise PartError(part.op, error) from error
 
 
 class Frame:

@@ -8,8 +8,8 @@ released after their last use; persistables are written into the scope as soon a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.scope import Scope
 from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor.plans.batches import bind_batch, group_batches, list_batched
-from paddlelike.executor.plans.binding import Positions, Store, bind_kernel, make_storer, make_taker
+from paddlelike.executor.plans.binding import Store, bind_kernel, make_storer, make_taker
 from paddlelike.executor.plans.context import StepContext
-from paddlelike.executor.plans.frame import Frame, Run, Step
+from paddlelike.executor.plans.frame import Binding, Frame, Positions, Run, Step
+from paddlelike.executor.plans.groups import group_steps
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses, find_last_values
 from paddlelike.executor.plans.orders import find_reordered, take_in_order
@@ -53,6 +54,8 @@ class Plan:
     Raises UntrustedError for a program from bytes with operators that reach outside of it, and
     UnsupportedError when ``FLAGS_use_fast_kernels`` was set to True and numba is not installed.
     """
+
+    groups_steps: ClassVar[bool] = True  # False: a step for each operator
 
     def __init__(
         self, program: Program, feeds: Sequence[str], fetches: Sequence[str], ops: Iterable[int] | None
@@ -105,10 +108,11 @@ class Plan:
         keep = {*self.fetches, *self.fetched_by_op.values()}
         dying = find_last_uses(block, ops, keep)
         hollow = find_last_values(block, ops, dying)
-        return [
+        steps = [
             hollow_after(self._bind(block, op, dying[i], i), self._get_dead_positions(block, hollow[i]))
             for i, op in enumerate(ops)
         ]
+        return group_steps(steps, self.layout) if self.groups_steps else steps
 
     def _bind_block(self, index: int) -> None:
         """Bind a sub-block, which runs on the same values."""
@@ -144,19 +148,22 @@ class Plan:
             return Step(_refuse_to_run(op), op)
         for inner in cls.more_blocks(op):
             self._bind_block(inner)
-        plain, kind = _make_kernel(cls, op, block)
+        keywords = cls.make_forward_keywords(op.attrs, op.outputs)
+        plain, kind = _make_kernel(cls, op, block, keywords)
         kernel = drop_dims(plain, cls, op, block)
         kernel = take_in_order(kernel, cls, op, self.reordered)
         positions = self._get_input_positions(cls, op, block)
         copied = _find_inputs_to_copy(cls, op)
-        store, target = self._bind_outputs(cls, op, block, index)
+        targets, store, target = self._bind_outputs(cls, op, block, index)
         dead = self._get_dead_positions(block, dying)
         share = make_lod_sharer(cls, op, lambda name: self.layout.get_position(block, name))
         if not cls.context:
-            return Step(bind_kernel(kernel, positions, copied, store, share, dead, target), op, kind)
+            run = bind_kernel(kernel, positions, copied, store, share, dead, target)
+            binding = Binding(cls, keywords, positions, targets, share, dead)
+            return Step(run, op, kind, binding=binding)
         take = make_taker(positions, copied)
 
-        def run(frame: Frame) -> None:
+        def run_with_context(frame: Frame) -> None:
             values = frame.values
             if share is not None and frame.lods:
                 share(frame.lods, None)  # before the kernel, which may set others
@@ -164,7 +171,7 @@ class Plan:
             for position in dead:
                 values[position] = None
 
-        return Step(run, op)
+        return Step(run_with_context, op)
 
     def _get_dead_positions(self, block: Block, dying: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of the values that are not used after a step."""
@@ -187,8 +194,10 @@ class Plan:
 
     def _bind_outputs(
         self, cls: type[OpDef], op: Operator, block: Block, index: int | None
-    ) -> tuple[Store, int | None]:
-        """Return a function that stores the results, and the position of a result that is just a value."""
+    ) -> tuple[Positions, Store, int | None]:
+        """Return the positions of the outputs, a function that stores the results, and the position of a
+        result that is just a value.
+        """
         targets: Positions = make_arguments(
             cls.output_slots, op.outputs, lambda name: self.layout.get_position(block, name), -1
         )
@@ -199,7 +208,7 @@ class Plan:
         store = make_storer(targets, several=several, kept=kept, copies=copies, fresh=cls.fresh)
         only = targets[0] if len(targets) == 1 else None
         plain = isinstance(only, int) and only >= 0 and not kept and not copies
-        return store, only if plain and isinstance(only, int) else None
+        return targets, store, only if plain and isinstance(only, int) else None
 
     # Running
 
@@ -210,9 +219,10 @@ class Plan:
         return frame
 
 
-def _make_kernel(cls: type[OpDef], op: Operator, block: Block) -> tuple[Callable[..., Any], str]:
+def _make_kernel(
+    cls: type[OpDef], op: Operator, block: Block, keywords: Mapping[str, Any]
+) -> tuple[Callable[..., Any], str]:
     """Return the kernel of an operator with its attributes filled in, and which kind it is."""
-    keywords = cls.make_forward_keywords(op.attrs, op.outputs)
     variables = [
         block._find_var_recursive(op.inputs[slot.name][0])
         if not slot.several and op.inputs.get(slot.name)

@@ -30,4 +30,5 @@ def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
             if type(value) is np.ndarray and value.nbytes > _SMALL:
                 values[position] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
 
-    return step._replace(run=run)
+    binding = step.binding and step.binding._replace(hollow=positions)
+    return step._replace(run=run, binding=binding)

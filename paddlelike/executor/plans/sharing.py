@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddlelike.core.tensor import LoD
-from paddlelike.executor.plans.binding import Share
+from paddlelike.executor.plans.frame import Share
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import EMPTY, OpDef
 

@@ -53,7 +53,7 @@ from paddlelike.framework.opdef.attributes import (
     Strings,
 )
 from paddlelike.framework.opdef.context import Context, OpView
-from paddlelike.framework.opdef.definition import Kernel, OpDef
+from paddlelike.framework.opdef.definition import GroupKernel, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import (
     OWN,
     BlockGradient,
@@ -97,6 +97,7 @@ __all__ = [
     "Floats",
     "GradOp",
     "Gradient",
+    "GroupKernel",
     "Int",
     "Ints",
     "Kernel",

@@ -14,9 +14,11 @@ from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
 from paddlelike.framework.opdef.table import OperatorTable
 from paddlelike.hooks import find_provider
 
-__all__ = ["OPERATORS", "Kernel", "OpDef"]
+__all__ = ["OPERATORS", "GroupKernel", "Kernel", "OpDef"]
 
 Kernel = Callable[..., Any]
+#: Takes the inputs of several operators, one sequence by slot for each.
+GroupKernel = Callable[[Sequence[Sequence[Any]]], bool]
 
 
 class OpDef:
@@ -96,6 +98,16 @@ class OpDef:
         ``variables`` holds, per input slot, what the program declares of its variable (None: absent, or a
         slot of several), of which kernels may rely on the kind and on the dtype, not on the shape: feeds may
         be of fewer dims. The results must have the same bits as those of ``forward``.
+        """
+        return None
+
+    @classmethod
+    def make_group_kernel(cls, keywords: Mapping[str, Any]) -> GroupKernel | None:
+        """Return a function that runs several operators of this type with these keywords at once, or None.
+
+        Only for operators all of whose outputs are inputs that they change in place. It changes nothing and
+        returns False when the values are such that they must run one by one. The results must have the bits
+        that they would have then.
         """
         return None
 

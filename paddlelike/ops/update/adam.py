@@ -13,17 +13,8 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import updates as fast
-from paddlelike.ops.update.step import (
-    Update,
-    average,
-    is_empty_sparse,
-    iterate_blocks,
-    iterate_touched,
-    norm,
-    quotient,
-    read_scalar,
-    require_dense,
-)
+from paddlelike.ops.update.blocks import check_shape, is_empty_sparse, iterate_blocks, iterate_touched
+from paddlelike.ops.update.step import Update, average, norm, quotient, read_scalar, require_dense
 
 __all__ = ["Adam", "Adamax", "Lamb"]
 
@@ -67,6 +58,8 @@ class Adam(Update):
         "Beta1PowOut": "Beta1Pow",
         "Beta2PowOut": "Beta2Pow",
     }
+    elements = ("Param", "Grad", "Moment1", "Moment2")
+    operands = True
 
     @staticmethod
     def forward(
@@ -85,31 +78,54 @@ class Adam(Update):
         results = param, moment1, moment2, beta1_pow, beta2_pow
         if is_empty_sparse(grad):
             return results
+        check_shape(param, grad)  # before anything changes
+        others = rate, beta1_pow, beta2_pow, beta1_tensor, beta2_tensor
+        numbers = Adam.read_numbers(*others, attrs=attrs, is_sparse=isinstance(grad, SelectedRows))
+        iterate = iterate_touched if attrs.lazy_mode else iterate_blocks
+        for block in iterate(param, grad, moment1, moment2, rule=Adam.make_rule(numbers)):
+            Adam.update(numbers, *block)
+        return results
+
+    @staticmethod
+    def make_rule(numbers: tuple[float, ...]) -> fast.Rule:
+        return fast.Rule(fast.adam, fast.adam_rows, numbers)
+
+    @staticmethod
+    def read_numbers(
+        rate: Array,
+        beta1_pow: Array,
+        beta2_pow: Array,
+        beta1_tensor: Array | None,
+        beta2_tensor: Array | None,
+        *,
+        attrs: AdamAttrs,
+        is_sparse: bool = False,
+    ) -> tuple[float, ...]:
         b1 = attrs.beta1 if beta1_tensor is None else read_scalar(beta1_tensor)
         b2 = attrs.beta2 if beta2_tensor is None else read_scalar(beta2_tensor)
         pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
-        moved1, moved2 = beta1_pow * b1, beta2_pow * b2
-        if isinstance(grad, SelectedRows) and follows_fluid("adam_sparse_correction"):
-            pow1, pow2 = read_scalar(moved1), read_scalar(moved2)
+        beta1_pow *= b1
+        beta2_pow *= b2
+        if is_sparse and follows_fluid("adam_sparse_correction"):
+            pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
         lr = read_scalar(rate) * math.sqrt(1 - pow2) / (1 - pow1)
-        rule = fast.Rule(fast.adam, fast.adam_rows, (lr, b1, 1 - b1, b2, 1 - b2, attrs.epsilon))
-        iterate = iterate_touched if attrs.lazy_mode else iterate_blocks
-        blocks = iterate(param, grad, moment1, moment2, rule=rule)
-        beta1_pow[...], beta2_pow[...] = moved1, moved2
-        for p, g, m1, m2 in blocks:
-            spare = g * (1 - b1)  # one array for all steps in between, which stays in the cache
-            m1 *= b1
-            m1 += spare
-            np.multiply(g, g, out=spare)
-            spare *= 1 - b2
-            m2 *= b2
-            m2 += spare
-            np.sqrt(m2, out=spare)
-            spare += attrs.epsilon
-            np.divide(m1, spare, out=spare)
-            spare *= lr
-            p -= spare
-        return results
+        return lr, b1, 1 - b1, b2, 1 - b2, attrs.epsilon
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array, m1: Array, m2: Array) -> None:
+        lr, b1, rest1, b2, rest2, epsilon = numbers
+        spare = g * rest1  # one array for all steps in between, which stays in the cache
+        m1 *= b1
+        m1 += spare
+        np.multiply(g, g, out=spare)
+        spare *= rest2
+        m2 *= b2
+        m2 += spare
+        np.sqrt(m2, out=spare)
+        spare += epsilon
+        np.divide(m1, spare, out=spare)
+        spare *= lr
+        p -= spare
 
 
 @register
@@ -124,6 +140,7 @@ class Adamax(Update):
     outputs = ("ParamOut", "MomentOut", "InfNormOut")
     attrs = {"beta1": Float(0.9), "beta2": Float(0.999), "epsilon": Float(1e-8)}
     inplace = {"ParamOut": "Param", "MomentOut": "Moment", "InfNormOut": "InfNorm"}
+    elements = ("Param", "Grad", "Moment", "InfNorm")
 
     @staticmethod
     def forward(
@@ -138,14 +155,25 @@ class Adamax(Update):
         beta2: float,
         epsilon: float,
     ) -> tuple[Array, Array, Array]:
-        lr = read_scalar(rate) / (1 - read_scalar(beta1_pow))
-        for p, g, m, u in iterate_blocks(param, require_dense("adamax", grad), moment, inf_norm):
-            average(m, beta1, g)
-            u *= beta2
-            u += epsilon
-            np.maximum(np.abs(g), u, out=u)
-            p -= lr * (m / u)
+        numbers = Adamax.read_numbers(rate, beta1_pow, beta1=beta1, beta2=beta2, epsilon=epsilon)
+        for block in iterate_blocks(param, require_dense("adamax", grad), moment, inf_norm):
+            Adamax.update(numbers, *block)
         return param, moment, inf_norm
+
+    @staticmethod
+    def read_numbers(
+        rate: Array, beta1_pow: Array, *, beta1: float, beta2: float, epsilon: float
+    ) -> tuple[float, ...]:
+        return read_scalar(rate) / (1 - read_scalar(beta1_pow)), beta1, beta2, epsilon
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array, m: Array, u: Array) -> None:
+        lr, beta1, beta2, epsilon = numbers
+        average(m, beta1, g)
+        u *= beta2
+        u += epsilon
+        np.maximum(np.abs(g), u, out=u)
+        p -= lr * (m / u)
 
 
 class LambAttrs(Attrs):

@@ -5,22 +5,17 @@ In the formulas ``g`` is the gradient, ``p`` the parameter, ``lr`` the learning 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import updates as fast
-from paddlelike.ops.update.step import (
-    Update,
-    average,
-    iterate_blocks,
-    iterate_touched,
-    quotient,
-    read_scalar,
-    require_dense,
-    shrink,
-)
+from paddlelike.ops.update.blocks import iterate_blocks, iterate_touched
+from paddlelike.ops.update.step import Update, average, quotient, read_scalar, require_dense, shrink
 
 __all__ = ["Adadelta", "Adagrad", "DecayedAdagrad", "Ftrl", "ProximalAdagrad", "RmsProp"]
 
@@ -37,17 +32,30 @@ class Adagrad(Update):
     outputs = ("ParamOut", "MomentOut")
     attrs = {"epsilon": Float(1e-6)}
     inplace = {"ParamOut": "Param", "MomentOut": "Moment"}
+    elements = ("Param", "Grad", "Moment")
 
     @staticmethod
     def forward(
         param: Array, grad: Array | SelectedRows, moment: Array, rate: Array, *, epsilon: float
     ) -> tuple[Array, Array]:
-        lr = read_scalar(rate)
-        rule = fast.Rule(fast.adagrad, fast.adagrad_rows, (lr, epsilon))
-        for p, g, m in iterate_touched(param, grad, moment, rule=rule):
-            m += g * g
-            p -= quotient(lr * g, m, epsilon)
+        numbers = Adagrad.read_numbers(rate, epsilon=epsilon)
+        for block in iterate_touched(param, grad, moment, rule=Adagrad.make_rule(numbers)):
+            Adagrad.update(numbers, *block)
         return param, moment
+
+    @staticmethod
+    def make_rule(numbers: tuple[float, ...]) -> fast.Rule:
+        return fast.Rule(fast.adagrad, fast.adagrad_rows, numbers)
+
+    @staticmethod
+    def read_numbers(rate: Array, *, epsilon: float) -> tuple[float, ...]:
+        return read_scalar(rate), epsilon
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array, m: Array) -> None:
+        lr, epsilon = numbers
+        m += g * g
+        p -= quotient(lr * g, m, epsilon)
 
 
 @register
@@ -59,6 +67,7 @@ class DecayedAdagrad(Update):
     outputs = ("ParamOut", "MomentOut")
     attrs = {"decay": Float(0.95), "epsilon": Float(1e-6)}
     inplace = {"ParamOut": "Param", "MomentOut": "Moment"}
+    elements = ("Param", "Grad", "Moment")
 
     @staticmethod
     def forward(
@@ -70,11 +79,20 @@ class DecayedAdagrad(Update):
         decay: float,
         epsilon: float,
     ) -> tuple[Array, Array]:
-        lr = read_scalar(rate)
-        for p, g, m in iterate_blocks(param, require_dense("decayed_adagrad", grad), moment):
-            average(m, decay, g * g)
-            p -= quotient(lr * g, m, epsilon)
+        numbers = DecayedAdagrad.read_numbers(rate, decay=decay, epsilon=epsilon)
+        for block in iterate_blocks(param, require_dense("decayed_adagrad", grad), moment):
+            DecayedAdagrad.update(numbers, *block)
         return param, moment
+
+    @staticmethod
+    def read_numbers(rate: Array, *, decay: float, epsilon: float) -> tuple[float, ...]:
+        return read_scalar(rate), decay, epsilon
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array, m: Array) -> None:
+        lr, decay, epsilon = numbers
+        average(m, decay, g * g)
+        p -= quotient(lr * g, m, epsilon)
 
 
 @register
@@ -86,6 +104,7 @@ class ProximalAdagrad(Update):
     outputs = ("ParamOut", "MomentOut")
     attrs = {"l1": Float(0.0), "l2": Float(0.0)}
     inplace = {"ParamOut": "Param", "MomentOut": "Moment"}
+    elements = ("Param", "Grad", "Moment")
 
     @staticmethod
     def forward(
@@ -97,12 +116,21 @@ class ProximalAdagrad(Update):
         l1: float,
         l2: float,
     ) -> tuple[Array, Array]:
-        lr = read_scalar(rate)
-        for p, g, m in iterate_blocks(param, require_dense("proximal_adagrad", grad), moment):
-            m += g * g
-            p -= quotient(lr * g, m, 0.0)
-            shrink(p, lr * l1, lr * l2)
+        numbers = ProximalAdagrad.read_numbers(rate, l1=l1, l2=l2)
+        for block in iterate_blocks(param, require_dense("proximal_adagrad", grad), moment):
+            ProximalAdagrad.update(numbers, *block)
         return param, moment
+
+    @staticmethod
+    def read_numbers(rate: Array, *, l1: float, l2: float) -> tuple[float, ...]:
+        return read_scalar(rate), l1, l2
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array, m: Array) -> None:
+        lr, l1, l2 = numbers
+        m += g * g
+        p -= quotient(lr * g, m, 0.0)
+        shrink(p, lr * l1, lr * l2)
 
 
 @register
@@ -122,6 +150,7 @@ class Adadelta(Update):
         "AvgSquaredGradOut": "AvgSquaredGrad",
         "AvgSquaredUpdateOut": "AvgSquaredUpdate",
     }
+    elements = ("Param", "Grad", "AvgSquaredGrad", "AvgSquaredUpdate")
 
     @staticmethod
     def forward(
@@ -134,14 +163,23 @@ class Adadelta(Update):
         epsilon: float,
     ) -> tuple[Array, Array, Array]:
         grad = require_dense("adadelta", grad)
-        new = follows_fluid("adadelta_step")
-        for p, g, a, b in iterate_blocks(param, grad, squared_grad, squared_update):
-            square = g * g
-            average(a, rho, square)
-            ratio = (b + epsilon) / (a + epsilon)
-            average(b, rho, ratio * square)
-            p -= np.sqrt((b + epsilon) / (a + epsilon) if new else ratio) * g
+        numbers = Adadelta.read_numbers(rho=rho, epsilon=epsilon)
+        for block in iterate_blocks(param, grad, squared_grad, squared_update):
+            Adadelta.update(numbers, *block)
         return param, squared_grad, squared_update
+
+    @staticmethod
+    def read_numbers(*, rho: float, epsilon: float) -> tuple[float, ...]:
+        return rho, epsilon, follows_fluid("adadelta_step")
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array, a: Array, b: Array) -> None:
+        rho, epsilon, new = numbers
+        square = g * g
+        average(a, rho, square)
+        ratio = (b + epsilon) / (a + epsilon)
+        average(b, rho, ratio * square)
+        p -= np.sqrt((b + epsilon) / (a + epsilon) if new else ratio) * g
 
 
 class RmsPropAttrs(Attrs):
@@ -170,6 +208,11 @@ class RmsProp(Update):
         "MeanSquareOut": "MeanSquare",
         "MeanGradOut": "MeanGrad",
     }
+    elements = ("Param", "Grad", "MeanSquare", "Moment", "MeanGrad")
+
+    @classmethod
+    def list_elements(cls, keywords: Mapping[str, Any]) -> tuple[str, ...]:
+        return cls.elements if keywords["attrs"].centered else cls.elements[:-1]
 
     @staticmethod
     def forward(
@@ -182,20 +225,35 @@ class RmsProp(Update):
         *,
         attrs: RmsPropAttrs,
     ) -> tuple[Array, Array, Array, Array | None]:
-        lr = read_scalar(rate)
         means = (mean_grad,) if attrs.centered and mean_grad is not None else ()
-        numbers = lr, attrs.decay, 1 - attrs.decay, attrs.momentum, attrs.epsilon
-        rule = None if means else fast.Rule(fast.rmsprop, None, numbers)
-        for p, g, s, v, *mean in iterate_blocks(param, grad, mean_square, moment, *means, rule=rule):
-            average(s, attrs.decay, g * g)
-            spread = s + attrs.epsilon
-            for a in mean:
-                average(a, attrs.decay, g)
-                spread -= a * a
-            v *= attrs.momentum
-            v += lr * g / np.sqrt(spread, out=spread)
-            p -= v
+        numbers = RmsProp.read_numbers(rate, attrs=attrs)
+        rule = RmsProp.make_rule(numbers)
+        for block in iterate_blocks(param, grad, mean_square, moment, *means, rule=rule):
+            RmsProp.update(numbers, *block)
         return param, moment, mean_square, mean_grad
+
+    @staticmethod
+    def make_rule(numbers: tuple[float, ...]) -> fast.Rule | None:
+        lr, decay, epsilon, momentum, centered = numbers
+        return None if centered else fast.Rule(fast.rmsprop, None, (lr, decay, 1 - decay, momentum, epsilon))
+
+    @staticmethod
+    def read_numbers(rate: Array, *, attrs: RmsPropAttrs) -> tuple[float, ...]:
+        return read_scalar(rate), attrs.decay, attrs.epsilon, attrs.momentum, attrs.centered
+
+    @staticmethod
+    def update(
+        numbers: tuple[float, ...], p: Array, g: Array, s: Array, v: Array, a: Array | None = None
+    ) -> None:
+        lr, decay, epsilon, momentum, centered = numbers
+        average(s, decay, g * g)
+        spread = s + epsilon
+        if centered and a is not None:
+            average(a, decay, g)
+            spread -= a * a
+        v *= momentum
+        v += lr * g / np.sqrt(spread, out=spread)
+        p -= v
 
 
 @register
@@ -215,6 +273,7 @@ class Ftrl(Update):
         "SquaredAccumOut": "SquaredAccumulator",
         "LinearAccumOut": "LinearAccumulator",
     }
+    elements = ("Param", "Grad", "SquaredAccumulator", "LinearAccumulator")
 
     @staticmethod
     def forward(
@@ -228,14 +287,22 @@ class Ftrl(Update):
         l2: float,
         lr_power: float,
     ) -> tuple[Array, Array, Array]:
-        lr = read_scalar(rate)
-        l1, l2 = l1 + 1e-10, l2 + 1e-10  # as Paddle: never exactly zero
-        for p, g, s, z in iterate_touched(param, grad, squared, linear):
-            before = s**-lr_power
-            s += g * g
-            after = s**-lr_power
-            z += g
-            z -= (after - before) / lr * p
-            p[...] = (np.copysign(l1, z) - z) / (after / lr + 2 * l2)
-            p[np.abs(z) <= l1] = 0
+        numbers = Ftrl.read_numbers(rate, l1=l1, l2=l2, lr_power=lr_power)
+        for block in iterate_touched(param, grad, squared, linear):
+            Ftrl.update(numbers, *block)
         return param, squared, linear
+
+    @staticmethod
+    def read_numbers(rate: Array, *, l1: float, l2: float, lr_power: float) -> tuple[float, ...]:
+        return read_scalar(rate), l1 + 1e-10, l2 + 1e-10, lr_power  # as Paddle: never exactly zero
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array, s: Array, z: Array) -> None:
+        lr, l1, l2, lr_power = numbers
+        before = s**-lr_power
+        s += g * g
+        after = s**-lr_power
+        z += g
+        z -= (after - before) / lr * p
+        p[...] = (np.copysign(l1, z) - z) / (after / lr + 2 * l2)
+        p[np.abs(z) <= l1] = 0

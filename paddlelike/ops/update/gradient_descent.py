@@ -18,17 +18,8 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, Kernel, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import updates as fast
-from paddlelike.ops.update.step import (
-    BLOCK,
-    Update,
-    is_empty_sparse,
-    iterate_blocks,
-    iterate_touched,
-    norm,
-    read_scalar,
-    require_dense,
-    shrink,
-)
+from paddlelike.ops.update.blocks import BLOCK, is_empty_sparse, iterate_blocks, iterate_touched
+from paddlelike.ops.update.step import Update, norm, read_scalar, require_dense, shrink
 
 __all__ = ["Dpsgd", "LarsMomentum", "Momentum", "ProximalGd", "Sgd"]
 
@@ -41,16 +32,30 @@ class Sgd(Update):
     inputs = ("Param", "LearningRate", "Grad")
     outputs = ("ParamOut",)
     inplace = {"ParamOut": "Param"}
+    elements = ("Param", "Grad")
+    operands = True
 
     @staticmethod
     def forward(param: Array | SelectedRows, rate: Array, grad: Array | SelectedRows) -> Array | SelectedRows:
         lr = read_scalar(rate)
         if isinstance(param, SelectedRows):
             return _sgd_table(param, lr, grad)
-        rule = fast.Rule(fast.descend, fast.descend_rows, (lr,))
-        for p, g in iterate_touched(param, grad, rule=rule):
+        for p, g in iterate_touched(param, grad, rule=Sgd.make_rule((lr,))):
             p -= lr * g
         return param
+
+    @staticmethod
+    def read_numbers(rate: Array) -> tuple[float, ...]:
+        return (read_scalar(rate),)
+
+    @staticmethod
+    def make_rule(numbers: tuple[float, ...]) -> fast.Rule:
+        return fast.Rule(fast.descend, fast.descend_rows, numbers)
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array) -> None:
+        (lr,) = numbers
+        p -= lr * g
 
     @classmethod
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
@@ -97,6 +102,8 @@ class Momentum(Update):
     outputs = ("ParamOut", "VelocityOut")
     attrs = {"mu": Float(), "use_nesterov": Bool(False)}
     inplace = {"ParamOut": "Param", "VelocityOut": "Velocity"}
+    elements = ("Param", "Grad", "Velocity")
+    operands = True
 
     @staticmethod
     def forward(
@@ -108,13 +115,26 @@ class Momentum(Update):
         mu: float,
         use_nesterov: bool,
     ) -> tuple[Array, Array]:
-        lr = read_scalar(rate)
-        rule = fast.Rule(fast.momentum, None, (lr, mu), (use_nesterov,))
-        for p, g, v in iterate_blocks(param, grad, velocity, rule=rule):
-            v *= mu
-            v += g
-            p -= lr * (g + mu * v) if use_nesterov else lr * v
+        numbers = Momentum.read_numbers(rate, mu=mu, use_nesterov=use_nesterov)
+        for block in iterate_blocks(param, grad, velocity, rule=Momentum.make_rule(numbers)):
+            Momentum.update(numbers, *block)
         return param, velocity
+
+    @staticmethod
+    def make_rule(numbers: tuple[float, ...]) -> fast.Rule:
+        lr, mu, use_nesterov = numbers
+        return fast.Rule(fast.momentum, None, (lr, mu), (bool(use_nesterov),))
+
+    @staticmethod
+    def read_numbers(rate: Array, *, mu: float, use_nesterov: bool) -> tuple[float, ...]:
+        return read_scalar(rate), mu, use_nesterov
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array, v: Array) -> None:
+        lr, mu, use_nesterov = numbers
+        v *= mu
+        v += g
+        p -= lr * (g + mu * v) if use_nesterov else lr * v
 
 
 @register
@@ -212,11 +232,21 @@ class ProximalGd(Update):
     outputs = ("ParamOut",)
     attrs = {"l1": Float(0.0), "l2": Float(0.0)}
     inplace = {"ParamOut": "Param"}
+    elements = ("Param", "Grad")
 
     @staticmethod
     def forward(param: Array, grad: Array | SelectedRows, rate: Array, *, l1: float, l2: float) -> Array:
-        lr = read_scalar(rate)
-        for p, g in iterate_blocks(param, require_dense("proximal_gd", grad)):
-            p -= lr * g
-            shrink(p, lr * l1, lr * l2)
+        numbers = ProximalGd.read_numbers(rate, l1=l1, l2=l2)
+        for block in iterate_blocks(param, require_dense("proximal_gd", grad)):
+            ProximalGd.update(numbers, *block)
         return param
+
+    @staticmethod
+    def read_numbers(rate: Array, *, l1: float, l2: float) -> tuple[float, ...]:
+        return read_scalar(rate), l1, l2
+
+    @staticmethod
+    def update(numbers: tuple[float, ...], p: Array, g: Array) -> None:
+        lr, l1, l2 = numbers
+        p -= lr * g
+        shrink(p, lr * l1, lr * l2)

@@ -12,7 +12,7 @@ from paddlelike.core.random import Generator
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Spec, registry
-from paddlelike.ops.update import step as updating
+from paddlelike.ops.update import blocks as updating
 from tests.ops.contract import FakeContext, View, full_attrs
 
 P = np.array([[1, -1], [2, 0.5], [-0.25, 3]], np.float32)

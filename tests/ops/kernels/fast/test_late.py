@@ -158,7 +158,7 @@ def test_explain_names_the_compiled_kernels(tmp_path: Path, monkeypatch: pytest.
     with fluid.scope_guard(fluid.Scope()):
         exe.run(startup)
         told = exe.explain(main, {"x": np.ones((2, 200), np.float32)}, [loss])
-    found = {step.outputs[0]: step.compiled for step in told.steps if step.operators == ("momentum",)}
-    assert found == {"fc_0.w_0": ("updates.momentum",), "fc_0.b_0": ()}  # 100,000 elements and 500
+    found = [step.compiled for step in told.steps if step.operators == ("momentum", "momentum")]
+    assert found == [("updates.momentum",)]
     assert "1 compiled" in str(told)
     assert list(tmp_path.rglob("*.nbi"))  # the next process finds it there

@@ -1,0 +1,138 @@
+"""Updates of several parameters at once.
+
+A call of numpy takes a third of a microsecond however small its arrays are, and the formula of Adam takes
+thirteen. So the parameters of an optimizer share the numbers of the formula, and small ones are put behind
+one another in flat arrays, updated there, and put back: all elements see the same operations as one by one,
+hence the same bits.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array, GroupKernel
+from paddlelike.ops.kernels.fast.updates import Rule
+from paddlelike.ops.update.blocks import BLOCK, iterate_blocks
+
+__all__ = ["SMALL", "make_group_kernel"]
+
+if TYPE_CHECKING:
+    from paddlelike.ops.update.step import Update
+
+#: Elements of a parameter; larger ones are updated where they are: copying them takes longer than the calls.
+SMALL: Final = 1 << 9
+_FEW: Final = 3  # so many small parameters are updated where they are
+_SHORT: Final = 3  # arrays of a short formula, of SGD or Momentum: no copies pay beside so few calls
+_ALONE: Final = 1 << 11  # elements from which on a compiled pass is looked for
+_FLAT: Final = 1 << 16  # elements of a flat array, so that those of one update stay in the cache
+
+Arrays = Sequence[Array]
+
+
+def make_group_kernel(op: type[Update], keywords: Mapping[str, Any]) -> GroupKernel:
+    """Return a function that updates several parameters; see ``OpDef.make_group_kernel``."""
+    names = [slot.name for slot in op.input_slots]
+    elements = op.list_elements(keywords)
+    take_elements = _make_getter([names.index(name) for name in elements])
+    others = [index for index, name in enumerate(names) if name not in op.elements]
+    moved = [index for index in others if names[index] in op.inplace.values()]
+    take_others = _make_getter(others)
+
+    def run(members: Sequence[Sequence[Any]]) -> bool:
+        parameters = [take_elements(member) for member in members]
+        first = take_others(members[0])
+        if not _fit(parameters) or not _are_alike(first, map(take_others, members[1:])):
+            return False
+        numbers = op.read_numbers(*first, **keywords)
+        rule = op.make_rule(numbers)
+        for index in moved:
+            value = members[0][index]
+            for member in members[1:]:
+                member[index][...] = value
+        if op.operands:
+            dtype = parameters[0][0].dtype
+            numbers = [np.array(number, dtype) for number in numbers]
+        _update(op.update, rule, numbers, parameters)
+        return True
+
+    return run
+
+
+def _make_getter(indexes: list[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    if len(indexes) > 1:
+        return operator.itemgetter(*indexes)
+    return lambda member: [member[index] for index in indexes]
+
+
+def _fit(parameters: list[Sequence[Any]]) -> bool:
+    """Return whether the arrays of each parameter have one shape, and all of them one dtype."""
+    dtype = getattr(parameters[0][0], "dtype", None)
+    for arrays in parameters:
+        shape = getattr(arrays[0], "shape", None)
+        for array in arrays:
+            if type(array) is not np.ndarray or array.shape != shape or array.dtype is not dtype:
+                return False
+    return True
+
+
+def _are_alike(first: Sequence[Any], rest: Iterable[Sequence[Any]]) -> bool:
+    """Return whether all parameters have the same learning rate and the same powers of beta."""
+    if any(one is not None and (type(one) is not np.ndarray or one.size != 1) for one in first):
+        return False
+    values = [None if one is None else one.item() for one in first]
+    for others in rest:
+        for one, value, other in zip(first, values, others, strict=True):
+            if other is one:
+                continue
+            if one is None or other is None or other.shape != one.shape or other.dtype is not one.dtype:
+                return False
+            if other.item() != value:
+                return False
+    return True
+
+
+def _update(formula: Callable[..., None], rule: Rule | None, numbers: Any, parameters: list[Arrays]) -> None:
+    """Apply a formula to the arrays of each parameter; they are Param, Grad, and the state.
+
+    ``rule``, the formula in one compiled pass, is used where it can be.
+    """
+    small: list[Arrays] = []
+    if len(parameters[0]) > _SHORT:
+        small = [arrays for arrays in parameters if arrays[0].size <= SMALL]
+        small = small if len(small) > _FEW else []
+    for arrays in parameters:
+        if arrays[0].size > _ALONE and rule is not None and rule.update(arrays):
+            continue
+        if arrays[0].size > BLOCK:
+            for block in iterate_blocks(*arrays):
+                formula(numbers, *block)
+        elif not small or arrays[0].size > SMALL:
+            formula(numbers, *arrays)
+    for batch in _split(small):
+        flat = [np.concatenate(arrays, axis=None) for arrays in zip(*batch, strict=True)]
+        formula(numbers, *flat)
+        start = 0
+        for param, _, *state in batch:
+            stop = start + param.size
+            for target, source in zip((param, *state), (flat[0], *flat[2:]), strict=True):
+                piece = source[start:stop]
+                target[...] = piece if target.ndim == 1 else piece.reshape(target.shape)
+            start = stop
+
+
+def _split(parameters: list[Arrays]) -> list[list[Arrays]]:
+    """Return the parameters in batches of no more than _FLAT elements together."""
+    batches: list[list[Arrays]] = []
+    room = 0
+    for arrays in parameters:
+        size = arrays[0].size
+        if size > room:
+            batches.append([])
+            room = _FLAT
+        batches[-1].append(arrays)
+        room -= size
+    return batches
