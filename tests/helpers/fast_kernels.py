@@ -33,7 +33,7 @@ def force_kernels(*, compiled: bool) -> Iterator[set[str]]:
     def choose(self: FastKernel, size: int, *arrays: Any) -> Callable[..., Any] | None:
         dtype = arrays[0].dtype
         fits = all(array.dtype == dtype and array.flags.carray for array in arrays)
-        return self.compile(dtype) if fits and dtype in (np.float32, np.float64) else None
+        return self.compile(dtype) if fits and dtype in self.dtypes else None
 
     def find(self: FastKernel, dtype: Any) -> Callable[..., Any]:
         called.add(self.name)

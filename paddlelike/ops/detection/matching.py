@@ -21,6 +21,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.ops.kernels.fast import boxes as fast
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.sorting import argsort_unstable
 
@@ -80,6 +81,11 @@ def _match_greedily(matrix: Array, index: Array) -> None:
 
     Of equal distances the first column wins, then the first row.
     """
+    if (kernel := fast.match_greedily.choose(matrix.size, matrix)) is not None:
+        number = matrix.dtype.type
+        least = np.nextafter(number(0), number(1)) if len(matrix) >= _MANY else number(_NEAR)
+        kernel(matrix, least, index)
+        return
     counts = matrix > 0 if len(matrix) >= _MANY else matrix >= matrix.dtype.type(_NEAR)
     left = np.where(counts, matrix, -np.inf).T.copy()  # a row per column, so that one is contiguous
     if not left.size:

@@ -14,6 +14,7 @@ from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.detection.roi_align import RoiAttrs
 from paddlelike.ops.kernels.detection.regions import check_regions, index_images, round_half_away, scatter_add
+from paddlelike.ops.kernels.fast import regions as fast
 
 __all__ = ["PsRoiPool", "RoiPool"]
 
@@ -53,6 +54,11 @@ class RoiPool(OpDef):
         corners = round_half_away(rois.astype(x.dtype, copy=False) * x.dtype.type(attrs.spatial_scale))
         out = np.zeros((len(rois), x.shape[1], attrs.pooled_height, attrs.pooled_width), x.dtype)
         argmax = np.full(out.shape, -1, np.int64)
+        if (kernel := fast.find_maxima.choose(out.size, images, out)) is not None:
+            down = _split_all(corners[:, 1], corners[:, 3], attrs.pooled_height, x.shape[2])
+            across = _split_all(corners[:, 0], corners[:, 2], attrs.pooled_width, x.shape[3])
+            kernel(images, owners, down, across, least, out, argmax)
+            return out, argmax
         for n, (owner, (x1, y1, x2, y2)) in enumerate(zip(owners, corners.astype(np.int64), strict=True)):
             rows = _split(y1, y2, attrs.pooled_height, x.shape[2])
             columns = _split(x1, x2, attrs.pooled_width, x.shape[3])
@@ -69,6 +75,13 @@ class RoiPool(OpDef):
         index = images[:, :, None, None] * (x.shape[2] * x.shape[3]) + argmax
         found = argmax >= 0
         return scatter_add(x.size, index[found], d_out[found]).reshape(x.shape)
+
+
+def _split_all(start: Array, end: Array, bins: int, length: int) -> Array:
+    """Return the bins of all regions as ``(R, 2, bins)``; see :func:`_split`."""
+    ends = zip(start.astype(np.int64).tolist(), end.astype(np.int64).tolist(), strict=True)
+    parts = [_split(first, last, bins, length) for first, last in ends]
+    return np.ascontiguousarray(np.array(parts, np.int64).reshape(-1, bins, 2).transpose(0, 2, 1))
 
 
 def _split(start: int, end: int, bins: int, length: int) -> list[tuple[int, int]]:
@@ -145,7 +158,12 @@ class PsRoiPool(OpDef):
     @staticmethod
     def forward(ctx: Context, x: Array, rois: Array, *, attrs: _PsRoiAttrs) -> Array:
         owners = index_images(ctx, len(rois), len(x))
-        first, bins = _index_bins(x.shape, owners, rois.astype(x.dtype, copy=False), attrs)
+        rois = rois.astype(x.dtype, copy=False)
+        out = np.empty((len(rois), attrs.output_channels, attrs.pooled_height, attrs.pooled_width), x.dtype)
+        if (kernel := fast.find_means.choose(out.size, x, out)) is not None:
+            kernel(x, owners, *_find_bins(x.shape, rois, attrs), out)
+            return out
+        first, bins = _index_bins(x.shape, owners, rois, attrs)
         integral = np.zeros((*x.shape[:2], x.shape[2] + 1, x.shape[3] + 1))
         np.cumsum(x, axis=2, dtype=np.float64, out=integral[:, :, 1:, 1:])
         np.cumsum(integral, axis=3, out=integral)
@@ -156,7 +174,12 @@ class PsRoiPool(OpDef):
     @staticmethod
     def backward(ctx: Context, x: Array, rois: Array, d_out: Array, *, attrs: _PsRoiAttrs) -> Array:
         owners = index_images(ctx, len(rois), len(x))
-        first, bins = _index_bins(x.shape, owners, rois.astype(x.dtype, copy=False), attrs)
+        rois = rois.astype(x.dtype, copy=False)
+        if (kernel := fast.add_means.choose(d_out.size, d_out)) is not None:
+            dx = np.zeros(x.shape)
+            kernel(d_out, owners, *_find_bins(x.shape, rois, attrs), dx)
+            return dx.astype(x.dtype)
+        first, bins = _index_bins(x.shape, owners, rois, attrs)
         shape = (*x.shape[:2], x.shape[2] + 1, x.shape[3] + 1)
         each = d_out / bins.area.astype(np.float64)
         index = np.stack([first + corner for corner in bins.corners])
@@ -172,6 +195,22 @@ def _index_bins(
     """Return where the channel of every output begins in the integral image, and the bins."""
     _, channels, height, width = shape
     tall, wide = attrs.pooled_height, attrs.pooled_width
+    rows, columns = _find_bins(shape, rois, attrs)
+    y1, y2 = rows[:, 0][:, None, :, None], rows[:, 1][:, None, :, None]
+    x1, x2 = columns[:, 0][:, None, None], columns[:, 1][:, None, None]
+    empty = (x2 <= x1) | (y2 <= y1)
+    x2, y2 = np.where(empty, x1, x2), np.where(empty, y1, y2)  # all corners equal: the sum is 0
+    channel = np.arange(channels).reshape(attrs.output_channels, tall, wide)
+    first = (owners[:, None, None, None] * channels + channel) * ((height + 1) * (width + 1))
+    row = width + 1
+    corners = (y2 * row + x2, y1 * row + x1, y2 * row + x1, y1 * row + x2)
+    return first, _Bins(corners, np.where(empty, 1, (x2 - x1) * (y2 - y1)))
+
+
+def _find_bins(shape: tuple[int, ...], rois: Array, attrs: _PsRoiAttrs) -> tuple[Array, Array]:
+    """Return the first pixels of the bins and those after their last, ``(R, 2, H')`` and ``(R, 2, W')``."""
+    _, channels, height, width = shape
+    tall, wide = attrs.pooled_height, attrs.pooled_width
     if channels != attrs.output_channels * tall * wide:
         raise EnforceNotMet(
             f"psroi_pool: X has {channels} channels, output_channels {attrs.output_channels} x pooled_height "
@@ -181,16 +220,9 @@ def _index_bins(
     start = round_half_away(rois[:, :2]) * scale
     end = (round_half_away(rois[:, 2:]) + 1) * scale
     size = np.maximum(end - start, real(0.1))
-    x1, x2 = _bin_edges(start[:, 0], size[:, 0], wide, width)
-    y1, y2 = _bin_edges(start[:, 1], size[:, 1], tall, height)
-    x1, x2, y1, y2 = x1[:, None, None], x2[:, None, None], y1[:, None, :, None], y2[:, None, :, None]
-    empty = (x2 <= x1) | (y2 <= y1)
-    x2, y2 = np.where(empty, x1, x2), np.where(empty, y1, y2)  # all corners equal: the sum is 0
-    channel = np.arange(channels).reshape(attrs.output_channels, tall, wide)
-    first = (owners[:, None, None, None] * channels + channel) * ((height + 1) * (width + 1))
-    row = width + 1
-    corners = (y2 * row + x2, y1 * row + x1, y2 * row + x1, y1 * row + x2)
-    return first, _Bins(corners, np.where(empty, 1, (x2 - x1) * (y2 - y1)))
+    columns = np.stack(_bin_edges(start[:, 0], size[:, 0], wide, width), 1)
+    rows = np.stack(_bin_edges(start[:, 1], size[:, 1], tall, height), 1)
+    return rows, columns
 
 
 def _bin_edges(start: Array, size: Array, bins: int, length: int) -> tuple[Array, Array]:

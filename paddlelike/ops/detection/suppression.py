@@ -34,6 +34,8 @@ from paddlelike.ops.kernels.detection.suppression import (
     rank_scores,
     suppress,
 )
+from paddlelike.ops.kernels.fast import boxes as fast_boxes
+from paddlelike.ops.kernels.fast import polygons as fast_polygons
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
@@ -300,6 +302,12 @@ def _keep_merged(boxes: Array, scores: Array, attrs: NmsAttrs) -> _Kept:
 def _merge_neighbours(boxes: Array, scores: Array, attrs: NmsAttrs) -> Array:
     """Merge boxes in place, and return the indices of those that the others went into."""
     threshold = boxes.dtype.type(np.float32(attrs.nms_threshold))
+    is_box = boxes.shape[1] == 4
+    kernel = fast_boxes.merge_boxes if is_box else fast_polygons.merge_polygons
+    if (merge := kernel.choose(len(boxes), boxes, scores)) is not None and np.isfinite(boxes).all():
+        index = np.empty(len(boxes), np.intp)
+        edges = (boxes.dtype.type(not attrs.normalized),) if is_box else ()
+        return index[: merge(boxes, scores, threshold, *edges, index)]
     apart = [0] if len(boxes) else []
     rows, limit = boxes.tolist(), float(threshold)
     for i in range(1, len(boxes)):

@@ -15,7 +15,8 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import OWN, Array, Context, Gradient, OpDef, Spec, register
+from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Kernel, OpDef, Spec, register
+from paddlelike.ops.kernels.fast import sequences as fast
 from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.recurrence.steps import Steps
 from paddlelike.ops.operands import can_be_equal
@@ -43,6 +44,11 @@ class _Chains(NamedTuple):
                     f"Emission is {list(emission.shape)}"
                 )
         return cls(Steps.through(starts, lengths), starts, lengths)
+
+    @property
+    def cuts(self) -> tuple[Array, Array]:
+        """The first row and the number of rows of each sequence, int64."""
+        return tuple(np.ascontiguousarray(each, np.int64) for each in (self.starts, self.lengths))  # type: ignore[return-value]
 
     @property
     def full(self) -> Array:
@@ -119,6 +125,8 @@ class LinearChainCrf(OpDef):
     ) -> tuple[Array, Array, Array, Array]:
         chains = _Chains.of(ctx, emission, length)
         steps = chains.steps
+        if (kernel := fast.sum_chains.choose(emission.size, emission, transition)) is not None:
+            return _sum_chains_fast(kernel, chains, emission, transition, label)
         x = emission.reshape(-1, emission.shape[-1]).take(steps.rows, axis=0)
         labels = chains.labels(label, "linear_chain_crf", x.shape[1])
         greatest = x.max(1, keepdims=True, initial=-math.inf)
@@ -155,6 +163,14 @@ class LinearChainCrf(OpDef):
         d_cost: Array,
     ) -> tuple[Array, Array]:
         chains = _Chains.of(ctx, emission, length)
+        kernel = fast.sum_chains_back.choose(emission.size, alpha, x_exps, w_exps, d_cost)
+        if kernel is not None:
+            d_x, d_w = np.zeros_like(alpha), np.zeros_like(w_exps)
+            chains.labels(label, "linear_chain_crf", alpha.shape[-1])  # checks them
+            shares, powers, d_rows = (a.reshape(-1, a.shape[-1]) for a in (alpha, x_exps, d_x))
+            labels = label.reshape(-1).astype(np.int64)
+            kernel(shares, powers, w_exps, d_cost.reshape(-1), labels, *chains.cuts, d_rows, d_w)
+            return d_x, d_w
         steps, first, previous = chains.steps, chains.steps.first, chains.previous()
         alpha, x_exps = (a.reshape(-1, a.shape[-1]).take(steps.rows, axis=0) for a in (alpha, x_exps))
         labels = chains.labels(label, "linear_chain_crf", alpha.shape[1])
@@ -179,6 +195,23 @@ class LinearChainCrf(OpDef):
         d_w[2:] = w_exps[2:] * (alpha[previous].T @ (ahead * weight))
         np.subtract.at(d_w, (2 + labels[previous], labels[first:]), scale[first:, 0])
         return _from_batch_order(emission, d_x, steps), d_w
+
+
+def _sum_chains_fast(
+    kernel: Kernel, chains: _Chains, emission: Array, transition: Array, label: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return the outputs of linear_chain_crf, by a compiled loop over the sequences."""
+    x = emission.reshape(-1, emission.shape[-1])
+    chains.labels(label, "linear_chain_crf", x.shape[1])  # checks them
+    greatest = x.max(1, initial=-math.inf)
+    x_exps, w_exps = np.exp(x - greatest[:, None]), np.exp(transition)
+    if emission.ndim == 3:  # padding is 0
+        inside = np.arange(emission.shape[1]) < chains.lengths[:, None]
+        x_exps *= inside.reshape(-1, 1)
+    alpha, cost = np.zeros_like(x), np.empty(len(chains.lengths), x.dtype)
+    of_rows = label.reshape(-1).astype(np.int64)
+    kernel(x, x_exps, greatest, transition, w_exps, of_rows, *chains.cuts, alpha, cost)
+    return alpha.reshape(emission.shape), x_exps.reshape(emission.shape), w_exps, cost[:, None]
 
 
 def _from_batch_order(emission: Array, rows: Array, steps: Steps) -> Array:
@@ -212,6 +245,10 @@ class CrfDecoding(OpDef):
         ctx: Context, emission: Array, transition: Array, label: Array | None, length: Array | None
     ) -> Array:
         chains = _Chains.of(ctx, emission, length)
+        out = np.zeros((len(emission), 1) if length is None else emission.shape[:2], np.int64)
+        if (kernel := fast.find_best_labels.choose(emission.size, emission, transition)) is not None:
+            kernel(emission.reshape(-1, emission.shape[-1]), transition, *chains.cuts, out.reshape(-1))
+            return out if label is None else _mark_right(chains, out, label)
         steps = chains.steps
         x = emission.reshape(-1, emission.shape[-1]).take(steps.rows, axis=0)
         best = np.empty_like(x)
@@ -229,10 +266,12 @@ class CrfDecoding(OpDef):
             if before >= 0:
                 n = end - begin
                 path[before : before + n] = came_from[begin + np.arange(n), path[begin:end]]
-        out = np.zeros((len(emission), 1) if length is None else emission.shape[:2], np.int64)
         out.reshape(-1)[steps.rows] = path
-        if label is not None:
-            right = np.zeros_like(out)
-            right.reshape(-1)[steps.rows] = path == label.reshape(-1).take(steps.rows)
-            return right
-        return out
+        return out if label is None else _mark_right(chains, out, label)
+
+
+def _mark_right(chains: _Chains, path: Array, label: Array) -> Array:
+    """Return 1 where a row has the label of the path; padding is 0."""
+    rows, right = chains.steps.rows, np.zeros_like(path)
+    right.reshape(-1)[rows] = path.reshape(-1)[rows] == label.reshape(-1)[rows]
+    return right

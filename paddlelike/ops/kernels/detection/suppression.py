@@ -9,6 +9,8 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.detection.boxes import Boxes
 from paddlelike.ops.kernels.detection.polygons import Polygons
+from paddlelike.ops.kernels.fast import boxes as fast_boxes
+from paddlelike.ops.kernels.fast import polygons as fast_polygons
 from paddlelike.ops.kernels.sorting import argsort_descending
 
 __all__ = ["find_shape_overlaps", "measure_shapes", "rank_scores", "suppress"]
@@ -51,6 +53,14 @@ def suppress(boxes: Array, *, threshold: float, eta: float = 1.0, normalized: bo
     """
     number = boxes.dtype.type
     limit = number(np.float32(threshold))
+    is_box = boxes.shape[1] == 4
+    kernel = (fast_boxes.suppress_boxes if is_box else fast_polygons.suppress_polygons).choose(
+        len(boxes), boxes
+    )
+    if kernel is not None and np.isfinite(boxes).all():
+        kept = np.empty(len(boxes), np.int64)
+        edges = (number(not normalized),) if is_box else ()
+        return kept[: kernel(boxes, limit, number(np.float32(eta)), *edges, kept)]
     shapes = measure_shapes(boxes, normalized=normalized)
     if eta < 1 and limit > 0.5:
         return _suppress_adaptively(shapes, limit, number(np.float32(eta)))

@@ -20,9 +20,10 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from types import FunctionType
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,6 +34,7 @@ __all__ = [
     "FLAG",
     "KERNELS",
     "FastKernel",
+    "Number",
     "check_flag",
     "compile_late",
     "count_calls",
@@ -42,20 +44,21 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
+Number = Any  # a scalar in the type of the arrays
 
 FLAG: Final = "FLAGS_use_fast_kernels"
 _FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 _PAYS: Final = (
     1 << 29
 )  # elements that exact kernels leave to numpy first: about the time that numba takes to start
+_LONGS: Final = (np.dtype(np.int64),)
 _LONG: Final = 2.0  # seconds of compiling from which on the user is told
 _lock: Final = threading.RLock()
 _logger: Final = logging.getLogger(__name__)
 
 
 class FastKernel:
-    """A function that numba compiles for float32 or float64 when it is first chosen.
+    """A function that numba compiles for a type of numbers when it is first chosen.
 
     Attributes
     ----------
@@ -65,21 +68,38 @@ class FastKernel:
         The same in Python: correct and slow.
     signature
         Numba's, with ``T`` for the type of the numbers: ``"void(T[::1], T)"``.
+    dtypes
+        The types of the arrays that decide: float32 and float64, int64 where the signature has no ``T``.
     least
         The least size of the work, usually elements, for which it is chosen.
     exact
-        Whether it gives the bits of the numpy kernel it takes the place of. The others differ in the order of
-        additions: by rounding.
+        Whether it gives the bits of the numpy kernel it takes the place of. The others differ by rounding.
+    reorder
+        Whether sums may be taken in any order, and products fused with additions.
+    helpers
+        The functions of the same file that it calls.
     calls
         How often it was chosen.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: str, *, least: int, exact: bool) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: str,
+        *,
+        least: int,
+        exact: bool,
+        reorder: bool,
+        helpers: Sequence[Callable[..., Any]],
+    ) -> None:
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self.function = function
         self.signature = signature
+        self.dtypes = _FLOATS if re.search(r"\bT\b", signature) else _LONGS
         self.least = least
-        self.exact = exact
+        self.exact = exact and not reorder
+        self.reorder = reorder
+        self.helpers = helpers
         self.calls = 0
         self._compiled: dict[np.dtype[Any], Callable[..., Any]] = {}
         self.__doc__ = function.__doc__
@@ -87,7 +107,7 @@ class FastKernel:
     def choose(self, size: int, *arrays: Array) -> Callable[..., Any] | None:
         """Return the compiled function for work of this size on ``arrays``, or None: let numpy do it.
 
-        The arrays are of one type, float32 or float64, contiguous in C order, aligned and writeable; for
+        The arrays are of one of the kernel's types, contiguous in C order, aligned and writeable; for
         others it is None.
         """
         if size < self.least or not is_on():
@@ -95,7 +115,7 @@ class FastKernel:
         if self.exact and not _pays(size):
             return None
         dtype = arrays[0].dtype
-        if dtype not in _FLOATS:
+        if dtype not in self.dtypes:
             return None
         for array in arrays:
             if array.dtype != dtype or not array.flags.carray:
@@ -117,7 +137,9 @@ class FastKernel:
         with _lock:
             if dtype not in self._compiled:
                 signature = re.sub(r"\bT\b", dtype.name, self.signature)
-                self._compiled[dtype] = compile_function(self.function, signature, exact=self.exact)
+                self._compiled[dtype] = compile_function(
+                    self.function, signature, reorder=self.reorder, helpers=self.helpers
+                )
             return self._compiled[dtype]
 
 
@@ -137,12 +159,17 @@ KERNELS: Final[dict[str, FastKernel]] = {}
 
 
 def compile_late(
-    signature: str, *, least: int, exact: bool = True
+    signature: str,
+    *,
+    least: int,
+    exact: bool = True,
+    reorder: bool = False,
+    helpers: Sequence[Callable[..., Any]] = (),
 ) -> Callable[[Callable[..., Any]], FastKernel]:
     """Return a decorator that makes a :class:`FastKernel` of a function and lists it in :data:`KERNELS`."""
 
     def decorate(function: Callable[..., Any]) -> FastKernel:
-        kernel = FastKernel(function, signature, least=least, exact=exact)
+        kernel = FastKernel(function, signature, least=least, exact=exact, reorder=reorder, helpers=helpers)
         KERNELS[kernel.name] = kernel
         return kernel
 
@@ -196,15 +223,20 @@ def _look_for_numba() -> str | None:
     return None
 
 
-def compile_function(function: Callable[..., Any], signature: str, *, exact: bool) -> Callable[..., Any]:
+def compile_function(
+    function: Callable[..., Any], signature: str, *, reorder: bool, helpers: Sequence[Callable[..., Any]]
+) -> Callable[..., Any]:
     """Return a function compiled for one signature, from the cache of the user where it is there.
 
-    Sums of functions that are not exact may be reordered, and products fused with additions.
+    ``reorder``, ``helpers``: see :class:`FastKernel`.
     """
     numba = importlib.import_module("numba")
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    if not exact:
+    if reorder:
         options["fastmath"] = {"reassoc", "contract", "nsz"}
+    # As numba looks names up in the function's module, it gets one where the helpers are compiled, too.
+    names = dict(function.__globals__)
+    names.update((each.__name__, numba.njit(**options)(_copy_with(each, names))) for each in helpers)
     folder = find_cache()
     before = numba.config.CACHE_DIR
     start = time.process_time()
@@ -212,11 +244,20 @@ def compile_function(function: Callable[..., Any], signature: str, *, exact: boo
         if folder is not None:
             # read when the function is made; the rest of the process keeps its own setting
             numba.config.CACHE_DIR = str(folder)
-        compiled: Callable[..., Any] = numba.njit(signature, cache=folder is not None, **options)(function)
+        compiled: Callable[..., Any] = numba.njit(signature, cache=folder is not None, **options)(
+            _copy_with(function, names)
+        )
     finally:
         numba.config.CACHE_DIR = before
     _tell_if_long(time.process_time() - start, folder)
     return compiled
+
+
+def _copy_with(function: Callable[..., Any], names: dict[str, Any]) -> FunctionType:
+    """Return a function with the same code and other global names."""
+    copied = FunctionType(function.__code__, names, function.__name__)
+    copied.__module__, copied.__qualname__ = function.__module__, function.__qualname__
+    return copied
 
 
 _spent = [0.0, 0.0]  # seconds of compiling so far; 1 once the user was told

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.fast.late import FastKernel, compile_late
+from paddlelike.ops.kernels.fast.late import FastKernel, Number, compile_late
 
 __all__ = [
     "Rule",
@@ -64,14 +64,14 @@ class Rule(NamedTuple):
 
 
 @compile_late("void(T[::1], T[::1], T)", least=_LEAST)
-def descend(p: Array, g: Array, lr: np.generic) -> None:
+def descend(p: Array, g: Array, lr: Number) -> None:
     """``p -= lr g``."""
     for i in range(p.size):
         p[i] -= lr * g[i]
 
 
 @compile_late("void(T[::1], T[::1], T[::1], T, T, boolean)", least=_LEAST)
-def momentum(p: Array, g: Array, v: Array, lr: np.generic, mu: np.generic, nesterov: bool) -> None:
+def momentum(p: Array, g: Array, v: Array, lr: Number, mu: Number, nesterov: bool) -> None:
     """``v = mu v + g; p -= lr v``, or with Nesterov's look ahead ``p -= lr (g + mu v)``."""
     if nesterov:
         for i in range(p.size):
@@ -89,12 +89,12 @@ def adam(
     g: Array,
     m1: Array,
     m2: Array,
-    lr: np.generic,
-    b1: np.generic,
-    rest1: np.generic,
-    b2: np.generic,
-    rest2: np.generic,
-    epsilon: np.generic,
+    lr: Number,
+    b1: Number,
+    rest1: Number,
+    b2: Number,
+    rest2: Number,
+    epsilon: Number,
 ) -> None:
     """``m1 = b1 m1 + rest1 g; m2 = b2 m2 + rest2 g^2; p -= lr m1 / (sqrt(m2) + epsilon)``."""
     for i in range(p.size):
@@ -104,7 +104,7 @@ def adam(
 
 
 @compile_late("void(T[::1], T[::1], T[::1], T, T)", least=_LEAST)
-def adagrad(p: Array, g: Array, m: Array, lr: np.generic, epsilon: np.generic) -> None:
+def adagrad(p: Array, g: Array, m: Array, lr: Number, epsilon: Number) -> None:
     """``m += g^2; p -= lr g / (sqrt(m) + epsilon)``."""
     for i in range(p.size):
         m[i] += g[i] * g[i]
@@ -117,11 +117,11 @@ def rmsprop(
     g: Array,
     s: Array,
     v: Array,
-    lr: np.generic,
-    decay: np.generic,
-    rest: np.generic,
-    mu: np.generic,
-    epsilon: np.generic,
+    lr: Number,
+    decay: Number,
+    rest: Number,
+    mu: Number,
+    epsilon: Number,
 ) -> None:
     """``s = decay s + rest g^2; v = mu v + lr g / sqrt(s + epsilon); p -= v``."""
     for i in range(p.size):
@@ -137,12 +137,12 @@ def average_moments(
     m1: Array,
     m2: Array,
     r: Array,
-    b1: np.generic,
-    rest1: np.generic,
-    b2: np.generic,
-    rest2: np.generic,
-    epsilon: np.generic,
-    weight_decay: np.generic,
+    b1: Number,
+    rest1: Number,
+    b2: Number,
+    rest2: Number,
+    epsilon: Number,
+    weight_decay: Number,
 ) -> None:
     """The moments of adam, and lamb's step ``r = m1 / (sqrt(m2) + epsilon) + weight_decay p``."""
     for i in range(p.size):
@@ -152,7 +152,7 @@ def average_moments(
 
 
 @compile_late("void(int64[::1], T[:, ::1], T[:, ::1], T)", least=_LEAST)
-def descend_rows(rows: Array, g: Array, p: Array, lr: np.generic) -> None:
+def descend_rows(rows: Array, g: Array, p: Array, lr: Number) -> None:
     """:func:`descend` in some rows of ``p``."""
     for i in range(rows.size):
         for j in range(g.shape[1]):
@@ -160,7 +160,7 @@ def descend_rows(rows: Array, g: Array, p: Array, lr: np.generic) -> None:
 
 
 @compile_late("void(int64[::1], T[:, ::1], T[:, ::1], T[:, ::1], T, T)", least=_LEAST)
-def adagrad_rows(rows: Array, g: Array, p: Array, m: Array, lr: np.generic, epsilon: np.generic) -> None:
+def adagrad_rows(rows: Array, g: Array, p: Array, m: Array, lr: Number, epsilon: Number) -> None:
     """:func:`adagrad` in some rows of ``p`` and ``m``."""
     for i in range(rows.size):
         r = rows[i]
@@ -176,12 +176,12 @@ def adam_rows(
     p: Array,
     m1: Array,
     m2: Array,
-    lr: np.generic,
-    b1: np.generic,
-    rest1: np.generic,
-    b2: np.generic,
-    rest2: np.generic,
-    epsilon: np.generic,
+    lr: Number,
+    b1: Number,
+    rest1: Number,
+    b2: Number,
+    rest2: Number,
+    epsilon: Number,
 ) -> None:
     """:func:`adam` in some rows of ``p``, ``m1`` and ``m2``."""
     for i in range(rows.size):

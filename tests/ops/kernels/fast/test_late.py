@@ -35,7 +35,7 @@ def pretend_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_kernel(monkeypatch: pytest.MonkeyPatch, *, exact: bool) -> FastKernel:
     monkeypatch.setattr(late, "_look_for_numba", lambda: None)
-    monkeypatch.setattr(late, "compile_function", lambda function, signature, exact: function)
+    monkeypatch.setattr(late, "compile_function", lambda function, *_, **__: function)
     monkeypatch.setattr(late, "KERNELS", {})
     return compile_late("void(T[::1])", least=1000, exact=exact)(lambda x: None)
 

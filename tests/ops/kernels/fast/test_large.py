@@ -1,0 +1,74 @@
+"""Compiled kernels beside numpy's on arrays of sizes that go through all their loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paddlelike.ops.kernels import batch_statistics
+from paddlelike.ops.kernels.detection.boxes import find_overlaps
+from paddlelike.ops.kernels.detection.suppression import suppress
+from tests.helpers.fast_kernels import force_kernels
+
+RNG = np.random.default_rng(4)
+
+
+def make_boxes(count: int, *, unusual: bool) -> np.ndarray:
+    """Return boxes on a grid, so that many touch; unusual ones are empty or upside down, too."""
+    corner = RNG.integers(0, 20, (count, 2))
+    return np.concatenate([corner, corner + RNG.integers(-1 if unusual else 1, 8, (count, 2))], 1).astype("f")
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("unusual", [True, False])
+def test_overlaps_have_the_bits_of_numpy(normalized: bool, unusual: bool) -> None:
+    first, second = make_boxes(30, unusual=unusual), make_boxes(40, unusual=unusual)
+    want = find_overlaps(first, second, normalized=normalized)
+    with force_kernels(compiled=False) as called:
+        got = find_overlaps(first, second, normalized=normalized)
+    assert called == {"boxes.find_overlaps"}
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("eta", [1.0, 0.8])
+def test_the_same_boxes_are_kept(normalized: bool, eta: float) -> None:
+    boxes = make_boxes(300, unusual=True)
+    want = suppress(boxes, threshold=0.6, eta=eta, normalized=normalized)
+    with force_kernels(compiled=False):
+        got = suppress(boxes, threshold=0.6, eta=eta, normalized=normalized)
+    assert 64 < len(want) < 300  # more than are compared at once
+    np.testing.assert_array_equal(got, want)
+
+
+def test_boxes_that_are_no_numbers_are_left_to_numpy() -> None:
+    boxes = np.array([[0, 0, 1, np.nan], [0, 0, 1, 1], [0, 0, np.inf, 1]], np.float32)
+    with np.errstate(invalid="ignore"):  # as the executor does
+        want = suppress(boxes, threshold=0.5)
+        with force_kernels(compiled=False):
+            got = suppress(boxes, threshold=0.5)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(75, 1030), (3072, 16), (4099, 3)])  # several parts; lanes; a prime
+def test_statistics_are_those_of_float64(shape: tuple[int, int]) -> None:
+    # Far from zero and in parts of different means: sums of squares would cancel.
+    rows = (RNG.standard_normal(shape) + np.arange(shape[0])[:, None] / 1000 + 30).astype(np.float32)
+    scale, bias = RNG.standard_normal((2, shape[1])).astype(np.float32)
+    with force_kernels(compiled=False) as called:
+        y, mean, variance, inverse = batch_statistics.normalize(rows, scale, bias, 1e-5)
+    exact = rows.astype(np.float64)
+    np.testing.assert_allclose(mean, exact.mean(0), 1e-6)  # sums of thousands in float32
+    np.testing.assert_allclose(variance, exact.var(0), 5e-6)
+    x_hat = (exact - exact.mean(0)) / np.sqrt(exact.var(0) + 1e-5)
+    np.testing.assert_allclose(y, x_hat * scale + bias, 1e-4, 1e-4)  # of means of 30 in float32
+    d_y = RNG.standard_normal(shape).astype(np.float32)
+    with force_kernels(compiled=False) as called_back:
+        factor = scale * inverse
+        dx, d_scale, d_bias = batch_statistics.normalize_dx(rows, d_y, mean, inverse, factor, fixed=False)
+    np.testing.assert_allclose(d_scale, (d_y * x_hat).sum(0), 1e-3, 1e-2)  # thousands of terms around 0
+    np.testing.assert_allclose(d_bias, d_y.sum(0, dtype=np.float64), 1e-3, 1e-3)
+    want = scale * inverse * (d_y - d_y.mean(0) - x_hat * (d_y * x_hat).mean(0))
+    np.testing.assert_allclose(dx, want, 1e-3, 1e-4)
+    assert called == {"channels.find_moments", "channels.scale_centered"}
+    assert called_back == {"channels.sum_products", "channels.combine"}
