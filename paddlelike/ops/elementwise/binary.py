@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -129,6 +130,20 @@ class _Elementwise(OpDef):
     lod = "X"
 
 
+def _spread_bias(
+    row: _Row, general: Kernel, keywords: Mapping[str, Any], d_out: Array, x: Array, y: Array
+) -> tuple[Array | None, Array | None]:
+    """Return the gradients of X ``(N, C)`` and of a bias Y ``(C,)``, without what other shapes need."""
+    assert row.d_y is not None
+    fits = d_out.ndim == 2 and d_out.shape == x.shape and y.shape == x.shape[1:]
+    if not fits or keywords["axis"] == 0:
+        pair: tuple[Array | None, Array | None] = general(d_out, x, y, **keywords)
+        return pair
+    wanted_x, wanted_y = keywords["wanted"]
+    d_y = sum_to(y.shape, row.d_y(d_out, x, y), -1) if wanted_y else None
+    return (d_out if wanted_x else None), d_y
+
+
 def _make_operator(row: _Row) -> type[OpDef]:
     """Return the operator of a row."""
 
@@ -166,6 +181,8 @@ def _make_operator(row: _Row) -> type[OpDef]:
 
     def specialize_grad(keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         x, y = variables[1:3]
+        if x is not None and y is not None and row.views and len(x.shape) == 2 and len(y.shape) == 1:
+            return functools.partial(_spread_bias, row, backward, keywords)
         alike = x is not None and y is not None and x.shape == y.shape and x.type == y.type
         if not alike or keywords["wanted"] != (True, True):
             return None

@@ -74,7 +74,8 @@ class Scale(OpDef):
             return None  # a gradient may be sparse
         if x.type != VarType.LOD_TENSOR or x.dtype not in (VarType.FP32, VarType.FP64):
             return None
-        return functools.partial(np.multiply, numpy_dtype(x.dtype).type(by))
+        # An array without dims: as second operand it costs 0.2 us less than a number of numpy.
+        return functools.partial(np.multiply, np.array(by, numpy_dtype(x.dtype)))
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:

@@ -92,6 +92,8 @@ class _Row(NamedTuple):
     dtype: VarType | None = None
 
 
+_EXACT: Final = 1 << 24  # up to here a float32 holds every integer
+
 _ROWS: Final = [
     _Row("reduce_sum", "the sum", _sum, lambda d, x: _spread(d, x)),
     _Row(
@@ -204,7 +206,10 @@ class Mean(OpDef):
     @staticmethod
     def forward(x: Array) -> Array:
         total = np.add.reduce(x.reshape(-1), keepdims=True)
-        total /= x.size
+        if 0 < x.size <= _EXACT and total.dtype.char in "fd":
+            total.fill(total.item() / x.size)  # the same bits: a quotient of doubles rounds to that of floats
+        else:
+            total /= x.size
         return total
 
     @staticmethod

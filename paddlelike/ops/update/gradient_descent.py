@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from paddlelike.ops.update.blocks import BLOCK, is_empty_sparse, iterate_blocks,
 from paddlelike.ops.update.step import Update, norm, read_scalar, require_dense, shrink
 
 __all__ = ["Dpsgd", "LarsMomentum", "Momentum", "ProximalGd", "Sgd"]
+
+
+_COMPILED: Final = 1 << 11  # elements from which on a compiled pass is looked for
 
 
 @register
@@ -67,13 +70,11 @@ class Sgd(Update):
 
 
 def _descend(param: Array, rate: Array, grad: Array) -> Array | SelectedRows:
-    if type(grad) is not np.ndarray or param.shape != grad.shape:  # in loops, it may be sparse after all
-        return Sgd.forward(param, rate, grad)
-    if fast.Rule(fast.descend, None, (rate.item(),)).update((param, grad)):
+    if type(grad) is not np.ndarray or param.shape != grad.shape or rate.dtype is not grad.dtype:
+        return Sgd.forward(param, rate, grad)  # in loops, it may be sparse after all
+    if param.size > _COMPILED and Sgd.make_rule((rate.item(),)).update((param, grad)):
         return param
-    step = grad * rate.item()
-    np.subtract(param, step, out=param)
-    return param
+    return np.subtract(param, grad * rate.reshape(()), out=param)
 
 
 def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> SelectedRows:
