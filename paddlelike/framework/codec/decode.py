@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import FormatError
@@ -25,6 +26,7 @@ _SAVE_AGAIN: Final = (
     "then writes a .pdmodel, which opens here"
 )
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
+_VAR_TYPES: Final = {int(kind): kind for kind in VarType}  # calling an enum takes ten times as long
 
 
 def decode_program(data: bytes, *, trusted: bool = False) -> Program:
@@ -64,11 +66,12 @@ def decode_message(kind: str, data: bytes) -> Any:
 @pause_collection
 def _decode(message: Any, *, trusted: bool) -> Program:
     program = Program()
-    program.encoded = messages().ProgramDesc()
-    program.encoded.CopyFrom(message)
-    program.encoded.ClearField("blocks")
+    parts = list(message.blocks)
+    message.ClearField("blocks")  # the parts stay as they are
+    program.encoded = message
     program.blocks = []
-    for index, part in enumerate(message.blocks):
+    known: dict[bytes, _Known] = {}
+    for index, part in enumerate(parts):
         if part.idx != index:
             raise FormatError(f"block {index} of the program has index {part.idx}, expected {index}")
         block = Block(program, part.idx, part.parent_idx)
@@ -77,7 +80,7 @@ def _decode(message: Any, *, trusted: bool) -> Program:
         for var in part.vars:
             block.vars[var.name] = _decode_variable(block, var)
         for op in part.ops:
-            block.ops.append(_decode_operator(block, op))
+            block.ops.append(_decode_operator(block, op, known))
             block.ops[-1].trusted = trusted
     nesting.check(program)
     for block in program.blocks:
@@ -115,42 +118,74 @@ def _decode_variable(block: Block, message: Any) -> Variable:
 
 
 def _to_var_type(value: int, name: str) -> VarType:
-    try:
-        return VarType(value)
-    except ValueError:
-        raise FormatError(f"variable {name!r} has type {value}, which no Paddle version defines") from None
+    found = _VAR_TYPES.get(value)
+    if found is None:
+        raise FormatError(f"variable {name!r} has type {value}, which no Paddle version defines")
+    return found
 
 
-def _decode_operator(block: Block, message: Any) -> Operator:
-    op = Operator(
-        block,
-        _check_text(message.type, "an operator type"),
-        _decode_slots(message.inputs),
-        _decode_slots(message.outputs),
-        {_check_text(attr.name, "an attribute"): read_attr(attr) for attr in message.attrs},
-    )
-    op.is_target = message.is_target
-    op.encoded, op.attr_passes = message, 0
-    op.encoded_types = {attr.name: find_attr_type(attr.type) for attr in message.attrs}
-    _check_attr_types(op)
+class _Known(NamedTuple):
+    """What many operators have in common: all but their slots."""
+
+    type: str
+    is_target: bool
+    attrs: dict[str, Any]
+    types: dict[str, AttrType]
+    has_lists: bool  # among the values of the attributes
+
+
+def _decode_operator(block: Block, message: Any, known: dict[bytes, _Known]) -> Operator:
+    rest = type(message)()
+    rest.CopyFrom(message)
+    rest.ClearField("inputs")
+    rest.ClearField("outputs")
+    key = rest.SerializePartialToString()
+    common = known.get(key)
+    if common is None:
+        common = known[key] = _decode_common(message)
+    attrs = common.attrs.copy()
+    if common.has_lists:
+        attrs = {name: list(value) if type(value) is list else value for name, value in attrs.items()}
+    op = Operator(block, common.type, _decode_slots(message.inputs), _decode_slots(message.outputs), attrs)
+    op.is_target, op.encoded, op.attr_passes = common.is_target, message, 0
+    op.encoded_types = common.types
     return op
 
 
+def _decode_common(message: Any) -> _Known:
+    attrs = {_check_text(attr.name, "an attribute"): read_attr(attr) for attr in message.attrs}
+    known = _Known(
+        _check_text(message.type, "an operator type"),
+        message.is_target,
+        attrs,
+        {attr.name: find_attr_type(attr.type) for attr in message.attrs},
+        any(type(value) is list for value in attrs.values()),
+    )
+    _check_attr_types(known.type, known.types)
+    return known
+
+
 def _decode_slots(slots: Any) -> dict[str, list[str]]:
-    return {
-        _check_text(slot.parameter, "a slot"): [_check_text(name, "a variable") for name in slot.arguments]
-        for slot in slots
-    }
+    found: dict[str, list[str]] = {}
+    for slot in slots:
+        names, parameter = list(slot.arguments), slot.parameter
+        if type(parameter) is not str:
+            _check_text(parameter, "a slot")
+        for name in names:
+            if type(name) is not str:
+                _check_text(name, "a variable")
+        found[parameter] = names
+    return found
 
 
-def _check_attr_types(op: Operator) -> None:
+def _check_attr_types(op_type: str, types: Mapping[str, AttrType]) -> None:
     """Raise FormatError unless block attributes and the attributes of all operators have their types."""
-    known = registry.find_or_none(op.type)
+    known = registry.find_or_none(op_type)
     table = {} if known is None else known.attrs
-    for name, kind in op.encoded_types.items():
+    for name, kind in types.items():
         want = table[name].type if name in table else COMMON_ATTRS.get(name, kind)
         strict = name in COMMON_ATTRS or want in _BLOCKS or kind in _BLOCKS
         if kind != want and strict:
             raise FormatError(
-                f"attribute {name!r} of operator {op.type!r} is of type {kind.name}, expected {want.name}"
+                f"attribute {name!r} of operator {op_type!r} is of type {kind.name}, expected {want.name}"
             )

@@ -6,7 +6,7 @@ operators and fields of other Paddle versions are kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 from paddlelike.core.dtypes import AttrType
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
+_SHORT: Final = 16  # elements of a list that may be equal in many operators
+Parts = dict[Hashable | None, bytes]
 PADDLE_VERSION: Final = 1008005  # the version in programs that were built here: Paddle 1.8.5
 
 
@@ -59,20 +61,80 @@ def build_message(program: Program) -> Any:
         message.version.version = PADDLE_VERSION
     if not program.is_versioned:
         message.ClearField("version")
+    parts: Parts = {}
     for block in program.blocks:
-        encode_block(block, message.blocks.add())
+        encode_block(block, message.blocks.add(), parts)
     return message
 
 
-def encode_block(block: Block, message: Any) -> None:
-    """Fill a BlockDesc."""
+def encode_block(block: Block, message: Any, parts: Parts | None = None) -> None:
+    """Fill a BlockDesc. ``parts`` are the parts of other blocks that were encoded before."""
+    parts = {} if parts is None else parts
     message.idx, message.parent_idx = block.idx, block.parent_idx
     if block.forward_block_idx != -1:
         message.forward_block_idx = block.forward_block_idx
     for name in block.vars if block.is_ordered else order_as_hashed(block.vars):
-        encode_variable(block.vars[name], message.vars.add())
+        _encode_common_variable(block.vars[name], message.vars.add(), parts)
     for op in block.ops:
-        encode_operator(op, message.ops.add())
+        _encode_common_operator(op, message.ops.add(), parts)
+
+
+def _encode_common_variable(variable: Variable, message: Any, parts: Parts) -> None:
+    """Fill a VarDesc, whose fields that many others have too are encoded once."""
+    key = _get_variable_key(variable)
+    if key in parts:
+        message.MergeFromString(parts[key])
+        message.name = variable.name
+        return
+    encode_variable(variable, message)
+    if key is not None:
+        parts[key] = _encode_without(message, "name")
+
+
+def _encode_common_operator(op: Operator, message: Any, parts: Parts) -> None:
+    """Fill an OpDesc, whose fields that many others have too are encoded once."""
+    key = _get_operator_key(op)
+    if key in parts:
+        message.MergeFromString(parts[key])
+        _encode_slots(op, message)
+        return
+    encode_operator(op, message)
+    if key is not None:
+        parts[key] = _encode_without(message, "inputs", "outputs")
+
+
+def _encode_without(message: Any, *fields: str) -> bytes:
+    part = type(message)()
+    part.CopyFrom(message)
+    for field in fields:
+        part.ClearField(field)
+    return bytes(part.SerializePartialToString())
+
+
+def _get_variable_key(variable: Variable) -> Hashable | None:
+    """Return a key that variables have in common which differ in their names only; None: none has it."""
+    if variable.encoded is not None or variable.reads:
+        return None
+    return (
+        variable.type,
+        variable.dtype,
+        variable.shape,
+        variable.lod_level,
+        variable.declares_lod_level,
+        variable.persistable,
+        variable.declares_persistable,
+        variable.need_check_feed,
+    )
+
+
+def _get_operator_key(op: Operator) -> Hashable | None:
+    """Return a key that operators have in common which differ in their slots only; None: none has it."""
+    if op.encoded is not None:
+        return None
+    for value in op.attrs.values():
+        if type(value) is list and len(value) > _SHORT:
+            return None
+    return op.type, op.attr_passes, op.is_target, repr(op.attrs)  # their text tells 1, 1.0 and True apart
 
 
 def encode_variable(variable: Variable, message: Any) -> None:
@@ -118,11 +180,7 @@ def encode_operator(op: Operator, message: Any) -> None:
         for field in ("inputs", "outputs", "attrs"):
             message.ClearField(field)
     message.type = op.type
-    for slots, field in ((op.inputs, message.inputs), (op.outputs, message.outputs)):
-        for slot in sorted(slots):
-            part = field.add()
-            part.parameter = slot
-            part.arguments.extend(slots[slot])
+    _encode_slots(op, message)
     for name in _order_attributes(op):
         part = message.attrs.add()
         if name in old and read_attr(old[name]) == op.attrs[name]:
@@ -131,6 +189,12 @@ def encode_operator(op: Operator, message: Any) -> None:
             _encode_attr(part, op, name, op.attrs[name])
     if op.is_target:
         message.is_target = True
+
+
+def _encode_slots(op: Operator, message: Any) -> None:
+    for slots, field in ((op.inputs, message.inputs), (op.outputs, message.outputs)):
+        for slot in sorted(slots):
+            field.add(parameter=slot, arguments=slots[slot])
 
 
 def _order_attributes(op: Operator) -> Sequence[str]:

@@ -246,8 +246,8 @@ def parse(message: MessageClass, data: bytes) -> Any:
         ValueError,
     ) as error:  # ValueError: text that is not UTF-8, in some versions
         raise FormatError(f"{len(data)} bytes are not a valid {name}: {error}") from error
-    missing = parsed.FindInitializationErrors()
-    if missing:
+    if not parsed.IsInitialized():
+        missing = parsed.FindInitializationErrors()
         raise FormatError(
             f"a {name} lacks the fields {', '.join(missing[:3])}{' and more' * (len(missing) > 3)}",
             hint="it is damaged, or written by a Paddle newer than 3.3",

@@ -80,7 +80,7 @@ class Variable(EncodedState, Displayed):
             name = unique_name.generate("_generated_var")
         self.block = block
         self.name: str = name.decode() if isinstance(name, bytes) else name
-        self.type = VarType(type)
+        self.type = type if isinstance(type, VarType) else VarType(type)
         self.shape: tuple[int, ...] = () if shape is None else tuple(int(dim) for dim in shape)
         self.dtype: VarType = VarType.BOOL if dtype is None else convert_dtype(dtype)
         self.lod_level: int = 0 if lod_level is None else lod_level
