@@ -91,9 +91,12 @@ class StepContext:
     def clear(self, index: int) -> None:
         """Remove the values of a sub-block's own variables."""
         values, lods = self._frame.values, self._frame.lods
-        for position in self._frame.layout.get_own_positions(index):
+        positions = self._frame.layout.get_own_positions(index)
+        for position in positions:
             values[position] = None
-            lods.pop(position, None)
+        if lods:
+            for position in positions:
+                lods.pop(position, None)
 
     def inside(self, index: int) -> StepContext:
         """Return the context for a sub-block, whose variables hide those of the same name around it."""
@@ -109,7 +112,9 @@ class StepContext:
 
     def snapshot(self, index: int) -> Snapshot:
         """Return the values of a sub-block's own variables."""
-        return self._take_snapshot(self._frame.layout.get_own_positions(index))
+        frame = self._frame
+        values = {position: frame.values[position] for position in frame.layout.get_own_positions(index)}
+        return Snapshot(values, {position: lod for position, lod in frame.lods.items() if position in values})
 
     def snapshot_overwritten(self) -> Snapshot:
         """Return the values of the outer variables that the sub-block reads and then overwrites."""
@@ -133,14 +138,20 @@ class StepContext:
             value = values[position] if snapshot is None else snapshot.values[position]
             values[layout.earlier[position]] = value
 
-    def restore(self, snapshot: Snapshot) -> Snapshot:
-        """Put the values of a snapshot back. Return a snapshot of the values they replaced."""
-        frame = self._frame
-        before = self._take_snapshot(snapshot.values)
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put the values of a snapshot back."""
+        values, lods = self._frame.values, self._frame.lods
         for position, value in snapshot.values.items():
-            frame.values[position] = value
-            frame.lods.pop(position, None)
-        frame.lods.update(snapshot.lods)
+            values[position] = value
+        if lods:
+            for position in snapshot.values:
+                lods.pop(position, None)
+        lods.update(snapshot.lods)
+
+    def exchange(self, snapshot: Snapshot) -> Snapshot:
+        """Put the values of a snapshot back. Return a snapshot of the values they replaced."""
+        before = self._take_snapshot(snapshot.values)
+        self.restore(snapshot)
         return before
 
     def random(self, seed: int) -> Generator:

@@ -41,11 +41,19 @@ class Layout:
         self.earlier: dict[int, int] = {}
         self._temporaries = temporaries
         self._positions: list[dict[str, int]] = [{} for _ in program.blocks]
+        self._meanings: list[dict[str, int]] = [{} for _ in program.blocks]  # of names seen in each block
         self._own: dict[int, tuple[int, ...]] = {}
         self._overwritten: dict[int, tuple[int, ...]] = {}
 
     def get_position(self, block: Block, name: str) -> int:
         """Return the position of the variable that a name means in ``block``; a new one at its first use."""
+        meanings = self._meanings[block.idx]
+        found = meanings.get(name)
+        if found is None:
+            found = meanings[name] = self._find_position(block, name)
+        return found
+
+    def _find_position(self, block: Block, name: str) -> int:
         owner = block._find_owner(name)
         if owner is None:
             owner = block.program.global_block()  # for a name that has no variable

@@ -78,7 +78,10 @@ class Context(Protocol):
         None: nothing was overwritten.
         """
 
-    def restore(self, snapshot: Any) -> Any:
+    def restore(self, snapshot: Any) -> None:
+        """Put the values of a snapshot back."""
+
+    def exchange(self, snapshot: Any) -> Any:
         """Put the values of a snapshot back; return a snapshot of the values they replace."""
 
     def random(self, seed: int) -> Any:

@@ -29,7 +29,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.kernels.addition import add_values
+from paddlelike.ops.kernels.addition import Totals
 
 __all__ = ["ConditionalBlock", "ConditionalBlockGrad", "ConditionalBlockInfer", "While", "WhileGrad"]
 
@@ -132,7 +132,7 @@ class ConditionalBlockGrad(OpDef):
         ctx.reveal(scope[0].before if scope else None)
         if not scope:
             return [_zeros(x) for x in inputs]
-        now = [ctx.restore(scope[0].after), ctx.restore(scope[0].before)]
+        now = [ctx.exchange(scope[0].after), ctx.exchange(scope[0].before)]
         ctx.clear(sub_block)
         ctx.run_block(sub_block)
         inside = ctx.inside(sub_block)
@@ -265,12 +265,14 @@ class WhileGrad(OpDef):
             for name, target in zip(ctx.op.input("X"), ctx.op.output("X@GRAD"), strict=True)
         ]
         forgotten = _find_forgotten(ctx.op, xs, list(passed)) if follows_fluid("loop_gradient") else set()
-        totals: dict[str, Any] = {}
+        totals = Totals()
         if forgotten:  # Fluid keeps no values of overwritten tensors: its gradients read the last ones
             scopes = [_Snapshots(None, after) for _, after in scopes]
-        now = _restore(ctx, scopes[-1]) if scopes else []
+        now = [ctx.exchange(snapshot) for snapshot in scopes[-1] if snapshot is not None] if scopes else []
         for snapshots in reversed(scopes):
-            _restore(ctx, snapshots)
+            for snapshot in snapshots:
+                if snapshot is not None:
+                    ctx.restore(snapshot)
             ctx.clear(sub_block)
             for name, value in passed.items():
                 _write_gradient(inside, name, value)
@@ -282,17 +284,12 @@ class WhileGrad(OpDef):
                 elif name in passed:
                     passed[name] = _merge_arrays(passed[name], found)
                 elif found is not None:
-                    totals[name] = add_values([totals[name], found]) if name in totals else found
+                    totals.add(name, found)
         for snapshot in now:
             ctx.restore(snapshot)
         ctx.reveal(scopes[0].before if scopes else None)
         results = [totals.get(name, passed.get(name)) for name in names]
         return [_zeros(x) if d_x is None else d_x for x, d_x in zip(xs, results, strict=True)]
-
-
-def _restore(ctx: Context, snapshots: _Snapshots) -> list[Any]:
-    """Put the values of a step back; return snapshots of the values they replace."""
-    return [ctx.restore(snapshot) for snapshot in snapshots if snapshot is not None]
 
 
 def _find_forgotten(op: OpView, xs: list[Any], passed: list[str]) -> set[str]:

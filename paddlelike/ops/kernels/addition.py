@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +12,28 @@ from paddlelike.core.rows import add_rows
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.framework.opdef import Array
 
-__all__ = ["Value", "add_values"]
+__all__ = ["Totals", "Value", "add_values"]
 
 Value = Array | SelectedRows | LoDTensorArray
+
+
+class Totals(dict[Any, Any]):
+    """Sums by name or index. What came once is the value itself; a sum of several has memory of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sums: set[Any] = set()  # the keys whose arrays may be written into
+
+    def add(self, key: Any, value: Value) -> None:
+        """Add a value to the sum of that key."""
+        total = self.get(key)
+        if total is None:
+            self[key] = value
+        elif key in self._sums and isinstance(total, np.ndarray) and isinstance(value, np.ndarray):
+            total += value
+        else:
+            self[key] = add_values([total, value])
+            self._sums.add(key)
 
 
 def add_values(xs: Sequence[Value]) -> Value:
@@ -42,11 +63,16 @@ def _add_rows(xs: list[SelectedRows]) -> SelectedRows:
 
 
 def _add_arrays(arrays: list[LoDTensorArray]) -> LoDTensorArray:
-    """Add the elements of the same index; an array that is shorter adds nothing there."""
+    """Add the elements of the same index; an array that is shorter adds nothing there.
+
+    What has nothing to be added to is the same tensor in the sum, not a copy: nobody writes into elements.
+    """
     out = LoDTensorArray()
-    for index in range(max(map(len, arrays))):
-        here = [array[index] for array in arrays if index < len(array)]
-        full = [tensor for tensor in here if tensor.array is not None]
-        values = [tensor.array for tensor in full if tensor.array is not None]
-        out.append(LoDTensor(_add_dense(values, []), full[0].lod()) if full else LoDTensor())
+    for here in zip_longest(*arrays):
+        full = [tensor for tensor in here if tensor is not None and tensor.array is not None]
+        if len(full) > 1:
+            values = [tensor.array for tensor in full if tensor.array is not None]
+            out.append(LoDTensor(_add_dense(values, []), full[0].lod()))
+        else:
+            out.append(full[0] if full else LoDTensor())
     return out

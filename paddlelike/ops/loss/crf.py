@@ -252,20 +252,20 @@ class CrfDecoding(OpDef):
         steps = chains.steps
         x = emission.reshape(-1, emission.shape[-1]).take(steps.rows, axis=0)
         best = np.empty_like(x)
-        came_from = np.zeros(x.shape, np.int64)
+        between = transition[2:, None]
         for begin, end, before in steps.forwards():
             if before < 0:
                 best[begin:end] = x[begin:end] + transition[0]
                 continue
-            scores = best[before : before + end - begin, :, None] + transition[2:]
-            came_from[begin:end] = scores.argmax(1)
-            best[begin:end] = scores.max(1) + x[begin:end]
+            scores = best[before : before + end - begin].T[:, :, None] + between  # (from, sequences, to)
+            np.add(np.maximum.reduce(scores), x[begin:end], out=best[begin:end])
         path = np.zeros(len(x), np.int64)
         path[chains.last] = (best[chains.last] + transition[1]).argmax(1)
+        towards = np.ascontiguousarray(transition[2:].T)
         for begin, end, before in steps.backwards():
-            if before >= 0:
-                n = end - begin
-                path[before : before + n] = came_from[begin + np.arange(n), path[begin:end]]
+            if before >= 0:  # where the best label came from matters along the path alone
+                scores = best[before : before + end - begin] + towards[path[begin:end]]
+                path[before : before + end - begin] = scores.argmax(1)
         out.reshape(-1)[steps.rows] = path
         return out if label is None else _mark_right(chains, out, label)
 

@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.recurrence.gru import GruCell, make_cell, run_steps
+from paddlelike.ops.kernels.recurrence.gru import GruCell, make_cell, run_steps, run_steps_back
 from paddlelike.ops.kernels.recurrence.steps import (
     ACTIVATIONS,
     Steps,
@@ -127,13 +127,7 @@ class Gru(OpDef):
         cell = make_cell("gru", weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
         steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         last = steps.before(hidden, order_initial_rows(h0, steps, len(weight), x.dtype))
-        d_hidden = d_out.take(steps.rows, axis=0)
-        d_gates = np.empty_like(gates)
-        d_next = d_hidden[:0]
-        for begin, end, _ in steps.backwards():
-            d_step = d_hidden[begin:end]
-            d_step[: len(d_next)] += d_next
-            d_next = cell.step_back(d_step, gates[begin:end], last[begin:end], d_gates[begin:end])
+        d_gates, d_next = run_steps_back(cell, steps, gates, last, d_out.take(steps.rows, axis=0))
         return (
             scatter_rows(d_gates, steps.rows),
             restore_initial_gradient(d_next, steps, h0),
@@ -199,7 +193,7 @@ class GruUnit(OpDef):
     ) -> tuple[Array, Array, Array, Array | None]:
         cell = _make_indexed_cell(weight, gate_activation, activation, origin_mode)
         d_gates = np.empty_like(gates)
-        d_last = cell.step_back(d_hidden, gates, last, d_gates)
+        d_last = cell.step_back(d_hidden, cell.slopes(gates, last), d_gates)
         d_weight = cell.weight_gradient(d_gates, last, reset_last)
         return d_gates, d_last, d_weight, None if bias is None else d_gates.sum(0, keepdims=True)
 

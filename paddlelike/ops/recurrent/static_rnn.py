@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.kernels.addition import add_values
+from paddlelike.ops.kernels.addition import Totals
 
 __all__ = ["Recurrent", "RecurrentGrad", "RnnMemoryHelper"]
 
@@ -165,7 +165,7 @@ class RecurrentGrad(OpDef):
         d_inputs = _Gradients(ctx.op, "inputs", inputs)
         d_parameters = _Gradients(ctx.op, "parameters", parameters)
         passed: list[Array | None] = [None] * len(attrs.states)  # nothing comes from behind the last step
-        now = ctx.restore(scopes[-1][1]) if scopes else None
+        now = ctx.exchange(scopes[-1][1]) if scopes else None
         for t, snapshot in reversed(scopes):
             ctx.restore(snapshot)
             ctx.clear(attrs.sub_block)
@@ -196,6 +196,7 @@ class _Gradients:
             for name, target in zip(op.input(slot), op.output(grad_name(slot)), strict=True)
         ]
         self._like = values
+        self._totals = Totals()
         self.values: list[Any] = [None] * len(values)
 
     def put(self, inside: Context, t: int) -> None:
@@ -213,5 +214,5 @@ class _Gradients:
         for index, name in enumerate(self._names):
             found = None if name is None else inside.read(name)
             if found is not None:
-                total = self.values[index]
-                self.values[index] = found if total is None else add_values([total, found])
+                self._totals.add(index, found)
+                self.values[index] = self._totals[index]

@@ -58,6 +58,10 @@ class TopK(OpDef):
 def _find_largest(x: Array, k: int) -> Array:
     """Return the first ``k`` of ``_sort_falling``, without sorting the rest of long rows."""
     n = x.shape[-1]
+    if k <= (32 if n >= 64 else 2):
+        found = _find_one_by_one(x, k)
+        if found is not None:
+            return found
     if n >= 64 and k < n:
         some = np.sort(x.argpartition(n - k, -1)[..., n - k :], -1)
         values = np.take_along_axis(x, some, -1)
@@ -66,6 +70,20 @@ def _find_largest(x: Array, k: int) -> Array:
             return np.take_along_axis(some, _sort_falling(values), -1)
         # the k-th number occurs more than once (or is NaN), so which ones are first matters
     return np.ascontiguousarray(_sort_falling(x)[..., :k])
+
+
+def _find_one_by_one(x: Array, k: int) -> Array | None:
+    """Return what :func:`_find_largest` does; None where the lowest number there is comes among them."""
+    rest = x.reshape(-1, x.shape[-1]).copy()
+    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    rows = np.arange(len(rest))
+    out = np.empty((len(rest), k), np.int64)
+    for i in range(k):
+        place = out[:, i] = rest.argmax(-1)  # NaN is larger than all numbers
+        if i == k - 1 and (rest[rows, place] == lowest).any():
+            return None
+        rest[rows, place] = lowest
+    return out.reshape(*x.shape[:-1], k)
 
 
 def _sort_falling(x: Array, axis: int = -1) -> Array:

@@ -28,10 +28,16 @@ __all__ = ["Expand", "ExpandAs", "Flip", "Reverse", "Roll"]
 
 def _repeat_array(x: Array, times: Sequence[int]) -> Array:
     """Return ``x`` repeated ``times[i]`` times along dim i."""
-    apart = [dim for dim in x.shape for dim in (1, dim)]
-    filled = [size for pair in zip(times, x.shape, strict=True) for size in pair]
-    out = np.broadcast_to(x.reshape(apart), filled)
-    return out.reshape([dim * n for dim, n in zip(x.shape, times, strict=True)])
+    apart: list[int] = []
+    filled: list[int] = []
+    whole: list[int] = []
+    for n, dim in zip(times, x.shape, strict=True):
+        apart += (1, dim)
+        filled += (n, dim)
+        whole.append(n * dim)
+    out = np.empty(filled, x.dtype)
+    out[...] = x.reshape(apart)
+    return out.reshape(whole)
 
 
 def _sum_copies(d_out: Array, dims: Sequence[int]) -> Array:

@@ -73,9 +73,10 @@ class Gather(OpDef):
 def _find_flat_indices(op: str, index: Array, dims: Sequence[int]) -> Array:
     """Return index vectors over the first dims of an array as one flat index each."""
     vectors = index.reshape(-1, index.shape[-1])
-    if vectors.size and ((vectors < 0).any() or (vectors >= dims[: vectors.shape[1]]).any()):
-        raise EnforceNotMet(f"{op}: Index points outside of an array of shape {list(dims)}")
-    return np.ravel_multi_index(tuple(vectors.T), tuple(dims[: vectors.shape[1]]))
+    try:
+        return np.ravel_multi_index(tuple(vectors.T), tuple(dims[: vectors.shape[1]]))
+    except ValueError:
+        raise EnforceNotMet(f"{op}: Index points outside of an array of shape {list(dims)}") from None
 
 
 def _gather_slices(x: Sequence[int], index: Sequence[int], op: str) -> tuple[int, ...]:

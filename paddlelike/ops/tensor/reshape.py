@@ -107,6 +107,8 @@ class Reshape(OpDef):
 
     @staticmethod
     def forward(x: Array, size: Array | None, sizes: list[Array] | None, *, shape: list[int]) -> Array:
+        if not sizes and size is None:
+            return x.reshape(_find_dims(x.shape, tuple(shape)))
         return x.reshape(_reshape_dims(x.shape, read_numbers(shape, size, sizes)))
 
     @staticmethod
@@ -114,6 +116,11 @@ class Reshape(OpDef):
         d_out: Array, x: Array, out: Array, size: Array | None, sizes: list[Array] | None
     ) -> tuple[Array, None, None]:
         return d_out.reshape(x.shape), None, None
+
+
+@functools.lru_cache(maxsize=4096)
+def _find_dims(dims: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
+    return _reshape_dims(dims, shape)
 
 
 def _reshape_dims(dims: Sequence[int], shape: Sequence[int]) -> list[int]:

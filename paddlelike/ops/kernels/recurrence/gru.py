@@ -14,7 +14,21 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.recurrence.steps import Activation, Steps, find_activation
 
-__all__ = ["GruCell", "make_cell", "run_steps"]
+__all__ = ["GruCell", "make_cell", "run_steps", "run_steps_back"]
+
+
+class _Slopes(NamedTuple):
+    """What gradients of hidden states are multiplied by on their way to the gates and to the last states."""
+
+    u: Array
+    r: Array
+    candidate: Array
+    keep: Array  # the part of the last state that the new one has
+    reset: Array
+
+    def cut(self, begin: int, end: int) -> _Slopes:
+        """Return those of some rows."""
+        return _Slopes(*(each[begin:end] for each in self))
 
 
 class GruCell(NamedTuple):
@@ -49,19 +63,32 @@ class GruCell(NamedTuple):
         hidden *= u
         hidden += old
 
-    def step_back(self, d_hidden: Array, gates: Array, last: Array, d_gates: Array) -> Array:
-        """Return the gradients of one step: those of the gates are written, that of ``last`` is returned."""
+    def slopes(self, gates: Array, last: Array) -> _Slopes:
+        """Return what the gradients of steps are multiplied by; ``gates`` and ``last`` of one or of all."""
+        width = len(self.candidate)
         u, r, candidate = _split_gates(gates)
-        d_u, d_r, d_candidate = _split_gates(d_gates)
+        by_gate = np.empty_like(gates)
+        by_u, by_r, by_candidate = _split_gates(by_gate)
         keep, renew = (u, 1 - u) if self.origin else (1 - u, u)
-        np.multiply(d_hidden * renew, self.act.slope(candidate), out=d_candidate)
-        d_reset_last = d_candidate @ self.candidate.T
-        np.multiply(d_reset_last * last, self.gate_act.slope(r), out=d_r)
+        np.multiply(self.act.slope(candidate), renew, out=by_candidate)
+        slope = self.gate_act.slope(gates[:, : 2 * width])
+        np.multiply(slope[:, width:], last, out=by_r)
         difference = last - candidate if self.origin else candidate - last
-        np.multiply(d_hidden * difference, self.gate_act.slope(u), out=d_u)
-        d_last = d_hidden * keep
-        d_last += d_reset_last * r
-        d_last += d_gates[:, : 2 * len(self.gates)] @ self.gates.T
+        np.multiply(slope[:, :width], difference, out=by_u)
+        return _Slopes(by_u, by_r, by_candidate, keep, r)
+
+    def step_back(self, d_hidden: Array, slopes: _Slopes, d_gates: Array) -> Array:
+        """Return the gradients of one step: those of the gates are written, that of ``last`` is returned."""
+        width = len(self.candidate)
+        d_candidate = d_gates[:, 2 * width :]
+        np.multiply(d_hidden, slopes.candidate, out=d_candidate)
+        d_reset_last = d_candidate @ self.candidate.T
+        np.multiply(d_reset_last, slopes.r, out=d_gates[:, width : 2 * width])
+        np.multiply(d_hidden, slopes.u, out=d_gates[:, :width])
+        d_last = d_gates[:, : 2 * width] @ self.gates.T
+        d_last += d_hidden * slopes.keep
+        d_reset_last *= slopes.reset
+        d_last += d_reset_last
         return d_last
 
     def weight_gradient(self, d_gates: Array, last: Array, reset_last: Array) -> Array:
@@ -96,3 +123,21 @@ def run_steps(cell: GruCell, steps: Steps, gates: Array, first: Array) -> tuple[
         last = hidden[before : before + end - begin] if before >= 0 else first
         cell.step(gates[begin:end], last, reset_last[begin:end], hidden[begin:end])
     return reset_last, hidden
+
+
+def run_steps_back(
+    cell: GruCell, steps: Steps, gates: Array, last: Array, d_hidden: Array
+) -> tuple[Array, Array]:
+    """Run all steps from the last to the first, after :func:`run_steps`.
+
+    ``last`` are the states that each row began with; ``d_hidden`` the gradients of the hidden states, which
+    are overwritten. Returns the gradients of the gates and of the states that the first step started from.
+    """
+    d_gates = np.empty_like(gates)
+    slopes = cell.slopes(gates, last)
+    d_next = d_hidden[:0]
+    for begin, end, _ in steps.backwards():
+        d_step = d_hidden[begin:end]
+        d_step[: len(d_next)] += d_next
+        d_next = cell.step_back(d_step, slopes.cut(begin, end), d_gates[begin:end])
+    return d_gates, d_next
