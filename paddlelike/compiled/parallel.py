@@ -17,12 +17,12 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from paddlelike.compiled.backend import find_devices, settings
+from paddlelike.compiled.draws import Draw, DrawLoop, draw_values, find_shapes
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
-from paddlelike.compiled.tracing import Draw, Trace
+from paddlelike.compiled.tracing import Trace
 from paddlelike.compiled.values import SparseRows
 from paddlelike.core.places import Place
-from paddlelike.core.random import Generator
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import OperatorError
@@ -39,7 +39,7 @@ _EACH, _ALL = PartitionSpec(_AXIS), PartitionSpec()
 
 class _Executable(NamedTuple):
     run: Any
-    draws: list[Draw]
+    draws: list[Draw | DrawLoop]
     checks: list[tuple[Operator, str]]
 
 
@@ -154,24 +154,26 @@ class Copies:
             (updated if position in self._written else kept)[position] = value
         return updated, kept
 
-    def _draw(self, draws: Sequence[Draw], scope: Scope) -> list[Any]:
+    def _draw(self, draws: Sequence[Draw | DrawLoop], scope: Scope) -> list[Any]:
         """Return the random values of all copies: first all of the first copy, as with numpy."""
         count = self._mesh.devices.size
         drawn: list[list[Any]] = [[] for _ in draws]
         for _ in range(count):
             for values, draw in zip(drawn, draws, strict=True):
-                generator = Generator(draw.seed) if draw.seed else scope.generator
-                size = int(np.prod(draw.shape))
-                values.append(np.asarray(draw.sample(generator, size), draw.dtype).reshape(draw.shape))
-        return [jax.device_put(np.stack(v), NamedSharding(self._mesh, _EACH)) for v in drawn]
+                values.append(draw_values(draw, scope.generator, {}))
+        each = NamedSharding(self._mesh, _EACH)
+        return [
+            jax.tree_util.tree_map(lambda *parts: jax.device_put(np.stack(parts), each), *values)
+            for values in drawn
+        ]
 
     def _compile(self, updated: Any, kept: Any, fed: Any) -> _Executable:
-        drawn: list[Draw] = []
+        drawn: list[Draw | DrawLoop] = []
         checks: list[tuple[Operator, str]] = []
 
         def compute(updated: Any, kept: Any, fed: Any, draws: Any) -> Any:
             part = {position: value[0] for position, value in fed.items()}
-            given = None if draws is None else [value[0] for value in draws]
+            given = None if draws is None else jax.tree_util.tree_map(lambda value: value[0], draws)
             trace = Trace(self._plan, {**updated, **kept, **part}, given)
             for index in self._each_copy:
                 trace.run(self._plan.steps[index], index)
@@ -200,10 +202,11 @@ class Copies:
         jax.eval_shape(on_all, updated, kept, fed)
         asked = list(drawn)
         count = self._mesh.devices.size
-        draws = [
-            jax.ShapeDtypeStruct((count, *d.shape), d.dtype, sharding=NamedSharding(self._mesh, _EACH))
-            for d in asked
-        ]
+        each = NamedSharding(self._mesh, _EACH)
+        draws = jax.tree_util.tree_map(
+            lambda one: jax.ShapeDtypeStruct((count, *one.shape), one.dtype, sharding=each),
+            [find_shapes(draw) for draw in asked],
+        )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Some donated buffers were not usable")
             lowered = jax.jit(on_all, donate_argnums=0).lower(updated, kept, fed, draws)

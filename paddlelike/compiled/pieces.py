@@ -11,14 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paddlelike.compiled.arrays import Ranks, SavedSteps, TensorArray
 from paddlelike.compiled.backend import settings
+from paddlelike.compiled.draws import Draw, DrawLoop, draw_values, find_shapes
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.table import find_lowering
-from paddlelike.compiled.tracing import Draw, Trace
+from paddlelike.compiled.tracing import Trace
 from paddlelike.compiled.values import Packed, SparseRows, find_array_type, pack
 from paddlelike.core.dtypes import VarType
-from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
 from paddlelike.errors import OperatorError
 from paddlelike.executor.explanations import format_line
@@ -36,7 +37,7 @@ class _Executable(NamedTuple):
     """A compiled piece for one choice of shapes."""
 
     run: Any
-    draws: list[Draw]
+    draws: list[Draw | DrawLoop]
     checks: list[tuple[Operator, str]]  # by index in the second result, whether they hold
 
 
@@ -73,7 +74,7 @@ class Piece:
         self._array_type = find_array_type()
         # On a CPU the arrays of a run need no copies.
         self._reads_memory = device.platform == "cpu"
-        self._may_draw = any(_draws(plan, index) for index in range(start, stop))
+        self._may_draw = any(_draws(plan, plan.steps[index].op) for index in range(start, stop))
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -82,7 +83,7 @@ class Piece:
         """Run the piece on the values of a frame. Raises RefusedError; then nothing has changed."""
         updated, kept = self._collect(frame)
         executable = self._find_executable(updated, kept)
-        draws = [_sample(draw, frame, kept) for draw in executable.draws]
+        draws = [draw_values(draw, frame.scope.generator, kept) for draw in executable.draws]
         updated = _separate(updated, kept)
         results, checked = executable.run(updated, kept, draws)
         if self._reads_memory:
@@ -153,7 +154,7 @@ class Piece:
         return found
 
     def _compile(self, updated: dict[int, Any], kept: dict[int, Any]) -> _Executable:
-        drawn: list[Draw] = []
+        drawn: list[Draw | DrawLoop] = []
         checks: list[tuple[Operator, str]] = []
 
         def compute(updated: dict[int, Any], kept: dict[int, Any], draws: Sequence[Any] | None) -> Any:
@@ -163,6 +164,7 @@ class Piece:
             drawn[:] = trace.drawn
             checks[:] = [(op, message) for op, message, _ in trace.checks]
             found = {n: trace.values[n] for n in self._outputs if trace.values.get(n) is not None}
+            found = {n: value for n, value in found.items() if not isinstance(value, SavedSteps)}
             if not checks:
                 return found, None
             held = jnp.stack([holds for _, _, holds in trace.checks])
@@ -174,7 +176,7 @@ class Piece:
         if self._may_draw:
             jax.eval_shape(lambda a, b: compute(a, b, None), *shapes)
         asked = list(drawn)
-        draws = [jax.ShapeDtypeStruct(draw.shape, draw.dtype) for draw in asked]
+        draws = [find_shapes(draw) for draw in asked]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Some donated buffers were not usable")
             lowered = jax.jit(compute, donate_argnums=0).lower(*shapes, draws)
@@ -208,11 +210,14 @@ class Piece:
         if lods:
             lods.pop(position, None)
         on_device = type(value) is self._array_type
+        if isinstance(value, TensorArray | Ranks):
+            frame.values[position] = value.to_host()
+            return
         if isinstance(value, Packed):
             lod = [[int(n) for n in np.asarray(level)] for level in value.offsets]
-            if value.shown:
+            if value.shown and lod:
                 lods[position] = lod
-            value = value.rows[: lod[-1][-1]]
+            value = value.rows[: int(value.total)]
             on_device = True
         elif isinstance(value, SparseRows):
             value = SelectedRows(np.array(value.rows), value.height, np.array(value.values))
@@ -231,24 +236,17 @@ class Piece:
             holder.set_value(tensor)
 
 
-def _draws(plan: CompiledPlan, index: int) -> bool:
-    cls = registry.find_for_version(plan.steps[index].op.type, plan.program.paddle_version)
+def _draws(plan: CompiledPlan, op: Operator) -> bool:
+    cls = registry.find_for_version(op.type, plan.program.paddle_version)
     row = None if cls is None else find_lowering(cls)
-    return row is not None and row.draws
+    inside = (inner for block in op.sub_blocks() for inner in plan.program.blocks[block].ops)
+    return (row is not None and row.draws) or any(_draws(plan, inner) for inner in inside)
 
 
 def is_sparse_variable(plan: CompiledPlan, positions: set[int]) -> bool:
     """Return whether a persistable among some positions holds SelectedRows, which stay on the host."""
     kept = plan.layout.persistables
     return any(n in kept and kept[n].type == VarType.SELECTED_ROWS for n in positions)
-
-
-def _sample(draw: Draw, frame: Frame, kept: Mapping[int, Any]) -> np.ndarray[Any, Any]:
-    generator = Generator(draw.seed) if draw.seed else frame.scope.generator
-    whole = np.zeros(draw.shape, draw.dtype)
-    used = whole if draw.rows_of is None else whole[: int(kept[draw.rows_of].offsets[-1][-1])]
-    used[...] = draw.sample(generator, used.size).reshape(used.shape)
-    return whole
 
 
 def _separate(updated: dict[int, Any], kept: dict[int, Any]) -> dict[int, Any]:

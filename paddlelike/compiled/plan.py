@@ -68,6 +68,15 @@ class CompiledPlan(Plan):
                 found |= self._collect(inner, table)
         return found
 
+    def find_gradient_reads(self, block: int) -> set[int]:
+        """Return the positions that the gradient of a block reads."""
+        blocks = (one for one in self.program.blocks if one.forward_block_idx == block)
+        return {n for one in blocks for op in one.ops for n in self._collect(op, self.inputs_of)}
+
+    def find_writes(self, block: int) -> set[int]:
+        """Return the positions that a block writes."""
+        return {n for op in self.program.blocks[block].ops for n in self._collect(op, self.outputs_of)}
+
     def writes_behind(self, index: int) -> bool:
         """Return whether the blocks of a step write persistables that are no output of its operator.
 

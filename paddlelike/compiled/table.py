@@ -23,6 +23,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import jax.numpy as jnp
+import numpy as np
+
 from paddlelike.compiled import lowering
 from paddlelike.compiled.formulas import translate
 from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW
@@ -57,6 +60,8 @@ class Lowering(NamedTuple):
     without
         Input slots that the gradient operator does not get and whose values it does not depend on, each with
         a slot of the same shape.
+    takes_constants
+        Whether numbers that are known while the program is traced reach it as arrays of numpy.
     """
 
     function: Callable[..., Any]
@@ -64,13 +69,18 @@ class Lowering(NamedTuple):
     draws: bool = False
     by_vjp: bool = False
     without: Mapping[str, str] = _NOTHING
+    takes_constants: bool = False
 
 
 _ROWS: Final[dict[str, Lowering]] = {}
 
 
 def lowers(
-    *types: str, sequences: bool = False, draws: bool = False, without: Mapping[str, str] = _NOTHING
+    *types: str,
+    sequences: bool = False,
+    draws: bool = False,
+    constants: bool = False,
+    without: Mapping[str, str] = _NOTHING,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that puts a function into the table, for operators of these types."""
 
@@ -86,7 +96,7 @@ def lowers(
                 keywords["ctx"] = ctx
             return function(*args, **keywords)
 
-        row = Lowering(call, sequences, draws, without=without)
+        row = Lowering(call, sequences, draws, without=without, takes_constants=constants)
         for type in types:
             assert type not in _ROWS, type
             _ROWS[type] = row
@@ -98,7 +108,7 @@ def lowers(
 @functools.cache
 def load_lowerings() -> Mapping[str, Lowering]:
     """Return the rows of all families."""
-    for module in pkgutil.iter_modules(lowering.__path__, f"{lowering.__name__}."):
+    for module in pkgutil.walk_packages(lowering.__path__, f"{lowering.__name__}."):
         importlib.import_module(module.name)
     return _ROWS
 
@@ -107,7 +117,7 @@ def find_lowering(cls: type[OpDef]) -> Lowering | None:
     """Return how an operator is computed, or None."""
     found = load_lowerings().get(cls.type)
     if found is None and cls.type in FORMULAS:
-        return Lowering(_evaluate_kernel)
+        return Lowering(_evaluate_kernel, takes_constants=True)
     base = find_forward(cls)
     if found is None and base is not None:
         forward = find_lowering(base)
@@ -118,15 +128,21 @@ def find_lowering(cls: type[OpDef]) -> Lowering | None:
 
 def find_forward(cls: type[OpDef]) -> type[OpDef] | None:
     """Return the operator that ``cls`` is the gradient of, or None."""
-    if cls.forward_of is None and cls.type in ("recurrent_grad", "conditional_block_grad"):
-        return registry.find(cls.type.removesuffix("_grad"))
     return cls.forward_of
 
 
 def _evaluate_kernel(ctx: Any, args: list[Any], cls: type[OpDef], given: Mapping[str, Any]) -> Any:
     keywords = cls.make_forward_keywords(given, ctx.op.outputs)
     kernel = translate(cls.forward)
+    args = [_leave_integers(arg) for arg in args]
     return kernel(ctx, *args, **keywords) if cls.context else kernel(*args, **keywords)
+
+
+def _leave_integers(arg: Any) -> Any:
+    """Return an argument; of constants only integers, which are sizes and axes, stay arrays of numpy."""
+    if isinstance(arg, list):
+        return [_leave_integers(one) for one in arg]
+    return jnp.asarray(arg) if isinstance(arg, np.ndarray) and arg.dtype.kind != "i" else arg
 
 
 def is_row_by_row(type: str, attrs: Mapping[str, Any]) -> bool:

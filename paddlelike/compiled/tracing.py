@@ -9,28 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paddlelike.compiled.constants import evaluate, runs_block
+from paddlelike.compiled.context import Bound, OpContext
+from paddlelike.compiled.derivatives import differentiate, fit_gradient
+from paddlelike.compiled.draws import Draw, DrawLoop, find_shapes
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import LoweringError, RefusedError
 from paddlelike.compiled.table import Lowering, find_forward, find_lowering, is_row_by_row
-from paddlelike.compiled.values import Packed, SparseRows
-from paddlelike.core.dtypes import AttrType
-from paddlelike.core.random import Generator
-from paddlelike.core.tensor import LoD
+from paddlelike.compiled.values import Packed
 from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import GRAD, OpDef, registry
 
-__all__ = ["Draw", "OpContext", "Trace"]
-
-
-class Draw(NamedTuple):
-    """Random values that the host draws before a piece runs."""
-
-    seed: int  # 0: from the scope's generator
-    shape: tuple[int, ...]
-    dtype: Any
-    sample: Callable[[Generator, int], np.ndarray[Any, Any]]  # of a count of values
-    rows_of: int | None = None  # the position of sequences whose rows are counted; None: all of the shape
+__all__ = ["Trace"]
 
 
 class _Record(NamedTuple):
@@ -40,63 +31,6 @@ class _Record(NamedTuple):
     args: list[Any]
     results: tuple[Any, ...]
     pull: Callable[[Any], Any]  # from the gradients of the floating-point results to those of the inputs
-
-
-class OpContext:
-    """What a lowering sees besides its arguments: of the operator, the block and the run."""
-
-    def __init__(self, trace: Trace, op: Operator, rows_of: int | None = None) -> None:
-        self.trace = trace
-        self.op = op
-        self._rows_of = rows_of
-
-    def lod(self, slot: str, index: int = 0) -> LoD:
-        """Return no LoD: sequences reach lowerings as Packed values."""
-        return []
-
-    read_lod = lod
-
-    def set_lod(self, slot: str, lod: LoD, index: int = 0) -> None:
-        """Do nothing."""
-
-    def check(self, holds: Any, message: str) -> None:
-        """Have the run refused where ``holds`` is not true everywhere; then no persistable changes."""
-        self.trace.checks.append((self.op, message, jnp.all(holds)))
-
-    def draw(
-        self,
-        seed: int,
-        shape: Sequence[int],
-        dtype: Any,
-        sample: Callable[[Generator, int], np.ndarray[Any, Any]],
-    ) -> Any:
-        """Return random values that the host draws with Paddle's generator before the piece runs."""
-        return self.trace.draw(Draw(seed, tuple(shape), np.dtype(dtype), sample, self._rows_of))
-
-    def with_rows_of(self, x: Packed) -> OpContext:
-        """Return a context that draws values for the rows of sequences, not for the unused ones."""
-        for position, value in self.trace.given.items():
-            if isinstance(value, Packed) and value.offsets[-1] is x.offsets[-1]:
-                return OpContext(self.trace, self.op, position)
-        raise LoweringError("it draws values for sequences that are computed")
-
-    def find_positions(self, names: Sequence[str], block: int | None = None) -> list[int]:
-        """Return the positions of variables, as the operator's block or a sub-block sees them."""
-        plan = self.trace.plan
-        where = self.op.block if block is None else plan.program.blocks[block]
-        return [plan.layout.get_position(where, name) for name in names]
-
-    def run_block(self, index: int, values: Mapping[int, Any]) -> dict[int, Any]:
-        """Return the values after the operators of a sub-block ran, by position.
-
-        ``values`` take the place of those around the block.
-        """
-        inner = Trace(self.trace.plan, self.trace.values | dict(values), None)
-        for step in self.trace.plan.blocks[index]:
-            inner.run(step, self.trace.index)
-        if inner.drawn:
-            raise LoweringError("an operator of its block draws random values")
-        return inner.values
 
 
 class Trace:
@@ -115,17 +49,40 @@ class Trace:
         self.values = values
         self.given = dict(values)
         self.index = 0
-        self.drawn: list[Draw] = []
+        self.root = self
+        self.step: Any = None  # the index of the step of the loop around
+        self.drawn: list[Draw | DrawLoop] = []
         self.checks: list[tuple[Operator, str, Any]] = []
+        self.bounds: dict[int, Bound] = {}  # of numbers, by position
+        self.noted_bound: Bound | None = None  # of the result of the operator that is being traced
+        self.capacities: dict[int, int] = {}  # of arrays that a loop writes, by position
         self._draws = draws
         self._records: list[_Record] = []
-        self._packed: dict[int, Packed] = {n: v for n, v in values.items() if isinstance(v, Packed)}
 
-    def draw(self, draw: Draw) -> Any:
-        """Return the random values that an operator asks for."""
+    def enter(
+        self,
+        values: Mapping[int, Any],
+        *,
+        draws: Sequence[Any] | None = None,
+        step: Any = None,
+        capacities: Mapping[int, int] | None = None,
+    ) -> Trace:
+        """Return the trace of a block inside this one, where ``values`` replace some of this one's.
+
+        ``step`` is the index of the step where the block is a loop's.
+        """
+        inner = Trace(self.plan, self.values | dict(values), draws)
+        inner.index, inner.root = self.index, self.root
+        inner.step = self.step if step is None else step
+        inner.bounds = dict(self.bounds)
+        inner.capacities = self.capacities | dict(capacities or {})
+        return inner
+
+    def draw(self, draw: Draw | DrawLoop) -> Any:
+        """Return the random values that an operator, or the block of a loop, asks for."""
         self.drawn.append(draw)
         if self._draws is None:
-            return jnp.zeros(draw.shape, draw.dtype)
+            return jax.tree_util.tree_map(lambda one: jnp.zeros(one.shape, one.dtype), find_shapes(draw))
         return self._draws[len(self.drawn) - 1]
 
     def run(self, step: Step, index: int) -> None:
@@ -134,13 +91,17 @@ class Trace:
         op = step.op
         try:
             cls = registry.find_for_version(op.type, self.plan.program.paddle_version)
+            results: Any
             row = None if cls is None else find_lowering(cls)
             if cls is None or row is None:
                 raise LoweringError(f"operator {op.type!r} has no lowering")
             args = [self._read(position) for position in self.plan.inputs_of[id(op)]]
-            if row.by_vjp:
+            constants = evaluate(op, cls, args)
+            if constants is not None:
+                results = constants
+            elif row.by_vjp:
                 results = self._run_gradient(op, cls, row, args)
-            elif self._has_gradient(op):
+            elif self._has_gradient(op, cls):
                 results = self._run_recorded(op, cls, row, args)
             else:
                 results = self._call(op, cls, row, args)
@@ -148,10 +109,14 @@ class Trace:
         except RefusedError:
             raise
         except LoweringError as error:
-            raise RefusedError(index, str(error)) from error
+            raise RefusedError(index, self._locate(op, str(error))) from error
         except Exception as error:  # of whatever a lowering and JAX raise: numpy's kernel runs it, or refuses
             first = str(error).strip().split("\n")[0]
-            raise RefusedError(index, f"{type(error).__name__}: {first}") from error
+            raise RefusedError(index, self._locate(op, f"{type(error).__name__}: {first}")) from error
+
+    def _locate(self, op: Operator, reason: str) -> str:
+        """Return a reason; inside of a block it names the operator that cannot be compiled."""
+        return reason if self.root is self else f"{op.type!r} in its block: {reason}"
 
     def _read(self, position: int | list[int]) -> Any:
         if isinstance(position, list):
@@ -161,7 +126,7 @@ class Trace:
     def _store(self, op: Operator, cls: type[OpDef], results: Any) -> None:
         targets = self.plan.outputs_of[id(op)]
         several = (results,) if len(cls.output_slots) == 1 else results
-        for slot, target, result in zip(cls.output_slots, targets, several, strict=True):
+        for target, result in zip(targets, several, strict=True):
             if result is None:
                 continue
             pairs: Any = (
@@ -170,20 +135,20 @@ class Trace:
             for position, value in pairs:
                 if position < 0 or value is None:
                     continue
-                if position in self.plan.without_dims and not isinstance(value, Packed | SparseRows):
-                    value = jnp.reshape(value, ())
+                if position in self.plan.without_dims and isinstance(value, jax.Array | np.ndarray):
+                    value = value.reshape(())
                 self.values[position] = value
-                if isinstance(value, Packed):
-                    self._packed[position] = value
-                else:
-                    self._packed.pop(position, None)
-            assert slot is not None
+                self.bounds.pop(position, None)
+                if self.noted_bound is not None:
+                    self.bounds[position], self.noted_bound = self.noted_bound, None
 
     # One operator
 
     def _call(self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]) -> Any:
         """Return the results of a lowering, one per output slot."""
         ctx = OpContext(self, op)
+        if not row.takes_constants:
+            args = [_to_device(arg) for arg in args]
         packed = [leaf for leaf in _flatten(args) if isinstance(leaf, Packed)]
         if not packed or row.handles_sequences:
             return row.function(ctx, args, cls, op.attrs)
@@ -193,10 +158,12 @@ class Trace:
             lambda leaf: leaf.rows if isinstance(leaf, Packed) else leaf, args, is_leaf=_is_packed
         )
         size = packed[0].rows.shape[0]
-        if any(one.rows.shape[0] != size for one in packed):
+        if any(one.rows.shape[0] != size or bool(one.offsets) != bool(packed[0].offsets) for one in packed):
             raise LoweringError("its inputs have sequences of different counts of rows")
         results = row.function(ctx, plain, cls, op.attrs)
         several = (results,) if len(cls.output_slots) == 1 else results
+        if cls.type == "reshape2" and several[0].shape[0] != size:
+            raise LoweringError("it changes the count of rows of sequences")
         wrapped = tuple(
             _wrap(result, size, packed[0], self._shows(op, cls, slot.name, args))
             if self._is_by_row(cls, slot.name, args)
@@ -223,15 +190,32 @@ class Trace:
 
     # Gradients
 
-    def _has_gradient(self, op: Operator) -> bool:
-        return op.type in self.plan.differentiated
+    def _has_gradient(self, op: Operator, cls: type[OpDef]) -> bool:
+        return self.root is self and op.type in self.plan.differentiated and not runs_block(cls)
 
     def _run_recorded(self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]) -> Any:
         """Return the results, and keep the derivative for the gradient operator."""
-        results, pull = _differentiate(lambda given: self._call(op, cls, row, given), args)
+        results, pull = self._differentiate(op, cls, row, args)
         several = (results,) if len(cls.output_slots) == 1 else tuple(results)
         self._records.append(_Record(op, args, several, pull))
         return results
+
+    def _differentiate(
+        self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]
+    ) -> tuple[Any, Callable[[Any], Any]]:
+        """Return the results of an operator, and the derivative; its checks are those of this trace."""
+        before = self.checks
+        asked: list[tuple[Operator, str]] = []
+
+        def call(given: list[Any]) -> Any:
+            self.checks = []
+            results = self._call(op, cls, row, given)
+            asked[:] = [(op, message) for op, message, _ in self.checks]
+            return results, [holds for _, _, holds in self.checks]
+
+        (results, held), pull = differentiate(call, args)
+        self.checks = [*before, *((op, text, holds) for (op, text), holds in zip(asked, held, strict=True))]
+        return results, lambda gradients: pull((gradients, held))
 
     def _run_gradient(self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]) -> Any:
         """Return the results of ``<type>_grad``: the derivative of the forward operator."""
@@ -243,7 +227,7 @@ class Trace:
             record = self._record_again(op, base, row, given)
         gradients = []
         for slot, value in zip(base.output_slots, record.results, strict=True):
-            gradients.append(_fit_gradient(value, given.get(slot.name + GRAD)))
+            gradients.append(fit_gradient(value, given.get(slot.name + GRAD)))
         pulled = dict(
             zip((slot.name + GRAD for slot in base.input_slots), record.pull(gradients), strict=True)
         )
@@ -268,19 +252,18 @@ class Trace:
         missing = [
             slot.name for slot in base.input_slots if given.get(slot.name) is None and not slot.optional
         ]
-        if missing or row.draws or any(attr.type == AttrType.BLOCK for attr in base.attrs.values()):
+        if missing or row.draws:
             raise LoweringError("its forward operator is not in this piece")
         args = [given.get(slot.name) for slot in base.input_slots]
-        results, pull = _differentiate(lambda values: self._call(op, base, row, values), args)
+        before = list(self.checks)
+        results, pull = self._differentiate(op, base, row._replace(by_vjp=False), args)
+        self.checks = before  # the forward operator has them
         several = (results,) if len(base.output_slots) == 1 else tuple(results)
         return _Record(op, args, several, pull)
 
 
 def _belongs(op: Operator, record: _Record, base: type[OpDef], given: Mapping[str, Any]) -> bool:
     """Return whether a gradient operator is that of a recorded one: it was given the same values."""
-    for scopes in ("Scope", "step_scopes"):
-        if op.input(scopes):
-            return op.input(scopes) == record.op.output(scopes)
     for slot, value in zip(base.input_slots, record.args, strict=True):
         if given.get(slot.name) is not None and not _are_same(given[slot.name], value):
             return False
@@ -294,12 +277,8 @@ def _belongs(op: Operator, record: _Record, base: type[OpDef], given: Mapping[st
 
 
 def _are_same(one: Any, other: Any) -> bool:
-    ours, theirs = _flatten_arrays(one), _flatten_arrays(other)
+    ours, theirs = jax.tree_util.tree_leaves(one), jax.tree_util.tree_leaves(other)
     return len(ours) == len(theirs) and all(a is b for a, b in zip(ours, theirs, strict=True))
-
-
-def _flatten_arrays(value: Any) -> list[Any]:
-    return list(jax.tree_util.tree_leaves(value))
 
 
 def _flatten(value: Any) -> list[Any]:
@@ -319,82 +298,8 @@ def _wrap(result: Any, size: int, like: Packed, shown: bool) -> Any:
     return like.replace(result, shown=shown)
 
 
-def _differentiate(function: Callable[[list[Any]], Any], args: list[Any]) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the results of ``function``, and a function from their gradients to those of ``args``."""
-    leaves, tree = jax.tree_util.tree_flatten(args)
-    real = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
-
-    def compute(*floats: Any) -> tuple[list[Any], Any]:
-        given = list(leaves)
-        for index, value in zip(real, floats, strict=True):
-            given[index] = value
-        found = function(jax.tree_util.tree_unflatten(tree, given))
-        flat, shape = jax.tree_util.tree_flatten(found)
-        is_real = [jnp.issubdtype(jnp.result_type(leaf), jnp.floating) for leaf in flat]
-        kept = [leaf for leaf, yes in zip(flat, is_real, strict=True) if yes]
-        return kept, (
-            _Known((shape, tuple(is_real))),
-            [x for x, yes in zip(flat, is_real, strict=True) if not yes],
-        )
-
-    outs, pull, (known, others) = jax.vjp(compute, *[leaves[i] for i in real], has_aux=True)
-    shape, is_real = known.value
-    reals, rest = iter(outs), iter(others)
-    flat = [next(reals) if yes else next(rest) for yes in is_real]
-    results = jax.tree_util.tree_unflatten(shape, flat)
-
-    def pull_back(gradients: list[Any]) -> list[Any]:
-        given = jax.tree_util.tree_leaves(gradients)
-        found = iter(pull([g for g, yes in zip(given, is_real, strict=True) if yes]))
-        back = [next(found) if i in real else None for i in range(len(leaves))]
-        return _put_back(args, iter(back))
-
-    return results, pull_back
-
-
-@jax.tree_util.register_static
-class _Known:
-    """What is known while a program is traced, passed through a function of JAX."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Known) and self.value == other.value
-
-
-def _put_back(args: Any, gradients: Any) -> Any:
-    """Return gradients in the form of ``args``."""
-    if isinstance(args, list):
-        return [_put_back(one, gradients) for one in args]
-    if args is None:
-        return None
-    if isinstance(args, Packed):
-        rows = next(gradients)
-        for _ in args.offsets:
-            next(gradients)
-        return None if rows is None else args.replace(rows, shown=False)
-    if isinstance(args, SparseRows):
-        raise LoweringError("sparse rows have no gradient")
-    return next(gradients)
-
-
-def _fit_gradient(value: Any, gradient: Any) -> Any:
-    """Return the gradient of a result in the result's own form; zeros where there is none."""
-    if value is None:
-        return None
-    if isinstance(value, list):
-        given = gradient if isinstance(gradient, list) else [None] * len(value)
-        return [_fit_gradient(one, other) for one, other in zip(value, given, strict=True)]
-    if isinstance(value, Packed):
-        rows = gradient.rows if isinstance(gradient, Packed) else gradient
-        if rows is not None and rows.shape[0] < value.rows.shape[0]:  # without the unused rows
-            missing = value.rows.shape[0] - rows.shape[0]
-            rows = jnp.concatenate([rows, jnp.zeros((missing, *rows.shape[1:]), rows.dtype)])
-        return value.replace(jnp.zeros_like(value.rows) if rows is None else rows.astype(value.rows.dtype))
-    if isinstance(gradient, Packed):
-        gradient = gradient.rows
-    return jnp.zeros_like(value) if gradient is None else gradient.astype(value.dtype).reshape(value.shape)
+def _to_device(arg: Any) -> Any:
+    """Return an argument whose constants are arrays of JAX."""
+    if isinstance(arg, list):
+        return [_to_device(one) for one in arg]
+    return jnp.asarray(arg) if isinstance(arg, np.ndarray) else arg

@@ -28,24 +28,43 @@ class Packed:
     rows : array
         Shape (T, ...); T is a bucket.
     offsets : tuple of arrays
-        One per level, as LoD has them.
+        One per level, as LoD has them; none for rows without a LoD of which only the first ones are in use.
     longest : int
         A bucket: no sequence of the last level has more rows.
     shown : bool
         Whether the variable has the LoD outside of the computation, too.
+    live : array or None
+        Shape (): how many sequences of the first level are in use, or rows without a LoD; None: all. Those
+        behind have no rows.
+    source : int or None
+        The position of a piece's input whose lengths say how many sequences are in use.
     """
 
-    def __init__(self, rows: Any, offsets: tuple[Any, ...], longest: int, *, shown: bool = True) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        offsets: tuple[Any, ...],
+        longest: int,
+        *,
+        shown: bool = True,
+        live: Any = None,
+        source: int | None = None,
+    ) -> None:
         self.rows, self.offsets, self.longest, self.shown = rows, offsets, longest, shown
+        self.live, self.source = live, source
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[int, bool]]:
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the arrays, and what is known when a program is traced."""
-        return (self.rows, *self.offsets), (self.longest, self.shown)
+        live = () if self.live is None else (self.live,)
+        known = (len(self.offsets), self.longest, self.shown, self.source)
+        return (self.rows, *self.offsets, *live), known
 
     @classmethod
-    def tree_unflatten(cls, known: tuple[int, bool], arrays: tuple[Any, ...]) -> Packed:
+    def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Packed:
         """Return the value of these arrays."""
-        return cls(arrays[0], tuple(arrays[1:]), known[0], shown=known[1])
+        levels, longest, shown, source = known
+        live = arrays[1 + levels] if len(arrays) > 1 + levels else None
+        return cls(arrays[0], tuple(arrays[1 : 1 + levels]), longest, shown=shown, live=live, source=source)
 
     @property
     def count(self) -> int:
@@ -58,9 +77,14 @@ class Packed:
         return self.offsets[-1][1:] - self.offsets[-1][:-1]
 
     @property
+    def total(self) -> Any:
+        """Shape (): the count of rows in use."""
+        return self.offsets[-1][-1] if self.offsets else self.live
+
+    @property
     def used(self) -> Any:
         """Shape (T,): whether a row belongs to a sequence."""
-        return jnp.arange(self.rows.shape[0]) < self.offsets[-1][-1]
+        return jnp.arange(self.rows.shape[0]) < self.total
 
     def index_rows(self) -> Any:
         """Return for each row the index of its sequence; the count of sequences for unused rows."""
@@ -73,7 +97,8 @@ class Packed:
 
     def replace(self, rows: Any, *, shown: bool | None = None) -> Packed:
         """Return other rows of the same sequences."""
-        return Packed(rows, self.offsets, self.longest, shown=self.shown if shown is None else shown)
+        shown = self.shown if shown is None else shown
+        return Packed(rows, self.offsets, self.longest, shown=shown, live=self.live, source=self.source)
 
 
 @jax.tree_util.register_pytree_node_class

@@ -10,7 +10,7 @@ __all__ = ["LEFT_OUT", "NOT_WRITTEN"]
 
 _BY_REASON = {
     "the shape of a result depends on the values": """
-        array_to_lod_tensor beam_search beam_search_decode bipartite_match box_clip chunk_eval
+        beam_search beam_search_decode bipartite_match box_clip chunk_eval
         collect_fpn_proposals ctc_align detection_map distribute_fpn_proposals edit_distance
         filter_by_instag generate_mask_labels generate_proposal_labels generate_proposals im2sequence
         linspace locality_aware_nms matrix_nms merge_ids merge_lod_tensor merge_lod_tensor_infer
@@ -19,11 +19,6 @@ _BY_REASON = {
         sequence_mask sequence_pad sequence_reshape sequence_scatter sequence_slice
         sequence_topk_avg_pooling sequence_unpad split_ids split_lod_tensor split_selected_rows
         target_assign unique unique_with_counts where_index yolo_box
-    """,
-    "it handles tensor arrays or rank tables, lists of changing length": """
-        lod_array_length lod_rank_table lod_tensor_to_array max_sequence_len read_from_array
-        reorder_lod_tensor_by_rank reorder_lod_tensor_by_rank_grad shrink_rnn_memory tensor_array_to_tensor
-        while_grad write_to_array
     """,
     "it draws random numbers without an input of its shape, as a startup program does": """
         dpsgd gaussian_random nce randint random_crop randperm sample_logits sampling_id seed shuffle_batch

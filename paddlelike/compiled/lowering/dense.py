@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.arrays import TensorArray, add_arrays
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed, SparseRows
@@ -111,6 +113,8 @@ def add_up(xs: list[Any]) -> Any:
     if all(isinstance(x, SparseRows) for x in xs):
         rows, values = (jnp.concatenate([getattr(x, name) for x in xs]) for name in ("rows", "values"))
         return SparseRows(rows, values, xs[0].height)
+    if any(isinstance(x, TensorArray) for x in xs):
+        return functools.reduce(add_arrays, xs)
     packed = [x for x in xs if isinstance(x, Packed)]
     plain = [x.rows if isinstance(x, Packed) else x for x in xs]
     total = None

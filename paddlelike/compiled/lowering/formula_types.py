@@ -96,13 +96,20 @@ ROW_BY_ROW: Final[Mapping[str, Condition]] = {
     **dict.fromkeys(_UNCONDITIONAL.split(), _always),
     **dict.fromkeys(_REDUCTIONS.split(), _reduces_no_rows),
     "concat": _leaves_first("axis"),
+    "fill_constant_batch_size_like": lambda attrs: (
+        not (attrs.get("input_dim_idx", 0) or attrs.get("output_dim_idx", 0))
+    ),
     "expand": lambda attrs: list(attrs.get("expand_times", [2]))[:1] == [1],
+    "cross_entropy_grad2": _always,
+    "flatten2": lambda attrs: attrs.get("axis", 1) == 1,
     "layer_norm": lambda attrs: attrs.get("begin_norm_axis", 1) > 0,
     "mul": _always,
+    "reshape2": lambda attrs: list(attrs.get("shape", ()))[:1] in ([-1], [0]),  # and has as many rows
     "slice": _leaves_first("axes"),
     "softmax": _leaves_first("axis"),
     "softmax_with_cross_entropy": _leaves_first("axis"),
     "split": _leaves_first("axis"),
+    "squeeze2": lambda attrs: bool(attrs.get("axes")) and _leaves_first("axes")(attrs),
     "transpose2": lambda attrs: list(attrs["axis"])[:1] == [0],
     "unsqueeze2": _leaves_first("axes"),
     "top_k": _always,

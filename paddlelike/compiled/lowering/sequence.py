@@ -13,7 +13,7 @@ from paddlelike.compiled.values import Packed, find_bucket
 
 def require_sequences(*values: Any) -> None:
     """Raise LoweringError unless all values are sequences; numpy's kernel says what is wrong."""
-    if not all(isinstance(value, Packed) for value in values):
+    if not all(isinstance(value, Packed) and value.offsets for value in values):
         raise LoweringError("an input has no LoD")
 
 
@@ -48,7 +48,9 @@ def from_steps(x: Packed, steps: Any, *, reverse: bool = False) -> Any:
 def _above(x: Packed, rows: Any) -> Any:
     """Return one row per sequence, with the levels above the last."""
     if len(x.offsets) == 1:
-        return rows
+        if x.live is None:
+            return rows
+        return Packed(rows, (), x.count, shown=False, live=x.live, source=x.source)
     return Packed(rows, x.offsets[:-1], find_bucket(rows.shape[0]))
 
 
@@ -96,20 +98,23 @@ def sequence_reverse(x: Any) -> Any:
     return x.replace(jnp.take(x.rows, jnp.where(x.used, first + end - 1 - row, row), axis=0, mode="clip"))
 
 
+def _rows_of_sequences(x: Any, y: Packed) -> Any:
+    """Return one row per sequence of ``y``."""
+    if (isinstance(x, Packed) and x.offsets) or len(y.offsets) > 1:
+        raise LoweringError("X has a LoD, or Y several levels")
+    return x.rows if isinstance(x, Packed) else x
+
+
 @lowers("sequence_expand_as", sequences=True)
 def sequence_expand_as(x: Any, y: Any) -> Any:
     require_sequences(y)
-    if isinstance(x, Packed) or len(y.offsets) > 1:
-        raise LoweringError("X has a LoD, or Y several levels")
-    return y.replace(spread(y, x), shown=True)
+    return y.replace(spread(y, _rows_of_sequences(x, y)), shown=True)
 
 
 @lowers("sequence_expand", sequences=True)
 def sequence_expand(x: Any, y: Any, *, ref_level: int) -> Any:
     require_sequences(y)
-    if isinstance(x, Packed) or len(y.offsets) > 1:
-        raise LoweringError("X has a LoD, or Y several levels")
-    return y.replace(spread(y, x), shown=False)
+    return y.replace(spread(y, _rows_of_sequences(x, y)), shown=False)
 
 
 @lowers("sequence_conv", sequences=True)

@@ -7,6 +7,7 @@ snapshots back, the last one first, and runs the gradient of the block on each.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,14 @@ from paddlelike.framework.opdef import (
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.addition import Totals
 
-__all__ = ["ConditionalBlock", "ConditionalBlockGrad", "ConditionalBlockInfer", "While", "WhileGrad"]
+__all__ = [
+    "ConditionalBlock",
+    "ConditionalBlockGrad",
+    "ConditionalBlockInfer",
+    "While",
+    "WhileGrad",
+    "find_forgotten",
+]
 
 
 class _Snapshots(NamedTuple):
@@ -264,7 +272,8 @@ class WhileGrad(OpDef):
             EMPTY if target == EMPTY else grad_name(name)
             for name, target in zip(ctx.op.input("X"), ctx.op.output("X@GRAD"), strict=True)
         ]
-        forgotten = _find_forgotten(ctx.op, xs, list(passed)) if follows_fluid("loop_gradient") else set()
+        arrays = {n for n, x in zip(ctx.op.input("X"), xs, strict=True) if isinstance(x, LoDTensorArray)}
+        forgotten = find_forgotten(ctx.op, arrays, list(passed)) if follows_fluid("loop_gradient") else set()
         totals = Totals()
         if forgotten:  # Fluid keeps no values of overwritten tensors: its gradients read the last ones
             scopes = [_Snapshots(None, after) for _, after in scopes]
@@ -292,16 +301,17 @@ class WhileGrad(OpDef):
         return [_zeros(x) if d_x is None else d_x for x, d_x in zip(xs, results, strict=True)]
 
 
-def _find_forgotten(op: OpView, xs: list[Any], passed: list[str]) -> set[str]:
-    """Return the gradients, by their names inside, that Fluid sets to 0 after the last step of the loop.
+def find_forgotten(op: OpView, arrays: AbstractSet[str], passed: list[str]) -> set[str]:
+    """Return the gradients that Fluid sets to 0 after the last step of the loop of a ``while_grad``.
 
     They are those of tensors that the loop overwrites. None, if one of them is summed with others after the
-    loop: Fluid's program then reads a variable that nothing writes, which is not copied.
+    loop: Fluid's program then reads a variable that nothing writes, which is not copied. ``arrays`` are the
+    names of X that are arrays of tensors, ``passed`` the names of Out@GRAD inside of the block.
     """
     outside = dict(zip(passed, op.input("Out@GRAD"), strict=True))
     targets = dict(zip(map(grad_name, op.input("X")), op.output("X@GRAD"), strict=True))
-    arrays = {grad_name(n) for n, x in zip(op.input("X"), xs, strict=True) if isinstance(x, LoDTensorArray)}
-    tensors = {name for name in passed if name not in arrays and targets.get(name, EMPTY) != EMPTY}
+    others = {grad_name(name) for name in arrays}
+    tensors = {name for name in passed if name not in others and targets.get(name, EMPTY) != EMPTY}
     return tensors if all(targets[name] == outside[name] for name in tensors) else set()
 
 

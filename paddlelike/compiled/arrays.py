@@ -1,0 +1,255 @@
+"""Values of loops while a program is traced: arrays of tensors, rank tables, and what steps leave behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.values import Packed
+from paddlelike.core.tensor import LoDTensor, LoDTensorArray
+from paddlelike.ops.recurrent.rank_table import RankTable
+
+__all__ = [
+    "Ranks",
+    "SavedSteps",
+    "TensorArray",
+    "add_arrays",
+    "fit",
+    "index_tree",
+    "stack_zeros",
+    "write_tree",
+]
+
+_KNOWN = (np.ndarray, np.generic)  # while a program is traced
+
+
+def index_tree(stacked: Any, place: Any) -> Any:
+    """Return element ``place`` of values that are stacked along a first axis."""
+    return jax.tree_util.tree_map(
+        lambda leaf: jax.lax.dynamic_index_in_dim(leaf, place, 0, keepdims=False), stacked
+    )
+
+
+def write_tree(stacked: Any, value: Any, place: Any) -> Any:
+    """Return stacked values with another element ``place``."""
+    return jax.tree_util.tree_map(
+        lambda leaf, one: jax.lax.dynamic_update_index_in_dim(leaf, one.astype(leaf.dtype), place, 0),
+        stacked,
+        value,
+    )
+
+
+def stack_zeros(value: Any, count: int) -> Any:
+    """Return ``count`` zeros in the form of a value (or of its shapes), stacked."""
+    return jax.tree_util.tree_map(
+        lambda leaf: jnp.zeros((count, *jnp.shape(leaf)), jnp.result_type(leaf)), value
+    )
+
+
+@jax.tree_util.register_pytree_node_class
+class TensorArray:
+    """An array of tensors of one shape, stacked; with a place for every element that a loop may write.
+
+    Elements that nobody wrote are zero.
+
+    Attributes
+    ----------
+    stacked
+        A value whose arrays have one more dim in front: (capacity, ...).
+    length : array
+        Shape (): the number of elements, as Paddle counts them.
+    touched : list
+        The places that were written since this object was made; not kept when it passes through JAX.
+    """
+
+    def __init__(self, stacked: Any, length: Any) -> None:
+        self.stacked, self.length = stacked, length
+        self.touched: list[Any] = []
+
+    def tree_flatten(self) -> tuple[tuple[Any, Any], None]:
+        """Return the arrays."""
+        return (self.stacked, self.length), None
+
+    @classmethod
+    def tree_unflatten(cls, known: None, arrays: tuple[Any, Any]) -> TensorArray:
+        """Return the value of these arrays."""
+        return cls(*arrays)
+
+    @property
+    def capacity(self) -> int:
+        """How many elements there are places for."""
+        return int(jax.tree_util.tree_leaves(self.stacked)[0].shape[0])
+
+    def read(self, place: Any) -> Any:
+        """Return an element."""
+        return index_tree(self.stacked, place)
+
+    def write(self, place: Any, value: Any) -> TensorArray:
+        """Return an array with another element. Raises LoweringError for one of another shape."""
+        shapes = jax.tree_util.tree_map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.stacked
+        )
+        stacked = self.stacked
+        if isinstance(value, Packed) and not isinstance(stacked, Packed):  # some rows, no longer all
+            stacked = _count_rows(stacked, value)
+            shapes = jax.tree_util.tree_map(
+                lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), stacked
+            )
+        value = fit(value, shapes, "an element of an array")
+        known = isinstance(place, _KNOWN) and isinstance(self.length, _KNOWN)
+        length = (np if known else jnp).maximum(self.length, place + 1)
+        new = TensorArray(write_tree(stacked, value, place), length)
+        new.touched = [*self.touched, place]
+        return new
+
+    def grow(self, capacity: int) -> TensorArray:
+        """Return an array with places for at least so many elements."""
+        more = capacity - self.capacity
+        if more <= 0:
+            return self
+        widths = [(0, more)]
+        grown = jax.tree_util.tree_map(
+            lambda leaf: jnp.pad(leaf, widths + [(0, 0)] * (leaf.ndim - 1)), self.stacked
+        )
+        return TensorArray(grown, self.length)
+
+    def empty(self) -> TensorArray:
+        """Return an array of the same form without elements."""
+        return TensorArray(jax.tree_util.tree_map(jnp.zeros_like, self.stacked), np.zeros((), np.int64))
+
+    def to_host(self) -> LoDTensorArray:
+        """Return the array as numpy's kernels have it."""
+        out = LoDTensorArray()
+        for place in range(int(self.length)):
+            element = jax.tree_util.tree_map(lambda leaf, at=place: np.asarray(leaf)[at], self.stacked)
+            if isinstance(element, Packed):
+                lod = [[int(n) for n in level] for level in element.offsets]
+                out.append(LoDTensor(np.array(element.rows[: int(element.total)]), lod))
+            else:
+                out.append(LoDTensor(np.array(element)))
+        return out
+
+
+@jax.tree_util.register_pytree_node_class
+class Ranks:
+    """A rank table: the sequences of the last level of a LoD, the longest first.
+
+    Attributes
+    ----------
+    order, lengths : array
+        Shape (n,): the indices of the sequences, and their lengths in that order.
+    offsets : tuple of arrays
+        The LoD of the variable that was sorted.
+    longest, rows : int
+        Buckets: no sequence has more steps; the count of rows of the variable, unused ones included.
+    source : int or None
+        The position of the piece's input that has this LoD.
+    """
+
+    def __init__(
+        self, order: Any, lengths: Any, offsets: tuple[Any, ...], longest: int, rows: int, source: int | None
+    ) -> None:
+        self.order, self.lengths, self.offsets = order, lengths, offsets
+        self.longest, self.rows, self.source = longest, rows, source
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the arrays, and what is known when a program is traced."""
+        return (self.order, self.lengths, *self.offsets), (self.longest, self.rows, self.source)
+
+    @classmethod
+    def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Ranks:
+        """Return the value of these arrays."""
+        return cls(arrays[0], arrays[1], tuple(arrays[2:]), *known)
+
+    def count(self, step: Any) -> Any:
+        """Return how many sequences have a step."""
+        return (self.lengths > step).sum().astype(jnp.int32)
+
+    def to_host(self) -> RankTable:
+        """Return the table as numpy's kernels have it."""
+        lod = [np.asarray(level).tolist() for level in self.offsets]
+        return RankTable(
+            np.asarray(self.order).tolist(), np.asarray(self.lengths).tolist(), len(lod) - 1, lod
+        )
+
+
+@jax.tree_util.register_pytree_node_class
+class SavedSteps:
+    """What the gradient of a block needs of its steps, by position.
+
+    Attributes
+    ----------
+    before, after : dict
+        The variables that a step overwrites, before it, and its own variables, after it; stacked by step
+        where the block is a loop.
+    entry : dict
+        The variables that are overwritten, before the first step.
+    count : array
+        Shape (): how many steps ran; for a branch, whether it ran.
+    """
+
+    def __init__(self, before: Any, after: Any, entry: Any, count: Any) -> None:
+        self.before, self.after, self.entry, self.count = before, after, entry, count
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
+        """Return the arrays."""
+        return (self.before, self.after, self.entry, self.count), None
+
+    @classmethod
+    def tree_unflatten(cls, known: None, arrays: tuple[Any, ...]) -> SavedSteps:
+        """Return the value of these arrays."""
+        return cls(*arrays)
+
+
+def add_arrays(one: Any, other: Any) -> Any:
+    """Return the sum of two gradients of one form; of their counts the larger ones."""
+    return jax.tree_util.tree_map(
+        lambda a, b: a + b if jnp.issubdtype(jnp.result_type(a), jnp.floating) else _larger(a, b),
+        one,
+        other,
+    )
+
+
+def _larger(a: Any, b: Any) -> Any:
+    return (np if isinstance(a, _KNOWN) and isinstance(b, _KNOWN) else jnp).maximum(a, b)
+
+
+def fit(value: Any, like: Any, what: str = "a value") -> Any:
+    """Return a value in the form of another one (or of its shapes).
+
+    Raises LoweringError where it has another shape or dtype: what goes around a loop keeps its form.
+    """
+    if isinstance(like, Packed) and not isinstance(value, Packed | TensorArray) and not like.offsets:
+        value = _count_rows_once(value, like)
+    if isinstance(like, TensorArray) and isinstance(value, TensorArray):
+        if isinstance(like.stacked, Packed) and not isinstance(value.stacked, Packed):
+            value = TensorArray(_count_rows(value.stacked, like.stacked), value.length)
+        value = value.grow(like.capacity)
+    leaves, form = jax.tree_util.tree_flatten(value)
+    wanted, wanted_form = jax.tree_util.tree_flatten(like)
+    if len(leaves) != len(wanted) or (type(value) is not type(like) and isinstance(value, Packed)):
+        raise LoweringError(f"{what} changes its form in a block: from {wanted_form} to {form}")
+    found = []
+    for leaf, model in zip(leaves, wanted, strict=True):
+        if jnp.shape(leaf) != tuple(model.shape) or jnp.result_type(leaf) != model.dtype:
+            raise LoweringError(
+                f"a block changes {what} of {model.dtype}{list(model.shape)} "
+                f"into {jnp.result_type(leaf)}{list(jnp.shape(leaf))}"
+            )
+        found.append(jax.lax.convert_element_type(leaf, model.dtype))
+    return jax.tree_util.tree_unflatten(wanted_form, found)
+
+
+def _count_rows(stacked: Any, like: Packed) -> Packed:
+    """Return stacked tensors as stacked rows, all of which are in use."""
+    live = jnp.full(stacked.shape[0], stacked.shape[1], jnp.int32)
+    return Packed(stacked, (), like.longest, shown=False, live=live, source=like.source)
+
+
+def _count_rows_once(value: Any, like: Packed) -> Packed:
+    live = jnp.asarray(jnp.shape(value)[0], jnp.int32)
+    return Packed(jnp.asarray(value), (), like.longest, shown=False, live=live, source=like.source)

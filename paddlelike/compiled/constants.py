@@ -1,0 +1,51 @@
+"""Values that are known while a program is traced: what numpy's kernels compute of small constants.
+
+The count of a loop's steps, the places of an array's elements and the sizes that a program computes are such
+values. They are arrays of numpy among the values of a trace, where all others are arrays of JAX.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import jax
+import numpy as np
+
+from paddlelike.core.dtypes import AttrType
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import OpDef
+
+__all__ = ["evaluate", "run_kernel", "runs_block"]
+
+_LARGEST: Final = 64  # elements; larger constants belong to the device
+#: Operators without inputs whose result is a constant of the program.
+_SOURCES: Final = ("fill_constant", "assign_value")
+
+
+def evaluate(op: Operator, cls: type[OpDef], args: list[Any]) -> Any:
+    """Return the results of an operator whose inputs are small constants; None for all others."""
+    leaves = jax.tree_util.tree_leaves(args)
+    if not leaves and (op.type not in _SOURCES or math.prod(op.attrs.get("shape") or [1]) > _LARGEST):
+        return None
+    if cls.external or runs_block(cls) or op.type.endswith("_grad"):
+        return None
+    if any(not isinstance(leaf, np.ndarray) or leaf.size > _LARGEST for leaf in leaves):
+        return None
+    return run_kernel(op, cls, args)
+
+
+def runs_block(cls: type[OpDef]) -> bool:
+    """Return whether operators of a class run a block."""
+    return any(attr.type == AttrType.BLOCK for attr in cls.attrs.values())
+
+
+def run_kernel(op: Operator, cls: type[OpDef], args: list[Any]) -> Any:
+    """Return what numpy's kernel computes; None for kernels that need a run around them."""
+    if cls.context:
+        return None
+    args = jax.tree_util.tree_map(np.copy, args)
+    keywords: Mapping[str, Any] = cls.make_forward_keywords(op.attrs, op.outputs)
+    with np.errstate(all="ignore"):
+        return cls.forward(*args, **keywords)

@@ -1,0 +1,128 @@
+"""What a lowering sees besides its arguments: the operator, its block, and the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.draws import Draw
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.values import Packed
+from paddlelike.core.random import Generator
+from paddlelike.core.tensor import LoD
+from paddlelike.framework.graph.operator import Operator
+
+if TYPE_CHECKING:
+    from paddlelike.compiled.plan import CompiledPlan
+    from paddlelike.compiled.tracing import Trace
+
+__all__ = ["Bound", "OpContext"]
+
+
+class Bound(NamedTuple):
+    """What is known of a number that only the device computes: how large it may be.
+
+    ``read`` tells the number from the inputs of the piece; None where the host cannot know it.
+    """
+
+    most: int
+    read: Callable[[Mapping[int, Any]], int] | None
+
+
+Rows = Callable[[Mapping[int, Any], Sequence[int]], int]
+
+
+class OpContext:
+    """What a lowering sees besides its arguments: of the operator, the block and the run."""
+
+    def __init__(self, trace: Trace, op: Operator, rows: Rows | None = None) -> None:
+        self.trace = trace
+        self.op = op
+        self._rows = rows
+
+    @property
+    def plan(self) -> CompiledPlan:
+        """The plan of the program."""
+        return self.trace.plan
+
+    def lod(self, slot: str, index: int = 0) -> LoD:
+        """Return no LoD: sequences reach lowerings as Packed values."""
+        return []
+
+    read_lod = lod
+
+    def set_lod(self, slot: str, lod: LoD, index: int = 0) -> None:
+        """Do nothing."""
+
+    def check(self, holds: Any, message: str) -> None:
+        """Have the run refused where ``holds`` is not true everywhere; then no persistable changes."""
+        self.trace.checks.append((self.op, message, jnp.all(holds)))
+
+    def draw(
+        self,
+        seed: int,
+        shape: Sequence[int],
+        dtype: Any,
+        sample: Callable[[Generator, int], np.ndarray[Any, Any]],
+    ) -> Any:
+        """Return random values that the host draws with Paddle's generator before the piece runs."""
+        return self.trace.draw(Draw(seed, tuple(shape), np.dtype(dtype), sample, self._rows))
+
+    def bound(self, most: int, read: Callable[[Mapping[int, Any]], int] | None) -> None:
+        """Note how large the operator's result, one number, may be: see :class:`Bound`."""
+        self.trace.noted_bound = Bound(most, read)
+
+    def with_rows_of(self, x: Packed) -> OpContext:
+        """Return a context that draws values for the rows that are in use, not for the others.
+
+        Raises LoweringError where the host cannot know how many these are.
+        """
+        given = self.trace.root.given
+        if not x.offsets:
+            return self._with_rows_of_step(x)
+        for position, value in given.items():
+            if isinstance(value, Packed) and value.offsets and value.offsets[-1] is x.offsets[-1]:
+                return OpContext(self.trace, self.op, _count_all(position))
+        raise LoweringError("it draws values for sequences that are computed")
+
+    def _with_rows_of_step(self, x: Packed) -> OpContext:
+        """Return a context for the rows of one step of sequences."""
+        source = None if x.source is None else self.trace.root.given.get(x.source)
+        if not isinstance(source, Packed) or self.trace.step is None:
+            raise LoweringError("it draws values for rows whose count is computed")
+        expected = (source.lengths > self.trace.step).sum()
+        self.check(x.live == expected, "it draws values for the rows of another step")
+        assert x.source is not None
+        return OpContext(self.trace, self.op, _count_step(x.source))
+
+    def find_positions(self, names: Sequence[str], block: int | None = None) -> list[int]:
+        """Return the positions of variables, as the operator's block or a sub-block sees them."""
+        where = self.op.block if block is None else self.plan.program.blocks[block]
+        return [self.plan.layout.get_position(where, name) for name in names]
+
+    def run_block(self, index: int, values: Mapping[int, Any], **given: Any) -> Trace:
+        """Return the trace of a sub-block after its operators ran.
+
+        ``values``, by position, take the place of those around the block. For ``given`` see
+        :meth:`~paddlelike.compiled.tracing.Trace.enter`.
+        """
+        inner = self.trace.enter(values, **given)
+        for step in self.plan.blocks[index]:
+            inner.run(step, self.trace.index)
+        return inner
+
+    def add_checks(self, inner: Sequence[tuple[Operator, str]], held: Any) -> None:
+        """Take over the checks of a block; ``held`` says of each whether it was always true."""
+        for place, (op, message) in enumerate(inner):
+            self.trace.checks.append((op, message, held[place]))
+
+
+def _count_all(position: int) -> Rows:
+    return lambda given, steps: int(given[position].offsets[-1][-1])
+
+
+def _count_step(position: int) -> Rows:
+    return lambda given, steps: int((np.diff(np.asarray(given[position].offsets[-1])) > steps[-1]).sum())

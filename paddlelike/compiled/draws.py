@@ -1,0 +1,75 @@
+"""Random values that the host draws before a piece runs, in the order in which numpy's kernels draw them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from paddlelike.core.random import Generator
+
+__all__ = ["Draw", "DrawLoop", "draw_values", "find_shapes"]
+
+Given = Mapping[int, Any]  # the inputs of a piece, by position
+
+
+class Draw(NamedTuple):
+    """The random values of one operator.
+
+    ``rows`` tells from the piece's inputs, and the numbers of the steps of the loops around it, how many rows
+    are in use, for which numpy draws values; None: all of the shape.
+    """
+
+    seed: int  # 0: from the scope's generator
+    shape: tuple[int, ...]
+    dtype: Any
+    sample: Callable[[Generator, int], np.ndarray[Any, Any]]  # of a count of values
+    rows: Callable[[Given, Sequence[int]], int] | None = None
+
+
+class DrawLoop(NamedTuple):
+    """The random values of a loop: of all operators of its block, step by step.
+
+    ``count`` tells from the piece's inputs how many steps there are; at most ``most``.
+    """
+
+    most: int
+    count: Callable[[Given], int]
+    draws: list[Any]
+
+
+def find_shapes(draw: Draw | DrawLoop) -> Any:
+    """Return shape and dtype of what is drawn; for a loop a list, with a dim for the steps in front.
+
+    >>> find_shapes(Draw(0, (2,), np.dtype("float32"), lambda generator, count: generator.draw(count)))
+    ShapeDtypeStruct(shape=(2,), dtype=float32)
+    """
+    if isinstance(draw, Draw):
+        return jax.ShapeDtypeStruct(draw.shape, draw.dtype)
+    return jax.tree_util.tree_map(
+        lambda one: jax.ShapeDtypeStruct((draw.most, *one.shape), one.dtype),
+        [find_shapes(inner) for inner in draw.draws],
+    )
+
+
+def draw_values(
+    draw: Draw | DrawLoop, generator: Generator, given: Given, steps: tuple[int, ...] = ()
+) -> Any:
+    """Return random values in the shapes of :func:`find_shapes`; zeros where numpy draws none."""
+    if isinstance(draw, DrawLoop):
+        stacked = jax.tree_util.tree_map(lambda one: np.zeros(one.shape, one.dtype), find_shapes(draw))
+        for step in range(draw.count(given)):
+            for into, inner in zip(stacked, draw.draws, strict=True):
+                found = draw_values(inner, generator, given, (*steps, step))
+                for whole, part in zip(*map(jax.tree_util.tree_leaves, (into, found)), strict=True):
+                    whole[step] = part
+        return stacked
+    own = Generator(draw.seed) if draw.seed else generator
+    whole = np.zeros(draw.shape, draw.dtype)
+    used = whole if draw.rows is None else whole[: draw.rows(given, steps)]
+    count = math.prod(used.shape)
+    used[...] = np.asarray(draw.sample(own, count)).reshape(used.shape)
+    return whole

@@ -1,0 +1,257 @@
+"""Loops as ``lax.while_loop``, and their gradients: the gradient of the block for every step, backwards.
+
+A step leaves what its gradient reads in stacked arrays, which have room for as many steps as the loop can
+have. So the gradient needs a bound of that number; a loop without one has no gradient here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.arrays import (
+    SavedSteps,
+    TensorArray,
+    add_arrays,
+    fit,
+    index_tree,
+    stack_zeros,
+    write_tree,
+)
+from paddlelike.compiled.context import OpContext
+from paddlelike.compiled.draws import DrawLoop
+from paddlelike.compiled.lowering.control.steps import find_form, find_saved, list_targets, select
+from paddlelike.compiled.lowering.control.trips import Trips, find_trips
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.table import lowers
+from paddlelike.compiled.values import Packed, SparseRows
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.opdef import EMPTY, GRAD
+from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.control.blocks import find_forgotten
+
+Results = tuple[Any, ...]
+
+
+@lowers("while", sequences=True, constants=True)
+def loop(xs: list[Any], conditions: list[Any], *, sub_block: Any, is_test: bool, ctx: OpContext) -> Results:
+    outs = ctx.find_positions(ctx.op.output("Out"))
+    (condition,) = ctx.find_positions(ctx.op.input("Condition"))
+    carried = sorted({*outs, condition})
+    at = carried.index(condition)
+    saved = None if is_test else find_saved(ctx, sub_block, "StepScopes")
+    trips = find_trips(ctx, sub_block, condition)
+    if saved is not None and trips is None:
+        raise LoweringError("the count of its steps depends on values, and the program computes its gradient")
+    before, after = saved or ([], [])
+    capacities = {} if trips is None else trips.lengths
+    most = 1 if trips is None else max(trips.most, 1)
+
+    def run(values: list[Any], step: Any, draws: Any) -> tuple[Any, list[Any], Any]:
+        given = {n: value for n, value in zip(carried, values, strict=True) if value is not None}
+        inner = ctx.run_block(sub_block, given, draws=draws, step=step, capacities=capacities)
+        kept = select(ctx.trace.values | given, before), select(inner.values, after)
+        return inner, [inner.values.get(n) for n in carried], kept
+
+    start = [_make_room(ctx.trace.values.get(n), capacities.get(n, 0)) for n in carried]
+    form = find_form(lambda values: run(values, jnp.zeros((), jnp.int32), None), start)
+    if form.draws and trips is None:
+        raise LoweringError("its block draws random values, and the count of its steps depends on values")
+    drawn = ctx.trace.draw(DrawLoop(most, trips.count, form.draws)) if form.draws and trips else None
+
+    def go_on(state: Any) -> Any:
+        step, values, _, _ = state
+        going = values[at].reshape(())
+        return going if trips is None else going & (step < most)
+
+    def advance(state: Any) -> Any:
+        step, values, held, kept = state
+        draws = None if drawn is None else index_tree(drawn, step)
+        inner, values, new = run(values, step, draws)
+        held = [old & new for old, (_, _, new) in zip(held, inner.checks, strict=True)]
+        values = [fit(value, shape) for value, shape in zip(values, form.start, strict=True)]
+        return step + 1, values, held, write_tree(kept, new, step)
+
+    room = stack_zeros(form.results, most)
+    first = jax.tree_util.tree_map(jnp.asarray, form.start)
+    held = [jnp.ones((), bool) for _ in form.checks]
+    count, values, held, kept = jax.lax.while_loop(
+        go_on, advance, (jnp.zeros((), jnp.int32), first, held, room)
+    )
+    ctx.add_checks(form.checks, held)
+    if trips is not None and not trips.exact:
+        ctx.check(~values[at].reshape(()), f"the loop has more than {most} steps")
+    entry = select(ctx.trace.values, ctx.plan.layout.get_overwritten_positions(ctx.op))
+    found = _keep_constants(dict(zip(carried, values, strict=True)), trips, ctx)
+    ctx.trace.values[condition] = found[condition]
+    steps = None if saved is None else SavedSteps(kept[0], kept[1], entry, count)
+    return [found[position] for position in outs], steps
+
+
+def _make_room(value: Any, capacity: int) -> Any:
+    return value.grow(capacity) if isinstance(value, TensorArray) else value
+
+
+def _keep_constants(found: dict[int, Any], trips: Trips | None, ctx: OpContext) -> dict[int, Any]:
+    """Return the results of a loop; those that are known stay known."""
+    if trips is None or not trips.exact:
+        return found
+    for position, length in trips.lengths.items():
+        array = found.get(position)
+        if isinstance(array, TensorArray):
+            old = ctx.trace.values.get(position)
+            start = old.length if isinstance(old, TensorArray) else np.zeros((), np.int64)
+            if isinstance(start, np.ndarray | np.generic):
+                found[position] = TensorArray(array.stacked, np.maximum(start, np.int64(length)))
+    return found | {n: value for n, value in trips.last.items() if n in found}
+
+
+@lowers("while_grad", sequences=True, constants=True)
+def loop_grad(
+    xs: list[Any], outs: list[Any], d_outs: list[Any], scopes: Any,
+    *, sub_block: Any, original_output_grad: Any, ctx: OpContext,
+) -> list[Any]:  # fmt: skip
+    if not isinstance(scopes, SavedSteps):
+        raise LoweringError("its loop is not in this piece")
+    names = list_targets(ctx, "X")
+    passed = list(original_output_grad)
+    forgotten = _find_forgotten(ctx, passed)
+    place = dict(zip(passed, ctx.find_positions(passed, sub_block), strict=True))
+    wanted = [name for name in names if name != EMPTY]
+    place |= dict(zip(wanted, ctx.find_positions(wanted, sub_block), strict=True))
+    totals = [name for name in wanted if name not in passed]
+    counters = _find_counters(ctx, sub_block, set(place.values()))
+
+    def step_back(step: Any, given: list[Any], outer: list[Any]) -> tuple[Any, list[Any], Any]:
+        values = index_tree(scopes.after, step)
+        values |= {} if forgotten else index_tree(scopes.before, step)
+        values |= dict(zip(counters, outer, strict=True))
+        arrays = {name: _renew(value) for name, value in zip(passed, given, strict=True)}
+        values |= {place[name]: value for name, value in arrays.items() if value is not None}
+        inner = ctx.run_block(sub_block, values, step=step)
+        if inner.drawn:
+            raise LoweringError("the gradient of its block draws random values")
+        found = {name: inner.values.get(place[name]) for name in place}
+        following = [
+            _pass_on(old, found[name], forgets=name in forgotten) if name in wanted else old
+            for name, old in zip(passed, given, strict=True)
+        ]
+        state = [*following, *(inner.values[n] for n in counters)]
+        return inner, state, [found[name] for name in totals]
+
+    given = [_start_gradient(ctx, name, d_out) for name, d_out in zip(passed, d_outs, strict=True)]
+    outer = [ctx.trace.values[n] for n in counters]
+    split = len(passed)
+    form = find_form(
+        lambda state: step_back(jnp.zeros((), jnp.int32), state[:split], state[split:]), [*given, *outer]
+    )
+    most = _count_room(scopes)
+    sums = [_start_total(shape, most) for shape in form.results]
+
+    def go_back(state: Any) -> Any:
+        left, state_values, sums = state
+        step = left - 1
+        _, after, found = step_back(step, state_values[:split], state_values[split:])
+        after = [fit(value, shape) for value, shape in zip(after, form.start, strict=True)]
+        sums = [_add(total, one, step) for total, one in zip(sums, found, strict=True)]
+        return step, after, sums
+
+    first = jax.tree_util.tree_map(jnp.asarray, form.start)
+    _, last, sums = jax.lax.while_loop(lambda state: state[0] > 0, go_back, (scopes.count, first, sums))
+    ctx.trace.values.update(zip(counters, last[split:], strict=True))
+    for position, value in scopes.entry.items():  # what gradients of earlier operators read
+        shown = ctx.trace.values[position] if forgotten else value
+        ctx.trace.values[ctx.plan.layout.earlier[position]] = shown
+    results = dict(zip(passed, last[:split], strict=True)) | {
+        name: _flatten_rows(total) for name, total in zip(totals, sums, strict=True)
+    }
+    return [
+        _zeros(x) if results.get(name) is None else results[name] for x, name in zip(xs, names, strict=True)
+    ]
+
+
+def _find_forgotten(ctx: OpContext, passed: list[str]) -> set[str]:
+    if not follows_fluid("loop_gradient"):
+        return set()
+    variables = {name: ctx.op.block._find_var_recursive(name) for name in ctx.op.input("X")}
+    arrays = {n for n, v in variables.items() if v is not None and v.type == VarType.LOD_TENSOR_ARRAY}
+    return find_forgotten(ctx.op, arrays, passed)
+
+
+def _find_counters(ctx: OpContext, block: int, gradients: set[int]) -> list[int]:
+    """Return the outer variables that the gradient of a block writes, besides gradients: it counts back."""
+    own = set(ctx.plan.layout.get_own_positions(block))
+    written = ctx.plan.find_writes(block) - own - gradients
+    return sorted(n for n in written if ctx.trace.values.get(n) is not None)
+
+
+def _start_gradient(ctx: OpContext, name: str, d_out: Any) -> Any:
+    """Return the gradient of a variable behind the last step; zeros where there is none."""
+    (position,) = ctx.find_positions([name.partition(GRAD)[0]])
+    value = ctx.trace.values.get(position)
+    if isinstance(value, TensorArray):
+        return value.empty() if d_out is None else fit(d_out, value)
+    return _zeros(value) if d_out is None else d_out
+
+
+def _zeros(x: Any) -> Any:
+    rows = x.rows if isinstance(x, Packed) else x
+    if not isinstance(rows, jax.Array | np.ndarray) or not jnp.issubdtype(rows.dtype, jnp.floating):
+        return None
+    return x.replace(jnp.zeros_like(rows)) if isinstance(x, Packed) else jnp.zeros_like(rows)
+
+
+def _renew(value: Any) -> Any:
+    """Return an array that has not been written in this step."""
+    return TensorArray(value.stacked, value.length) if isinstance(value, TensorArray) else value
+
+
+def _pass_on(old: Any, new: Any, *, forgets: bool) -> Any:
+    """Return the gradient that a step passes on; of an array, elements that it replaced are sums."""
+    if new is None:
+        return old if old is None else jax.tree_util.tree_map(jnp.zeros_like, old)
+    if forgets:
+        return jax.tree_util.tree_map(
+            lambda leaf: jnp.zeros_like(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, new
+        )
+    if not isinstance(new, TensorArray) or not isinstance(old, TensorArray):
+        return new
+    merged = new
+    for place in new.touched:
+        both = jax.tree_util.tree_map(
+            lambda one, other: one + other if jnp.issubdtype(one.dtype, jnp.floating) else one,
+            new.read(place),
+            fit(old, new).read(place),
+        )
+        merged = merged.write(place, both)
+    return merged
+
+
+def _count_room(scopes: SavedSteps) -> int:
+    leaves = jax.tree_util.tree_leaves((scopes.before, scopes.after))
+    return int(leaves[0].shape[0]) if leaves else 1
+
+
+def _start_total(shape: Any, most: int) -> Any:
+    """Return zeros to add up gradients in; sparse rows are kept step by step."""
+    if isinstance(shape, SparseRows):
+        return stack_zeros(shape, most)
+    return stack_zeros(shape, 1) if shape is None else jax.tree_util.tree_map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape
+    )  # fmt: skip
+
+
+def _add(total: Any, one: Any, step: Any) -> Any:
+    if isinstance(total, SparseRows):
+        return write_tree(total, one, step)
+    return add_arrays(total, one)
+
+
+def _flatten_rows(total: Any) -> Any:
+    """Return the sparse rows of all steps as those of one gradient."""
+    if not isinstance(total, SparseRows):
+        return total
+    return SparseRows(total.rows.reshape(-1), total.values.reshape(-1, *total.values.shape[2:]), total.height)

@@ -1,0 +1,107 @@
+"""What lowerings of blocks share: what a block's gradient reads, and the form of what goes around a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from paddlelike.compiled.arrays import fit
+from paddlelike.compiled.context import OpContext
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
+
+__all__ = ["Form", "find_form", "find_saved", "list_targets", "pick_zeros", "select"]
+
+_ROUNDS = 5  # until what goes around a loop has found its form
+
+
+class Form(NamedTuple):
+    """What a block gives, found by tracing it once.
+
+    Attributes
+    ----------
+    start
+        The values before the first step, in the form that they keep.
+    results
+        Shapes of what the function returned besides them.
+    draws, checks
+        What the operators of the block draw and check.
+    """
+
+    start: list[Any]
+    results: Any
+    draws: list[Any]
+    checks: list[Any]
+
+
+def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], Any]], start: Sequence[Any]) -> Form:
+    """Return the form of the values that go around a loop.
+
+    ``run`` takes these values, None for those that have none yet, and returns the trace of the block, the
+    values after a step, and anything else. Values without a start begin as zeros. Raises LoweringError when
+    they change their form from step to step.
+    """
+    values = list(start)
+    for _ in range(_ROUNDS):
+        given = [i for i, value in enumerate(values) if value is not None]
+        noted: list[Any] = []
+
+        def probe(some: list[Any], given: list[int] = given, noted: list[Any] = noted) -> Any:
+            whole: list[Any] = [None] * len(start)
+            for place, value in zip(given, some, strict=True):
+                whole[place] = value
+            inner, after, others = run(whole)
+            noted[:] = [inner.drawn, [(op, message) for op, message, _ in inner.checks]]
+            return after, others
+
+        after, others = jax.eval_shape(probe, [values[i] for i in given])
+        fitted = [_start(value, shape) for value, shape in zip(values, after, strict=True)]
+        if _describe(fitted) == _describe(values):
+            return Form(fitted, others, *noted)
+        values = fitted
+    raise LoweringError("what its block computes changes its form from step to step")
+
+
+def _start(value: Any, shape: Any) -> Any:
+    if shape is None:
+        return value
+    return pick_zeros(shape) if value is None else fit(value, shape)
+
+
+def pick_zeros(shape: Any) -> Any:
+    """Return zeros of some shapes."""
+    return jax.tree_util.tree_map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
+
+
+def _describe(values: list[Any]) -> Any:
+    leaves, form = jax.tree_util.tree_flatten(values)
+    return form, [(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves]
+
+
+def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list[int]] | None:
+    """Return the positions that the gradient of a block reads: of overwritten variables, and its own.
+
+    None if nobody computes it; ``scopes`` is the slot that says so.
+    """
+    layout = ctx.plan.layout
+    if not any(position in layout.reads for position in ctx.find_positions(ctx.op.output(scopes))):
+        return None
+    read = ctx.plan.find_gradient_reads(block)
+    before = [n for n in layout.get_overwritten_positions(ctx.op) if n in read]
+    return before, [n for n in layout.get_own_positions(block) if n in read]
+
+
+def select(values: Any, positions: Sequence[int]) -> dict[int, Any]:
+    """Return those of some values that exist, by position."""
+    return {n: values[n] for n in positions if values.get(n) is not None}
+
+
+def list_targets(ctx: OpContext, slot: str) -> list[str]:
+    """Return the names, inside of a gradient's block, of the gradients of a slot; EMPTY for unwanted ones."""
+    return [
+        EMPTY if target == EMPTY else grad_name(name)
+        for name, target in zip(ctx.op.input(slot), ctx.op.output(slot + GRAD), strict=True)
+    ]

@@ -1,0 +1,102 @@
+"""Arrays of tensors: see :class:`~paddlelike.compiled.arrays.TensorArray`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.arrays import TensorArray, stack_zeros
+from paddlelike.compiled.context import OpContext
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.table import lowers
+from paddlelike.compiled.values import Packed
+from paddlelike.framework.opdef import GRAD
+
+
+def _read_place(i: Any) -> Any:
+    """Return an index as one number; where it is known, as one of numpy."""
+    return np.asarray(i).reshape(()) if isinstance(i, np.ndarray) else i.reshape(())
+
+
+@lowers("write_to_array", sequences=True, constants=True)
+def write_to_array(x: Any, i: Any, *, ctx: OpContext) -> TensorArray:
+    place = _read_place(i)
+    (position,) = ctx.find_positions(ctx.op.output("Out"))
+    array = ctx.trace.values.get(position)
+    if not isinstance(array, TensorArray):
+        room = _find_room(ctx, position, place)
+        array = TensorArray(stack_zeros(x, room), np.zeros((), np.int64))
+    if isinstance(place, np.ndarray):
+        touched = array.touched
+        array = array.grow(int(place) + 1)
+        array.touched = touched
+    else:
+        ctx.check((place >= 0) & (place < array.capacity), "the index is larger than the array becomes")
+    x = jnp.asarray(x) if isinstance(x, np.ndarray) else x
+    return array.write(place, x)
+
+
+def _find_room(ctx: OpContext, position: int, place: Any) -> int:
+    """Return how many elements an array will have that is written for the first time."""
+    (name,) = ctx.op.output("Out")
+    if GRAD in name:  # as many as the array that it is the gradient of
+        (base,) = ctx.find_positions([name.partition(GRAD)[0]])
+        forward = ctx.trace.values.get(base)
+        if isinstance(forward, TensorArray):
+            return forward.capacity
+    known = int(place) + 1 if isinstance(place, np.ndarray) else 0
+    room = max(known, ctx.trace.capacities.get(position, 0))
+    if not room:
+        raise LoweringError("how long the array becomes depends on values")
+    return room
+
+
+@lowers("read_from_array", sequences=True, constants=True)
+def read_from_array(x: Any, i: Any, like: Any, *, ctx: OpContext) -> Any:
+    place = _read_place(i)
+    if not isinstance(x, TensorArray):
+        if x is None and like is not None:
+            return _zeros(like)
+        raise LoweringError("the array has no elements")
+    there = (place >= 0) & (place < x.length)
+    if like is None:
+        ctx.check(there, "the array has no such element")
+        return x.read(place)
+    if isinstance(place, np.ndarray) and place >= x.capacity:
+        return _zeros(like)
+    found = x.read(place)  # of the gradient; zeros if nobody wrote it
+    if isinstance(like, Packed):
+        rows = found.rows if isinstance(found, Packed) else found
+        return like.replace(jnp.where(there, rows, jnp.zeros_like(rows)))
+    return jax.tree_util.tree_map(lambda leaf: jnp.where(there, leaf, jnp.zeros_like(leaf)), _plain(found))
+
+
+def _zeros(like: Any) -> Any:
+    return like.replace(jnp.zeros_like(like.rows)) if isinstance(like, Packed) else jnp.zeros_like(like)
+
+
+def _plain(value: Any) -> Any:
+    return value.rows if isinstance(value, Packed) and not value.offsets else value
+
+
+@lowers("lod_array_length", sequences=True, constants=True)
+def lod_array_length(x: Any) -> Any:
+    length = np.zeros((), np.int64) if x is None else x.length
+    known = isinstance(length, np.ndarray | np.generic)
+    return (np if known else jnp).asarray(length).reshape(1).astype(np.int64)
+
+
+@lowers("tensor_array_to_tensor", sequences=True, constants=True)
+def tensor_array_to_tensor(x: Any, *, axis: int, use_stack: bool) -> tuple[Any, Any]:
+    if not isinstance(x, TensorArray) or not isinstance(x.length, np.ndarray | np.generic):
+        raise LoweringError("the count of elements depends on values")
+    if not isinstance(x.stacked, jax.Array):
+        raise LoweringError("the elements are sequences")
+    count = int(x.length)
+    parts = [x.stacked[place] for place in range(count)]
+    sizes = [1 if use_stack else part.shape[axis] for part in parts]
+    out = jnp.stack(parts, axis) if use_stack else jnp.concatenate(parts, axis)
+    return out, np.array(sizes, np.int32)
