@@ -11,7 +11,16 @@ from typing import Any
 from paddlelike.core.places import CUDAPlace, Place
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 
-__all__ = ["count_devices", "count_gpus", "find_device", "find_devices", "load_jax", "settings", "wide_types"]
+__all__ = [
+    "computes_on_cpu",
+    "count_devices",
+    "count_gpus",
+    "find_device",
+    "find_devices",
+    "load_jax",
+    "settings",
+    "wide_types",
+]
 
 
 def load_jax() -> Any:
@@ -37,6 +46,13 @@ def count_gpus() -> int:
 def count_devices() -> int:
     """Return how many devices JAX has, CPUs among them."""
     return len(load_jax().devices("cpu")) + count_gpus()
+
+
+def computes_on_cpu() -> bool:
+    """Return whether what is being traced will be compiled for a CPU."""
+    jax = load_jax()
+    device = jax.config.jax_default_device
+    return bool((jax.default_backend() if device is None else device.platform) == "cpu")
 
 
 def find_device(place: Place) -> Any:
