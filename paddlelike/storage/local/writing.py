@@ -1,7 +1,7 @@
 """Writing many files: the buffers go to the system as they are, checksums are computed on the way.
 
 Large files are written by a few threads, the largest first; small ones one after the other, each with three
-calls. A piece is hashed and written while it is in the processor's cache.
+calls. Bytes are hashed and written while they are in the processor's cache.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Piece", "Shared", "write_files"]
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _OVER: Final = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _IOV_MAX: Final = 1024  # buffers that the system takes in one call
-_BATCH: Final = 8 << 20  # bytes in one call
+_BATCH: Final = 8 << 20  # bytes in one call: from 2 MiB on, Linux caches what is written in its largest pages
 _SMALL: Final = 64 << 10  # bytes that are joined into one buffer
 
 
@@ -155,7 +155,7 @@ class _Writer:
         try:
             over, fd = _open(where, folder, over=piece.over)
             try:
-                for batch in _batches(piece.buffers, _BATCH if hasher is None else hashing.PIECE):
+                for batch in _batches(piece.buffers, _BATCH):
                     if hasher is not None:
                         for buffer in batch:
                             hasher.update(buffer)
