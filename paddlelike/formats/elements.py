@@ -27,7 +27,9 @@ class TensorPart(NamedTuple):
 
 def view_elements(array: Array) -> memoryview:
     """Return the elements in C order, little-endian, as bytes; without a copy where they are stored so."""
-    plain = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+    plain = array
+    if not (np.little_endian and array.flags.c_contiguous and array.dtype.isnative):
+        plain = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
     return plain.reshape(-1).view(np.uint8).data
 
 

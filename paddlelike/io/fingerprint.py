@@ -10,12 +10,14 @@ from weakref import WeakKeyDictionary
 from paddlelike.errors import GraphError
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.graph.program import Program
+from paddlelike.garbage import pause_collection
 
 __all__ = ["fingerprint"]
 
 _known: Final[WeakKeyDictionary[Program, tuple[int, str | None]]] = WeakKeyDictionary()
 
 
+@pause_collection
 def fingerprint(program: Program) -> str | None:
     """Return the sha256 of a program's encoding; None when it holds something that cannot be encoded.
 
@@ -27,9 +29,8 @@ def fingerprint(program: Program) -> str | None:
     version, text = _known.get(program, (-1, None))
     if version != program._version:
         try:
-            message = build_message(program)
-            for block in message.blocks:  # a copy has them in another order
-                block.vars.sort(key=attrgetter("name"))
+            message = build_message(program, by_name=True)  # a copy has all of this in another order
+            for block in message.blocks:
                 for op in block.ops:
                     op.attrs.sort(key=attrgetter("name"))
                     op.inputs.sort(key=attrgetter("parameter"))

@@ -279,18 +279,18 @@ def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
     if relative_path(path) != path:
         raise ValueError(f"{path!r} is not the path of a file")
     take = facts.pop
-    size, stamp, index = int(take("size")), take("stamp"), int(take("author", 0))
+    size, (inode, written) = int(take("size")), take("stamp")
+    index = int(take("author")) if "author" in facts else 0
     if index < 0:
         raise ValueError(f"author {index}")
-    pieces = take("pieces", ())
+    pieces = tuple(map(str, take("pieces"))) if "pieces" in facts else ()
     digest = take(_USUAL, None)
     checksum = None if digest is None else f"{_USUAL}:{digest}"
-    for algorithm in _OTHERS:  # the last one counts, in this order
-        if algorithm in facts:
-            digest = take(algorithm)
+    if not facts.keys().isdisjoint(_OTHERS):
+        for algorithm in _OTHERS:  # the last one counts, in this order
+            digest = take(algorithm, None)
             checksum = checksum if digest is None else f"{algorithm}:{digest}"
-    pieces = tuple(map(str, pieces)) if pieces else ()
-    return Record(size, checksum, (int(stamp[0]), int(stamp[1])), facts, pieces, authors[index])
+    return Record(size, checksum, (int(inode), int(written)), facts, pieces, authors[index])
 
 
 def _text(value: Any) -> str | None:

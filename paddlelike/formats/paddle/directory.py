@@ -71,6 +71,10 @@ class VariableDirectory(FolderFormat):
                     raise error from None
         if kind == VarType.SELECTED_ROWS:
             return _rows_entry(name, selected_rows.read_header(file))
+        plain = lod_tensor.find_plain(file) if type(file) is bytes else None
+        if plain is not None:  # of thousands of small files nearly all
+            dtype, shape, lod, offset, nbytes, surplus = plain
+            return Entry(name, dtype, shape, lod, offset, nbytes, name, None, 0, surplus)
         return _dense_entry(name, lod_tensor.read_header(file))
 
     def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:

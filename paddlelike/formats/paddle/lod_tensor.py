@@ -42,6 +42,7 @@ __all__ = [
     "Header",
     "encode",
     "encode_header",
+    "find_plain",
     "read",
     "read_data",
     "read_header",
@@ -111,12 +112,29 @@ def read_header(source: Readable, *, offset: int = 0) -> Header:
     (2, 3)
     """
     if type(source) is bytes:
-        start = offset + _PLAIN.size
-        start += int.from_bytes(source[start - 4 : start], "little")
-        facts = _decode_plain(source[offset:start]) if start - offset <= _MAX_FRONT else None
-        if facts is not None and (surplus := len(source) - start - facts[2]) >= 0:
-            return Header(facts[0], facts[1], (), start, facts[2], surplus)
+        found = find_plain(source, offset)
+        if found is not None:
+            return Header(*found)
     return _parse(Cursor(as_source(source), offset))
+
+
+Plain = tuple[VarType, tuple[int, ...], tuple[()], int, int, int]
+
+
+def find_plain(data: bytes, offset: int = 0) -> Plain | None:
+    """Return the fields of the :class:`Header` of a stream without LoD; None: it has one, or is damaged.
+
+    >>> find_plain(b"".join(encode(np.zeros((2, 3), "float32"))))[1:]
+    ((2, 3), (), 26, 24, 0)
+    """
+    start = offset + _PLAIN.size
+    start += int.from_bytes(data[start - 4 : start], "little")
+    facts = _decode_plain(data[offset:start]) if start - offset <= _MAX_FRONT else None
+    if facts is None:
+        return None
+    dtype, shape, nbytes = facts
+    surplus = len(data) - start - nbytes
+    return (dtype, shape, (), start, nbytes, surplus) if surplus >= 0 else None
 
 
 def encode_header(dtype: object, shape: Sequence[int], lod: Sequence[Sequence[int]] = ()) -> bytes:

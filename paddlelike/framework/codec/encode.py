@@ -6,7 +6,7 @@ operators and fields of other Paddle versions are kept.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final
 
 from paddlelike.core.dtypes import AttrType
@@ -51,8 +51,8 @@ def encode_program(program: Program) -> bytes:
         raise GraphError(f"the program cannot be encoded: {error}") from error
 
 
-def build_message(program: Program) -> Any:
-    """Return the program as a ProgramDesc message."""
+def build_message(program: Program, *, by_name: bool = False) -> Any:
+    """Return the program as a ProgramDesc message; ``by_name``: the variables in the order of their names."""
     message = messages().ProgramDesc()
     if program.encoded is not None:
         message.CopyFrom(program.encoded)
@@ -63,17 +63,25 @@ def build_message(program: Program) -> Any:
         message.ClearField("version")
     parts: Parts = {}
     for block in program.blocks:
-        encode_block(block, message.blocks.add(), parts)
+        encode_block(block, message.blocks.add(), parts, by_name=by_name)
     return message
 
 
-def encode_block(block: Block, message: Any, parts: Parts | None = None) -> None:
-    """Fill a BlockDesc. ``parts`` are the parts of other blocks that were encoded before."""
+def encode_block(block: Block, message: Any, parts: Parts | None = None, *, by_name: bool = False) -> None:
+    """Fill a BlockDesc. ``parts`` are the parts of other blocks that were encoded before.
+
+    ``by_name``: with the variables in the order of their names.
+    """
     parts = {} if parts is None else parts
     message.idx, message.parent_idx = block.idx, block.parent_idx
     if block.forward_block_idx != -1:
         message.forward_block_idx = block.forward_block_idx
-    for name in block.vars if block.is_ordered else order_as_hashed(block.vars):
+    names: Iterable[str] = block.vars
+    if by_name:
+        names = sorted(names)
+    elif not block.is_ordered:
+        names = order_as_hashed(names)
+    for name in names:
         _encode_common_variable(block.vars[name], message.vars.add(), parts)
     for op in block.ops:
         _encode_common_operator(op, message.ops.add(), parts)

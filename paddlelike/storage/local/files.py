@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final, TypeVar
@@ -11,7 +12,7 @@ from typing import Final, TypeVar
 from paddlelike.errors import FormatError, OutOfMemoryError, StorageError
 from paddlelike.storage.interfaces import Path
 from paddlelike.storage.local import journal
-from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
+from paddlelike.storage.local.filesystem.opening import READING, open_regular, unreadable
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.names import MANIFEST, relative_path
 from paddlelike.storage.threads import run_in_threads
@@ -147,15 +148,21 @@ def read_front(path: str, size: int) -> bytes:
     Raises
     ------
     StorageError
-        It cannot be read.
+        It cannot be read, or is no regular file.
     """
-    fd, _ = open_regular(path)
     try:
-        return os.pread(fd, size, 0) if hasattr(os, "pread") else os.read(fd, size)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    finally:
-        os.close(fd)
+        fd = os.open(path, READING)
+        try:
+            data = os.pread(fd, size, 0)
+            # devices give as much as is asked for, or nothing; pipes and sockets have no positions
+            if 0 < len(data) < size or stat.S_ISREG(os.fstat(fd).st_mode):
+                return data
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, AttributeError):  # the last: no pread here
+        pass
+    with File(path) as file:  # which knows the reason
+        return file.read_at(0, size)
 
 
 def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], T]) -> dict[str, T]:

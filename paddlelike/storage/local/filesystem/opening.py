@@ -15,9 +15,9 @@ from typing import Final
 from paddlelike.errors import StorageError
 from paddlelike.storage.problems import explain
 
-__all__ = ["open_regular", "unreadable"]
+__all__ = ["READING", "open_regular", "unreadable"]
 
-_FLAGS: Final = (
+READING: Final = (  # the flags of open
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
@@ -42,7 +42,7 @@ def open_regular(path: str) -> tuple[int, os.stat_result]:
         It cannot be opened, or is no regular file.
     """
     try:
-        fd = os.open(path, _FLAGS)
+        fd = os.open(path, READING)
     except ValueError as error:  # a NUL character
         raise StorageError(f"{path!r} cannot be read: {error}") from error
     except OSError as error:
