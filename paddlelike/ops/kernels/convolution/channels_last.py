@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.convolution import winograd
+from paddlelike.ops.kernels.convolution import tiles, winograd
 from paddlelike.ops.kernels.convolution.phases import convolve_phases
 from paddlelike.ops.kernels.products import multiply
 from paddlelike.ops.kernels.threads import consume, map_parts
@@ -37,6 +37,8 @@ _SHORT: Final = 12  # elements; shorter runs are copied along the columns of the
 
 def convolve(x: Array, w: Array, windows: Windows) -> Array:
     """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p * stride + k, c]``."""
+    if tiles.pays(x, w, len(w), windows):
+        return tiles.convolve(x, w, windows)
     if winograd.pays(x, w, windows):
         return winograd.convolve(x, w, windows)
     count = windows.counts(x.shape[1:3])
@@ -64,6 +66,8 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
 def convolve_dw(x: Array, d_out: Array, windows: Windows) -> Array:
     """Return the gradient of the filter ``(O, C, h, w)``."""
     filters, channels = d_out.shape[-1], x.shape[-1]
+    if tiles.pays(x, d_out, filters, windows) and d_out.flags.carray:
+        return tiles.convolve_dw(x, d_out, windows)
     if _is_pixelwise(windows):
         matrix = multiply(d_out.reshape(-1, filters).T, _take_pixels(x, windows))
         return matrix.reshape(filters, channels, *windows.kernel)

@@ -18,13 +18,13 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.threads import consume, map_parts
 from paddlelike.ops.kernels.windows import Windows
 
-__all__ = ["convolve", "pays"]
+__all__ = ["FILTER", "convolve", "pays", "transform_filter"]
 
 _CHUNK: Final = 512 << 10  # bytes of transformed tiles that are worked on at once
 _ROWS: Final = 128  # fewest tiles in a matrix product
 _CHANNELS: Final = 64  # fewest channels on both sides with which the sums cost less than the products saved
 _TILES: Final = 256  # fewest tiles: with less, transforming the filter costs more
-_FILTER: Final = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
+FILTER: Final = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 
 
 def pays(x: Array, w: Array, windows: Windows) -> bool:
@@ -38,7 +38,7 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
     """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p + k, c]``."""
     count = windows.counts(x.shape[1:3])
     high, wide = ((size + 1) // 2 for size in count)  # tiles
-    filters = _transform_filter(w.astype(np.result_type(x, w), copy=False))
+    filters = transform_filter(w.astype(np.result_type(x, w), copy=False))
     (top, _), (left, _) = windows.pads
     out = np.empty((len(x), 2 * high, 2 * wide, len(w)), filters.dtype)
     at_once = max(_ROWS, _CHUNK // (16 * x.shape[-1] * x.itemsize))  # tiles
@@ -63,9 +63,9 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
     return np.ascontiguousarray(out[:, : count[0], : count[1]])
 
 
-def _transform_filter(w: Array) -> Array:
+def transform_filter(w: Array) -> Array:
     """Return ``(16, C, O)``."""
-    both = np.kron(_FILTER, _FILTER).astype(w.dtype)  # (16, 9)
+    both = np.kron(FILTER, FILTER).astype(w.dtype)  # (16, 9)
     places = np.ascontiguousarray(w.reshape(*w.shape[:2], 9).transpose(2, 1, 0))
     return (both @ places.reshape(9, -1)).reshape(16, *places.shape[1:])
 
