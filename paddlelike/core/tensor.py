@@ -16,7 +16,7 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.elements import ElementAccess
 from paddlelike.core.places import Place
-from paddlelike.core.rows import sum_rows
+from paddlelike.core.rows import merge_rows, sum_rows
 from paddlelike.core.versioned import Versioned
 from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet
@@ -250,11 +250,11 @@ class SelectedRows(Versioned, Displayed):
         return self._tensor
 
     def merge(self) -> SelectedRows:
-        """Return the same rows sorted and each once; values of repeated rows are summed."""
-        rows, where = np.unique(self._rows, return_inverse=True)
+        """Return the same rows sorted and each once, perhaps in the same memory; repeated ones are summed."""
         value = self._tensor.array
         assert value is not None
-        return SelectedRows(rows, self._height, sum_rows(where, value, len(rows)))
+        rows, sums = merge_rows(self._rows, value)
+        return SelectedRows(rows, self._height, sums)
 
     def to_dense(self) -> Array:
         """Return the whole matrix, with zeros in missing rows; values of repeated rows are summed."""

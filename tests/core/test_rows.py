@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.core.rows import add_rows, sum_rows
+from paddlelike.core.rows import add_rows, merge_rows, sum_rows
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), ()], ids=str)
@@ -33,3 +33,26 @@ def test_a_sum_has_the_height_and_dtype_asked_for() -> None:
     out = sum_rows(np.array([4, 4]), np.array([[1], [2]], "int64"), 6)
     assert (out.shape, out.dtype.name) == ((6, 1), "int64")
     assert out.ravel().tolist() == [0, 0, 0, 0, 3, 0]
+
+
+@pytest.mark.parametrize("width", [8, 40])
+@pytest.mark.parametrize(("count", "height"), [(300, 20), (300, 150), (300, 5000), (40, 100_000)])
+def test_rows_of_any_width_and_repetition_have_the_bits_of_the_loop(
+    count: int, height: int, width: int
+) -> None:
+    rng = np.random.default_rng(count + height)
+    rows = rng.integers(0, height, count)
+    rows[: count // 10] = 3  # more often than all others
+    values = rng.standard_normal((count, width)).astype("float32")
+    expected = np.zeros((height, width), "float32")
+    for row, value in zip(rows, values, strict=True):
+        expected[row] += value
+    np.testing.assert_array_equal(sum_rows(rows, values, height), expected)
+    ids, sums = merge_rows(rows, values)
+    assert ids.tolist() == sorted(set(rows.tolist()))
+    np.testing.assert_array_equal(sums, expected[ids])
+
+
+def test_rows_that_are_merged_already_are_not_copied() -> None:
+    rows, values = np.array([1, 4, 9]), np.ones((3, 2))
+    assert merge_rows(rows, values)[1] is values

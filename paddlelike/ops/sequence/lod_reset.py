@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import numpy as np
 
 from paddlelike.core.tensor import LoD
 from paddlelike.errors import EnforceNotMet
@@ -36,9 +36,9 @@ class LodReset(OpDef):
         if y is not None and ctx.lod("Y"):
             ctx.set_lod("Out", ctx.lod("Y"))
             return x
-        level = [int(offset) for offset in (target_lod if y is None else y.reshape(-1))]
-        rising = all(a <= b for a, b in pairwise(level))
-        if len(level) < 2 or level[0] != 0 or level[-1] != len(x) or not rising:
+        offsets = np.array(target_lod if y is None else y, np.int64).reshape(-1)
+        level = offsets.tolist()
+        if len(level) < 2 or level[0] != 0 or level[-1] != len(x) or (offsets[1:] < offsets[:-1]).any():
             raise EnforceNotMet(
                 f"lod_reset: the offsets {level} do not cut the {len(x)} rows of X into sequences",
                 hint="offsets begin with 0, never fall, and end with the number of rows",
