@@ -10,13 +10,20 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.layouts import as_layout_of, empty_as, full_as
+from paddlelike.ops.kernels.layouts import (
+    as_channels_last,
+    as_layout_of,
+    empty_as,
+    full_as,
+    is_last_in_memory,
+    view_channels_first,
+)
 from paddlelike.ops.kernels.windows import Windows
 
 __all__ = [
@@ -92,19 +99,27 @@ def make_adaptive(spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
 
 def maximum(x: Array, axes: Sequence[Axis]) -> Array:
     """Return the maximum of every window."""
-    return _reduce(_pad(x, axes, np.finfo(x.dtype).min), axes, np.maximum)
+    return _reduce(x, axes, np.maximum, np.finfo(x.dtype).min)
 
 
 def average(x: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
     """Return the mean of every window; with ``exclusive`` padding does not count."""
-    out = _reduce(_pad(x, axes, 0), axes, np.add)
+    out = _reduce(x, axes, np.add, 0)
     out /= count_elements(axes, x.dtype, exclusive=exclusive)  # as in Fluid, 0 / 0 beyond the data
     return out
 
 
 def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
     """Return the gradient of :func:`average`."""
-    dx = d_out / count_elements(axes, d_out.dtype, exclusive=exclusive)
+    dx = empty_as(d_out, (*d_out.shape[:2], *(axis.size for axis in axes)))
+    counts = count_elements(axes, d_out.dtype, exclusive=exclusive)
+    for part in _split(dx):
+        dx[part] = _average_dx(d_out[part] / counts, axes)
+    return dx
+
+
+def _average_dx(dx: Array, axes: Sequence[Axis]) -> Array:
+    """Return the sums of what is spread over the windows."""
     for dim, axis in reversed(list(enumerate(axes, 2))):
         spread = full_as(dx, (*dx.shape[:dim], axis.padded, *dx.shape[dim + 1 :]), 0)
         if axis.is_by_offset:
@@ -114,26 +129,27 @@ def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
             for i, (start, stop) in enumerate(axis.spans):
                 spread[_index_along(dim, slice(start, stop))] += dx[_index_along(dim, slice(i, i + 1))]
         dx = spread
-    return _crop(dx, axes)
+    return dx[_index_data(axes)]
 
 
 def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Array:
     """Return the gradient of :func:`maximum`: to the first maximum of a window, in C order."""
     if not _is_by_offset(axes):
+        x = np.ascontiguousarray(x)
         return scatter(first_maxima(x, out, axes), d_out, x.shape)
-    dx = empty_as(x, x.shape, d_out.dtype)
+    disjoint = all(axis.stride is not None and axis.stride >= axis.kernel for axis in axes)
+    if not disjoint:
+        x = _put_channels_last(x)
     out, d_out = as_layout_of(x, out), as_layout_of(x, d_out)
-    step = max(1, _CHUNK // max(1, x[:1].nbytes))
-    for start in range(0, len(x), step):
-        part = slice(start, start + step)
-        dx[part] = _maximum_dx(x[part], out[part], d_out[part], axes)
+    dx = empty_as(x, x.shape, d_out.dtype)
+    for part in _split(x):
+        dx[part] = _maximum_dx(x[part], out[part], d_out[part], axes, disjoint=disjoint)
     return dx
 
 
-def _maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Array:
+def _maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis], *, disjoint: bool) -> Array:
     padded = _pad(x, axes, np.finfo(x.dtype).min)
     dx = full_as(padded, padded.shape, 0, d_out.dtype)
-    disjoint = all(axis.stride is not None and axis.stride >= axis.kernel for axis in axes)
     left = full_as(out, out.shape, True, np.bool_)  # windows whose maximum was not met yet
     for place in _list_offsets(axes):
         where = _index_elements(axes, place)
@@ -185,7 +201,17 @@ def scatter(index: Array, d_out: Array, shape: Sequence[int]) -> Array:
     return dx
 
 
-def _reduce(x: Array, axes: Sequence[Axis], ufunc: np.ufunc) -> Array:
+def _reduce(x: Array, axes: Sequence[Axis], ufunc: np.ufunc, fill: Any) -> Array:
+    """Return windows reduced to an element each; ``fill`` is the padding."""
+    if not all(axis.is_by_offset for axis in axes):
+        x = _put_channels_last(x)
+    out = empty_as(x, (*x.shape[:2], *(len(axis.spans) for axis in axes)))
+    for part in _split(x):
+        out[part] = _reduce_dims(_pad(x[part], axes, fill), axes, ufunc)
+    return out
+
+
+def _reduce_dims(x: Array, axes: Sequence[Axis], ufunc: np.ufunc) -> Array:
     for dim, axis in enumerate(axes, 2):
         if axis.is_by_offset:
             out = np.copy(x[_index_along(dim, axis.at(0))])  # in the order of memory of x
@@ -214,8 +240,16 @@ def _pad(x: Array, axes: Sequence[Axis], value: Any) -> Array:
     return out
 
 
-def _crop(x: Array, axes: Sequence[Axis]) -> Array:
-    return np.copy(x[_index_data(axes)])
+def _put_channels_last(x: Array) -> Array:
+    """Return ``x`` with its channels last in memory: short windows then make long loops over channels."""
+    return x if is_last_in_memory(x) else view_channels_first(as_channels_last(x))
+
+
+def _split(x: Array) -> Iterator[slice]:
+    """Yield parts of the images that stay in the cache."""
+    step = max(1, _CHUNK // max(1, x[:1].nbytes))
+    for start in range(0, len(x), step):
+        yield slice(start, start + step)
 
 
 def _index_data(axes: Sequence[Axis]) -> Any:

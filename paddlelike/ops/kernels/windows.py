@@ -6,7 +6,6 @@ Arrays here are channels first: ``(N, C, *spatial)`` with one, two or three spat
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -26,8 +25,6 @@ __all__ = [
     "to_channels_first",
     "to_format",
 ]
-
-_CHUNK = 1 << 20  # bytes of unfolded windows that are worked on at once: they stay in the cache
 
 
 class Windows(NamedTuple):
@@ -112,13 +109,6 @@ class Windows(NamedTuple):
         count = windows.shape[2 + len(self.kernel) :]
         for place, where in self.offsets(count):
             x[where] += windows[place]
-
-    def chunks(self, batch: int, channels: int, count: Sequence[int], itemsize: int) -> Iterator[slice]:
-        """Yield parts of the batch whose unfolded windows fit into the cache together."""
-        size = channels * math.prod(self.kernel) * math.prod(count) * itemsize
-        step = max(1, _CHUNK // max(1, size))
-        for start in range(0, batch, step):
-            yield slice(start, min(start + step, batch))
 
 
 def make_windows(

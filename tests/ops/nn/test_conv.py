@@ -10,7 +10,7 @@ import pytest
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Spec, registry
-from paddlelike.ops.kernels import windows
+from paddlelike.ops.kernels.convolution import channels_first
 from tests.ops.contract import full_attrs
 
 
@@ -74,7 +74,7 @@ def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch, gro
         return [out, *back.forward(x, w, None, out, **keywords, wanted=(True, True, True))]
 
     whole = run_both_passes()
-    monkeypatch.setattr(windows, "_CHUNK", 2 * 8 * 12 * 24)  # two or three images
+    monkeypatch.setattr(channels_first, "_CHUNK", 2 * 8 * 12 * 24)  # two or three images
     for one, other in zip(run_both_passes(), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)  # another order of sums
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from paddlelike.ops.kernels.convolution import channels_last, winograd
+from paddlelike.ops.kernels.convolution import channels_first, channels_last, winograd
 from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.layouts import as_channels_last, is_last_in_memory, view_channels_first
 from paddlelike.ops.kernels.windows import Windows
@@ -113,6 +113,21 @@ def test_gradients_are_adjoint_to_the_convolution(shapes: Shapes, channels_last:
         u, v = rng.standard_normal(x.shape), rng.standard_normal(w.shape)
         assert np.vdot(dx, u) == pytest.approx(np.vdot(d_out, define(u, w, shapes)), rel=1e-9, abs=1e-9)
         assert np.vdot(dw, v) == pytest.approx(np.vdot(d_out, define(x, v, shapes)), rel=1e-9, abs=1e-9)
+
+
+IN_PARTS = {
+    "groups": Shapes(batch=3, filters=4, groups=2),
+    "stride": Shapes(size=(11, 6), filters=4, groups=2, strides=(2, 2)),
+    "dilation": Shapes(size=(11, 8), filters=12, groups=6, dilations=(3, 1)),
+}
+
+
+@pytest.mark.parametrize("size", [1, 1 << 10, 1 << 12], ids=["rows", "several rows", "groups"])
+@pytest.mark.parametrize("shapes", IN_PARTS.values(), ids=IN_PARTS.keys())
+def test_parts_of_images_groups_and_rows(shapes: Shapes, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels_first, "_CHUNK", size)
+    test_a_convolution_is_the_sum_over_its_windows(shapes, False)
+    test_gradients_are_adjoint_to_the_convolution(shapes, True)
 
 
 MINIMAL = {

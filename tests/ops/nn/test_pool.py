@@ -56,16 +56,18 @@ def test_the_index_is_that_of_the_first_of_equal_maxima(attrs: dict[str, Any]) -
     assert dx[0, 0].tolist() == TIES["overlapping"][1]
 
 
-def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_many_images_are_worked_on_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from paddlelike.ops.kernels import pool as pool_kernels
 
     x = np.random.default_rng(0).standard_normal((7, 2, 4, 4))
     op = registry.find("pool2d")
-    attrs = full_attrs(op, {"pooling_type": "max", "ksize": [3, 3], "paddings": [1, 1]})
+    attrs = full_attrs(op, {"pooling_type": kind, "ksize": [3, 3], "paddings": [1, 1]})
     attrs = op.make_forward_keywords(attrs)
     out = op.forward(x, **attrs)
     whole = op.backward(x, out, out, **attrs)
     monkeypatch.setattr(pool_kernels, "_CHUNK", 3 * x[0].nbytes)
+    np.testing.assert_array_equal(op.forward(x, **attrs), out)
     np.testing.assert_array_equal(op.backward(x, out, out, **attrs), whole)
 
 
