@@ -52,6 +52,8 @@ class StepReport(NamedTuple):
         The loops compiled by numba that worked on its arrays, see ``FLAGS_use_fast_kernels``.
     in_place
         The variables whose memory it overwrites.
+    reuses
+        Inputs that nobody uses afterwards: where they are large, the result is written over one of them.
     shares_memory
         The variables that are views of inputs.
     released
@@ -68,6 +70,7 @@ class StepReport(NamedTuple):
     kernel: str
     compiled: tuple[str, ...]
     in_place: tuple[str, ...]
+    reuses: tuple[str, ...]
     shares_memory: tuple[str, ...]
     released: tuple[str, ...]
     bytes_moved: int
@@ -134,7 +137,7 @@ def _format_group(name: str, steps: list[StepReport]) -> str:
         "specialized": sum(s.kernel == "specialized" for s in steps),
         "compiled": sum(bool(s.compiled) for s in steps),
         "at once": sum(s.kernel == "group" for s in steps),
-        "in place": sum(bool(s.in_place) for s in steps),
+        "in place": sum(bool(s.in_place or s.reuses) for s in steps),
         "views": sum(bool(s.shares_memory) for s in steps),
         "release": sum(bool(s.released) for s in steps),
     }
@@ -238,6 +241,7 @@ def _run_step(plan: Plan, frame: Frame, step: Step) -> StepReport:
         step.kernel,
         compiled,
         tuple(in_place),
+        step.overwrites,
         views,
         tuple(sorted(gone)),
         moved,

@@ -53,6 +53,7 @@ class Step(NamedTuple):
     kernel: str = "general"  # or "specialized", see OpDef.specialize
     operators: int = 1  # how many it runs
     binding: Binding | None = None
+    overwrites: tuple[str, ...] = ()  # inputs that nobody uses any more; the result is written over one
     parts: tuple[Step, ...] = ()  # the steps that this one takes the place of
 
 

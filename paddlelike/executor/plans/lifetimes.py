@@ -58,7 +58,8 @@ class Aliases:
                 if name in changed or inner or (variable is not None and variable.persistable):
                     overwritten.update(dict.fromkeys({name, *roots.get(name, ())}, index))
             if cls.views:
-                shared = {root for name in op.input_arg_names for root in roots.get(name, {name})}
+                read = {n for slot, ns in op.inputs.items() if slot not in cls.shapes_of for n in ns}
+                shared = {root for name in read for root in roots.get(name, {name})}
                 roots.update(dict.fromkeys(op.output_arg_names, shared))
                 viewed.append((index, shared))
         self._copy_at = {

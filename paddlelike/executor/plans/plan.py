@@ -24,6 +24,7 @@ from paddlelike.executor.plans.groups import group_steps
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses, find_last_values
 from paddlelike.executor.plans.orders import find_reordered, take_in_order
+from paddlelike.executor.plans.overwriting import overwrite_inputs
 from paddlelike.executor.plans.scalars import drop_dims
 from paddlelike.executor.plans.shapes import hollow_after
 from paddlelike.executor.plans.sharing import make_lod_sharer
@@ -108,10 +109,13 @@ class Plan:
         keep = {*self.fetches, *self.fetched_by_op.values()}
         dying = find_last_uses(block, ops, keep)
         hollow = find_last_values(block, ops, dying)
-        steps = [
-            hollow_after(self._bind(block, op, dying[i], i), self._get_dead_positions(block, hollow[i]))
-            for i, op in enumerate(ops)
-        ]
+        steps = []
+        for i, op in enumerate(ops):
+            step = self._bind(block, op, dying[i], i)
+            shapes = self._get_dead_positions(block, hollow[i])
+            if self.groups_steps:
+                step = overwrite_inputs(step, shapes, self.layout)
+            steps.append(hollow_after(step, shapes))
         return group_steps(steps, self.layout) if self.groups_steps else steps
 
     def _bind_block(self, index: int) -> None:

@@ -102,6 +102,21 @@ class OpDef:
         return None
 
     @classmethod
+    def make_overwriting_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
+        """Return a kernel that writes the only result of an operator over one of its inputs, or None.
+
+        It takes that array, which is not used any more, and then what ``forward`` takes. It returns False,
+        and changes nothing, where the result is of another shape or dtype, or would have another order in
+        memory. The results must have the same bits.
+        """
+        return None
+
+    @classmethod
+    def make_overwriting_grad_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
+        """Return the same for the operator's gradient, whose keywords these are."""
+        return None
+
+    @classmethod
     def make_group_kernel(cls, keywords: Mapping[str, Any]) -> GroupKernel | None:
         """Return a function that runs several operators of this type with these keywords at once, or None.
 

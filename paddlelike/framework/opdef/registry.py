@@ -139,6 +139,7 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "views": cls.views if gradient.views is None else gradient.views,
             "forward": staticmethod(cls.backward),
             "specialize": cls.specialize_grad,
+            "make_overwriting_kernel": cls.make_overwriting_grad_kernel,
             "forward_of": cls,
         },
     )

@@ -11,6 +11,7 @@ import numpy as np
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import GRAD, OWN, Array, Gradient, Int, Kernel, OpDef, Spec, String, register
 from paddlelike.ops.backends import MKLDNN
+from paddlelike.ops.elementwise.overwriting import make_binary
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_to
 from paddlelike.ops.operands import check_same_dtype
 
@@ -201,6 +202,7 @@ def _make_operator(row: _Row) -> type[OpDef]:
         "infer": staticmethod(infer),
         "forward": staticmethod(rows if row.value is np.multiply else forward),
         "specialize": staticmethod(specialize),
+        "make_overwriting_kernel": staticmethod(lambda keywords: make_binary(row.value, keywords["axis"])),
     }
     if row.d_x is not None:
         grads = ("X@GRAD", "Y@GRAD")

@@ -6,6 +6,7 @@ activations are rows of the same kind.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -25,6 +26,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.backends import BACKENDS
+from paddlelike.ops.elementwise.overwriting import make_slope, make_value
 from paddlelike.ops.kernels.special import erf
 
 __all__ = ["Function", "Pow", "Sign", "register_function_row"]
@@ -62,6 +64,10 @@ def register_function_row(
         "forward": staticmethod(value),
         "backward": staticmethod(slope),
     }
+    overwriting = functools.partial(make_value, name)
+    overwriting_grad = functools.partial(make_slope, name) if reads == "Out" else lambda keywords: None
+    body["make_overwriting_kernel"] = staticmethod(overwriting)
+    body["make_overwriting_grad_kernel"] = staticmethod(overwriting_grad)
     register(type(name.title().replace("_", ""), (OpDef,), body))
 
 

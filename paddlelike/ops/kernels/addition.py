@@ -12,7 +12,7 @@ from paddlelike.core.rows import add_rows
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.framework.opdef import Array
 
-__all__ = ["Totals", "Value", "add_values"]
+__all__ = ["Totals", "Value", "add_over", "add_values"]
 
 Value = Array | SelectedRows | LoDTensorArray
 
@@ -44,6 +44,25 @@ def add_values(xs: Sequence[Value]) -> Value:
         return _add_dense(dense, sparse)
     arrays = [x for x in xs if isinstance(x, LoDTensorArray)]
     return _add_arrays(arrays) if arrays else _add_rows(sparse)
+
+
+def add_over(out: Array, xs: Sequence[Value]) -> bool:
+    """Write the sum of dense tensors over one of the first two; return False where that cannot be.
+
+    >>> x = np.ones(2)
+    >>> add_over(x, [np.full(2, 3.0), x]), x
+    (True, array([4., 4.]))
+    """
+    dense = [x for x in xs if isinstance(x, np.ndarray)]
+    alike = len(dense) == len(xs) > 1 and all(
+        x.dtype is out.dtype and x.shape == out.shape and x.strides == out.strides for x in dense
+    )
+    if not alike or not (out is dense[0] or out is dense[1]) or any(x is out for x in dense[2:]):
+        return False
+    np.add(dense[0], dense[1], out=out)
+    for x in dense[2:]:
+        out += x
+    return True
 
 
 def _add_dense(dense: list[Array], sparse: list[SelectedRows]) -> Array:

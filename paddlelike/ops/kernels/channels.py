@@ -35,11 +35,15 @@ def tile(values: Array, times: int) -> Array:
     return values if times == 1 else np.tile(values, times)
 
 
-def apply_by_channel(ufunc: np.ufunc, x: Array, values: Array) -> Array:
-    """Return ``ufunc(x, values)`` of images with their channels last in memory and ``(C,)`` values."""
+def apply_by_channel(ufunc: np.ufunc, x: Array, values: Array, *, over: bool = False) -> Array:
+    """Return ``ufunc(x, values)`` of images with their channels last in memory and ``(C,)`` values.
+
+    ``over``: in the memory of x.
+    """
     rows = as_channels_last(x).reshape(-1, x.shape[1])
     fold = fold_rows(*rows.shape)
-    folded: Array = ufunc(rows.reshape(-1, fold * len(values)), tile(values, fold))
+    rows = rows.reshape(-1, fold * len(values))
+    folded: Array = ufunc(rows, tile(values, fold), out=rows if over else None)
     return view_channels_first(folded.reshape(len(x), *x.shape[2:], len(values)))
 
 

@@ -5,11 +5,14 @@ Its gradient is one ``scale`` by 1 for each input.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import GradOp, OpDef, OpView, Spec, derive_grad_op, register
+from paddlelike.framework.opdef import GradOp, Kernel, OpDef, OpView, Spec, derive_grad_op, register
 from paddlelike.ops.backends import MKLDNN
-from paddlelike.ops.kernels.addition import Value, add_values
+from paddlelike.ops.kernels.addition import Value, add_over, add_values
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Sum"]
@@ -45,6 +48,10 @@ class Sum(OpDef):
     @staticmethod
     def forward(xs: list[Value]) -> Value:
         return add_values(xs)
+
+    @classmethod
+    def make_overwriting_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
+        return add_over
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
