@@ -91,8 +91,6 @@ def test_blocks_hide_outer_variables_and_snapshots_bring_values_back() -> None:
     kept = context.snapshot(1)
     context.clear(1)
     assert context.read(inner.name) is None
-    before = context.restore(kept)
+    context.restore(kept)
     assert context.read(inner.name).tolist() == [20.0]
-    context.restore(before)
-    assert context.read(inner.name) is None
     assert outer.read(i.name).tolist() == [3]
