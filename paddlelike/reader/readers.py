@@ -178,6 +178,14 @@ def count_ready(ready: queue.Queue[Any]) -> int:
         return sum(item[0] is not _END for item in ready.queue)
 
 
+class ReadingThread(threading.Thread):
+    """Reads samples ahead for the thread that created it, whose identifier is ``reads_for``."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__(target=work, name="paddlelike-reader", daemon=True)
+        self.reads_for = threading.get_ident()
+
+
 def read_ahead(
     reader: Reader, size: int, ready: queue.Queue[Any] | None = None
 ) -> Generator[Any, None, None]:
@@ -212,8 +220,7 @@ def _read_ahead(reader: Reader, ready: queue.Queue[Any]) -> Generator[Any, None,
         except BaseException as error:  # raised in the iterating thread
             put((_END, error))
 
-    thread = threading.Thread(target=work, name="paddlelike-reader", daemon=True)
-    thread.start()
+    ReadingThread(work).start()
     try:
         yield None
         while True:

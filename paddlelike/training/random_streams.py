@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.errors import SourceError
-from paddlelike.reader.readers import MAPPING
+from paddlelike.reader.readers import MAPPING, ReadingThread
 
 __all__ = ["SWAPPING", "RandomStream", "capture_random_state", "check_random_state", "restore_random_state"]
 
@@ -101,12 +101,12 @@ class RandomStream:
                 _set_states(outer)
 
     def _iterate(self, reader: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-        known = set(threading.enumerate())
         with self.active():
+            known = set(threading.enumerate())
             items = iter(reader())
             item = next(items, _END)
-        started = set(threading.enumerate()) - known
-        if any(thread.is_alive() and not thread.name.startswith(MAPPING) for thread in started):
+            started = set(threading.enumerate()) - known
+        if any(map(_reads_for_this_thread, started)):
             yield from self._iterate_beside_threads(items, item)
             return
         while item is not _END:
@@ -124,6 +124,13 @@ class RandomStream:
 
 
 _END: Final = object()
+
+
+def _reads_for_this_thread(thread: threading.Thread) -> bool:
+    """Return whether a thread that was started a moment ago may read what this one iterates over."""
+    if isinstance(thread, ReadingThread) and thread.reads_for != threading.get_ident():
+        return False
+    return thread.is_alive() and not thread.name.startswith(MAPPING)
 
 
 def _get_states() -> tuple[Any, Any]:

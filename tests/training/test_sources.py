@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import paddlelike as fluid
 from paddlelike import training
 from paddlelike.errors import FormatError, SourceError
+from paddlelike.reader.readers import read_ahead
 from tests.training.small import GOLDEN
 
 NUMBERS = np.arange(10, dtype="float32").reshape(10, 1)
@@ -294,6 +296,40 @@ def test_a_reader_that_shuffles_in_place_is_read_again_from_its_start() -> None:
     with pytest.warns(UserWarning, match="keeps data between sweeps: all 2 sweeps"):
         again.restore_from_checkpoint(state)
     assert take(again, 4, 9) == want
+
+
+def test_threads_of_other_readers_do_not_disturb_a_reader() -> None:
+    """Another loader starts its thread while the thread of this one reads the first sample."""
+    reading, disturbed = threading.Event(), threading.Event()
+
+    def slow() -> Iterator[Any]:
+        reading.set()
+        assert disturbed.wait(60)
+        yield from samples()
+
+    def read(reader: Callable[[], Iterator[Any]]) -> list[list[float]]:
+        with fluid.program_guard(fluid.Program()):
+            made = fluid.io.DataLoader.from_generator([fluid.data("x", [None, 1])], capacity=3)
+        made.set_sample_generator(reader, batch_size=3, drop_last=False)
+        return take(training.LoaderSource(made, max_sweeps=1), 3)
+
+    def disturb() -> None:
+        assert reading.wait(60)
+        others.append(read_ahead(lambda: iter(NUMBERS), 1))  # its thread waits until a sample is taken
+        disturbed.set()
+
+    seed()
+    want = read(samples)
+    others: list[Any] = []
+    disturber = threading.Thread(target=disturb)
+    disturber.start()
+    seed()
+    before = np.random.get_state()[1:3]
+    assert read(slow) == want
+    disturber.join()
+    others.pop().close()
+    after = np.random.get_state()[1:3]
+    assert (before[0] == after[0]).all() and before[1] == after[1]  # the reader drew from its own
 
 
 @pytest.mark.parametrize("make", [memory, generator, loader], ids=lambda make: make.__name__)
