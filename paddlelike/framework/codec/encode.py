@@ -191,7 +191,7 @@ def encode_operator(op: Operator, message: Any) -> None:
     _encode_slots(op, message)
     for name in _order_attributes(op):
         part = message.attrs.add()
-        if name in old and read_attr(old[name]) == op.attrs[name]:
+        if name in old and _is_same(read_attr(old[name]), op.attrs[name]):
             part.CopyFrom(old[name])
         else:
             _encode_attr(part, op, name, op.attrs[name])
@@ -244,5 +244,14 @@ def _is_unchanged(op: Operator, message: Any) -> bool:
         and op.is_target == message.is_target
         and op.inputs == {part.parameter: list(part.arguments) for part in message.inputs}
         and op.outputs == {part.parameter: list(part.arguments) for part in message.outputs}
-        and op.attrs == {attr.name: read_attr(attr) for attr in message.attrs}
+        and _is_same(op.attrs, {attr.name: read_attr(attr) for attr in message.attrs})
     )
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Return whether attributes are equal; one that is not a number equals itself."""
+    if value == other:
+        return True
+    if isinstance(value, dict):
+        return value.keys() == other.keys() and all(_is_same(value[name], other[name]) for name in value)
+    return repr(value) == repr(other)

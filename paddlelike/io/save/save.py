@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, Protocol, Unpack, overload
 
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
@@ -21,6 +21,47 @@ __all__ = ["save_params", "save_persistables", "save_vars"]
 Path = str | os.PathLike[str]
 Variables = Iterable[Variable | str]
 Predicate = Callable[[Variable], bool]
+
+
+class _SaveSelected(Protocol):
+    """A function that saves some variables of a program: what it returns follows from its arguments."""
+
+    @overload
+    def __call__(
+        self,
+        executor: Executor,
+        dirname: None,
+        main_program: Any = None,
+        filename: None = None,
+        **options: Unpack[SaveKeywords],
+    ) -> bytes | None: ...
+    @overload
+    def __call__(
+        self,
+        executor: Executor,
+        dirname: Path,
+        main_program: Any = None,
+        filename: str | None = None,
+        *,
+        blocking: Literal[True] = True,
+        **options: Unpack[BlockingKeywords],
+    ) -> SaveReport | None: ...
+    @overload
+    def __call__(
+        self,
+        executor: Executor,
+        dirname: Path,
+        main_program: Any = None,
+        filename: str | None = None,
+        *,
+        blocking: Literal[False],
+        **options: Unpack[BlockingKeywords],
+    ) -> asynchronous.PendingSave | None: ...
+
+
+def _declare_results(function: Callable[..., Any]) -> _SaveSelected:
+    """Return the function itself, with the types of its results by its arguments."""
+    return function
 
 
 @overload
@@ -118,34 +159,7 @@ def save_vars(
     return _save(executor, dirname, main_program, vars, predicate, filename, None, given)
 
 
-@overload
-def save_params(
-    executor: Executor,
-    dirname: None,
-    main_program: Any = None,
-    filename: None = None,
-    **options: Unpack[SaveKeywords],
-) -> bytes | None: ...
-@overload
-def save_params(
-    executor: Executor,
-    dirname: Path,
-    main_program: Any = None,
-    filename: str | None = None,
-    *,
-    blocking: Literal[True] = True,
-    **options: Unpack[BlockingKeywords],
-) -> SaveReport | None: ...
-@overload
-def save_params(
-    executor: Executor,
-    dirname: Path,
-    main_program: Any = None,
-    filename: str | None = None,
-    *,
-    blocking: Literal[False],
-    **options: Unpack[BlockingKeywords],
-) -> asynchronous.PendingSave | None: ...
+@_declare_results
 @show_options
 def save_params(
     executor: Executor,
@@ -183,34 +197,7 @@ def save_params(
     return _save(executor, dirname, main_program, None, is_parameter, filename, "params", given)
 
 
-@overload
-def save_persistables(
-    executor: Executor,
-    dirname: None,
-    main_program: Any = None,
-    filename: None = None,
-    **options: Unpack[SaveKeywords],
-) -> bytes | None: ...
-@overload
-def save_persistables(
-    executor: Executor,
-    dirname: Path,
-    main_program: Any = None,
-    filename: str | None = None,
-    *,
-    blocking: Literal[True] = True,
-    **options: Unpack[BlockingKeywords],
-) -> SaveReport | None: ...
-@overload
-def save_persistables(
-    executor: Executor,
-    dirname: Path,
-    main_program: Any = None,
-    filename: str | None = None,
-    *,
-    blocking: Literal[False],
-    **options: Unpack[BlockingKeywords],
-) -> asynchronous.PendingSave | None: ...
+@_declare_results
 @show_options
 def save_persistables(
     executor: Executor,

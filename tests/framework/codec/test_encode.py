@@ -6,6 +6,8 @@ What real Fluid builds for the same calls is compared in tests/alike.
 from __future__ import annotations
 
 import paddlelike as fluid
+from paddlelike.core.dtypes import AttrType
+from paddlelike.framework.codec.schema import messages
 from tests.helpers.canonical import canonical
 
 L = fluid.layers
@@ -24,3 +26,16 @@ def test_bytes_come_back_as_the_same_program(main: fluid.Program) -> None:
 def test_equal_programs_have_equal_bytes(main: fluid.Program) -> None:
     assert main.clone().desc.serialize_to_string() == main.clone().desc.serialize_to_string()
     assert canonical(main.clone()) == canonical(main)  # its variables are in another order, as in Fluid
+
+
+def test_an_attribute_that_is_not_a_number_changes_nothing(main: fluid.Program) -> None:
+    """Its operator is written as it was read: attributes in their order, fields that nobody knows."""
+    program = messages().ProgramDesc.FromString(main.desc.serialize_to_string())
+    for name, value in (("a", [float("nan"), 1.0]), ("b", [])):
+        program.blocks[0].ops[0].attrs.add(name=name, type=AttrType.FLOAT64S, float64s=value, i=7)
+    data = program.SerializeToString(deterministic=True)
+    back = fluid.Program.parse_from_string(data)
+    assert back.desc.serialize_to_string() == data
+    back.global_block().ops[0].attrs["b"] = [2.0]  # the operator changes, not this attribute
+    attrs = messages().ProgramDesc.FromString(back.desc.serialize_to_string()).blocks[0].ops[0].attrs
+    assert {attr.name: attr.i for attr in attrs if attr.name in "ab"} == {"a": 7, "b": 0}
