@@ -5,8 +5,9 @@
 
 Each library is a process of its own that stays (``nets/contender.py``), on one thread. Within a round the
 libraries follow one another, each round begins with another one, and each trains for about ``--seconds`` of
-processor time. Fluid runs with its program cache. ``compiled`` is this package with ``FLAGS_backend=jax``,
-``jax`` the same nets by hand, where the extra is installed; XLA computes on one thread, too. ``--only
+processor time. Fluid runs with its program cache. ``paddlelike`` computes with
+numpy alone, ``fast`` is this package with the extra of that name, ``compiled`` this package with
+``FLAGS_backend=jax``, ``jax`` the same nets by hand, where the extra is installed; XLA computes on one thread, too. ``--only
 bert,resnet50`` names two nets that take seconds a step, for the compiled libraries and torch. Shown are processor milliseconds a step, the median of the
 rounds and the best; the median of the ratios of this package to the others in the same round; the loss of
 the first step, which is the same for Fluid and this package because they draw the same parameters.
@@ -77,6 +78,8 @@ def list_libraries() -> dict[str, str]:
     )
     if torch:
         found["torch"] = torch
+    if importlib.util.find_spec("numba"):
+        found["fast"] = sys.executable
     if importlib.util.find_spec("jax"):
         found |= {"compiled": sys.executable, "jax": sys.executable}
     if os.environ.get("PADDLELIKE_FLUID185_PYTHON"):
@@ -106,8 +109,12 @@ def measure(
 def show(net: str, times: dict[str, list[float]], first: dict[str, Any]) -> None:
     print(f"\n{net}")
     for name, each in times.items():
-        ratio = statistics.median(ours / other for ours, other in zip(times[OURS], each, strict=True))
-        told = "" if name == OURS else f"ours / {name}: {ratio:.2f}"
+        ratios = [
+            f"{own} / {name}: {statistics.median(a / b for a, b in zip(times[own], each, strict=True)):.2f}"
+            for own in (OURS, "fast")
+            if own in times and own != name
+        ]
+        told = "  ".join(ratios)
         print(
             f"  {name:12}{statistics.median(each) * 1e3:10.3f} ms{min(each) * 1e3:10.3f} best"
             f"  build {first[name]['build']:6.3f} s  first {first[name]['first']:6.3f} s"

@@ -1,8 +1,9 @@
 """One library as a process of its own: trains the nets it is asked to.
 
-    python contender.py fluid|paddlelike|compiled|torch|jax|numpy [some have fewer NETS]
+    python contender.py fluid|paddlelike|fast|compiled|torch|jax|numpy [some have fewer NETS]
 
-``compiled`` is paddlelike with ``FLAGS_backend=jax``, ``jax`` the nets written for JAX by hand.
+``paddlelike`` computes with numpy alone, ``fast`` is the same with kernels compiled by numba,
+``compiled`` the same with ``FLAGS_backend=jax``, ``jax`` the nets written for JAX by hand.
 
 It reads lines "NET STEPS" and answers each with a line of JSON: processor seconds a step, the loss of the first
 step, the peak of the resident memory. Python 3.7 runs it, for Fluid 1.8.5.
@@ -23,8 +24,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 def prepare(library, net):
     """Return a function that trains one step."""
-    if library in ("fluid", "paddlelike", "compiled"):
+    if library in ("fluid", "paddlelike", "fast", "compiled"):
         name = "paddle.fluid" if library == "fluid" else "paddlelike"
+        os.environ["FLAGS_use_fast_kernels"] = str(int(library == "fast"))
         if library == "compiled":
             os.environ["FLAGS_backend"] = "jax"
         return importlib.import_module("in_fluid").prepare(net, importlib.import_module(name))
