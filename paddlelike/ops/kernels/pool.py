@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array
+from paddlelike.framework.opdef import Array, Kernel
+from paddlelike.ops.kernels.fast import pools as fast
+from paddlelike.ops.kernels.fast.late import FastKernel
 from paddlelike.ops.kernels.layouts import (
     as_channels_last,
     as_layout_of,
@@ -99,6 +101,11 @@ def make_adaptive(spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
 
 def maximum(x: Array, axes: Sequence[Axis]) -> Array:
     """Return the maximum of every window."""
+    if (kernel := _choose(fast.find_maxima, x, axes, 32)) is not None:
+        (rows, columns), last = axes, as_channels_last(x)
+        highest = np.empty((len(x), len(rows.spans), len(columns.spans), x.shape[1]), x.dtype)
+        kernel(last, *_describe(axes), np.finfo(x.dtype).min, highest)
+        return view_channels_first(highest)
     return _reduce(x, axes, np.maximum, np.finfo(x.dtype).min)
 
 
@@ -140,11 +147,31 @@ def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Arra
     disjoint = all(axis.stride is not None and axis.stride >= axis.kernel for axis in axes)
     if not disjoint:
         x = _put_channels_last(x)
+    if (kernel := _choose(fast.find_maxima_dx, x, axes, 16)) is not None and d_out.dtype == x.dtype:
+        last, highest, given = (np.require(as_channels_last(a), None, ("C", "W")) for a in (x, out, d_out))
+        spread = np.zeros_like(last)
+        kernel(last, highest, given, *_describe(axes), spread)
+        return view_channels_first(spread)
     out, d_out = as_layout_of(x, out), as_layout_of(x, d_out)
     dx = empty_as(x, x.shape, d_out.dtype)
     for part in _split(x):
         dx[part] = _maximum_dx(x[part], out[part], d_out[part], axes, disjoint=disjoint)
     return dx
+
+
+def _choose(kernel: FastKernel, x: Array, axes: Sequence[Axis], channels: int) -> Kernel | None:
+    """Return the compiled kernel for images of so many channels or more, which are last in memory."""
+    if len(axes) != 2 or not is_last_in_memory(x) or x.shape[1] < channels:
+        return None
+    if not all(axis.stride is not None for axis in axes):
+        return None
+    return kernel.choose(x.size, as_channels_last(x))
+
+
+def _describe(axes: Sequence[Axis]) -> list[int]:
+    """Return heights, strides and paddings, as the compiled kernels take them."""
+    strides = (axis.stride or 0 for axis in axes)
+    return [*(axis.kernel for axis in axes), *strides, *(axis.pad[0] for axis in axes)]
 
 
 def _maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis], *, disjoint: bool) -> Array:

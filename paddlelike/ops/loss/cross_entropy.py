@@ -24,6 +24,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
+from paddlelike.ops.kernels.fast.rows import try_softmax
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 __all__ = [
@@ -233,10 +234,12 @@ class SoftmaxWithCrossEntropy(OpDef):
     def forward(
         logits: Array, label: Array, *, soft_label: bool, ignore_index: int, axis: int
     ) -> tuple[Array, Array]:
-        softmax = np.subtract(logits, logits.max(axis, keepdims=True))
-        np.maximum(softmax, -64, out=softmax)
-        np.exp(softmax, out=softmax)
-        softmax /= softmax.sum(axis, keepdims=True)
+        softmax = try_softmax(logits) if axis in (-1, logits.ndim - 1) else None
+        if softmax is None:
+            softmax = np.subtract(logits, logits.max(axis, keepdims=True))
+            np.maximum(softmax, -64, out=softmax)
+            np.exp(softmax, out=softmax)
+            softmax /= softmax.sum(axis, keepdims=True)
         if soft_label:
             return softmax, -(label * np.log(softmax)).sum(axis, keepdims=True)
         last, label = _move_axis_last(softmax, axis), _move_axis_last(label, axis)

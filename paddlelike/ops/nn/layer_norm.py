@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.ops.kernels.fast import rows as fast
 from paddlelike.ops.kernels.normalization import normalize, normalize_dx
 from paddlelike.ops.operands import can_be_equal, is_known
 
@@ -53,6 +54,11 @@ class LayerNorm(OpDef):
         x: Array, scale: Array | None, bias: Array | None, *, epsilon: float, begin_norm_axis: int
     ) -> tuple[Array, Array, Array]:
         matrix = x.reshape(math.prod(x.shape[:begin_norm_axis]), -1)
+        if (kernel := fast.normalize.choose(x.size, matrix)) is not None:
+            factor, shift = _fill_in(scale, 1, matrix), _fill_in(bias, 0, matrix)
+            y, mean, variance = np.empty_like(matrix), *np.empty((2, len(matrix)), x.dtype)
+            kernel(matrix, factor, shift, x.dtype.type(epsilon), y, mean, variance)
+            return y.reshape(x.shape), mean, variance
         y, mean, variance, _ = normalize(matrix, 1, epsilon)
         if scale is not None:
             y *= scale
@@ -72,8 +78,14 @@ class LayerNorm(OpDef):
         epsilon: float,
         wanted: tuple[bool, bool, bool],
     ) -> tuple[Array | None, Array | None, Array | None]:
-        inverse = (1 / np.sqrt(variance + epsilon)).reshape(-1, 1)
-        x_hat = x.reshape(len(mean), -1) - mean.reshape(-1, 1)
+        matrix, inverse = x.reshape(len(mean), -1), 1 / np.sqrt(variance + epsilon)
+        if (kernel := fast.normalize_dx.choose(x.size, matrix, d_y, mean, inverse)) is not None and wanted[0]:
+            d_x, d_factor, d_shift = np.empty_like(matrix), *np.empty((2, matrix.shape[1]), x.dtype)
+            factor = _fill_in(scale, 1, matrix)
+            kernel(matrix, factor, mean, inverse, d_y.reshape(matrix.shape), d_x, d_factor, d_shift)
+            return d_x.reshape(x.shape), d_factor if wanted[1] else None, d_shift if wanted[2] else None
+        inverse = inverse.reshape(-1, 1)
+        x_hat = matrix - mean.reshape(-1, 1)
         x_hat *= inverse
         d_y = d_y.reshape(len(mean), -1)
         dx = None
@@ -82,6 +94,13 @@ class LayerNorm(OpDef):
             dx = normalize_dx(g, x_hat, inverse, 1).reshape(x.shape)
         d_scale = (d_y * x_hat).sum(0) if wanted[1] else None
         return dx, d_scale, d_y.sum(0) if wanted[2] else None
+
+
+def _fill_in(values: Array | None, default: float, matrix: Array) -> Array:
+    """Return numbers for each column in the type of the matrix, contiguous."""
+    if values is None:
+        return np.full(matrix.shape[1], default, matrix.dtype)
+    return np.require(values, matrix.dtype, ("C", "A", "W"))
 
 
 @register

@@ -1,7 +1,7 @@
 """Normalisation by channels: statistics in one pass over memory, the result in another.
 
 Rows ``(M, C)`` are given folded, ``(M / k, k C)``: each column is a lane with sums of its own, so that few
-channels keep the vector units busy as well. Sums of float32 in parts of :data:`_ROWS` rows are joined by the
+channels keep the vector units busy as well. Sums of parts of the rows are joined by the
 formula of Chan, Golub and LeVeque (1979), the lanes of a channel in float64: no less exact than numpy's, but
 not the same bits. Products are fused with the additions that follow.
 """
@@ -25,7 +25,8 @@ def find_moments(x: Array, mean: Array, variance: Array) -> None:
     channels = mean.size
     center, spread = np.zeros(width, x.dtype), np.zeros(width, x.dtype)  # of each lane so far
     total, square = np.empty(width, x.dtype), np.empty(width, x.dtype)  # of each lane in one part
-    step = max(4, 16384 // width // 4 * 4)  # a part is read twice: it stays in the cache
+    # A part is read twice: it stays in the cache. Sums of more than some hundreds lose digits.
+    step = min(256, max(4, 16384 // width // 4 * 4))
     for start in range(0, rows, step):
         stop = min(start + step, rows)
         whole = start + (stop - start) // 4 * 4

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from paddlelike.ops.kernels import batch_statistics
+from paddlelike.ops.kernels import batch_statistics, pool
 from paddlelike.ops.kernels.detection.boxes import find_overlaps
 from paddlelike.ops.kernels.detection.suppression import suppress
+from paddlelike.ops.kernels.layouts import empty_as, view_channels_first
+from paddlelike.ops.kernels.windows import Windows
 from tests.helpers.fast_kernels import force_kernels
 
 RNG = np.random.default_rng(4)
@@ -48,6 +52,27 @@ def test_boxes_that_are_no_numbers_are_left_to_numpy() -> None:
         with force_kernels(compiled=False):
             got = suppress(boxes, threshold=0.5)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pad"),
+    [(2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 3, 0), ((3, 2), (1, 2), (0, 1))],
+    ids=str,
+)
+def test_maxima_and_their_gradient_have_the_bits_of_numpy(kernel: Any, stride: Any, pad: Any) -> None:
+    kernel, stride, pad = (np.broadcast_to(each, 2).tolist() for each in (kernel, stride, pad))
+    windows = Windows(tuple(kernel), tuple(stride), tuple((each, each) for each in pad), (1, 1))
+    x = view_channels_first(RNG.integers(-3, 4, (2, 9, 8, 32)).astype(np.float32))  # with equal ones
+    x[0, 0, 2, 2], x[0, 1, 3, 3] = np.nan, -np.inf
+    axes = pool.make_regular(windows, x.shape[2:], windows.counts(x.shape[2:]))
+    want = pool.maximum(x, axes)
+    d_out = empty_as(x, want.shape)
+    d_out[...] = RNG.standard_normal(want.shape)
+    want_dx = pool.maximum_dx(x, want, d_out, axes)
+    with force_kernels(compiled=False) as called:
+        np.testing.assert_array_equal(pool.maximum(x, axes), want)
+        np.testing.assert_array_equal(pool.maximum_dx(x, want, d_out, axes), want_dx)
+    assert called == {"pools.find_maxima", "pools.find_maxima_dx"}
 
 
 @pytest.mark.parametrize("shape", [(75, 1030), (3072, 16), (4099, 3)])  # several parts; lanes; a prime
