@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.core.dtypes import unify_dtype
 from paddlelike.errors import OutOfMemoryError
 
 __all__ = ["HEADROOM", "Arena", "empty", "is_placed", "keep_freed_memory", "place"]
@@ -56,7 +57,7 @@ def _bytes(size: int) -> Array:
 
 def place(array: Array) -> Array:
     """Return a placed C-order copy of ``array``. Raises OutOfMemoryError."""
-    copy = empty(array.shape, array.dtype)
+    copy = empty(array.shape, unify_dtype(array).dtype)
     copy[...] = array
     return copy
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.describe import describe
-from paddlelike.core.dtypes import convert_dtype, numpy_dtype
+from paddlelike.core.dtypes import convert_dtype, numpy_dtype, unify_dtype
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
 from paddlelike.executor.plans.frame import Frame, write_persistable
@@ -57,7 +57,7 @@ def put_feeds(plan: Plan, frame: Frame, feeds: Mapping[str, Any]) -> None:
         variable, position, dtype = fed
         lod = None
         if type(value) is np.ndarray and value.dtype == dtype and _is_plain(value, variable.shape):
-            array: Any = value
+            array: Any = value if value.dtype is dtype else unify_dtype(value)
         else:
             array, lod = _convert(variable, value)
         if lod:
@@ -114,7 +114,7 @@ def _convert(variable: Variable, value: Any) -> tuple[Any, Any]:
         _check_fed(variable, array)
     if array.ndim == 1 < len(variable.shape) and variable.shape[0] == -1:
         _warn_flat(variable, array)
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    array = unify_dtype(array.astype(array.dtype.newbyteorder("="), copy=False))
     return np.ascontiguousarray(array) if array.ndim else array, lod
 
 

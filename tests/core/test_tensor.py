@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -126,3 +128,13 @@ def test_selected_rows_are_rows_of_a_tall_matrix() -> None:
     assert merged.rows() == [0, 7]
     np.testing.assert_array_equal(merged.to_dense(), dense)
     assert rows.rows() == [7, 0, 7]
+
+
+def test_an_array_from_a_pickle_gets_numpys_own_dtype() -> None:
+    array = pickle.loads(pickle.dumps(np.arange(3, dtype=np.float32)))
+    assert array.dtype is not np.dtype(np.float32), "numpy itself does so: nothing is left to do"
+    tensor = fluid.LoDTensor()
+    tensor.set(array)
+    assert tensor.array is not None
+    assert tensor.array.dtype is np.dtype(np.float32)
+    assert tensor.array.tolist() == [0.0, 1.0, 2.0]

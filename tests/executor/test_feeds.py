@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,11 @@ def test_feeds_that_do_not_fit(exe: fluid.Executor, value: object, words: str) -
     y = fluid.layers.scale(x, 2.0)
     with pytest.raises((FeedError, TypeError), match=words):
         exe.run(feed={"x": value}, fetch_list=[y])
+
+
+def test_a_fed_array_from_a_pickle_gets_numpys_own_dtype(exe: fluid.Executor) -> None:
+    x = fluid.data("x", [None, 4])
+    fed = pickle.loads(pickle.dumps(X))
+    (found,) = exe.run(feed={"x": fed}, fetch_list=[fluid.layers.reshape(x, [-1])], return_numpy=False)
+    assert found.array.dtype is np.dtype("float32")  # its own object takes numpy's fast ways
+    assert found.array.tolist() == X.reshape(-1).tolist()
