@@ -195,15 +195,18 @@ class Driver:
             self._changed.notify_all()
 
     def _call(self, call: Call) -> Reply:
+        channel = self.channels[call.server]
+        direct = channel.open_direct(call.timeout)
         exchange = self._exchange(call)
         request, receiver = exchange.request, exchange.receiver
-        header = self.channels[call.server].call(
+        header = channel.call(
             request.verb,
             request.to_header(),
             exchange.parts,
             None if receiver is None else (lambda head: receiver if head.get("kind") == "ok" else None),
             timeout=call.timeout,
             answer_size=getattr(receiver, "size", None),
+            direct=direct,
         )
         reply = reply_from_header(request.verb, header)
         if receiver is not None and reply.kind == "ok":

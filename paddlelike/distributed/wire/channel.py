@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from paddlelike.distributed.wire import frames
+from paddlelike.distributed.wire.direct import VERB, DirectClient
+from paddlelike.distributed.wire.direct.connection import Connection
 from paddlelike.distributed.wire.frames import WHOLE, Header
 from paddlelike.distributed.wire.handlers import STREAM
 from paddlelike.distributed.wire.options import SERVICE, client_options, load_grpc
-from paddlelike.distributed.wire.parts import Part, Receiver
+from paddlelike.distributed.wire.parts import Item, Part, Receiver
 from paddlelike.distributed.wire.security import Security, parse_endpoint
 from paddlelike.errors import DeadlineError, FrameError, RejectedError, RemoteError, UnreachableError
 
@@ -59,16 +61,18 @@ class Channel:
         self._metadata: tuple[tuple[str, bytes], ...] = ()
         self._calls: dict[tuple[str, bool, bool], Any] = {}
         self._closed = False
+        self._direct = DirectClient(endpoint, lambda timeout: self.call(VERB, {}, timeout=timeout), _HINTS)
 
     def call(
         self,
         verb: str,
         head: Header,
-        parts: Iterable[Part] = (),
+        parts: Iterable[Item] = (),
         receiver: Receiver | Begin | None = None,
         *,
         timeout: float = 60.0,
         answer_size: int | None = None,
+        direct: Connection | None = None,
     ) -> Header:
         """Send a header and parts, put the parts of the answer into the receiver, and return its header.
 
@@ -76,7 +80,7 @@ class Channel:
         ----------
         parts
             Sent as one message, or above 1 MiB as a stream. An iterator is consumed as fast as the network
-            accepts its parts.
+            accepts its parts. Notes and FLUSH are for direct connections alone.
         receiver
             Takes the answer's records; or a function from the answer's header to such a receiver. None: the
             answer has no records.
@@ -85,6 +89,8 @@ class Channel:
         answer_size
             The most bytes that the answer's records can have, if known: up to 1 MiB they come as one message,
             which is faster. None: they come as a stream, if there is a receiver.
+        direct
+            A connection of :meth:`open_direct`, which the call gives back; None: the call goes over gRPC.
 
         Raises
         ------
@@ -101,7 +107,9 @@ class Channel:
         ExtraMissingError
             grpcio is not installed.
         """
-        outgoing = _Outgoing(frames.messages(head, parts))
+        if direct is not None:
+            return self._direct.call(direct, verb, head, parts, receiver, timeout)
+        outgoing = _Outgoing(frames.messages(head, _only_parts(parts)))
         streamed = receiver is not None and (answer_size is None or answer_size > WHOLE)
         function = self._function(verb, outgoing.streamed, streamed)
         try:
@@ -114,8 +122,16 @@ class Channel:
         except FrameError as error:
             raise RejectedError(self.endpoint, verb, f"a malformed answer: {error.message}") from error
 
+    def open_direct(self, timeout: float = 60.0) -> Connection | None:
+        """Return a direct connection for one :meth:`call`; None where the server has no direct listener.
+
+        Raises RemoteError where the server cannot be reached at all.
+        """
+        return self._direct.take(timeout)
+
     def close(self) -> None:
         """Cancel the calls in flight and close the connection."""
+        self._direct.close()
         with self._lock:
             self._closed = True
             channel, self._channel = self._channel, None
@@ -166,6 +182,12 @@ class Channel:
         if self._security.tls is not None:
             return "is the server started, with TLS, and does its certificate name the host of the endpoint?"
         return "is the server started, at this host and port? A server with TLS refuses clear text"
+
+
+def _only_parts(items: Iterable[Item]) -> Iterator[Part]:
+    for item in items:
+        assert isinstance(item, Part), "notes and flushes need a direct connection"
+        yield item
 
 
 class _Outgoing:

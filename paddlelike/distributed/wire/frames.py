@@ -24,7 +24,18 @@ from typing import Any, Final, NoReturn
 from paddlelike.distributed.wire.parts import Part, Receiver
 from paddlelike.errors import FrameError
 
-__all__ = ["CHUNK", "MAX_HEADER", "MAX_MESSAGE", "WHOLE", "Header", "Intake", "messages", "split"]
+__all__ = [
+    "CHUNK",
+    "MAX_HEADER",
+    "MAX_MESSAGE",
+    "WHOLE",
+    "Header",
+    "Intake",
+    "decode_header",
+    "encode_header",
+    "messages",
+    "split",
+]
 
 WHOLE: Final = 1 << 20  # bytes of arrays in one message; a call with more is streamed
 CHUNK: Final = 1 << 19  # bytes of arrays in a message of a stream: as fast as 1 << 20, with half the memory
@@ -74,13 +85,23 @@ def messages(header: Header, parts: Iterable[Part]) -> Iterator[bytes]:
     yield _END.pack(0, total)
 
 
-def _first(header: Header) -> bytes:
+def encode_header(header: Header) -> bytes:
+    """Return a header as JSON. Raises FrameError for one that is not plain JSON or too large.
+
+    >>> encode_header({"round": 3})
+    b'{"round":3}'
+    """
     try:
         text = _ENCODER.encode(header).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise FrameError(f"a header that is not plain JSON: {error}") from error
     if len(text) > MAX_HEADER:
         raise FrameError(f"a header of {len(text)} bytes; allowed are {MAX_HEADER}")
+    return text
+
+
+def _first(header: Header) -> bytes:
+    text = encode_header(header)
     return _LENGTH.pack(len(text)) + text
 
 
@@ -117,7 +138,7 @@ def split(message: bytes) -> tuple[Header, memoryview]:
     end = _LENGTH.size + length
     if end > len(message):
         raise FrameError(f"a header of {length} bytes in a message of {len(message)}")
-    return _header(message[_LENGTH.size : end]), memoryview(message)[end:]
+    return decode_header(message[_LENGTH.size : end]), memoryview(message)[end:]
 
 
 class Intake:
@@ -179,7 +200,12 @@ class Intake:
         self.ended = True
 
 
-def _header(text: bytes) -> Header:
+def decode_header(text: bytes) -> Header:
+    """Return the header in a text of at most ``MAX_HEADER`` bytes. Raises FrameError unless it is valid.
+
+    >>> decode_header(b'{"round":3}')
+    {'round': 3}
+    """
     decoder = _CAREFUL if _LARGE_NUMBER.search(text) else _DECODER
     try:
         decoded = text.decode("utf-8")

@@ -8,9 +8,11 @@ are the youngest.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 __all__ = ["FIRST_MESSAGE", "IdleWatch"]
@@ -35,7 +37,7 @@ class IdleWatch:
     """
 
     def __init__(self, limit: float, most: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._most = most
         self._waits: dict[object, _Wait] = {}
         self._lock = threading.Lock()
@@ -64,15 +66,31 @@ class IdleWatch:
             Whether the first message of the call has come.
         """
         key, now = object(), time.monotonic()
-        limit = self._limit if is_started else min(self._limit, FIRST_MESSAGE)
+        limit = self.limit if is_started else min(self.limit, FIRST_MESSAGE)
+        self._begin(key, _Wait(now + limit, cancel))
+        return key
+
+    @contextlib.contextmanager
+    def watch_wait(self, cancel: Callable[[], object], limit: float | None) -> Iterator[None]:
+        """Watch a wait that is the body of a ``with`` statement.
+
+        ``limit``: seconds; None: as long as there are not too many waits, as between two calls.
+        """
+        key = object()
+        self._begin(key, _Wait(math.inf if limit is None else time.monotonic() + limit, cancel))
+        try:
+            yield
+        finally:
+            self.end_wait(key)
+
+    def _begin(self, key: object, wait: _Wait) -> None:
         displaced = None
         with self._lock:
-            self._waits[key] = _Wait(now + limit, cancel)
+            self._waits[key] = wait
             if len(self._waits) > self._most:
                 displaced = self._waits.pop(next(iter(self._waits)))  # the oldest: dicts keep their order
         if displaced is not None:
             displaced.cancel()
-        return key
 
     def end_wait(self, key: object) -> None:
         """Note that a wait has ended. It may have been cancelled before."""
@@ -88,5 +106,5 @@ class IdleWatch:
             wait.cancel()
 
     def _run(self) -> None:
-        while not self._stop.wait(min(self._limit, FIRST_MESSAGE) / 4):
+        while not self._stop.wait(min(self.limit, FIRST_MESSAGE) / 4):
             self.cancel_expired(time.monotonic())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from paddlelike.errors import FrameError
 
-__all__ = ["Into", "Part", "Receiver", "as_bytes", "make_parts"]
+__all__ = ["FLUSH", "Flush", "Into", "Item", "Note", "Part", "Receiver", "as_bytes", "make_parts"]
 
 Array = np.ndarray[Any, Any]
 
@@ -23,6 +24,23 @@ class Part(NamedTuple):
     index: int  # type: ignore[assignment]  # tuples have a method of this name
     offset: int
     data: memoryview
+
+
+class Note(NamedTuple):
+    """A further header in the midst of the parts, for the receiver's method ``note``."""
+
+    header: dict[str, Any]
+
+
+class Flush(enum.Enum):
+    """Stands among parts for: send now what there is; the next part may take long."""
+
+    FLUSH = 0
+
+
+FLUSH: Final = Flush.FLUSH
+#: What a direct connection sends; gRPC sends parts alone.
+Item: TypeAlias = Part | Note | Flush
 
 
 class Receiver(Protocol):

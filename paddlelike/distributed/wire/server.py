@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
 from paddlelike.distributed.wire import health
+from paddlelike.distributed.wire.direct import VERB, DirectServer
 from paddlelike.distributed.wire.handlers import Handlers
 from paddlelike.distributed.wire.idle import IdleWatch
 from paddlelike.distributed.wire.options import SERVICE, load_grpc, server_options
@@ -41,6 +43,9 @@ class Server:
         ones that have waited longest are cancelled.
     idle
         Seconds after which a call is cancelled whose peer neither sends nor reads what is due.
+    direct
+        Whether to listen for direct connections too (:mod:`.direct`), which is never done with TLS. By
+        default as PADDLELIKE_DIRECT says: yes, unless it is 0.
 
     Attributes
     ----------
@@ -71,6 +76,7 @@ class Server:
         security: Security | None = None,
         workers: int = 16,
         idle: float = 60.0,
+        direct: bool | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.host, self.port = parse_endpoint(endpoint)
@@ -80,6 +86,10 @@ class Server:
         waits = max(workers, _FEWEST_WAITS)
         self.threads = workers + waits + 1  # one to notice that too many wait
         self._watch = IdleWatch(idle, waits)
+        self._idle = idle
+        wanted = os.environ.get("PADDLELIKE_DIRECT", "1") != "0" if direct is None else direct
+        self._direct = wanted and self._security.tls is None
+        self._direct_server: DirectServer | None = None
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
         self._server: Any = None
 
@@ -95,12 +105,14 @@ class Server:
         """
         security = self._security.for_endpoint(self.endpoint)
         grpc = load_grpc()
+        direct = DirectServer(self.host, self._verbs, idle=self._idle, most=self.threads)
+        verbs = {**self._verbs, VERB: direct}
         handlers = Handlers(security, self._watch)
         pool = concurrent.futures.ThreadPoolExecutor(self.threads, thread_name_prefix="paddlelike-serve")
         server = grpc.server(
             pool,
             handlers=(
-                grpc.method_handlers_generic_handler(SERVICE, handlers.verb_methods(self._verbs)),
+                grpc.method_handlers_generic_handler(SERVICE, handlers.verb_methods(verbs)),
                 grpc.method_handlers_generic_handler(health.SERVICE, handlers.health_methods()),
             ),
             options=server_options(),
@@ -115,8 +127,10 @@ class Server:
                 hint="another process listens on the port, or the host is not an address of this machine"
                 + (", or the TLS certificate and key are not PEM texts" if security.tls else ""),
             ) from error
-        self._pool, self._server = pool, server
+        self._pool, self._server, self._direct_server = pool, server, direct
         self._watch.start()
+        if self._direct:
+            direct.start()
         server.start()
 
     def stop(self, grace: float = 1.0) -> None:
@@ -126,7 +140,10 @@ class Server:
         """
         if self._server is None or self._pool is None:
             return
-        self._server.stop(grace).wait()
+        stopped = self._server.stop(grace)
+        if self._direct_server is not None:
+            self._direct_server.stop(grace)
+        stopped.wait()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._watch.stop()
         self._server = self._pool = None

@@ -1,0 +1,25 @@
+"""Calls over a plain TCP connection beside gRPC, for the arrays of training.
+
+A client learns port and ticket of a server's direct listener by a gRPC call (:data:`VERB`), so that whoever
+connects has passed the checks of gRPC's endpoint: the job's token, and the refusal of clear text beyond one
+machine. Where certificates are in use there is no direct listener; where its port cannot be reached, calls
+go over gRPC.
+
+A connection carries one call at a time. Request and answer are each a sequence of frames::
+
+    frame    u8 kind | u32 text length | u32 n | u64 payload length | text | n records | payload
+    record   u32 array index, u64 byte offset, u32 byte length
+    kind     0: more frames follow, 1: the last one, 2: the last one, of an answer that is an error
+
+Integers are little-endian. The text of the first frame is a JSON object: the verb and the header of a
+request, the header of an answer. Later texts are notes to the receiver. The first frame of a connection has
+the ticket as its text. A frame without anything in it says that its sender is alive and has nothing to send
+yet.
+"""
+
+from __future__ import annotations
+
+from paddlelike.distributed.wire.direct.client import DirectClient
+from paddlelike.distributed.wire.direct.server import VERB, DirectServer
+
+__all__ = ["VERB", "DirectClient", "DirectServer"]

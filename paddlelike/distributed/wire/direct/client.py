@@ -1,0 +1,170 @@
+"""The client's end of direct connections: opens them as they are needed, and keeps them between calls."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from paddlelike.distributed.wire.direct.connection import ERROR, LAST, Connection, Frame
+from paddlelike.distributed.wire.frames import Header
+from paddlelike.distributed.wire.parts import Item, Receiver
+from paddlelike.distributed.wire.security import parse_endpoint
+from paddlelike.errors import DeadlineError, FrameError, RejectedError, UnreachableError
+
+__all__ = ["DirectClient"]
+
+_CONNECT: Final = 3.0  # seconds to connect
+_AGAIN: Final = 60.0  # seconds until a listener that could not be reached is tried again
+
+_log = logging.getLogger("paddlelike.distributed")
+
+
+class DirectClient:
+    """The direct connections of one channel.
+
+    Parameters
+    ----------
+    endpoint
+        Of the server.
+    ask
+        Asks the server by gRPC for its direct listener: a function of seconds that returns the answer's header.
+    hints
+        By the code of an error, what to do about it.
+    """
+
+    def __init__(self, endpoint: str, ask: Callable[[float], Header], hints: dict[str, str]) -> None:
+        self.endpoint = endpoint
+        self._host = parse_endpoint(endpoint)[0]
+        self._ask = ask
+        self._hints = hints
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._busy: set[Connection] = set()
+        self._process = os.getpid()
+        self._not_before = 0.0
+        self._closed = False
+
+    def take(self, timeout: float) -> Connection | None:
+        """Return a connection for one call of this thread; None: the server is reached by gRPC alone.
+
+        Raises RemoteError where the server does not answer by gRPC either.
+        """
+        with self._lock:
+            if self._process != os.getpid():  # the parent's connections are the parent's
+                self._idle, self._busy, self._process = [], set(), os.getpid()
+            if self._idle:
+                connection = self._idle.pop()
+                self._busy.add(connection)
+                return connection
+            if self._closed or time.monotonic() < self._not_before:
+                return None
+        connection = self._connect(timeout)
+        with self._lock:
+            if connection is None or self._closed:
+                self._not_before = time.monotonic() + _AGAIN
+                if connection is not None:
+                    connection.close()
+                return None
+            self._busy.add(connection)
+        return connection
+
+    def call(
+        self,
+        connection: Connection,
+        verb: str,
+        head: Header,
+        items: Iterable[Item],
+        receiver: Receiver | Callable[[Header], Receiver | None] | None,
+        timeout: float,
+    ) -> Header:
+        """Make a call over a connection of :meth:`take`. See :meth:`.Channel.call` for what it raises."""
+        answer: Header = {}
+
+        def begin(frame: Frame) -> Receiver | None:
+            answer.update(frame.decode())
+            if frame.kind == ERROR:
+                return None
+            return receiver(answer) if callable(receiver) else receiver
+
+        try:
+            connection.limit_waits(timeout)
+            connection.send({"verb": verb, "head": head}, items)
+            kind = connection.receive(begin)
+        except BlockingIOError:
+            self._drop(connection)
+            raise DeadlineError(
+                self.endpoint,
+                verb,
+                f"no answer within {timeout:g} s",
+                hint="is the server alive and its load bearable? FLAGS_rpc_deadline (ms) gives it more time",
+            ) from None
+        except (OSError, EOFError) as error:
+            self._drop(connection)
+            if self._closed:
+                raise RejectedError(self.endpoint, verb, "this channel was closed during the call") from error
+            raise UnreachableError(
+                self.endpoint, verb, f"the connection broke: {error}", hint="has the server ended?"
+            ) from error
+        except FrameError as error:
+            self._drop(connection)
+            raise RejectedError(self.endpoint, verb, f"a malformed answer: {error.message}") from error
+        except BaseException:  # of the parts or the receiver: the rest of the call is still under way
+            self._drop(connection)
+            raise
+        if kind == ERROR:  # the server closes the connection
+            self._drop(connection)
+            code = str(answer.get("code"))
+            raise RejectedError(self.endpoint, verb, str(answer.get("text")), hint=self._hints.get(code))
+        with self._lock:
+            self._busy.discard(connection)
+            if not self._closed:
+                self._idle.append(connection)
+                return answer
+        connection.close()
+        return answer
+
+    def close(self) -> None:
+        """Close all connections; calls under way fail."""
+        with self._lock:
+            self._closed = True
+            connections = [*self._idle, *self._busy] if self._process == os.getpid() else []
+            self._idle, self._busy = [], set()
+        for connection in connections:
+            connection.close()
+
+    def _drop(self, connection: Connection) -> None:
+        """Close a connection that failed, and the idle ones: the server may have been restarted."""
+        with self._lock:
+            self._busy.discard(connection)
+            stale, self._idle = self._idle, []
+        for one in (connection, *stale):
+            one.close()
+
+    def _connect(self, timeout: float) -> Connection | None:
+        """Return a new connection; None where the server has no direct listener that can be reached."""
+        try:
+            found = self._ask(min(timeout, 10.0))
+        except RejectedError as error:  # a server of another version, or one that speaks gRPC alone
+            _log.debug("%s: no direct listener: %s", self.endpoint, error)
+            return None
+        port, ticket = found.get("port"), found.get("ticket")
+        if type(port) is not int or not 0 < port < 1 << 16 or not isinstance(ticket, str):
+            return None
+        try:
+            sock = socket.create_connection((self._host, port), min(timeout, _CONNECT))
+        except OSError as error:
+            _log.info("%s: its direct port %d cannot be reached (%s); calls go over gRPC", self.endpoint, port, error)
+            return None
+        connection = Connection(sock)
+        try:
+            connection.limit_waits(timeout)
+            connection.send_frame(LAST, ticket.encode(), [])
+        except OSError as error:
+            connection.close()
+            raise UnreachableError(self.endpoint, "Direct", str(error)) from error
+        return connection
