@@ -1,15 +1,16 @@
-"""Calls between trainers and servers over gRPC.
+"""Calls between trainers and servers over gRPC, and for the arrays of training over direct connections.
 
 A call has a verb (a string), a header (a JSON object) and a payload (parts of arrays);
 their meaning is defined by :mod:`paddlelike.distributed.protocol`. :mod:`.frames` describes the encoding,
-:mod:`.security` who may connect, :mod:`.idle` how calls of silent peers are bounded.
+:mod:`.security` who may connect, :mod:`.idle` how calls of silent peers are bounded, :mod:`.direct` the
+connections beside gRPC.
 """
 
 from __future__ import annotations
 
 from paddlelike.distributed.wire.channel import Channel
 from paddlelike.distributed.wire.frames import CHUNK, MAX_HEADER, WHOLE, Header
-from paddlelike.distributed.wire.parts import Into, Part, Receiver, as_bytes, make_parts
+from paddlelike.distributed.wire.parts import FLUSH, Into, Item, Note, Part, Receiver, as_bytes, make_parts
 from paddlelike.distributed.wire.ready import wait_for_servers
 from paddlelike.distributed.wire.security import Security, Tls, is_loopback, parse_endpoint
 from paddlelike.distributed.wire.server import Server, workers_for
@@ -17,11 +18,14 @@ from paddlelike.distributed.wire.verbs import Refused, Verb
 
 __all__ = [
     "CHUNK",
+    "FLUSH",
     "MAX_HEADER",
     "WHOLE",
     "Channel",
     "Header",
     "Into",
+    "Item",
+    "Note",
     "Part",
     "Receiver",
     "Refused",

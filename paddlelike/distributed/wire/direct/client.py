@@ -32,7 +32,7 @@ class DirectClient:
     endpoint
         Of the server.
     ask
-        Asks the server by gRPC for its direct listener: a function of seconds that returns the answer's header.
+        Asks the server by gRPC for its direct listener; takes seconds, returns the answer's header.
     hints
         By the code of an error, what to do about it.
     """
@@ -63,15 +63,15 @@ class DirectClient:
                 return connection
             if self._closed or time.monotonic() < self._not_before:
                 return None
-        connection = self._connect(timeout)
+        opened = self._connect(timeout)
         with self._lock:
-            if connection is None or self._closed:
+            if opened is None or self._closed:
                 self._not_before = time.monotonic() + _AGAIN
-                if connection is not None:
-                    connection.close()
+                if opened is not None:
+                    opened.close()
                 return None
-            self._busy.add(connection)
-        return connection
+            self._busy.add(opened)
+        return opened
 
     def call(
         self,
@@ -91,9 +91,11 @@ class DirectClient:
                 return None
             return receiver(answer) if callable(receiver) else receiver
 
+        has_sent = False
         try:
             connection.limit_waits(timeout)
             connection.send({"verb": verb, "head": head}, items)
+            has_sent = True
             kind = connection.receive(begin)
         except BlockingIOError:
             self._drop(connection)
@@ -112,6 +114,8 @@ class DirectClient:
             ) from error
         except FrameError as error:
             self._drop(connection)
+            if not has_sent:
+                raise
             raise RejectedError(self.endpoint, verb, f"a malformed answer: {error.message}") from error
         except BaseException:  # of the parts or the receiver: the rest of the call is still under way
             self._drop(connection)
@@ -158,7 +162,12 @@ class DirectClient:
         try:
             sock = socket.create_connection((self._host, port), min(timeout, _CONNECT))
         except OSError as error:
-            _log.info("%s: its direct port %d cannot be reached (%s); calls go over gRPC", self.endpoint, port, error)
+            _log.info(
+                "%s: its direct port %d cannot be reached (%s); calls go over gRPC",
+                self.endpoint,
+                port,
+                error,
+            )
             return None
         connection = Connection(sock)
         try:

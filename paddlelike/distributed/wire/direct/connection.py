@@ -138,7 +138,9 @@ class Connection:
         """
         kind, length, count, size = _PREFIX.unpack(self._take(_PREFIX.size))
         if kind > ERROR or length > MAX_HEADER or count > _MOST or size > _LARGEST:
-            raise FrameError(f"a frame of kind {kind} with {length} bytes of text, {count} records, {size} bytes")
+            raise FrameError(
+                f"a frame of kind {kind} with {length} bytes of text, {count} records, {size} bytes"
+            )
         text = bytes(self._take(length)) if length else b""
         records = list(_RECORD.iter_unpack(self._take(count * _RECORD.size))) if count else []
         if sum(record[2] for record in records) != size:
