@@ -17,6 +17,7 @@ import numpy as np
 from paddlelike.core import memory
 from paddlelike.distributed.client.background import Background
 from paddlelike.distributed.client.driver import Driver, Exchange
+from paddlelike.distributed.client.gradients import Gradients
 from paddlelike.distributed.client.outbox import (
     SAME_NETWORK,
     Outbox,
@@ -26,11 +27,11 @@ from paddlelike.distributed.client.outbox import (
     row_counts,
 )
 from paddlelike.distributed.client.receivers import Pieces
-from paddlelike.distributed.placement import Entry, Kind, base_name, values_at
+from paddlelike.distributed.placement import Entry, base_name, values_at
 from paddlelike.distributed.protocol.messages import Prefetch, Pull, Push, Share
 from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Into, Part, Receiver, as_bytes
-from paddlelike.errors import EnforceNotMet, GraphError, RoundRolledBack
+from paddlelike.errors import GraphError, RoundRolledBack
 
 __all__ = ["Client"]
 
@@ -71,7 +72,6 @@ class Client:
     def __init__(self, trainer: int, endpoints: Sequence[str], settings: Settings | None = None) -> None:
         self.trainer = trainer
         self.endpoints = tuple(endpoints)
-        self._outboxes: list[Outbox] = [{} for _ in endpoints]
         self._received: set[tuple[int, int]] = set()  # parameters that the scope took since the last pull
         self._background: Background | None = None
         self.follows_rollbacks = False
@@ -82,6 +82,7 @@ class Client:
         )
         self.tables = self.driver.tables
         self.mode = self.driver.mode
+        self._gradients = Gradients(self.tables)
 
     @property
     def round(self) -> int:
@@ -92,6 +93,8 @@ class Client:
 
     def stage(self, endpoint: str, name: str, value: Value) -> None:
         """Add a gradient (or a block of its rows) to the next push to a server.
+
+        A push begins as soon as there is enough to send, and sends further gradients as they come.
 
         Raises
         ------
@@ -107,9 +110,10 @@ class Client:
         if self._background is not None:
             self._background.put(server, entry, value)
             return
-        if entry.index in self._outboxes[server]:  # the step before had no barrier, or never came to it
-            self._clear_outboxes() if self.mode == "sync" else self.push()
-        self._outboxes[server][entry.index] = value
+        if entry.index in self._gradients.outboxes[server]:  # the step before never came to its barrier
+            self._clear_gradients() if self.mode == "sync" else self.push()
+        if self._gradients.put(server, entry.index, value) and not self._gradients.has_begun:
+            self._begin_push()
 
     def push(self) -> None:
         """Push the staged gradients; in synchronous training, end the step.
@@ -122,14 +126,14 @@ class Client:
             A gradient that a server waits for was not staged.
         """
         if self.mode != "sync":
-            if any(self._outboxes):
-                self._check(self._push(self._outboxes))
-                self._clear_outboxes()
+            if self._gradients:
+                self._check(self._push_gradients())
+                self._clear_gradients()
             return
         if not self.step_discarded:
-            self._check_whole()
-            self._check(self._push(self._outboxes), in_step=True)
-        self._clear_outboxes()
+            self._gradients.check_whole(self.endpoints)
+            self._check(self._push_gradients(), in_step=True)
+        self._clear_gradients()
         if not self.step_discarded:
             self._check(self.driver.reach(lambda state, now: state.commit(now)), in_step=True)
             self._received.clear()
@@ -142,7 +146,7 @@ class Client:
             return self.pull([(endpoint, name)])[0]
         if self._background is not None:
             self._background.check()
-        elif not self.step_discarded and (any(self._outboxes) or key in self._received):
+        elif not self.step_discarded and (self._gradients or key in self._received):
             self.pull_parameters()
         self._received.add(key)
         self.parameters_stale = False
@@ -150,7 +154,7 @@ class Client:
 
     def pull_parameters(self) -> None:
         """Push the staged gradients and pull all parameters."""
-        if any(self._outboxes):
+        if self._gradients:
             self.push()
             if self.mode == "sync":
                 return
@@ -171,7 +175,7 @@ class Client:
                 tables[server], rows[server] = name, found[-1]
                 ids[server] = np.ascontiguousarray(asked, np.int64)
 
-        def exchange(server: int, request: Prefetch) -> Exchange:
+        def exchange(server: int, request: Prefetch, is_direct: bool) -> Exchange:
             return Exchange(request, [Part(0, 0, as_bytes(ids[server]))], Into({0: rows[server]}))
 
         if not self.step_discarded:
@@ -229,7 +233,7 @@ class Client:
         data = text.encode()
         pieces: list[Pieces] = []
 
-        def exchange(server: int, request: Share) -> Exchange:
+        def exchange(server: int, request: Share, is_direct: bool) -> Exchange:
             pieces.append(Pieces(_MOST_TEXT))
             return Exchange(request, [Part(0, 0, memoryview(data))], pieces[-1])
 
@@ -264,10 +268,33 @@ class Client:
 
     # Goals of the protocol; each returns whether it was reached
 
+    def _begin_push(self) -> None:
+        """Let threads push what was staged and what will be, to all servers (async: to those that take any)."""
+        gradients, follows = self._gradients, self.follows_rollbacks
+
+        def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
+            if not is_direct:  # gRPC would end a call that pauses for long
+                gradients.wait_until_closed()
+            rows, items = gradients.start(server)
+            return Exchange(dataclasses.replace(request, rows=rows), items)
+
+        servers = None if self.mode == "sync" else gradients.receiving_servers()
+        gradients.has_begun = True
+        self.driver.begin(
+            lambda state, now: state.push(now, servers, follows_servers=follows), exchange, gradients.abandon
+        )
+
+    def _push_gradients(self) -> bool:
+        """Push what was staged, or the rest of it."""
+        if not self._gradients.is_sending:
+            return self._push(self._gradients.outboxes)
+        self._gradients.close()
+        return self.driver.finish()
+
     def _push(self, outboxes: Sequence[Outbox]) -> bool:
         """Push by server: by rounds to all servers, else to those that get any gradient."""
 
-        def exchange(server: int, request: Push) -> Exchange:
+        def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
             request = dataclasses.replace(request, rows=row_counts(outboxes[server]))
             return Exchange(request, outbox_parts(outboxes[server]))
 
@@ -282,7 +309,7 @@ class Client:
         return self.driver.reach(lambda state, now: state.pull(now, everything))
 
     def _pull(self, indexes: Sequence[tuple[int, ...]], receivers: Sequence[Callable[[], Receiver]]) -> None:
-        def exchange(server: int, request: Pull) -> Exchange:
+        def exchange(server: int, request: Pull, is_direct: bool) -> Exchange:
             return Exchange(request, receiver=receivers[server]())
 
         self._check(self.driver.reach(lambda state, now: state.pull(now, indexes), exchange))
@@ -307,7 +334,7 @@ class Client:
         """
         if reached:
             return
-        self._clear_outboxes()
+        self._clear_gradients()
         self._received.clear()
         self.parameters_stale = True
         if not (self.follows_rollbacks and in_step):
@@ -338,19 +365,10 @@ class Client:
             )
         return server, entry
 
-    def _check_whole(self) -> None:
-        for endpoint, table, outbox in zip(self.endpoints, self.tables, self._outboxes, strict=True):
-            missing = [e.name for e in table.having(Kind.GRADIENT) if e.index not in outbox]
-            if missing:
-                raise EnforceNotMet(
-                    f"this step does not send {', '.join(missing[:5])} to the server at {endpoint}, which "
-                    "waits for it",
-                    hint="every run of the trainer's program must compute and send every gradient",
-                )
-
-    def _clear_outboxes(self) -> None:
-        for outbox in self._outboxes:
-            outbox.clear()
+    def _clear_gradients(self) -> None:
+        if self._gradients.is_sending and not self.driver.withdraw():
+            self.parameters_stale = True
+        self._gradients = Gradients(self.tables)
 
 
 def _into(arrays: Mapping[int, Array]) -> Into:

@@ -13,6 +13,7 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.distributed.client.description import Description, describe
+from paddlelike.distributed.client.gradients import Abandoned
 from paddlelike.distributed.placement import Kind, values_at
 from paddlelike.distributed.protocol.messages import (
     Commit,
@@ -28,7 +29,7 @@ from paddlelike.distributed.protocol.messages import (
 from paddlelike.distributed.protocol.steps import Call, Closed, Done, Resumed
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.settings import Settings
-from paddlelike.distributed.wire import Channel, Into, Part
+from paddlelike.distributed.wire import Channel, Into, Item
 from paddlelike.errors import DeadlineError, FaultError, FormatError, RemoteError, UnreachableError
 
 __all__ = ["Driver", "Exchange", "Payload"]
@@ -45,12 +46,13 @@ class Exchange:
     """One call's request, the arrays that go with it, and the receiver of those that come back."""
 
     request: Request
-    parts: Iterable[Part] = ()
+    parts: Iterable[Item] = ()
     receiver: Any = None
 
 
-#: Completes the request to a server (an index) with what the goal under way sends and receives.
-Payload = Callable[[int, Any], Exchange]
+#: Completes the request to a server (an index) with what the goal under way sends and receives; the last
+#: argument says whether the call goes over a direct connection, which sends parts as they come.
+Payload = Callable[[int, Any, bool], Exchange]
 
 
 class Driver:
@@ -87,6 +89,8 @@ class Driver:
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._beats: threading.Thread | None = None
+        self._begun: list[threading.Thread] = []
+        self._abandon: Callable[[], None] = lambda: None
         try:
             found = list(self._pool.map(lambda c: describe(c, settings.limits.window), self.channels))
             self.tables = [one.table for one in found]
@@ -131,32 +135,88 @@ class Driver:
             A server refused a call for good.
         """
         with self._turn:
-            if self._why is not None:
-                raise self._why
-            self._payload = payload
-            with self._changed:
-                goal(self.state, time.monotonic())
+            if not self.withdraw():
+                return False
+            self._set_goal(goal, payload)
             others = [self._pool.submit(self._drive, server) for server in range(1, len(self.endpoints))]
             try:
                 self._drive(0)
                 for other in others:
                     other.result()
             except BaseException:  # Ctrl-C
-                self._lose(FaultError("this trainer was interrupted in a call and cannot go on"))
+                self._interrupt()
                 raise
-            outcome = self.state.outcome
-            if isinstance(outcome, Closed):
-                outcome = FaultError(f"trainer {self.trainer} had finished this job in an earlier process")
-                outcome.exit_code = 0  # nothing is left to do, so no launcher need start it again
-            if isinstance(outcome, FaultError):
-                self._lose(outcome)
-            if self._why is not None:
-                raise self._why
-            return not isinstance(outcome, Resumed)
+            return self._evaluate()
+
+    def begin(self, goal: Goal, payload: Payload, abandon: Callable[[], None]) -> None:
+        """Set a goal whose calls run until :meth:`finish`, while the caller computes what they send.
+
+        ``abandon`` makes ``payload`` end these calls when another goal comes first. Raises as :meth:`reach`.
+        """
+        with self._turn:
+            assert not self._begun, "a goal is open already"
+            self._set_goal(goal, payload)
+            self._abandon = abandon
+            # Not of the pool, which a script that fails in the midst of a step would wait for at its end
+            self._begun = [
+                threading.Thread(target=self._drive, args=(server,), name="paddlelike-push", daemon=True)
+                for server in range(len(self.endpoints))
+            ]
+            for thread in self._begun:
+                thread.start()
+
+    def finish(self) -> bool:
+        """Wait for the goal of :meth:`begin`; return and raise as :meth:`reach`."""
+        with self._turn:
+            try:
+                self._join()
+            except BaseException:
+                self._interrupt()
+                raise
+            return self._evaluate()
+
+    def withdraw(self) -> bool:
+        """Give up the goal of :meth:`begin`, if it is open; return False where the servers went back."""
+        with self._turn:
+            if not self._begun:
+                return True
+            with self._changed:
+                self.state.withdraw()
+                self._changed.notify_all()
+            self._abandon()
+            self._join()
+            return not isinstance(self.state.outcome, Resumed)
+
+    def _join(self) -> None:
+        for thread in self._begun:
+            thread.join()
+        self._begun = []
+
+    def _set_goal(self, goal: Goal, payload: Payload | None) -> None:
+        if self._why is not None:
+            raise self._why
+        self._payload = payload
+        with self._changed:
+            goal(self.state, time.monotonic())
+
+    def _evaluate(self) -> bool:
+        outcome = self.state.outcome
+        if isinstance(outcome, Closed):
+            outcome = FaultError(f"trainer {self.trainer} had finished this job in an earlier process")
+            outcome.exit_code = 0  # nothing is left to do, so no launcher need start it again
+        if isinstance(outcome, FaultError):
+            self._lose(outcome)
+        if self._why is not None:
+            raise self._why
+        return not isinstance(outcome, Resumed)
+
+    def _interrupt(self) -> None:
+        self._lose(FaultError("this trainer was interrupted in a call and cannot go on"))
 
     def disconnect(self) -> None:
         """Close the connections without telling the servers."""
         self._ended.set()
+        self._abandon()
         for channel in self.channels:
             channel.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -176,9 +236,9 @@ class Driver:
                     continue
             try:
                 reply = self._call(step)
-            except (UnreachableError, DeadlineError, FormatError) as error:
+            except (UnreachableError, DeadlineError, FormatError, Abandoned) as error:
                 with self._changed:
-                    self.state.fail_call(step, str(error.message), time.monotonic())
+                    self.state.fail_call(step, str(getattr(error, "message", "")), time.monotonic())
                     self._changed.notify_all()
             except Exception as error:
                 self._lose(error)
@@ -197,7 +257,7 @@ class Driver:
     def _call(self, call: Call) -> Reply:
         channel = self.channels[call.server]
         direct = channel.open_direct(call.timeout)
-        exchange = self._exchange(call)
+        exchange = self._exchange(call, is_direct=direct is not None)
         request, receiver = exchange.request, exchange.receiver
         header = channel.call(
             request.verb,
@@ -213,14 +273,14 @@ class Driver:
             receiver.check()
         return reply
 
-    def _exchange(self, call: Call) -> Exchange:
+    def _exchange(self, call: Call, *, is_direct: bool) -> Exchange:
         server, request = call.server, call.request
         if isinstance(request, Commit) or (isinstance(request, Pull) and request.slices is None):
             values = {values_at(index): array for index, array in self.values[server].items()}
             return Exchange(request, receiver=Into(values))
         if isinstance(request, Push | Pull | Prefetch | Share):
             assert self._payload is not None
-            return self._payload(server, request)
+            return self._payload(server, request, is_direct)
         return Exchange(request)
 
     def _beat(self, interval: float) -> None:

@@ -12,7 +12,7 @@ from paddlelike.distributed.placement import Entry, rows_at, values_at
 from paddlelike.distributed.wire import Part, as_bytes
 from paddlelike.errors import GraphError
 
-__all__ = ["SAME_NETWORK", "Outbox", "Value", "fit_gradient", "outbox_parts", "row_counts"]
+__all__ = ["SAME_NETWORK", "Outbox", "Value", "fit_gradient", "outbox_parts", "row_counts", "value_parts"]
 
 Array = np.ndarray[Any, Any]
 Value = Array | SelectedRows
@@ -58,12 +58,17 @@ def row_counts(outbox: Outbox) -> tuple[tuple[int, int], ...]:
 def outbox_parts(outbox: Outbox) -> Iterator[Part]:
     """Return the gradients as parts of a call."""
     for index, value in sorted(outbox.items()):
-        if isinstance(value, SelectedRows):
-            assert value.array is not None
-            yield Part(rows_at(index), 0, as_bytes(value.row_array))
-            yield Part(values_at(index), 0, as_bytes(np.ascontiguousarray(value.array)))
-        else:
-            yield Part(values_at(index), 0, as_bytes(value))
+        yield from value_parts(index, value)
+
+
+def value_parts(index: int, value: Value) -> Iterator[Part]:
+    """Return one gradient, of the entry ``index``, as parts of a call."""
+    if isinstance(value, SelectedRows):
+        assert value.array is not None
+        yield Part(rows_at(index), 0, as_bytes(value.row_array))
+        yield Part(values_at(index), 0, as_bytes(np.ascontiguousarray(value.array)))
+    else:
+        yield Part(values_at(index), 0, as_bytes(value))
 
 
 def _no_rows(entry: Entry) -> SelectedRows:

@@ -59,11 +59,14 @@ class Link:
         """Note that the server replied."""
         self.failing_since, self.failures = None, 0
 
-    def record_failure(self, now: float) -> float:
-        """Note that a call failed and back off; return for how long calls have been failing."""
+    def record_failure(self, now: float, timeout: float) -> float:
+        """Note that a call failed and back off; return for how long calls have been failing.
+
+        ``timeout``: of the call. One that lasted longer had been sending what was still being computed.
+        """
         self.failures += 1
         if self.failing_since is None:
-            self.failing_since = self.issued
+            self.failing_since = max(self.issued, now - timeout)
         self.retry_at = now + min(0.05 * 2 ** min(self.failures - 1, 8), 1.0)
         return now - self.failing_since
 

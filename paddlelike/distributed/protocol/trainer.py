@@ -165,6 +165,13 @@ class TrainerState:
             )
         self._other_run = ""
 
+    def withdraw(self) -> None:
+        """Give up a push under way; of one that is not complete on any server nothing has taken effect."""
+        if self.outcome is None:
+            self.outcome = Success(self.round)
+            for link in self._links:
+                link.begin_stage(done=True)
+
     def commit(self, now: float) -> None:
         """Wait at the barrier after a push (sync); the replies bring the parameters of the next round."""
         assert self.mode == "sync", "asynchronous trainers push and pull"
@@ -233,7 +240,7 @@ class TrainerState:
         link = self._links[call.server]
         if not self._end_call(link, call):
             return
-        spent = link.record_failure(now)
+        spent = link.record_failure(now, call.timeout)
         if self._stage == "leave" and spent >= min(self.limits.window, _LAST_CALL):
             self._end_part(link, now)
         elif spent >= self.limits.window and link.failures >= self.limits.attempts:

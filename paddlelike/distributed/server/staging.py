@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from paddlelike.core import memory
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.placement import Kind, ServerTable, rows_at, values_at
+from paddlelike.distributed.protocol.header import read_pairs
 from paddlelike.distributed.wire.parts import Into
 from paddlelike.errors import FrameError
 
@@ -23,16 +24,40 @@ class Contribution(Into):
     """One push: receives the records as they come in; afterwards it has the gradients by entry index."""
 
     def __init__(
-        self, dense: dict[int, Array], sparse: dict[int, SelectedRows], wanted: frozenset[int]
+        self,
+        dense: dict[int, Array],
+        sparse: dict[int, SelectedRows],
+        wanted: frozenset[int],
+        make_rows: Callable[[int, int], SelectedRows],
     ) -> None:
         self.dense = dense
-        self.sparse = sparse
+        self.sparse: dict[int, SelectedRows] = {}
         self._wanted = wanted
-        arrays = {values_at(index): array for index, array in dense.items()}
+        self._make_rows = make_rows
+        super().__init__({values_at(index): array for index, array in dense.items()})
         for index, rows in sparse.items():
-            assert rows.array is not None
-            arrays |= {rows_at(index): rows.row_array, values_at(index): rows.array}
-        super().__init__(arrays)
+            self._add_rows(index, rows)
+
+    def note(self, header: Mapping[str, Any]) -> None:
+        """Take the counts of selected rows that were not known when the push began.
+
+        Raises FrameError for a malformed note, and as :meth:`Staging.take`.
+        """
+        try:
+            counts = read_pairs(header.get("rows"))
+        except ValueError as error:
+            raise FrameError(f"a note with rows {header.get('rows')!r:.80}: {error}") from None
+        for index, count in counts:
+            if index in self.sparse or self._filled.get(values_at(index)):
+                raise FrameError(f"a note of rows of entry {index}, which has come before")
+            rows = self._make_rows(index, count)
+            self.dense.pop(index, None)
+            self._add_rows(index, rows)
+
+    def _add_rows(self, index: int, rows: SelectedRows) -> None:
+        assert rows.array is not None
+        self.sparse[index] = rows
+        self.add({rows_at(index): rows.row_array, values_at(index): rows.array})
 
     def finish(self, *, whole: bool) -> dict[int, Array | SelectedRows]:
         """Return the gradients that came, by index; ``whole``: every gradient of the server must have come.
@@ -89,13 +114,7 @@ class Staging:
         """
         sparse = {}
         for index, count in rows:
-            entry = self._entries.get(index)
-            if entry is None or entry.kind != Kind.GRADIENT or count > entry.shape[0]:
-                raise FrameError(
-                    f"a push of {count} rows of entry {index}, which is not a gradient with so many rows"
-                )
-            value = np.empty((count, *entry.shape[1:]), entry.numpy_dtype)
-            sparse[index] = SelectedRows(np.empty(count, np.int64), entry.shape[0], value)
+            sparse[index] = self._make_rows(index, count)
         with self._lock:
             dense = self._free.pop() if self._free else {}
         for index in sparse.keys() & dense.keys():
@@ -103,7 +122,16 @@ class Staging:
         for index, entry in self._entries.items():
             if index not in dense and index not in sparse and index not in self._only_rows:
                 dense[index] = memory.empty(entry.shape, entry.numpy_dtype)
-        return Contribution(dense, sparse, self._wanted)
+        return Contribution(dense, sparse, self._wanted, self._make_rows)
+
+    def _make_rows(self, index: int, count: int) -> SelectedRows:
+        entry = self._entries.get(index)
+        if entry is None or entry.kind != Kind.GRADIENT or count > entry.shape[0]:
+            raise FrameError(
+                f"a push of {count} rows of entry {index}, which is not a gradient with so many rows"
+            )
+        value = np.empty((count, *entry.shape[1:]), entry.numpy_dtype)
+        return SelectedRows(np.empty(count, np.int64), entry.shape[0], value)
 
     def give_back(self, contribution: Contribution) -> None:
         """Let a later push reuse the memory. Called when nobody reads it any more."""

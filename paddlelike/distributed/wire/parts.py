@@ -94,9 +94,17 @@ class Into:
     """
 
     def __init__(self, arrays: Mapping[int, Array]) -> None:
-        self.arrays = arrays
-        self._memory = {index: as_bytes(array) for index, array in arrays.items()}
-        self._filled = dict.fromkeys(self._memory, 0)
+        self.arrays: dict[int, Array] = {}
+        self._memory: dict[int, memoryview] = {}
+        self._filled: dict[int, int] = {}
+        self.add(arrays)
+
+    def add(self, arrays: Mapping[int, Array]) -> None:
+        """Add arrays to be filled, in place of those of the same index."""
+        self.arrays.update(arrays)
+        for index, array in arrays.items():
+            self._memory[index] = as_bytes(array)
+            self._filled[index] = 0
 
     @property
     def size(self) -> int:

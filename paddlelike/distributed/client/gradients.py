@@ -1,0 +1,145 @@
+"""The gradients of one step, which travel to the servers while further ones are computed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.distributed.client.outbox import Outbox, Value, row_counts, value_parts
+from paddlelike.distributed.placement import Kind, ServerTable
+from paddlelike.distributed.wire import FLUSH, Item, Note
+from paddlelike.errors import EnforceNotMet
+
+__all__ = ["EARLY", "Abandoned", "Gradients"]
+
+#: Bytes for one server that leave before the step is over. Each departure costs two threads some 50
+#: microseconds, so that small gradients wait for others, or for the barrier.
+EARLY: Final = 256 << 10
+_ALIVE: Final = 10.0  # seconds without a gradient after which the server hears that more will come
+
+
+class Abandoned(Exception):  # noqa: N818  (ends the calls of a step; nobody else sees it)
+    """The step ended before its push was complete."""
+
+
+class Gradients:
+    """The gradients of one step by server, and the push that has begun to send them.
+
+    One thread puts gradients; a thread for each server sends them. They are kept until the step is over, so
+    that a call that fails can be repeated from the beginning.
+
+    Parameters
+    ----------
+    tables
+        What each server serves.
+    """
+
+    def __init__(self, tables: Sequence[ServerTable]) -> None:
+        self._tables = tables
+        self.outboxes: list[Outbox] = [{} for _ in tables]
+        self._changed = threading.Condition()
+        self._sizes = [0 for _ in tables]  # bytes put so far
+        self._is_open = True
+        self._is_abandoned = False
+        self.has_begun = False  # a push has begun to send them
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a push sends them: it has begun, and no other goal has ended it."""
+        return self.has_begun and not self._is_abandoned
+
+    def __bool__(self) -> bool:
+        return any(self.outboxes)
+
+    def put(self, server: int, index: int, value: Value) -> bool:
+        """Add a gradient for a server. Return whether there is enough for it to send some of it now."""
+        array = value.array if isinstance(value, SelectedRows) else value
+        size = 0 if array is None else array.nbytes
+        if not self.has_begun:
+            self.outboxes[server][index] = value
+            self._sizes[server] += size
+            return self._sizes[server] >= EARLY
+        with self._changed:
+            self.outboxes[server][index] = value
+            self._sizes[server] += size
+            self._changed.notify_all()
+        return True
+
+    def check_whole(self, endpoints: Sequence[str]) -> None:
+        """Raise EnforceNotMet unless every gradient that a server waits for was put."""
+        for endpoint, table, outbox in zip(endpoints, self._tables, self.outboxes, strict=True):
+            missing = [e.name for e in table.having(Kind.GRADIENT) if e.index not in outbox]
+            if missing:
+                raise EnforceNotMet(
+                    f"this step does not send {', '.join(missing[:5])} to the server at {endpoint}, which "
+                    "waits for it",
+                    hint="every run of the trainer's program must compute and send every gradient",
+                )
+
+    def receiving_servers(self) -> list[int]:
+        """Return the servers (indexes) that take gradients at all."""
+        return [i for i, table in enumerate(self._tables) if table.having(Kind.GRADIENT)]
+
+    def close(self) -> None:
+        """Note that no further gradient comes."""
+        with self._changed:
+            self._is_open = False
+            self._changed.notify_all()
+
+    def abandon(self) -> None:
+        """End the calls that send: the step is not completed."""
+        with self._changed:
+            self._is_abandoned = True
+            self._changed.notify_all()
+
+    def wait_until_closed(self) -> None:
+        """Wait until no further gradient comes. Raises Abandoned."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_open or self._is_abandoned)
+            self._check()
+
+    def start(self, server: int) -> tuple[tuple[tuple[int, int], ...], Iterator[Item]]:
+        """Return the row counts known now, for the header of a push, and everything that it sends."""
+        with self._changed:
+            rows = row_counts(self.outboxes[server])
+        return rows, self._yield_items(server, {index for index, _ in rows})
+
+    def _yield_items(self, server: int, announced: set[int]) -> Iterator[Item]:
+        """Yield the gradients for a server as they come. Raises Abandoned.
+
+        Selected rows whose count was not in the header come behind a note of it.
+        """
+        outbox = self.outboxes[server]
+        count = size = 0
+        while True:
+            with self._changed:
+                self._check()
+                new = list(islice(outbox.items(), count, None))
+                size, is_open = self._sizes[server], self._is_open
+            for index, value in new:
+                if isinstance(value, SelectedRows) and index not in announced:
+                    yield Note({"rows": [[index, len(value.row_array)]]})
+                yield from value_parts(index, value)
+            count += len(new)
+            if not is_open:
+                return
+            yield FLUSH
+            while not self._wait_for_more(server, size):
+                yield FLUSH  # the server hears that this call is alive
+
+    def _wait_for_more(self, server: int, sent: int) -> bool:
+        """Return whether enough came, or the last of it; False: nothing for seconds. Raises Abandoned."""
+        with self._changed:
+            is_enough: Callable[[], bool] = lambda: (  # noqa: E731
+                self._sizes[server] - sent >= EARLY or not self._is_open or self._is_abandoned
+            )
+            found = self._changed.wait_for(is_enough, _ALIVE)
+            self._check()
+            return found
+
+    def _check(self) -> None:
+        if self._is_abandoned:
+            raise Abandoned
