@@ -269,7 +269,7 @@ class Client:
     # Goals of the protocol; each returns whether it was reached
 
     def _begin_push(self) -> None:
-        """Let threads push what was staged and what will be, to all servers (async: to those that take any)."""
+        """Let threads push what was staged and will be, to all servers (async: to those that take any)."""
         gradients, follows = self._gradients, self.follows_rollbacks
 
         def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
