@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from paddlelike.distributed.protocol.messages import Push, Staged
+from paddlelike.distributed.protocol.work import Merge
 
 __all__ = ["Round", "Updates"]
 
@@ -25,6 +27,7 @@ class Round:
     def __init__(self) -> None:
         self.staged: dict[int, tuple[Staged, Any]] = {}
         self.marks: set[int] = set()
+        self._merged: dict[int, int] = {}  # by trainer: whose contribution its own was added to
 
     def find_push(self, trainer: int) -> Staged | None:
         """Return the push that is staged for a trainer."""
@@ -37,13 +40,28 @@ class Round:
         self.staged[request.trainer] = (push, contribution)
 
     def discard(self, trainer: int) -> None:
-        """Drop the push and the commit of a trainer."""
+        """Drop the push and the commit of a trainer, unless others were added to them."""
+        if trainer in self._merged or trainer in self._merged.values():
+            return
         self.staged.pop(trainer, None)
         self.marks.discard(trainer)
 
     def contributions(self) -> tuple[tuple[int, Any], ...]:
-        """Return the committed contributions in the order of trainer ids."""
-        return tuple((trainer, self.staged[trainer][1]) for trainer in sorted(self.marks))
+        """Return the committed contributions in the order of trainer ids, without those that were merged."""
+        kept = sorted(self.marks - self._merged.keys())
+        return tuple((trainer, self.staged[trainer][1]) for trainer in kept)
+
+    def find_merge(self, missing: Collection[int]) -> Merge | None:
+        """Return the next addition that the order of trainer ids permits; ``missing``: not yet committed."""
+        first_missing = min(missing, default=math.inf)
+        leading = [one for one in self.contributions()[:2] if one[0] < first_missing]
+        return Merge(self, leading[0], leading[1]) if len(leading) == 2 else None
+
+    def end_merge(self, merge: Merge) -> None:
+        """Drop the contribution that was added to another one; its push stays known."""
+        trainer, _ = merge.other
+        self._merged[trainer] = merge.into[0]
+        self.staged[trainer] = (self.staged[trainer][0], None)
 
 
 class Updates:
@@ -57,6 +75,7 @@ class Updates:
 
     def __init__(self, applied: Iterable[tuple[int, int, int]] = ()) -> None:
         self._queue: deque[tuple[Push, Any]] = deque()
+        self._begun: set[int] = set()  # trainers whose update is being applied
         self._applied = {(trainer, process): number for trainer, process, number in applied}
 
     def __bool__(self) -> bool:
@@ -66,15 +85,27 @@ class Updates:
         """Queue an update."""
         self._queue.append((request, contribution))
 
-    def first(self) -> tuple[int, Any]:
-        """Return trainer and contribution of the oldest update."""
-        request, contribution = self._queue[0]
-        return request.trainer, contribution
+    @property
+    def are_under_way(self) -> bool:
+        """Whether any update is being applied."""
+        return bool(self._begun)
 
-    def drop_first(self) -> None:
-        """Take the oldest update, which was applied, out of the queue."""
-        request, _ = self._queue.popleft()
-        self._applied[request.trainer, request.process] = request.number
+    def find_next(self) -> tuple[int, Any] | None:
+        """Return trainer and contribution of the oldest update that nobody applies yet."""
+        waiting = ((r.trainer, given) for r, given in self._queue if r.trainer not in self._begun)
+        return next(waiting, None)
+
+    def begin(self, trainer: int) -> None:
+        """Note that the update of a trainer is being applied."""
+        self._begun.add(trainer)
+
+    def end(self, trainer: int, *, applied: bool) -> None:
+        """Note that this has ended; an update that was applied leaves the queue."""
+        self._begun.discard(trainer)
+        if applied:
+            request, one = next(item for item in self._queue if item[0].trainer == trainer)
+            self._queue.remove((request, one))
+            self._applied[request.trainer, request.process] = request.number
 
     def is_queued(self, trainer: int) -> bool:
         """Return whether an update of a trainer is queued."""

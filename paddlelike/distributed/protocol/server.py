@@ -51,7 +51,7 @@ from paddlelike.distributed.protocol.messages import (
 from paddlelike.distributed.protocol.rounds import Round, Updates
 from paddlelike.distributed.protocol.saves import Saves
 from paddlelike.distributed.protocol.shares import Shares
-from paddlelike.distributed.protocol.work import Apply, Restore, Work, Write
+from paddlelike.distributed.protocol.work import Apply, Merge, Restore, Work, Write
 
 __all__ = ["ServerState"]
 
@@ -193,9 +193,7 @@ class ServerState:
         if self._round.find_push(request.trainer) is None:
             return self._refuse("nopush", f"no push of trainer {request.trainer} is staged for {self.round}")
         self._round.marks.add(request.trainer)
-        missing = self.missing_trainers()
-        silent = tuple(trainer for trainer in missing if self._admission.is_silent(trainer, now))
-        return Waiting(**self._status(), missing=missing, silent=silent, why="barrier")
+        return self._wait_for(self.missing_trainers(), now, "barrier")
 
     def pull(self, request: Pull, now: float) -> Reply:
         """Allow a pull. With a PullReply, send the slices."""
@@ -261,8 +259,7 @@ class ServerState:
             return reply
         missing = self._shares.find_missing(request.number, range(self.trainers))
         if missing:
-            silent = tuple(trainer for trainer in missing if self._admission.is_silent(trainer, now))
-            return Waiting(**self._status(), missing=missing, silent=silent, why="exchange")
+            return self._wait_for(missing, now, "exchange")
         return ShareReply(**self._status())
 
     def shared_texts(self, number: int) -> list[bytes]:
@@ -296,19 +293,49 @@ class ServerState:
         return self._work is None and not self._failure and self._next_work() is not None
 
     def take_work(self) -> Work | None:
-        """Return the next work; it is under way until one of the methods below ends it."""
-        assert self._work is None, "the last work was not ended"
-        if not self._failure:
-            self._work = self._next_work()
-        return self._work
+        """Return the next work; it is under way until one of the methods below ends it.
+
+        Asynchronous updates may be under way side by side, of several trainers; a save is alone.
+        """
+        assert self._work is None or self.mode != "sync", "the last work was not ended"
+        if self._failure or self._work is not None:
+            return None
+        work = self._next_work()
+        if isinstance(work, Apply) and self.mode != "sync":
+            self._updates.begin(work.contributions[0][0])
+        else:
+            self._work = work
+        return work
+
+    def find_merge(self) -> Merge | None:
+        """Return an addition that can be made before the round is complete; :meth:`end_merge` ends it.
+
+        So the memory for a round does not grow with the count of trainers.
+        """
+        if self.mode != "sync" or self._failure or self._restoring or self._work is not None:
+            return None
+        missing = self.missing_trainers()
+        return self._round.find_merge(missing) if missing else None  # else the round is applied as it is
+
+    def end_merge(self, merge: Merge) -> None:
+        """Note that a contribution was added to another one, perhaps of a round that was given up since."""
+        merge.owner.end_merge(merge)
+
+    def wait_for_memory(self, trainer: int, now: float) -> Waiting:
+        """Return the reply to a push for which there is no memory: which trainers have to be first."""
+        return self._wait_for(tuple(one for one in self.missing_trainers() if one < trainer), now, "memory")
+
+    def is_next(self, trainer: int) -> bool:
+        """Return whether the round waits for no trainer before this one, and has added up what came."""
+        missing = self.missing_trainers()
+        return min(missing, default=trainer) >= trainer and self._round.find_merge(missing) is None
 
     def end_apply(self, work: Apply | Restore) -> None:
         """Note that the parameters hold the round, the update or the checkpoint."""
-        self._end_work(work)
+        self._end_work(work, applied=True)
         if isinstance(work, Restore):
             self._restoring = self._restoring and work.round != self.base
         elif self.mode != "sync":
-            self._updates.drop_first()
             self.round += 1
         elif not self._restoring:  # else the round belongs to an earlier generation
             self.round += 1
@@ -414,6 +441,10 @@ class ServerState:
     def _wait(self, why: str) -> Waiting:
         return Waiting(**self._status(), why=why)
 
+    def _wait_for(self, missing: tuple[int, ...], now: float, why: str) -> Waiting:
+        silent = tuple(trainer for trainer in missing if self._admission.is_silent(trainer, now))
+        return Waiting(**self._status(), missing=missing, silent=silent, why=why)
+
     def _status(self) -> dict[str, Any]:
         return {"incarnation": self.incarnation, "generation": self.generation, "round": self.round}
 
@@ -439,13 +470,17 @@ class ServerState:
             return Restore(self.base)
         save = self._saves.next()
         if save is not None:
-            return Write(save)
+            return None if self._updates.are_under_way else Write(save)
         if self.mode != "sync":
-            return Apply(self.round, (self._updates.first(),)) if self._updates else None
+            update = self._updates.find_next()
+            return None if update is None else Apply(self.round, (update,))
         if self._round.marks and not self.missing_trainers():
             return Apply(self.round, self._round.contributions())
         return None
 
-    def _end_work(self, work: Work) -> None:
+    def _end_work(self, work: Work, *, applied: bool = False) -> None:
+        if isinstance(work, Apply) and self.mode != "sync":
+            self._updates.end(work.contributions[0][0], applied=applied)
+            return
         assert self._work is work, "only the work under way can end"
         self._work = None

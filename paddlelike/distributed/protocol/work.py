@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from paddlelike.distributed.protocol.messages import Save
 
-__all__ = ["Apply", "Restore", "Work", "Write"]
+__all__ = ["Apply", "Merge", "Restore", "Work", "Write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +15,25 @@ class Apply:
     """Apply one synchronous round, or one update of one trainer (async).
 
     ``round`` is the round, or the count of updates before this one. ``contributions`` are (trainer,
-    contribution) in the order of trainer ids: sum them in this order.
+    contribution) in the order of trainer ids: sum them in this order. Those that were merged are not among
+    them.
     """
 
     round: int
     contributions: tuple[tuple[int, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Add the committed contribution ``other`` to ``into``, both (trainer, contribution), of ``owner``.
+
+    They follow one another in the order of trainer ids, and ``into`` is the sum of all before, so that the
+    order of additions is that of :class:`Apply`.
+    """
+
+    owner: Any
+    into: tuple[int, Any]
+    other: tuple[int, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +50,4 @@ class Write:
     request: Save
 
 
-Work: TypeAlias = Apply | Restore | Write
+Work: TypeAlias = Apply | Restore | Write  #: see also Merge, which may be left out

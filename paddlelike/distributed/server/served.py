@@ -161,6 +161,7 @@ def _parameters(program: Program, blocks: dict[str, int]) -> dict[str, str]:
 class Lookup:
     """A block that looks up rows of a table."""
 
+    table: str
     block: int
     ids: str
     rows: str
@@ -172,5 +173,6 @@ def _lookups(op: Operator) -> dict[str, Lookup]:
         name, block = text.rsplit(":", 1)
         for inner in op.block.program.blocks[int(block)].ops:
             if inner.type == "lookup_sparse_table":
-                found[inner.input("W")[0]] = Lookup(int(block), name, inner.output("Out")[0])
+                table = inner.input("W")[0]
+                found[table] = Lookup(table, int(block), name, inner.output("Out")[0])
     return found

@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 
 from paddlelike.distributed.placement import Kind, Placement
-from paddlelike.distributed.protocol.messages import Mode, Reply, Request, Save, Waiting
+from paddlelike.distributed.protocol.messages import Mode, Push, Reply, Request, Save, Waiting
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.protocol.work import Apply, Work, Write
+from paddlelike.distributed.protocol.work import Apply, Merge, Work, Write
 from paddlelike.distributed.server.monitor import Monitor
 from paddlelike.distributed.server.position import empty_load, read_position
 from paddlelike.distributed.server.rollback import RollbackPoints
 from paddlelike.distributed.server.save_roots import check_save_directory
 from paddlelike.distributed.server.served import Served
-from paddlelike.distributed.server.staging import Staging
+from paddlelike.distributed.server.staging import Contribution, Staging
 from paddlelike.distributed.server.variables import Variables
 from paddlelike.distributed.server.writing import write_rows
 from paddlelike.distributed.settings import Settings
@@ -44,6 +44,11 @@ Task = tuple[Callable[[], Any], Future[Any]]
 _log = logging.getLogger("paddlelike.distributed")
 
 _STATE = (Kind.OPTIMIZER, Kind.AVERAGE, Kind.SCHEDULE)
+
+#: Bytes of gradients that a server holds before it lets further trainers of a round wait. Small models are
+#: far below it; of large ones each trainer's gradients are added to the sum as they come.
+STAGED = 256 << 20
+APPLIERS = 4  #: threads that apply asynchronous updates at most; numpy works on several processors at once
 
 _POLL = 0.25  # seconds between two looks at whether a signal came
 _LONGEST_WAIT = 1.0  # seconds in which a call that waits finds that its trainer was replaced
@@ -66,7 +71,7 @@ class Service:
         self._ctx = ctx
         self.served = Served(ctx.op)  # type: ignore[arg-type]
         self.mode: Mode = "sync" if self.served.is_synchronous else "async"
-        self.staging = Staging(self.served.table, self.served.sparse)
+        self.staging = Staging(self.served.table, self.served.sparse, most=STAGED)
         self.variables = Variables(ctx, self.served)
         lock = threading.RLock()
         self.asked, self.changed = threading.Condition(lock), threading.Condition(lock)
@@ -77,6 +82,8 @@ class Service:
         self.monitor = Monitor(self.served.endpoint, self.served.trainers, settings)
         self._save_roots = settings.save_roots
         self._stopping = False
+        self._has_ended = False  # the thread that owns the variables has nothing more to do
+        self._error: Exception | None = None  # of another thread that applied updates
         self.state = ServerState(
             incarnation=f"{os.getpid()}.{time.time_ns()}",
             trainers=self.served.trainers,
@@ -134,25 +141,56 @@ class Service:
         FaultError
             No trainer that has not finished has given a sign of life for FLAGS_worker_update_interval_secs.
         """
-        while (work := self._next()) is not None:
-            self._do(work)
-        with self.changed:
-            self.changed.notify_all()
+        appliers = self._start_appliers()
+        try:
+            while (work := self._next(is_owner=True)) is not None:
+                self._do(work)
+        finally:
+            with self.changed:
+                self._has_ended = True
+                self.asked.notify_all()
+                self.changed.notify_all()
+            for applier in appliers:
+                applier.join()
+        if self._error is not None:
+            raise self._error
+
+    def _start_appliers(self) -> list[threading.Thread]:
+        """Start the threads that apply asynchronous updates beside the one that owns the variables."""
+        most = 1 if self.mode == "sync" else min(self.served.trainers, os.cpu_count() or 1, APPLIERS)
+        threads = [
+            threading.Thread(target=self._apply_updates, name="paddlelike-apply", daemon=True)
+            for _ in range(most - 1)
+        ]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _apply_updates(self) -> None:
+        with np.errstate(all="ignore"):  # as in every run
+            try:
+                while (work := self._next(is_owner=False)) is not None:
+                    self._do(work)
+            except Exception as error:
+                with self.changed:
+                    self._error = self._error or error
+                    self.asked.notify_all()
 
     def stop(self) -> None:
         """Let :meth:`run` return soon."""
         self._stopping = True
 
-    def _next(self) -> Work | Task | None:
+    def _next(self, *, is_owner: bool) -> Work | Merge | Task | None:
         with self.changed:
-            while not self._stopping:
-                self.monitor.check(self.state.round, self._remaining())
-                if self._tasks:
+            while not (self._stopping or self._has_ended or self._error is not None):
+                if is_owner:
+                    self.monitor.check(self.state.round, self._remaining())
+                if is_owner and self._tasks:
                     return self._tasks.popleft()
-                work = self.state.take_work()
+                work = self.state.take_work() or self.state.find_merge()
                 if work is not None:
                     return work
-                if self.state.may_end(time.monotonic()):
+                if is_owner and self.state.may_end(time.monotonic()):
                     break
                 self.asked.wait(_POLL)
         return None
@@ -161,13 +199,21 @@ class Service:
         """Return the trainers that have not finished."""
         return [one for one in range(self.served.trainers) if one not in self.state.completed]
 
-    def _do(self, work: Work | Task) -> None:
+    def _do(self, work: Work | Merge | Task) -> None:
         if isinstance(work, tuple):
             task, future = work
             try:
                 future.set_result(task())
             except Exception as error:
                 future.set_exception(error)
+            return
+        if isinstance(work, Merge):
+            trainer, contribution = work.other
+            work.into[1].merge(trainer, contribution)
+            with self.changed:
+                self.state.end_merge(work)
+                self.staging.give_back(contribution)
+                self.changed.notify_all()
             return
         try:
             answer = self._perform(work)
@@ -179,10 +225,11 @@ class Service:
                 self.state.end_write(work, answer)
             else:
                 self.state.end_apply(work)
+            if isinstance(work, Apply):
+                self.monitor.rounds += 1
+                for _, contribution in work.contributions:
+                    self.staging.give_back(contribution)
             self.changed.notify_all()
-        if isinstance(work, Apply):
-            for _, contribution in work.contributions:
-                self.staging.give_back(contribution)
 
     def _fail(self, work: Work, error: Exception) -> None:
         """Report failed work; after a round that failed the variables are of no round, so the server ends."""
@@ -204,7 +251,6 @@ class Service:
             return self._write(work.request)
         if isinstance(work, Apply):
             self._apply(work)
-            self.monitor.rounds += 1
         else:
             assert self._points is not None
             self._points.restore(work.round)
@@ -249,8 +295,8 @@ class Service:
 
     def wake(self) -> None:
         """Wake the thread that owns the variables, if there is work for it. Called under the lock."""
-        if self.state.has_work or self.state.is_finished:
-            self.asked.notify()
+        if self.state.has_work or self.state.is_finished or self.state.find_merge() is not None:
+            self.asked.notify_all()
 
     def ask_until(self, request: Request, patience: float) -> Reply:
         """Return what the protocol answers, asked again while it says Waiting, for ``patience`` seconds."""
@@ -263,6 +309,22 @@ class Service:
                     return reply
                 self.changed.wait(min(left, _LONGEST_WAIT))
 
+    def take_memory(self, request: Push, patience: float) -> Contribution | Reply:
+        """Return memory for a push; or Waiting, where there is none for ``patience`` seconds.
+
+        The first trainer that the round waits for gets memory at once, so that those behind it do in the end.
+        Raises FrameError as :meth:`Staging.take`.
+        """
+        end = time.monotonic() + patience
+        with self.changed:
+            # Asynchronous updates are at most one of each trainer, and are applied in any order
+            while self.mode == "sync" and self.staging.is_full and not self.state.is_next(request.trainer):
+                left = end - time.monotonic()
+                if left <= 0 or self._stopping:
+                    return self.state.wait_for_memory(request.trainer, time.monotonic())
+                self.changed.wait(min(left, _POLL))  # a push that broke off gives its memory back in silence
+            return self.staging.take(request.rows)
+
     def lookup(self, table: str, ids: Array) -> Array:
         """Return the rows (n, width) of ids (n,) in a table. Raises FrameError for ids outside of it."""
         found = self.served.lookups.get(table)
@@ -271,7 +333,7 @@ class Service:
         future: Future[Array] = Future()
         with self.changed:  # its block adds rows, so the thread that owns the variables runs it
             self._tasks.append((lambda: self.variables.run_lookup(found, ids), future))
-            self.asked.notify()
+            self.asked.notify_all()  # that thread is one of those that wait
         return future.result(timeout=60)
 
     def status(self) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -34,6 +36,9 @@ class Contribution(Into):
         self.sparse: dict[int, SelectedRows] = {}
         self._wanted = wanted
         self._make_rows = make_rows
+        #: By (trainer, index), what came from other trainers and is not added here: selected rows, which one
+        #: operator merges in the end.
+        self.others: dict[tuple[int, int], Array | SelectedRows] = {}
         super().__init__({values_at(index): array for index, array in dense.items()})
         for index, rows in sparse.items():
             self._add_rows(index, rows)
@@ -58,6 +63,15 @@ class Contribution(Into):
         assert rows.array is not None
         self.sparse[index] = rows
         self.add({rows_at(index): rows.row_array, values_at(index): rows.array})
+
+    def merge(self, trainer: int, other: Contribution) -> None:
+        """Add the whole push of a trainer, whose memory may be used again afterwards."""
+        self.others.update({(trainer, index): rows for index, rows in other.sparse.items()})
+        for index in list(other.dense):
+            if index in self.dense:
+                self.dense[index] += other.dense[index]
+            else:  # here it came as selected rows
+                self.others[trainer, index] = other.dense.pop(index)
 
     def finish(self, *, whole: bool) -> dict[int, Array | SelectedRows]:
         """Return the gradients that came, by index; ``whole``: every gradient of the server must have come.
@@ -95,14 +109,28 @@ class Staging:
         The server's; pushes bring its gradients and counters.
     only_rows
         Indexes of gradients that come as selected rows only: a table may be too large to be in memory twice.
+    most
+        Bytes of dense gradients that may be here at once; three sets of arrays may always be.
     """
 
-    def __init__(self, table: ServerTable, only_rows: Collection[int] = ()) -> None:
+    def __init__(self, table: ServerTable, only_rows: Collection[int] = (), *, most: int = 1 << 62) -> None:
         self._only_rows = frozenset(only_rows)
         self._wanted = frozenset(entry.index for entry in table.having(Kind.GRADIENT))
         self._entries = {entry.index: entry for entry in table.having(Kind.GRADIENT, Kind.COUNTER)}
         self._free: list[dict[int, Array]] = []
         self._lock = threading.Lock()
+        self._used: weakref.WeakSet[Contribution] = weakref.WeakSet()
+        sizes = [
+            math.prod(entry.shape) * entry.numpy_dtype.itemsize
+            for index, entry in self._entries.items()
+            if index not in self._only_rows
+        ]
+        self._most_sets = max(most // max(sum(sizes), 1) - 2, 1)  # beside the sum, and the push to add next
+
+    @property
+    def is_full(self) -> bool:
+        """Whether pushes have to wait, but for the one that the round waits for first."""
+        return len(self._used) >= self._most_sets
 
     def take(self, rows: Iterable[tuple[int, int]]) -> Contribution:
         """Return memory for one push; ``rows``: (index of an entry, count of rows) of selected rows.
@@ -122,7 +150,9 @@ class Staging:
         for index, entry in self._entries.items():
             if index not in dense and index not in sparse and index not in self._only_rows:
                 dense[index] = memory.empty(entry.shape, entry.numpy_dtype)
-        return Contribution(dense, sparse, self._wanted, self._make_rows)
+        contribution = Contribution(dense, sparse, self._wanted, self._make_rows)
+        self._used.add(contribution)
+        return contribution
 
     def _make_rows(self, index: int, count: int) -> SelectedRows:
         entry = self._entries.get(index)
@@ -135,5 +165,6 @@ class Staging:
 
     def give_back(self, contribution: Contribution) -> None:
         """Let a later push reuse the memory. Called when nobody reads it any more."""
+        self._used.discard(contribution)
         with self._lock:
             self._free.append(contribution.dense)

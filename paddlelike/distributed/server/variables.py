@@ -1,7 +1,8 @@
 """The variables of a server: read for trainers, updated by the blocks of the server's program.
 
-Only the thread that runs the program writes them. In synchronous training nobody reads while it does; in
-asynchronous training a lock for each parameter keeps readers and its block apart.
+In synchronous training only the thread that runs the program writes them, and nobody reads while it does.
+In asynchronous training several threads run the blocks of parameters; a lock for each parameter keeps readers
+and the threads that run its block apart.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Variables:
         self._ctx = ctx
         self._served = served
         self.guards = {} if served.is_synchronous else _guards(served)
+        self._schedule = threading.Lock()  # its block is one for all trainers
         self._check_values()
         self._start_counters()
 
@@ -95,9 +97,10 @@ class Variables:
 
     def run_lookup(self, lookup: Lookup, ids: Array) -> Array:
         """Return the rows of ids in a table that is sharded by id, by its block; new ids get rows."""
-        self._ctx.write(lookup.ids, ids.reshape(-1, 1))
-        self._ctx.run_block(lookup.block)
-        rows: Array = np.ascontiguousarray(self._ctx.read(lookup.rows))
+        with self.guards.get(lookup.table, contextlib.nullcontext()):
+            self._ctx.write(lookup.ids, ids.reshape(-1, 1))
+            self._ctx.run_block(lookup.block)
+            rows: Array = np.ascontiguousarray(self._ctx.read(lookup.rows))
         return rows
 
     # Updating
@@ -112,10 +115,14 @@ class Variables:
         """
         served, ctx = self._served, self._ctx
         given = {trainer: one.finish(whole=True) for trainer, one in contributions.items()}
+        merged = {key: value for one in contributions.values() for key, value in one.others.items()}
         for entry in served.table.having(Kind.GRADIENT):
             names = served.inputs[entry.name] or {0: entry.name}
-            for trainer, name in names.items():  # None: a trainer that has left adds nothing
-                ctx.write(name, given[trainer][entry.index] if trainer in given else None)
+            for trainer, name in names.items():  # None: a trainer that has left, or was merged, adds nothing
+                ctx.write(
+                    name,
+                    given[trainer][entry.index] if trainer in given else merged.get((trainer, entry.index)),
+                )
         if served.schedule > 0:
             ctx.run_block(served.schedule)
         sums = {block: name for name, block in served.blocks.items()}
@@ -128,6 +135,8 @@ class Variables:
     def apply_update(self, trainer: int, contribution: Contribution) -> None:
         """Apply one trainer's push: its step for the schedule, then each gradient by its own block.
 
+        Several threads may do so at once: they meet at the lock of each parameter.
+
         Raises
         ------
         FrameError
@@ -138,8 +147,9 @@ class Variables:
         for entry in served.table.having(Kind.COUNTER):
             if entry.index in given:
                 name = served.counters[entry.name][trainer]
-                ctx.write(name, ctx.read(name) + given[entry.index])
-                ctx.run_block(served.schedule)
+                with self._schedule:
+                    ctx.write(name, ctx.read(name) + given[entry.index])
+                    ctx.run_block(served.schedule)
         for entry in served.table.having(Kind.GRADIENT):
             if entry.index in given:
                 with self.guards[served.parameters[entry.name]]:
@@ -185,11 +195,14 @@ class Variables:
 
 
 def _guards(served: Served) -> dict[str, threading.RLock]:
-    """Return by variable the lock that its block holds while it writes."""
-    guards = {}
+    """Return by variable the lock of the block that writes it; blocks that write the same share one."""
+    guards: dict[str, threading.RLock] = {}
     for gradient, index in served.blocks.items():
-        lock = threading.RLock()
-        guards[served.parameters[gradient]] = lock
+        names = {served.parameters[gradient], gradient, *served.inputs[gradient].values()}
         for op in served.op.block.program.blocks[index].ops:
-            guards |= dict.fromkeys(collect_writes(op), lock)
+            names |= collect_writes(op)
+        shared = {guards[name] for name in names & guards.keys()}
+        lock = threading.RLock()
+        guards |= dict.fromkeys([name for name, one in guards.items() if one in shared], lock)
+        guards |= dict.fromkeys(names, lock)
     return guards

@@ -21,6 +21,7 @@ from paddlelike.distributed.protocol.messages import (
     Pull,
     PullReply,
     Push,
+    Reply,
     Request,
     Rollback,
     Save,
@@ -119,9 +120,10 @@ class _PushVerb(_Verb):
         service = self.service
         with service.changed:
             reply = service.state.begin_push(request, time.monotonic())
-        if reply is not None:
-            raise Refused(reply.to_header())
-        return service.staging.take(request.rows)
+        found = service.take_memory(request, _LONGEST_TURN) if reply is None else reply
+        if isinstance(found, Reply):
+            raise Refused(found.to_header())
+        return found
 
     def end(self, head: Header, receiver: Contribution) -> Answer:
         request = Push.from_header(head)

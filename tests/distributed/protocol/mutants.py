@@ -10,7 +10,7 @@ from paddlelike.distributed.protocol.messages import Hello, Reply, Rollback
 from paddlelike.distributed.protocol.rounds import Updates
 from paddlelike.distributed.protocol.server import ServerState
 from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.protocol.work import Apply, Work
+from paddlelike.distributed.protocol.work import Apply, Merge, Work
 
 
 class NoFence(ServerState):
@@ -68,6 +68,26 @@ class AnyOrder(ServerState):
             given = dict(work.contributions)
             self._work = Apply(work.round, tuple((t, given[t]) for t in self._round.staged if t in given))
         return self._work
+
+
+class MergesAtOnce(ServerState):
+    """Contributions are added in the order of their commits."""
+
+    def find_merge(self) -> Merge | None:
+        if self.mode != "sync" or self._restoring or self._work is not None or self._failure:
+            return None
+        return self._round.find_merge(())
+
+
+class MergesPushes(ServerState):
+    """Contributions are added before they are committed, so that they can still be replaced."""
+
+    def find_merge(self) -> Merge | None:
+        marks, self._round.marks = self._round.marks, set(self._round.staged)
+        try:
+            return super().find_merge()
+        finally:
+            self._round.marks = marks
 
 
 class NoUpdateNumber(ServerState):
@@ -144,6 +164,6 @@ class NeverRollsBack(TrainerState):
         self._begin("fetch")
 
 
-SYNC_SERVERS = (NoFence, NoSession, NoStale, KeepsStaging, NoWaiting, AnyOrder)
+SYNC_SERVERS = (NoFence, NoSession, NoStale, KeepsStaging, NoWaiting, AnyOrder, MergesAtOnce, MergesPushes)
 SYNC_TRAINERS = (OnePhase, IgnoresMarks, FinishesAnything, NeverRollsBack)
 ASYNC_SERVERS = (NoUpdateNumber, NumbersByTrainer, ForgetsNumbers)

@@ -26,7 +26,7 @@ from paddlelike.distributed.protocol.messages import (
 from paddlelike.distributed.protocol.server import ServerState
 from paddlelike.distributed.protocol.steps import Call, Closed, Limits, Pause, Resumed
 from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.protocol.work import Apply, Restore, Write
+from paddlelike.distributed.protocol.work import Apply, Merge, Restore, Write
 from paddlelike.errors import FaultError
 
 __all__ = ["Faults", "World", "gradient", "reference"]
@@ -82,7 +82,7 @@ class Server:
     history: list[Any]  # what is in `value`, in order (async: update identities; sync: rounds' contributions)
     alive: bool = True
     paused_until: float = 0.0
-    working: bool = False
+    working: int = 0  # works under way
 
 
 @dataclass
@@ -275,12 +275,12 @@ class World:
 
     def kick(self, server: Server, index: int) -> None:
         """The thread that owns the parameters: looks for work, does it a little later."""
-        if server.working or not server.alive:
+        if server.working >= (1 if self.mode == "sync" else 2) or not server.alive:
             return
-        work = server.state.take_work()
+        work = server.state.take_work() or server.state.find_merge()
         if work is None:
             return
-        server.working = True
+        server.working += 1
         self.later(self.random.random() * 0.02, lambda: self.work(server, index, work))
 
     def work(self, server: Server, index: int, work: Any) -> None:
@@ -289,10 +289,16 @@ class World:
         if server.paused_until > self.now:
             self.later(server.paused_until - self.now, lambda: self.work(server, index, work))
             return
-        server.working = False
-        if isinstance(work, Apply):
-            server.value = step(server.value, work.contributions)
-            server.history.append(work.contributions)
+        server.working -= 1
+        if isinstance(work, Merge):
+            work.into[1].extend(work.other[1])
+            server.state.end_merge(work)
+        elif isinstance(work, Apply):
+            given = work.contributions
+            if self.mode == "sync":  # each is a list, of itself and of those that were merged into it
+                given = tuple(pair for _, merged in work.contributions for pair in merged)
+            server.value = step(server.value, given)
+            server.history.append(given)
             server.state.end_apply(work)
         elif isinstance(work, Restore):
             self.restore(server, index, work)
@@ -406,7 +412,11 @@ class World:
         if not server.alive:
             done(None, None)
             return
-        given = grad if self.mode == "sync" else (request.trainer, request.process, request.number)
+        given = (
+            [(request.trainer, grad)]
+            if self.mode == "sync"
+            else (request.trainer, request.process, request.number)
+        )
         reply = server.state.end_push(request, given, self.now)
         self.kick(server, call.server)
         done(reply, None)
