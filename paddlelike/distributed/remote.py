@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.client.exits import exit_by_code
 from paddlelike.distributed.client.outbox import SAME_NETWORK
 from paddlelike.distributed.client.trainers import close_client, find_client, find_trainer_id, root_scope
-from paddlelike.distributed.placement import Kind
+from paddlelike.distributed.placement import Entry, Kind, base_name
 from paddlelike.distributed.server.serve import serve
 from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.settings import Settings
@@ -28,12 +29,26 @@ from paddlelike.errors import (
     PaddlelikeError,
 )
 from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef import Context
 
 __all__ = ["RemoteOperators"]
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass(slots=True)
+class _Route:
+    """Where the variables of one send or recv are: the server and the entry of each."""
+
+    scope: weakref.ref[Scope]
+    version: int  # of the program, which may be changed
+    client: Client
+    names: list[str]
+    places: list[tuple[int, Entry]]
+    is_cut: bool  # into blocks of rows
+    is_checked: bool = False
 
 
 class RemoteOperators:
@@ -46,6 +61,7 @@ class RemoteOperators:
         exit_by_code()
         self._used: list[tuple[Scope, int]] = []
         self._service: Service | None = None
+        self._routes: weakref.WeakKeyDictionary[Program, dict[int, _Route]] = weakref.WeakKeyDictionary()
         self._trainer_ids: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
 
     def client(self, scope: Scope, block: Block) -> Client:
@@ -61,15 +77,12 @@ class RemoteOperators:
 
     def send(self, ctx: Context, values: list[Any]) -> None:
         """Stage values for the next push, cut into blocks where the operator says so."""
-        client = self._client(ctx)
-        names, endpoints = ctx.op.input("X"), ctx.op.attrs["epmap"]
-        sent_as = ctx.op.attrs.get("send_varnames") or names
-        if len(values) == 1 and len(sent_as) > 1:
-            values = _cut(values[0], ctx.op.attrs["sections"])
-        if len(values) == 1 and len(endpoints) > 1:  # a counter: the same to every server
-            values, sent_as = values * len(endpoints), list(sent_as) * len(endpoints)
-        for name, endpoint, value in zip(sent_as, endpoints, values, strict=True):
-            client.stage(endpoint, name, value)
+        route = self._find_route(ctx)
+        if len(values) == 1 and len(route.names) > 1:
+            sections = ctx.op.attrs["sections"]
+            values = _cut(values[0], sections) if route.is_cut else values * len(route.names)
+        for (server, entry), name, value in zip(route.places, route.names, values, strict=True):
+            route.client.stage_entry(server, entry, name, value)
 
     def send_barrier(self, ctx: Context) -> None:
         """Push what is staged, and in synchronous training commit the round."""
@@ -83,14 +96,15 @@ class RemoteOperators:
         GraphError
             The trainer's program declares another shape.
         """
-        client = self._client(ctx)
-        outs, endpoints = ctx.op.output("Out"), ctx.op.attrs["epmap"]
-        names = ctx.op.attrs.get("recv_varnames") or ctx.op.attrs.get("varnames") or outs
-        found = [client.parameter(endpoint, name) for name, endpoint in zip(names, endpoints, strict=True)]
+        route = self._find_route(ctx)
+        outs = ctx.op.output("Out")
+        found = [route.client.find_values(server, entry) for server, entry in route.places]
         if len(outs) == 1 and len(found) > 1:
             found = [np.concatenate(found)]
-        for out, value in zip(outs, found, strict=True):
-            _check_shape(ctx, out, value)
+        if not route.is_checked:
+            for out, value in zip(outs, found, strict=True):
+                _check_shape(ctx, out, value)
+            route.is_checked = True
         return found
 
     def fetch_barrier(self, ctx: Context) -> None:
@@ -186,6 +200,38 @@ class RemoteOperators:
         for scope, trainer in self._used:
             close_client(scope, trainer)
         self._used.clear()
+
+    def _find_route(self, ctx: Context) -> _Route:
+        """Return where the variables of a send or recv are; found once for each operator and scope."""
+        op: Operator = ctx.op  # type: ignore[assignment]
+        program = op.block.program
+        routes = self._routes.setdefault(program, {})
+        route = routes.get(id(op))  # an operator lives as long as the version of its program
+        if (
+            route is not None
+            and route.version == program._version
+            and route.scope() is ctx.scope
+            and not route.client.is_closed
+        ):
+            return route
+        if route is not None and route.version != program._version:
+            routes.clear()
+        client = self._client(ctx)
+        endpoints, is_cut = op.attrs["epmap"], False
+        if op.type == "send":
+            names = list(op.attrs.get("send_varnames") or op.input("X"))
+            is_cut = len(names) > 1
+            if len(names) == 1 and len(endpoints) > 1:  # a counter: the same to every server
+                names *= len(endpoints)
+        else:
+            names = list(op.attrs.get("recv_varnames") or op.attrs.get("varnames") or op.output("Out"))
+        places = [
+            client.find_entry(endpoint, base_name(name) if op.type == "send" else name)
+            for name, endpoint in zip(names, endpoints, strict=True)
+        ]
+        route = _Route(weakref.ref(ctx.scope), program._version, client, names, places, is_cut)
+        routes[id(op)] = route
+        return route
 
     def _client(self, ctx: Context) -> Client:
         return self.client(ctx.scope, ctx.op.block)  # type: ignore[attr-defined]

@@ -56,6 +56,8 @@ class Client:
 
     Attributes
     ----------
+    is_closed
+        Whether this trainer has left.
     follows_rollbacks
         Whether the training loop goes back when the servers do (:func:`resumable_steps`).
     step_discarded
@@ -74,6 +76,7 @@ class Client:
         self.endpoints = tuple(endpoints)
         self._received: set[tuple[int, int]] = set()  # parameters that the scope took since the last pull
         self._background: Background | None = None
+        self.is_closed = False
         self.follows_rollbacks = False
         self.step_discarded = False
         self.parameters_stale = False
@@ -101,12 +104,16 @@ class Client:
         GraphError
             The server does not know it, or expects another shape or element type.
         """
+        server, entry = self.find_entry(endpoint, base_name(name))
+        self.stage_entry(server, entry, name, value)
+
+    def stage_entry(self, server: int, entry: Entry, name: str, value: Value) -> None:
+        """Do as :meth:`stage` for a place of :meth:`find_entry`."""
         if self.step_discarded:
             return
         if self.parameters_stale:
             raise self._make_rollback_error()
-        server, entry = self._find(endpoint, base_name(name))
-        value = fit_gradient(entry, name, value, endpoint)
+        value = fit_gradient(entry, name, value, self.endpoints[server])
         if self._background is not None:
             self._background.put(server, entry, value)
             return
@@ -140,10 +147,13 @@ class Client:
 
     def parameter(self, endpoint: str, name: str) -> Array:
         """Return the newest values of a parameter: an array that later rounds overwrite."""
-        server, entry = self._find(endpoint, name)
+        return self.find_values(*self.find_entry(endpoint, name))
+
+    def find_values(self, server: int, entry: Entry) -> Array:
+        """Do as :meth:`parameter` for a place of :meth:`find_entry`."""
         key = server, entry.index
         if entry.index not in self.driver.values[server]:
-            return self.pull([(endpoint, name)])[0]
+            return self.pull([(self.endpoints[server], entry.name)])[0]
         if self._background is not None:
             self._background.check()
         elif not self.step_discarded and (self._gradients or key in self._received):
@@ -168,7 +178,7 @@ class Client:
         rows: dict[int, Array] = {}
         found = []
         for endpoint, name, asked in wanted:
-            server, entry = self._find(endpoint, name)
+            server, entry = self.find_entry(endpoint, name)
             found.append(np.zeros((len(asked), *entry.shape[1:]), entry.numpy_dtype))
             if asked.size:
                 assert server not in ids, "two tables of one server at once"
@@ -197,7 +207,7 @@ class Client:
 
     def pull(self, wanted: Sequence[tuple[str, str]]) -> list[Array]:
         """Pull variables of any kind, given as (endpoint, name), into arrays of their own."""
-        places = [self._find(endpoint, name) for endpoint, name in wanted]
+        places = [self.find_entry(endpoint, name) for endpoint, name in wanted]
         slices: list[dict[int, Array]] = [{} for _ in self.endpoints]
         for server, entry in places:
             slices[server].setdefault(entry.index, memory.empty(entry.shape, entry.numpy_dtype))
@@ -207,12 +217,12 @@ class Client:
 
     def stream(self, wanted: tuple[str, str], receiver: Callable[[], Receiver]) -> None:
         """Pull the bytes of one variable into a receiver; into a new one when the call has to be repeated."""
-        server, entry = self._find(*wanted)
+        server, entry = self.find_entry(*wanted)
         self._pull_one(server, entry.index, receiver)
 
     def row_ids(self, wanted: tuple[str, str]) -> Array:
         """Pull the ids that a server's shard of a table holds, (n,) int64, in the order of its rows."""
-        server, entry = self._find(*wanted)
+        server, entry = self.find_entry(*wanted)
         pieces: list[Pieces] = []
 
         def receiver() -> Receiver:
@@ -262,6 +272,7 @@ class Client:
 
     def abandon(self) -> None:
         """Leave without telling the servers, as a process that is killed does."""
+        self.is_closed = True
         if self._background is not None:
             self._background.abandon()
         self.driver.disconnect()
@@ -348,7 +359,7 @@ class Client:
             hint="a loop over resumable_steps continues from there; else run the startup program again first",
         )
 
-    def _find(self, endpoint: str, name: str) -> tuple[int, Entry]:
+    def find_entry(self, endpoint: str, name: str) -> tuple[int, Entry]:
         """Return the index of a server and its entry of that name. Raises GraphError if there is none."""
         if endpoint not in self.endpoints:
             raise GraphError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -89,7 +90,9 @@ class Driver:
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._beats: threading.Thread | None = None
-        self._begun: list[threading.Thread] = []
+        self._orders: list[queue.SimpleQueue[bool]] = []  # by server, of the thread that pushes; False: end
+        self._done: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._begun = 0  # servers to which a goal of begin() is being carried out
         self._abandon: Callable[[], None] = lambda: None
         try:
             found = list(self._pool.map(lambda c: describe(c, settings.limits.window), self.channels))
@@ -157,13 +160,11 @@ class Driver:
             assert not self._begun, "a goal is open already"
             self._set_goal(goal, payload)
             self._abandon = abandon
-            # Not of the pool, which a script that fails in the midst of a step would wait for at its end
-            self._begun = [
-                threading.Thread(target=self._drive, args=(server,), name="paddlelike-push", daemon=True)
-                for server in range(len(self.endpoints))
-            ]
-            for thread in self._begun:
-                thread.start()
+            if not self._orders:
+                self._start_pushers()
+            self._begun = len(self._orders)
+            for order in self._orders:
+                order.put(True)
 
     def finish(self) -> bool:
         """Wait for the goal of :meth:`begin`; return and raise as :meth:`reach`."""
@@ -180,17 +181,37 @@ class Driver:
         with self._turn:
             if not self._begun:
                 return True
+            self._end_begun()
+            self._join()
+            return not isinstance(self.state.outcome, Resumed)
+
+    def _end_begun(self) -> None:
+        """Make the calls of :meth:`begin` end, if there are any."""
+        if self._begun:
             with self._changed:
                 self.state.withdraw()
                 self._changed.notify_all()
             self._abandon()
-            self._join()
-            return not isinstance(self.state.outcome, Resumed)
+
+    def _start_pushers(self) -> None:
+        """Start a thread for each server.
+
+        They are not of the pool, which a script that fails in the midst of a step would wait for at its end.
+        """
+        self._orders = [queue.SimpleQueue() for _ in self.endpoints]
+        for server, orders in enumerate(self._orders):
+            name = "paddlelike-push"
+            threading.Thread(target=self._follow, args=(server, orders), name=name, daemon=True).start()
+
+    def _follow(self, server: int, orders: queue.SimpleQueue[bool]) -> None:
+        while orders.get():
+            self._drive(server)
+            self._done.put(server)
 
     def _join(self) -> None:
-        for thread in self._begun:
-            thread.join()
-        self._begun = []
+        while self._begun:
+            self._done.get()
+            self._begun -= 1
 
     def _set_goal(self, goal: Goal, payload: Payload | None) -> None:
         if self._why is not None:
@@ -216,7 +237,9 @@ class Driver:
     def disconnect(self) -> None:
         """Close the connections without telling the servers."""
         self._ended.set()
-        self._abandon()
+        self._end_begun()
+        for orders in self._orders:
+            orders.put(False)
         for channel in self.channels:
             channel.close()
         self._pool.shutdown(wait=True, cancel_futures=True)

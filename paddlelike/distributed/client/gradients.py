@@ -16,8 +16,8 @@ from paddlelike.errors import EnforceNotMet
 __all__ = ["EARLY", "Abandoned", "Gradients"]
 
 #: Bytes for one server that leave before the step is over. Each departure costs two threads some 50
-#: microseconds, so that small gradients wait for others, or for the barrier.
-EARLY: Final = 256 << 10
+#: microseconds, so small gradients wait for others, or for the barrier.
+EARLY: Final = 1 << 20
 _ALIVE: Final = 10.0  # seconds without a gradient after which the server hears that more will come
 
 
