@@ -1,11 +1,11 @@
-"""What calls cost, beside a raw TCP connection that carries the same bytes.
+"""What calls cost, over gRPC and over direct connections, beside a raw TCP connection with the same bytes.
 
     python -m tests.benchmarks.bench_wire [--rounds 7] [--only 1KB,64MB]
 
 Two processes on this machine. A push puts an array of the client into an array of the server; a pull the other
-way round. Within a round TCP and the wire follow one another, so that what else the machine does meets both.
-Shown: medians over the rounds of GB/s (1 KB: ms), processor seconds per GB of both processes together, the
-ratio of these to TCP's in the same round, and the peak of extra memory in multiples of the payload.
+way round. Within a round the contenders follow one another, so that what else the machine does meets all.
+Shown for each: medians over the rounds of GB/s (1 KB: ms), processor seconds per GB of both processes together,
+the ratios of these to TCP's in the same round, and the peak of extra memory in multiples of the payload.
 """
 
 from __future__ import annotations
@@ -125,16 +125,25 @@ def serve_wire() -> None:
 
 
 class Wire:
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, is_direct: bool) -> None:
         self.channel = Channel(f"127.0.0.1:{port}")
+        self.is_direct = is_direct
 
     def push(self, array: Array) -> None:
-        self.channel.call("Push", {"size": array.nbytes}, make_parts({0: array}))
+        self.channel.call("Push", {"size": array.nbytes}, make_parts({0: array}), direct=self.connection())
 
     def pull(self, array: Array) -> None:
         into = Into({0: array})
-        self.channel.call("Pull", {"size": array.nbytes}, (), into, answer_size=array.nbytes)
+        size = array.nbytes
+        self.channel.call("Pull", {"size": size}, (), into, answer_size=size, direct=self.connection())
         into.check()
+
+    def connection(self) -> Any:
+        if not self.is_direct:
+            return None
+        found = self.channel.open_direct()
+        assert found is not None
+        return found
 
     def close(self) -> None:
         self.channel.close()
@@ -167,11 +176,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default=",".join(SIZES))
     options = parser.parse_args()
-    servers = {"tcp": Child(HERE, "serve-tcp"), "wire": Child(HERE, "serve-wire")}
-    clients: dict[str, Tcp | Wire] = {"tcp": Tcp(servers["tcp"].hello), "wire": Wire(servers["wire"].hello)}
-    print(
-        f"{'':12}{'GB/s tcp':>10}{'wire':>8}{'cpu s/GB tcp':>14}{'wire':>8}{'ratio':>8}{'wall ratio':>12}{'peak x':>8}"
-    )
+    wire = Child(HERE, "serve-wire")
+    servers = {"tcp": Child(HERE, "serve-tcp"), "grpc": wire, "direct": wire}
+    clients: dict[str, Tcp | Wire] = {
+        "tcp": Tcp(servers["tcp"].hello),
+        "grpc": Wire(wire.hello, is_direct=False),
+        "direct": Wire(wire.hello, is_direct=True),
+    }
+    print(f"{'':16}{'':8}{'GB/s':>8}{'cpu s/GB':>10}{'x tcp':>8}{'wall x tcp':>12}{'peak x':>8}")
     for size in options.only.split(","):
         array = np.random.default_rng(0).integers(0, 256, SIZES[size], np.uint8)
         for what in ("push", "pull"):
@@ -183,29 +195,28 @@ def main() -> None:
                     call = functools.partial(getattr(client, what), array)
                     found[name].append(measure(call, REPEATS[size], servers[name]))
             show(f"{what} {size}", SIZES[size], found)
-    for name, client in clients.items():
+    for client in clients.values():
         client.close()
-        servers[name].end()
+    for server in {*servers.values()}:
+        server.end()
 
 
 def show(title: str, size: int, found: dict[str, list[dict[str, float]]]) -> None:
-    def median(name: str, key: str) -> float:
-        return statistics.median(row[key] for row in found[name])
+    for name, rows in found.items():
 
-    def ratio(key: str) -> float:
-        pairs = zip(found["wire"], found["tcp"], strict=True)
-        return statistics.median(wire[key] / tcp[key] for wire, tcp in pairs)
+        def median(key: str, rows: list[dict[str, float]] = rows) -> float:
+            return statistics.median(row[key] for row in rows)
 
-    speed = [size / median(name, "seconds") / 1e9 for name in ("tcp", "wire")]
-    if size < 1 << 16:
-        speed = [1e3 * median(name, "seconds") for name in ("tcp", "wire")]
-        title += " (ms)"
-    cpu = [median(name, "cpu") / size * 1e9 for name in ("tcp", "wire")]
-    print(
-        f"{title:14}{speed[0]:8.3f}{speed[1]:8.3f}{cpu[0]:14.3f}{cpu[1]:8.3f}{ratio('cpu'):8.2f}{ratio('seconds'):12.2f}"
-        f"{median('wire', 'peak') / size:8.2f}",
-        flush=True,
-    )
+        def ratio(key: str, rows: list[dict[str, float]] = rows) -> float:
+            return statistics.median(row[key] / tcp[key] for row, tcp in zip(rows, found["tcp"], strict=True))
+
+        is_small = size < 1 << 16
+        speed = 1e3 * median("seconds") if is_small else size / median("seconds") / 1e9
+        print(
+            f"{title + (' (ms)' if is_small else ''):16}{name:8}{speed:8.3f}{median('cpu') / size * 1e9:10.3f}"
+            f"{ratio('cpu'):8.2f}{ratio('seconds'):12.2f}{median('peak') / size:8.2f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
