@@ -124,7 +124,8 @@ def one() -> Iterator[tuple[Job, str, dict[str, Any], Client]]:
         (endpoint,) = job.endpoints
         trainer = Client(0, job.endpoints)
         yield job, endpoint, job.values(endpoint), trainer
-        trainer.close()
+        if not trainer.is_closed:
+            trainer.close()
 
 
 @pytest.mark.usefixtures("early")
