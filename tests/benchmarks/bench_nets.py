@@ -5,12 +5,13 @@
 
 Each library is a process of its own that stays (``nets/contender.py``), on one thread. Within a round the
 libraries follow one another, each round begins with another one, and each trains for about ``--seconds`` of
-processor time. Fluid runs with its program cache. ``paddlelike`` computes with
-numpy alone, ``fast`` is this package with the extra of that name, ``compiled`` this package with
-``FLAGS_backend=jax``, ``jax`` the same nets by hand, where the extra is installed; XLA computes on one thread, too. ``--only
-bert,resnet50`` names two nets that take seconds a step, for the compiled libraries and torch. Shown are processor milliseconds a step, the median of the
-rounds and the best; the median of the ratios of this package to the others in the same round; the loss of
-the first step, which is the same for Fluid and this package because they draw the same parameters.
+processor time. Fluid runs with its program cache. ``paddlelike`` computes with numpy alone, ``fast`` is this
+package with the extra of that name, ``compiled`` this package with ``FLAGS_backend=jax``, ``numpy`` and ``jax``
+the same nets by hand, where the extra is installed; XLA computes on one thread, too. ``--only bert,resnet50``
+names two nets that take seconds a step, for the compiled libraries and torch. Shown are processor milliseconds a
+step, the median of the rounds and the best; the median of the ratios of this package to the others in the same
+round; the loss of the first step, which is the same for Fluid, this package and numpy by hand, which begin with
+the same parameters.
 """
 
 from __future__ import annotations

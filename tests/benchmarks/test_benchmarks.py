@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
@@ -30,3 +31,34 @@ def test_programs_and_direct_calls_are_measured(
     assert [line[:20].strip() for line in lines[1:]] == [
         "save, a file each", "load, a file each", "save, one file", "load, one file",
     ]  # fmt: skip
+
+
+NETS = HERE / "nets"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of Fluid's quirks, and of feeds that chain does not have
+@pytest.mark.parametrize(
+    "net",
+    [
+        "fit_a_line",
+        "chain",
+        "mlp",
+        "lenet",
+        "word2vec",
+        pytest.param("resnet20", marks=pytest.mark.slow),
+        "lstm",
+        "encoder",
+        pytest.param("wide_deep", marks=pytest.mark.slow),
+    ],
+)
+def test_a_net_by_hand_has_the_losses_of_the_same_net_in_fluids_interface(
+    net: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import paddlelike
+
+    monkeypatch.syspath_prepend(str(NETS))
+    interface, by_hand = (import_module(name) for name in ("in_fluid", "in_numpy"))
+    ours, theirs = interface.prepare(net, paddlelike), by_hand.prepare(net)
+    for _ in range(2):
+        # float32 sums in another order, and a step of training on them
+        assert np.ravel(theirs()) == pytest.approx(np.ravel(ours()), rel=1e-5)

@@ -1,16 +1,12 @@
 """The nets in Fluid's interface, for Fluid 1.8.5 (Python 3.7) and for this package."""
 
 import data
+import numpy as np
 
 
 def prepare(net, fluid):
     """Return a function that trains one step and returns the loss, its program, and a function to end with."""
-    main, startup = fluid.Program(), fluid.Program()
-    main.random_seed = startup.random_seed = 5
-    with fluid.program_guard(main, startup), fluid.unique_name.guard():
-        loss, optimizer = NETS[net](fluid, fluid.layers)
-        if optimizer is not None:
-            optimizer.minimize(loss)
+    main, startup, loss = _build(net, fluid)
     exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.core.Scope()
     batch = data.make_batch(net)
     if net == "lstm":
@@ -23,6 +19,24 @@ def prepare(net, fluid):
         return exe.run(main, feed=batch, fetch_list=[loss], scope=scope, use_program_cache=True)[0]
 
     return step
+
+
+def draw_parameters(net, fluid):
+    """Return the initial parameters of a net, arrays in the order in which it creates them."""
+    main, startup, _ = _build(net, fluid)
+    scope = fluid.core.Scope()
+    fluid.Executor(fluid.CPUPlace()).run(startup, scope=scope)
+    return [np.array(scope.find_var(p.name).get_tensor()) for p in main.global_block().all_parameters()]
+
+
+def _build(net, fluid):
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 5
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        loss, optimizer = NETS[net](fluid, fluid.layers)
+        if optimizer is not None:
+            optimizer.minimize(loss)
+    return main, startup, loss
 
 
 def _classify(layers, x, y, classes):

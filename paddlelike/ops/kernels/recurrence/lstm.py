@@ -236,7 +236,7 @@ def weight_gradient(cell: Cell, d_gates: Array, fed_back_before: Array) -> Array
 
 def bias_gradient(cell: Cell, steps: Steps, d_gates: Array, states: Array, initial: Initial) -> Array:
     """Return sums over the rows: of the gates, then of the gates times the cell that their peepholes see."""
-    sums = [d_gates.sum(0)]
+    sums = [np.ones(len(d_gates), d_gates.dtype) @ d_gates]  # BLAS adds rows faster than np.sum
     if cell.peepholes is not None:
         before = steps.before(states, initial.cell)
         _, d_i, d_f, d_o = _split_gates(d_gates, cell.width)

@@ -95,9 +95,9 @@ def restore_initial_gradient(d_rows: Array, steps: Steps, initial: Array | None)
 
 def scatter_rows(values: Array, rows: Array) -> Array:
     """Return an array whose row ``rows[i]`` is ``values[i]``."""
-    out = np.empty_like(values)
-    out[rows] = values
-    return out
+    indices = np.empty(len(rows), np.intp)
+    indices[rows] = np.arange(len(rows))
+    return values.take(indices, axis=0)  # copies whole rows, which an assignment by indices does not
 
 
 class Activation(NamedTuple):
