@@ -13,6 +13,7 @@ Array = np.ndarray[Any, Any]
 _WIDE: Final = 32  # elements of a row from which on whole rows are added, where few repeat
 _REPEATS: Final = 3  # how often a row comes at most on average, so that few count as repeating
 _ROUNDS: Final = 8
+_LARGE: Final = 1 << 15  # elements
 
 
 class _Groups(NamedTuple):
@@ -75,7 +76,7 @@ def add_rows(total: Array, rows: Array, values: Array) -> None:
         return
     rows, values = rows.reshape(-1), values.reshape(len(values), -1)
     whole = total.reshape(len(total), -1)
-    if values.shape[1] >= _WIDE:
+    if values.shape[1] >= _WIDE and values.size >= _LARGE:
         groups = _Groups.of(rows, len(total))
         if len(rows) <= _REPEATS * len(groups.starts):
             sums = whole[groups.ids]

@@ -69,7 +69,7 @@ def index_sequences(offsets: Array) -> Array:
     >>> index_sequences(np.array([0, 2, 2, 5])).tolist()
     [0, 0, 2, 2, 2]
     """
-    lengths = np.diff(offsets)
+    lengths = offsets[1:] - offsets[:-1]
     return np.repeat(np.arange(len(lengths)), lengths)
 
 
@@ -82,7 +82,7 @@ def make_offsets(lengths: Array) -> Array:
 
 def make_lod(lengths: Array) -> list[int]:
     """Return one level of LoD from lengths."""
-    return [int(offset) for offset in make_offsets(lengths)]
+    return make_offsets(lengths).tolist()
 
 
 def check_level(op: str, slot: str, x: Spec) -> None:

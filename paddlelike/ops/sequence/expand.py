@@ -17,6 +17,7 @@ from paddlelike.ops.kernels.lod import (
     read_last_level,
     read_levels,
 )
+from paddlelike.ops.kernels.segments import sum_segments
 
 __all__ = ["SequenceConcat", "SequenceExpand", "SequenceExpandAs"]
 
@@ -88,7 +89,11 @@ class SequenceExpandAs(OpDef):
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array, y: Array) -> Array:
-        return sum_rows(index_sequences(np.array(read_levels(ctx, "Y")[0])), d_out, len(x))
+        offsets = np.array(read_levels(ctx, "Y")[0])
+        starts, lengths = offsets[:-1], offsets[1:] - offsets[:-1]
+        if len(lengths) and lengths.min() > 0:
+            return sum_segments(d_out, starts, lengths)
+        return sum_rows(index_sequences(offsets), d_out, len(x))
 
 
 @register

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.lod import check_level, read_last_level, read_levels
+from paddlelike.ops.kernels.segments import find_maxima, maximize_segments, sum_segments
 
 __all__ = ["SequencePool"]
 
@@ -84,10 +85,13 @@ class SequencePool(OpDef):
         if pooltype in _PICK:
             pooled = x.take(_PICK[pooltype](full.starts, full.ends), axis=0)
         elif pooltype == "MAX":
-            pooled = np.maximum.reduceat(x, full.starts, axis=0)
-            index = None if is_test else full.place(_find_equal_rows(x, pooled, full), -1)
+            if is_test:
+                pooled = maximize_segments(x, full.starts, full.lengths)
+            else:
+                pooled, index = find_maxima(x, full.starts, full.lengths)
+                index = full.place(index, -1)
         else:
-            pooled = np.add.reduceat(x, full.starts, axis=0)
+            pooled = sum_segments(x, full.starts, full.lengths)
             if pooltype != "SUM":
                 pooled *= _make_column(_WEIGHT[pooltype](full.lengths), x)
         return full.place(pooled, pad_value), index
@@ -118,13 +122,15 @@ class _Full:
     """The sequences that have rows at all; numpy's reduceat knows no empty ranges."""
 
     def __init__(self, offsets: Array) -> None:
-        lengths = np.diff(offsets)
-        self.which = lengths > 0
+        self.starts, self.ends = offsets[:-1], offsets[1:]
+        self.lengths = self.ends - self.starts
+        self.which = self.lengths > 0
         self.count = int(np.count_nonzero(self.which))
-        self.all = self.count == len(lengths)
-        self.starts = offsets[:-1][self.which]
-        self.ends = offsets[1:][self.which]
-        self.lengths = lengths[self.which]
+        self.all = self.count == len(self.lengths)
+        if not self.all:
+            self.starts, self.ends, self.lengths = (
+                each[self.which] for each in (self.starts, self.ends, self.lengths)
+            )
 
     def place(self, values: Array, empty: float) -> Array:
         """Return ``values`` for the full sequences, ``empty`` for the others."""
@@ -138,11 +144,3 @@ class _Full:
 def _make_column(weights: Array, like: Array) -> Array:
     """Return one number per row as a column that rows of ``like`` can be multiplied by."""
     return weights.astype(like.dtype).reshape(-1, *(1,) * (like.ndim - 1))
-
-
-def _find_equal_rows(x: Array, maxima: Array, full: _Full) -> Array:
-    """Return, for each maximum, the first row of its sequence that equals it (for a NaN, the last row)."""
-    rows: Any = np.arange(len(x), dtype=np.int32).reshape(-1, *(1,) * (x.ndim - 1))
-    hits = np.where(x == np.repeat(maxima, full.lengths, axis=0), rows, np.int32(len(x)))
-    last = rows.reshape(-1)[full.ends - 1].reshape(-1, *rows.shape[1:])
-    return np.minimum(np.minimum.reduceat(hits, full.starts, axis=0), last)

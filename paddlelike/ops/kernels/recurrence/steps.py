@@ -38,7 +38,7 @@ class Steps(NamedTuple):
     @classmethod
     def of(cls, offsets: Array, *, reverse: bool = False) -> Steps:
         """Return the steps through sequences with these offsets; ``reverse`` begins with their last rows."""
-        return cls.through(offsets[:-1], np.diff(offsets), reverse=reverse)
+        return cls.through(offsets[:-1], offsets[1:] - offsets[:-1], reverse=reverse)
 
     @classmethod
     def through(cls, starts: Array, lengths: Array, *, reverse: bool = False) -> Steps:
