@@ -62,3 +62,20 @@ def test_a_net_by_hand_has_the_losses_of_the_same_net_in_fluids_interface(
     for _ in range(2):
         # float32 sums in another order, and a step of training on them
         assert np.ravel(theirs()) == pytest.approx(np.ravel(ours()), rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of Fluid's quirks, and of feeds that chain does not have
+@pytest.mark.parametrize("net", ["fit_a_line", "chain", "mlp", "lenet", "word2vec", "lstm", "wide_deep"])
+def test_a_net_in_jax_by_hand_has_the_losses_of_the_same_net_in_fluids_interface(
+    net: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jax")
+    import paddlelike
+
+    monkeypatch.syspath_prepend(str(NETS))
+    interface, by_hand = (import_module(name) for name in ("in_fluid", "in_jax"))
+    ours, theirs = interface.prepare(net, paddlelike), by_hand.prepare(net)
+    for _ in range(2):
+        # float32 sums in another order, and a step of training on them
+        assert np.ravel(theirs()) == pytest.approx(np.ravel(ours()), rel=1e-5)

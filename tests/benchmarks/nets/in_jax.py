@@ -1,6 +1,7 @@
-"""The larger nets in JAX, as one would write them by hand: one jitted step that updates donated parameters."""
+"""The nets in JAX, as one would write them by hand: one jitted step that updates donated parameters."""
 
 import data
+import in_jax_small
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,16 +9,12 @@ import numpy as np
 
 def prepare(net):
     """Return a function that trains one step and returns the loss."""
-    init, loss_of, update = NETS[net]
     batch = {name: jnp.asarray(array) for name, array in data.make_batch(net).items()}
-    state = init(np.random.RandomState(5))
-
-    def step(state, batch):
-        params, rest, moments = state
-        (loss, rest), grads = jax.value_and_grad(loss_of, has_aux=True)(params, rest, batch)
-        params, moments = update(params, grads, moments)
-        return (params, rest, moments), loss
-
+    if net in in_jax_small.STEPS:
+        state, step = in_jax_small.start(net), in_jax_small.STEPS[net]
+    else:
+        init, loss_of, update = NETS[net]
+        state, step = init(np.random.RandomState(5)), _make_step(loss_of, update)
     compiled = jax.jit(step, donate_argnums=0)
 
     def run():
@@ -26,6 +23,16 @@ def prepare(net):
         return np.asarray(loss)
 
     return run
+
+
+def _make_step(loss_of, update):
+    def step(state, batch):
+        params, rest, moments = state
+        (loss, rest), grads = jax.value_and_grad(loss_of, has_aux=True)(params, rest, batch)
+        params, moments = update(params, grads, moments)
+        return (params, rest, moments), loss
+
+    return step
 
 
 def _adam(params, grads, moments, rate=1e-3):
