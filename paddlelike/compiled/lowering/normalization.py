@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -39,13 +40,55 @@ def batch_norm(
         return y, mean, variance, mean, inverse, None
     if x.size == scale.size:  # one element for each channel: as in Paddle, nothing happens
         return x, mean, variance, jnp.zeros_like(mean), jnp.zeros_like(mean), None
-    axes = tuple(i for i in range(x.ndim) if i != channel)
-    y, batch_mean, batch_variance, inverse = _normalize(x, axes, epsilon)
-    y = y * scale.reshape(shape) + bias.reshape(shape)
+    y, *found = _normalize_batch(channel, epsilon, x, scale, bias)
+    batch_mean, batch_variance, inverse = map(jax.lax.stop_gradient, found)
     keep = momentum if momentum_tensor is None else momentum_tensor.reshape(()).astype(mean.dtype)
-    found = jax.lax.stop_gradient((batch_mean.reshape(-1), batch_variance.reshape(-1), inverse.reshape(-1)))
-    moved = [old * keep + (1 - keep) * new for old, new in zip((mean, variance), found, strict=False)]
-    return y, *moved, found[0], found[2], None
+    pairs = ((mean, batch_mean), (variance, batch_variance))
+    moved = [old * keep + (1 - keep) * new for old, new in pairs]
+    return y, *moved, batch_mean, inverse, None
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _normalize_batch(channel: int, epsilon: float, x: Any, scale: Any, bias: Any) -> Results:
+    """Return Y, and of each channel mean, biased variance, and the inverse of the deviation.
+
+    JAX's own gradient reads and writes X about twice as often as this one.
+    """
+    return _normalize_batch_forward(channel, epsilon, x, scale, bias)[0]
+
+
+def _normalize_batch_forward(
+    channel: int, epsilon: float, x: Any, scale: Any, bias: Any
+) -> tuple[Results, Results]:
+    axes, shape = _along(channel, x)
+    mean = jnp.mean(x, axes)
+    centered = x - mean.reshape(shape)
+    variance = jnp.mean(centered * centered, axes)
+    inverse = 1 / jnp.sqrt(variance + epsilon)
+    y = centered * inverse.reshape(shape) * scale.reshape(shape) + bias.reshape(shape)
+    return (y, mean, variance, inverse), (x, scale, mean, inverse)
+
+
+def _normalize_batch_backward(channel: int, epsilon: float, kept: Results, gradients: Results) -> Results:
+    x, scale, mean, inverse = kept
+    d_y = gradients[0]
+    axes, shape = _along(channel, x)
+    count = x.size // scale.size
+    centered = x - mean.reshape(shape)
+    d_bias = jnp.sum(d_y, axes)
+    d_scale = jnp.sum(d_y * centered, axes) * inverse
+    slope = (d_scale * inverse / count).reshape(shape)
+    d_x = (scale * inverse).reshape(shape) * (d_y - (d_bias / count).reshape(shape) - centered * slope)
+    return d_x, d_scale, d_bias
+
+
+_normalize_batch.defvjp(_normalize_batch_forward, _normalize_batch_backward)
+
+
+def _along(channel: int, x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return all axes but that of the channels, and the shape that broadcasts one value per channel."""
+    others = tuple(i for i in range(x.ndim) if i != channel)
+    return others, tuple(-1 if i == channel else 1 for i in range(x.ndim))
 
 
 @lowers("layer_norm")
