@@ -21,10 +21,10 @@ from paddlelike.compiled.draws import Draw, DrawLoop, draw_values, find_shapes
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.tracing import Trace
-from paddlelike.compiled.values import SparseRows
+from paddlelike.compiled.values import Packed, SparseRows, pack
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core.tensor import LoD, LoDTensor
 from paddlelike.errors import OperatorError
 from paddlelike.executor.explanations import format_line
 from paddlelike.executor.feeds import put_feeds
@@ -96,14 +96,15 @@ class Copies:
     def _run(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
         plan = self._plan
         with settings(self._mesh.devices.flat[0]):
-            fed = self._collect_feeds(scope, feeds)
+            parts = self._collect_feeds(scope, feeds)
+            fed = self._stack(parts)
             updated, kept = self._collect_persistables(scope)
-            shapes = jax.tree_util.tree_map(lambda x: (x.shape, x.dtype), (updated, kept, fed))
-            signature = str(shapes)
+            leaves, form = jax.tree_util.tree_flatten((updated, kept, fed))
+            signature = (form, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
             executable = self._executables.get(signature)
             if executable is None:
                 executable = self._executables[signature] = self._compile(updated, kept, fed)
-            draws = self._draw(executable.draws, scope)
+            draws = self._draw(executable.draws, scope, parts)
             persistables, fetched, held = executable.run(updated, kept, fed, draws)
             for position, value in persistables.items():
                 holder = scope.find_var(plan.layout.persistables[position].name)
@@ -112,29 +113,56 @@ class Copies:
             if executable.checks and not (truth := np.asarray(held)).all():
                 op, message = executable.checks[int(np.argmin(truth))]
                 raise OperatorError(f"operator {op.type!r} failed: {message}{format_line(op)}")
-        results = []
-        for position in plan.fetch_positions:
-            values = np.array(fetched[position])
-            count = len(values) if position in self._per_copy else 1
-            results.append([LoDTensor(values[i]) for i in range(count)])
-        return results
+        return [self._read(position, fetched[position]) for position in plan.fetch_positions]
 
-    def _collect_feeds(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> dict[int, Any]:
+    def _read(self, position: int, value: Any) -> list[LoDTensor]:
+        """Return the values of a fetched variable in all copies."""
+        if isinstance(value, SparseRows):
+            raise RefusedError(0, "a sparse gradient is fetched")
+        if isinstance(value, Packed):
+            rows, offsets = np.array(value.rows), [np.asarray(level) for level in value.offsets]
+            lods = [[level[i].tolist() for level in offsets] for i in range(len(rows))]
+            return [
+                LoDTensor(part[: lod[-1][-1]], lod if value.shown else None)
+                for part, lod in zip(rows, lods, strict=True)
+            ]
+        values = np.array(value)
+        count = len(values) if position in self._per_copy else 1
+        return [LoDTensor(values[i]) for i in range(count)]
+
+    def _collect_feeds(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> list[dict[int, Any]]:
+        """Return what is fed to each copy, by position; sequences with equally many rows in all copies."""
         plan = self._plan
         frames = []
         for feed in feeds:
             frame = Frame(plan.layout, plan.blocks, scope, {})
             put_feeds(plan, frame, feed)
             frames.append(frame)
-        fed = {}
+        parts: list[dict[int, Any]] = [{} for _ in frames]
         for name, one in plan.fed.items():
             values = [frame.values[one.position] for frame in frames]
-            if any(frame.lods.get(one.position) for frame in frames):
-                raise RefusedError(0, f"the feed {name!r} has a LoD")
-            if len({(value.shape, value.dtype) for value in values}) > 1:
+            lods = [frame.lods.get(one.position) for frame in frames]
+            if any(lods):
+                values = self._pack(name, values, lods)
+            elif len({(value.shape, value.dtype) for value in values}) > 1:
                 raise RefusedError(0, f"the parts of the feed {name!r} have different shapes")
-            fed[one.position] = jax.device_put(np.stack(values), NamedSharding(self._mesh, _EACH))
-        return fed
+            for part, value in zip(parts, values, strict=True):
+                part[one.position] = value
+        return parts
+
+    def _pack(self, name: str, values: list[Any], lods: list[LoD | None]) -> list[Packed]:
+        counts = [tuple(len(level) for level in lod or ()) for lod in lods]
+        if len(set(counts)) > 1:
+            raise RefusedError(0, f"the parts of the feed {name!r} have different counts of sequences")
+        found = [lod for lod in lods if lod]
+        most = max(len(value) for value in values)
+        longest = max(int(np.diff(lod[-1]).max(initial=1)) for lod in found)
+        return [pack(value, lod, least=(most, longest)) for value, lod in zip(values, found, strict=True)]
+
+    def _stack(self, parts: Sequence[Any]) -> Any:
+        """Return the values of all copies as arrays with a dim for the copies, each on its device."""
+        each = NamedSharding(self._mesh, _EACH)
+        return jax.tree_util.tree_map(lambda *leaves: jax.device_put(np.stack(leaves), each), *parts)
 
     def _collect_persistables(self, scope: Scope) -> tuple[dict[int, Any], dict[int, Any]]:
         everywhere = NamedSharding(self._mesh, _ALL)
@@ -154,25 +182,19 @@ class Copies:
             (updated if position in self._written else kept)[position] = value
         return updated, kept
 
-    def _draw(self, draws: Sequence[Draw | DrawLoop], scope: Scope) -> list[Any]:
+    def _draw(
+        self, draws: Sequence[Draw | DrawLoop], scope: Scope, parts: Sequence[Mapping[int, Any]]
+    ) -> list[Any]:
         """Return the random values of all copies: first all of the first copy, as with numpy."""
-        count = self._mesh.devices.size
-        drawn: list[list[Any]] = [[] for _ in draws]
-        for _ in range(count):
-            for values, draw in zip(drawn, draws, strict=True):
-                values.append(draw_values(draw, scope.generator, {}))
-        each = NamedSharding(self._mesh, _EACH)
-        return [
-            jax.tree_util.tree_map(lambda *parts: jax.device_put(np.stack(parts), each), *values)
-            for values in drawn
-        ]
+        drawn = [[draw_values(draw, scope.generator, part) for draw in draws] for part in parts]
+        return [self._stack(values) for values in zip(*drawn, strict=True)]
 
     def _compile(self, updated: Any, kept: Any, fed: Any) -> _Executable:
         drawn: list[Draw | DrawLoop] = []
         checks: list[tuple[Operator, str]] = []
 
         def compute(updated: Any, kept: Any, fed: Any, draws: Any) -> Any:
-            part = {position: value[0] for position, value in fed.items()}
+            part = jax.tree_util.tree_map(lambda value: value[0], fed)
             given = None if draws is None else jax.tree_util.tree_map(lambda value: value[0], draws)
             trace = Trace(self._plan, {**updated, **kept, **part}, given)
             for index in self._each_copy:
@@ -185,7 +207,8 @@ class Copies:
             checks[:] = [(op, message) for op, message, _ in trace.checks]
             held = jnp.stack([holds for _, _, holds in trace.checks]) if checks else jnp.ones(1, bool)
             held = jax.lax.pmin(held.astype(jnp.int32), _AXIS)
-            fetched = {n: own.get(n, trace.values[n])[None] for n in self._plan.fetch_positions}
+            found = {n: own.get(n, trace.values[n]) for n in self._plan.fetch_positions}
+            fetched = jax.tree_util.tree_map(lambda value: value[None], found)
             new = {
                 n: jnp.where(held.all() != 0, trace.values[n], old) if checks else trace.values[n]
                 for n, old in updated.items()
@@ -217,8 +240,12 @@ class Copies:
         for position in self._gradients:
             value = trace.values.get(position)
             if isinstance(value, SparseRows):
-                value = value.to_dense()
-            if value is not None:
+                rows, values = (
+                    jax.lax.all_gather(one, _AXIS, tiled=True) for one in (value.rows, value.values)
+                )
+                count = self._mesh.devices.size if self._average else 1
+                trace.values[position] = SparseRows(rows, values / count, value.height)
+            elif value is not None:
                 share = jax.lax.pmean if self._average else jax.lax.psum
                 trace.values[position] = share(value, _AXIS)
         for position in self._written_by_each:

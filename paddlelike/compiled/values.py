@@ -141,12 +141,21 @@ def find_bucket(count: int) -> int:
     return -(-count // step) * step
 
 
-def pack(rows: np.ndarray[Any, Any], lod: LoD, *, is_gradient: bool = False) -> Packed:
-    """Return sequences with unused rows up to the next bucket; those of a gradient are zero."""
+def pack(
+    rows: np.ndarray[Any, Any],
+    lod: LoD,
+    *,
+    is_gradient: bool = False,
+    least: tuple[int, int] = (0, 0),
+) -> Packed:
+    """Return sequences with unused rows up to the next bucket; those of a gradient are zero.
+
+    ``least``: no fewer rows, and no shorter sequences, than other parts of the same batch have.
+    """
     lengths = np.diff(lod[-1])
-    size = find_bucket(len(rows))
+    size = find_bucket(max(len(rows), least[0]))
     padded = np.empty((size, *rows.shape[1:]), rows.dtype)
     padded[: len(rows)] = rows
     padded[len(rows) :] = rows[:1] if len(rows) and not is_gradient else 0
-    longest = find_bucket(int(lengths.max(initial=1)))
+    longest = find_bucket(max(int(lengths.max(initial=1)), least[1]))
     return Packed(padded, tuple(np.asarray(level, np.int32) for level in lod), longest)

@@ -21,6 +21,7 @@ from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.fetches import collect_names, get_fetched, view_fetched
 from paddlelike.executor.files import provide_files
+from paddlelike.executor.parts import split_batch
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.plan import Plan
 from paddlelike.executor.run import Executor, choose_backend
@@ -302,8 +303,20 @@ class _DataParallel:
             return list(feed)
         if self.copies == 1:
             return [feed]
-        parts_by_name = {name: _split(name, value, self.copies) for name, value in feed.items()}
-        return [{name: parts[i] for name, parts in parts_by_name.items()} for i in range(self.copies)]
+        parts_by_name = {name: split_batch(name, value, self.copies) for name, value in feed.items()}
+        counts = {name: len(parts) for name, parts in parts_by_name.items()}
+        found = min(counts.values(), default=self.copies)
+        if len(set(counts.values())) > 1:
+            raise FeedError(
+                f"the feeds cannot be cut into equally many parts for {self.copies} copies: {counts}"
+            )
+        if found < self.copies and _find_gradients(self.program):
+            name = min(counts)
+            raise EnforceNotMet(
+                f"the batch fed to {name!r} is cut into {found} parts, fewer than the {self.copies} copies",
+                hint="feed larger batches, or set CPU_NUM to a smaller value",
+            )
+        return [{name: parts[i] for name, parts in parts_by_name.items()} for i in range(found)]
 
 
 def _separate(frame: Frame, written: set[int]) -> None:
@@ -321,21 +334,6 @@ def _pass_on(source: Frame, target: Frame, positions: set[int]) -> None:
     """Let a frame go on with what another has written."""
     for position in positions:
         target.values[position] = source.values[position]
-
-
-def _split(name: str, value: Any, copies: int) -> list[Any]:
-    if isinstance(value, LoDTensor) and value._lod:
-        raise FeedError(
-            f"the LoD tensor fed to {name!r} cannot be split into {copies} pieces",
-            hint="feed a list with one dict for each copy",
-        )
-    array = np.asarray(value)
-    if len(array) < copies:
-        raise EnforceNotMet(
-            f"the batch fed to {name!r} has {len(array)} rows, fewer than the {copies} copies",
-            hint="feed larger batches, or set CPU_NUM to a smaller value",
-        )
-    return np.array_split(array, copies)
 
 
 def _runs_once(op: Any) -> bool:

@@ -79,12 +79,51 @@ def test_a_feed_for_each_copy_may_be_of_its_own_size(exe: fluid.Executor, compil
 
 def test_batches_that_cannot_be_cut_are_refused(exe: fluid.Executor, compiled: Any) -> None:
     program, loss = compiled
-    with pytest.raises(EnforceNotMet, match="1 rows, fewer than the 2 copies"):
+    with pytest.raises(EnforceNotMet, match="cut into 1 parts, fewer than the 2 copies"):
         exe.run(program, feed={"x": X[:1], "label": LABELS[:1]}, fetch_list=[loss])
-    tensor = fluid.create_lod_tensor(X, [[4, 8]], fluid.CPUPlace())
-    with pytest.raises(FeedError, match="cannot be split") as caught:
-        exe.run(program, feed={"x": tensor, "label": LABELS}, fetch_list=[loss])
-    assert "one dict for each copy" in caught.value.hint
+    with pytest.raises(EnforceNotMet, match="has no rows"):
+        exe.run(program, feed={"x": X[:0], "label": LABELS[:0]}, fetch_list=[loss])
+    tensor = fluid.create_lod_tensor(X, [[5, 2, 5]], fluid.CPUPlace())
+    with pytest.raises(FeedError, match=r"equally many parts for 2 copies: \{'x': 2, 'label': 1\}"):
+        exe.run(program, feed={"x": tensor, "label": LABELS[:1]}, fetch_list=[loss])
+
+
+@pytest.mark.parametrize(
+    ("lengths", "copies", "means"),
+    [
+        ([[3, 2, 4, 1]], 2, [11.25, 36.25]),
+        ([[3, 2, 1, 1, 1, 1, 1]], 4, [11.25, 11.5, 15.5, 18.5]),
+        ([[1, 2, 3, 4, 5]], 4, [3.75, 43.75, 122.5]),
+        ([[5, 5]], 4, [22.5, 72.5]),
+        ([[2, 1], [3, 2, 4]], 2, [11.25, 54.0]),
+    ],
+    ids=["even", "the last copy has less", "three copies are enough", "two are enough", "two levels"],
+)
+def test_sequences_are_cut_as_fluid_cuts_them(lengths: Any, copies: int, means: list[float]) -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        pooled = fluid.layers.sequence_pool(fluid.data("x", [None, 2], lod_level=len(lengths)), "sum")
+        mean = fluid.layers.mean(pooled)
+        program = fluid.CompiledProgram(fluid.default_main_program())
+        program.with_data_parallel(places=fluid.cpu_places(copies))
+        rows = np.arange(2.0 * sum(lengths[-1]), dtype="float32").reshape(-1, 2)
+        feed = {"x": fluid.create_lod_tensor(rows, lengths, fluid.CPUPlace())}
+        exe = fluid.Executor()
+        (parts,) = exe.run(program, feed=feed, fetch_list=[mean], return_numpy=False, return_merged=False)
+    assert [np.array(part).item() for part in parts] == means  # what Fluid 1.8.5 gives
+
+
+@pytest.mark.parametrize(
+    ("rows", "copies", "means"),
+    [(5, 4, [1.5, 5.5, 8.5]), (1, 2, [0.5]), (7, 4, [1.5, 5.5, 9.5, 12.5]), (10, 3, [3.5, 11.5, 17.5])],
+)
+def test_rows_are_cut_as_fluid_cuts_them(rows: int, copies: int, means: list[float]) -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        mean = fluid.layers.mean(fluid.data("x", [None, 2]))
+        program = fluid.CompiledProgram(fluid.default_main_program())
+        program.with_data_parallel(places=fluid.cpu_places(copies))
+        feed = {"x": np.arange(2.0 * rows, dtype="float32").reshape(-1, 2)}
+        (found,) = fluid.Executor().run(program, feed=feed, fetch_list=[mean])
+    assert found.tolist() == means  # what Fluid 1.8.5 gives
 
 
 def test_saves_take_the_program_inside(exe: fluid.Executor, compiled: Any, tmp_path: Any) -> None:
