@@ -27,11 +27,20 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.elementwise.overwriting import make_slope, make_value
+from paddlelike.ops.kernels.pieces import LARGE, in_pieces
 from paddlelike.ops.kernels.special import erf
 
 __all__ = ["Function", "Pow", "Sign", "register_function_row"]
 
 Function = Callable[..., Array]
+
+
+#: Functions, with gradients, that need no array beside the result, or hardly.
+_ONE_ARRAY: Final = frozenset(
+    {"exp", "sqrt", "log", "log1p", "square", "abs", "ceil", "floor", "tanh", "relu", "relu6", "sigmoid"}
+)
+#: Bytes from which on a function is faster in pieces, where it takes more passes than most.
+_LEAST: Final = {"gelu": 4 << 20, "mish": 4 << 20}
 
 
 def _infer_like(x: Spec) -> Spec:
@@ -61,8 +70,8 @@ def register_function_row(
         "any_order": True,
         "gradient": Gradient(*([] if reads is None else [reads]), "Out@GRAD", lod="Out@GRAD"),
         "infer": staticmethod(_infer_like),
-        "forward": staticmethod(value),
-        "backward": staticmethod(slope),
+        "forward": staticmethod(value if name in _ONE_ARRAY else in_pieces(value, _LEAST.get(name, LARGE))),
+        "backward": staticmethod(slope if name in _ONE_ARRAY else in_pieces(slope, _LEAST.get(name, LARGE))),
     }
     overwriting = functools.partial(make_value, name)
     overwriting_grad = functools.partial(make_slope, name) if reads == "Out" else lambda keywords: None
