@@ -6,49 +6,39 @@ only models that it saved hold, are not listed: those whose kernels are one expr
 
 from __future__ import annotations
 
-__all__ = ["LEFT_OUT", "NOT_WRITTEN"]
+__all__ = ["LEFT_OUT"]
 
 _BY_REASON = {
     "the shape of a result depends on the values": """
-        beam_search beam_search_decode bipartite_match box_clip chunk_eval
-        collect_fpn_proposals ctc_align detection_map distribute_fpn_proposals edit_distance
-        filter_by_instag generate_mask_labels generate_proposal_labels generate_proposals im2sequence
-        linspace locality_aware_nms matrix_nms merge_ids merge_lod_tensor merge_lod_tensor_infer
-        mine_hard_examples multiclass_nms multiclass_nms2 range retinanet_detection_output
-        retinanet_target_assign rpn_target_assign sequence_concat sequence_enumerate sequence_erase
-        sequence_mask sequence_pad sequence_reshape sequence_scatter sequence_slice
-        sequence_topk_avg_pooling sequence_unpad split_ids split_lod_tensor split_selected_rows
-        target_assign unique unique_with_counts where_index yolo_box
+        beam_search beam_search_decode bipartite_match chunk_eval collect_fpn_proposals ctc_align
+        detection_map distribute_fpn_proposals edit_distance filter_by_instag generate_mask_labels
+        generate_proposal_labels generate_proposals locality_aware_nms matrix_nms merge_ids merge_lod_tensor
+        merge_lod_tensor_infer mine_hard_examples multiclass_nms multiclass_nms2 retinanet_detection_output
+        retinanet_target_assign rpn_target_assign sequence_erase sequence_topk_avg_pooling
+        split_ids split_lod_tensor split_selected_rows unique unique_with_counts where_index
     """,
     "it draws random numbers without an input of its shape, as a startup program does": """
-        dpsgd gaussian_random nce randint random_crop randperm sample_logits sampling_id seed shuffle_batch
+        dpsgd gaussian_random randint random_crop randperm sample_logits sampling_id seed shuffle_batch
         tdm_sampler truncated_gaussian_random uniform_random
     """,
     "it belongs to parameter servers and their tables": """
         fake_init get_tensor_from_selected_rows lookup_sparse_table lookup_table_dequant merge_selected_rows
-        ref_by_trainer_id split_byref
+        ref_by_trainer_id
     """,
     "it is fused by Paddle's inference passes; programs as scripts build them have its parts": """
-        attention_lstm cudnn_lstm fc fused_elemwise_activation fused_embedding_fc_lstm
-        fused_embedding_seq_pool fusion_gru fusion_lstm fusion_repeated_fc_relu fusion_seqconv_eltadd_relu
-        fusion_seqexpand_concat_fc fusion_seqpool_concat fusion_seqpool_cvm_concat fusion_squared_mat_sub
-        inplace_abn
+        attention_lstm fused_elemwise_activation fused_embedding_fc_lstm fused_embedding_seq_pool fusion_gru
+        fusion_lstm fusion_repeated_fc_relu fusion_seqconv_eltadd_relu fusion_seqexpand_concat_fc
+        fusion_seqpool_concat fusion_seqpool_cvm_concat fusion_squared_mat_sub
     """,
-    "it counts over all batches on the host": """
-        auc hash mean_iou positive_negative_pair precision_recall
+    "it compares all pairs of scores of a query, which are not side by side": """
+        positive_negative_pair
+    """,
+    "it takes equal numbers in the order of C++'s sort": """
+        similarity_focus
     """,
     "feeds and fetches are the executor's": """
         feed fetch
     """,
 }
 
-#: These can be said in XLA; nobody has written them yet.
-_NOT_WRITTEN = """
-    box_coder center_loss conv2d_grad_grad conv3d_grad_grad conv_shift deformable_conv deformable_conv_v1
-    deformable_psroi_pooling dist fake_quantize_range_abs_max gather_tree hierarchical_sigmoid lstmp
-    match_matrix_tensor nll_loss prroi_pool psroi_pool roi_align roi_perspective_transform roi_pool
-    sigmoid_focal_loss similarity_focus spp tdm_child tree_conv unpool var_conv_2d warpctc yolov3_loss
-"""
-
 LEFT_OUT = {type: reason for reason, types in _BY_REASON.items() for type in types.split()}
-NOT_WRITTEN = dict.fromkeys(_NOT_WRITTEN.split(), "not written yet")

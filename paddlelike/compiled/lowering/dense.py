@@ -42,6 +42,19 @@ def matmul(x: Any, y: Any, *, transpose_X: bool, transpose_Y: bool, alpha: float
     return out.reshape(find_matmul_shape(x.shape, y.shape, transpose_X, transpose_Y))
 
 
+@lowers("fc")
+def fc(
+    x: Any, w: Any, bias: Any, *, in_num_col_dims: int, activation_type: str, padding_weights: bool
+) -> Any:
+    w = w[:-4, :-4] if padding_weights else w
+    leading = x.shape[:in_num_col_dims]
+    out = x.reshape(math.prod(leading), -1) @ w
+    out = out if bias is None else out + bias.reshape(-1)
+    if activation_type not in ("", "relu"):
+        raise LoweringError(f"activation_type is {activation_type!r}")
+    return (jnp.maximum(out, 0) if activation_type else out).reshape(*leading, w.shape[1])
+
+
 @lowers("lookup_table")
 def lookup_table(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
     return lookup_table_v2(w, ids.reshape(ids.shape[:-1]), padding_idx=padding_idx, ctx=ctx)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 
 Results = tuple[Any, ...]
@@ -89,6 +90,25 @@ def _along(channel: int, x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return all axes but that of the channels, and the shape that broadcasts one value per channel."""
     others = tuple(i for i in range(x.ndim) if i != channel)
     return others, tuple(-1 if i == channel else 1 for i in range(x.ndim))
+
+
+@lowers("inplace_abn")
+def inplace_abn(
+    x: Any, scale: Any, bias: Any, mean: Any, variance: Any, momentum_tensor: Any,
+    *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
+    data_layout: str, activation: str, alpha: float,
+) -> Results:  # fmt: skip
+    y, *statistics = batch_norm(
+        x, scale, bias, mean, variance, momentum_tensor, momentum=momentum, epsilon=epsilon, is_test=is_test,
+        use_global_stats=use_global_stats, trainable_statistics=trainable_statistics, data_layout=data_layout,
+    )  # fmt: skip
+    if activation == "leaky_relu":
+        y = jnp.where(y > 0, y, alpha * y)
+    elif activation == "elu":
+        y = jnp.where(y > 0, y, alpha * jnp.expm1(jnp.minimum(y, 0)))
+    elif activation not in ("", "identity"):
+        raise LoweringError(f"activation is {activation!r}")
+    return y, *statistics
 
 
 @lowers("layer_norm")

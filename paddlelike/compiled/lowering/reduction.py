@@ -94,3 +94,8 @@ def reduce_max_grad(d_out: Any, out: Any, x: Any, *, dim: Any, reduce_all: bool,
     shape = [1 if i in axes else size for i, size in enumerate(x.shape)]
     d_x = d_out.reshape(shape) * (x == out.reshape(shape))  # every one of equal elements, as in Paddle
     return d_x if in_dtype < 0 else d_x.astype(numpy_dtype(in_dtype))
+
+
+@lowers("dist")
+def dist(x: Any, y: Any, *, p: float) -> Any:
+    return jnp.linalg.norm((x - y).reshape(-1), p).reshape(1).astype(x.dtype)

@@ -163,3 +163,9 @@ def diag_embed(x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
     out = jnp.zeros((*x.shape[:-1], size, size), x.dtype)
     out = out.at[..., place + max(-offset, 0), place + max(offset, 0)].set(x)
     return jnp.moveaxis(out, (-2, -1), tuple(sorted((dim1 % out.ndim, dim2 % out.ndim))))
+
+
+@lowers("range", "linspace")
+def refuse_values(start: Any, end: Any, step: Any) -> Any:
+    """Refuse numbers that only the device knows; of constants numpy's kernel computes the result."""
+    raise LoweringError("values say how many numbers there are")

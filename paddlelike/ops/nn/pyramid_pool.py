@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import Array, Attrs, Gradient, Int, Ints, OpDef,
 from paddlelike.ops.kernels import pool as pool_kernels
 from paddlelike.ops.kernels.windows import Windows, check_image
 
-__all__ = ["Spp", "Unpool"]
+__all__ = ["Spp", "Unpool", "list_levels"]
 
 
 @register
@@ -41,7 +41,7 @@ class Spp(OpDef):
     @staticmethod
     def forward(x: Array, *, pyramid_height: int, pooling_type: str) -> Array:
         outs = []
-        for _, axes in _list_levels(x.shape, pyramid_height):
+        for _, axes in list_levels(x.shape, pyramid_height):
             is_max = pooling_type == "max"
             out = pool_kernels.maximum(x, axes) if is_max else pool_kernels.average(x, axes, exclusive=True)
             outs.append(out.reshape(len(x), -1))
@@ -50,7 +50,7 @@ class Spp(OpDef):
     @staticmethod
     def backward(x: Array, out: Array, d_out: Array, *, pyramid_height: int, pooling_type: str) -> Array:
         dx, start = np.zeros_like(x), 0
-        for bins, axes in _list_levels(x.shape, pyramid_height):
+        for bins, axes in list_levels(x.shape, pyramid_height):
             end = start + x.shape[1] * bins * bins
             shape = (*x.shape[:2], bins, bins)
             d_level, level = (
@@ -64,7 +64,7 @@ class Spp(OpDef):
         return dx
 
 
-def _list_levels(shape: tuple[int, ...], height: int) -> Iterator[tuple[int, list[pool_kernels.Axis]]]:
+def list_levels(shape: tuple[int, ...], height: int) -> Iterator[tuple[int, list[pool_kernels.Axis]]]:
     """Yield the number of bins along each dim, and their windows."""
     for level in range(height):
         bins = 2**level

@@ -20,10 +20,11 @@ __all__ = [
     "FakeQuantizeMovingAverageAbsMax",
     "FakeQuantizeRangeAbsMax",
     "MovingAverageAbsMaxScale",
+    "quantize",
 ]
 
 
-def _quantize(x: Array, scale: Array, bits: int) -> Array:
+def quantize(x: Array, scale: Array, bits: int) -> Array:
     """Return x within [-scale, scale] as whole steps, ``2^(bits - 1) - 1`` of them to ``scale``."""
     steps = x.dtype.type(2 ** (bits - 1) - 1)
     # A scale of 0 has only zeros: 0 steps, also of a size that is not 0.
@@ -60,7 +61,7 @@ class FakeQuantizeAbsMax(OpDef):
     @staticmethod
     def forward(x: Array, *, bit_length: int) -> tuple[Array, Array]:
         scale = _largest(x)
-        return _quantize(x, scale, bit_length), scale
+        return quantize(x, scale, bit_length), scale
 
 
 @register
@@ -79,7 +80,7 @@ class FakeChannelWiseQuantizeAbsMax(OpDef):
     @staticmethod
     def forward(x: Array, *, bit_length: int) -> tuple[Array, Array]:
         scale = np.abs(x).reshape(len(x), -1).max(1)
-        return _quantize(x, scale.reshape(-1, *(1,) * (x.ndim - 1)), bit_length), scale
+        return quantize(x, scale.reshape(-1, *(1,) * (x.ndim - 1)), bit_length), scale
 
 
 class _RangeAttrs(Attrs):
@@ -112,7 +113,7 @@ class FakeQuantizeRangeAbsMax(OpDef):
     ) -> tuple[Array, Array | None, Array | None]:
         ctx.set_lod("Out", ctx.lod("X"))
         if attrs.is_test:
-            return _quantize(x, scale.reshape(1), attrs.bit_length), None, None
+            return quantize(x, scale.reshape(1), attrs.bit_length), None, None
         index = 0 if step is None else int(step.reshape(-1)[0])
         names = ctx.op.output("OutScales")
         before = ctx.read(names[0]) if names else None
@@ -124,7 +125,7 @@ class FakeQuantizeRangeAbsMax(OpDef):
         elif abs(removed - largest) < 1e-6:
             largest = np.abs(window[: min(max(index, 1), attrs.window_size)]).max()
         found = np.array([largest], x.dtype)
-        return _quantize(x, found, attrs.bit_length), found, window
+        return quantize(x, found, attrs.bit_length), found, window
 
 
 class _MovingAttrs(Attrs):
@@ -177,7 +178,7 @@ class FakeQuantizeMovingAverageAbsMax(_Moving):
         cls, x: Array, scale: Array, accum: Array | None, state: Array | None, *, attrs: _MovingAttrs
     ) -> tuple[Any, ...]:
         found, *sums = cls.find_scale(x, scale, accum, state, attrs)
-        return _quantize(x, found, attrs.bit_length), None if attrs.is_test else found, *sums
+        return quantize(x, found, attrs.bit_length), None if attrs.is_test else found, *sums
 
 
 @register
@@ -192,7 +193,7 @@ class FakeQuantizeDequantizeMovingAverageAbsMax(_Moving):
     ) -> tuple[Any, ...]:
         found, *sums = cls.find_scale(x, scale, accum, state, attrs)
         steps = x.dtype.type(2 ** (attrs.bit_length - 1) - 1)
-        out = _quantize(x, found, attrs.bit_length) * found / steps
+        out = quantize(x, found, attrs.bit_length) * found / steps
         return out, None if attrs.is_test else found, *sums
 
 

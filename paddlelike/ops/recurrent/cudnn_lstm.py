@@ -28,7 +28,7 @@ from paddlelike.ops.kernels.recurrence import lstm as lstm_steps
 from paddlelike.ops.kernels.recurrence.lstm import Cell, Initial, StepResults
 from paddlelike.ops.kernels.recurrence.steps import ACTIVATIONS, Steps
 
-__all__ = ["CudnnLstm", "count_parameters"]
+__all__ = ["CudnnLstm", "count_parameters", "list_input_widths", "split_weights"]
 
 _TO_STEPS: Final = [2, 0, 1, 3]  # gates as cuDNN orders them, in the order of lstm_steps
 _TO_CUDNN: Final = [1, 2, 0, 3]
@@ -38,11 +38,11 @@ def count_parameters(input_size: int, hidden_size: int, num_layers: int, *, is_b
     """Return the number of parameters in W."""
     return sum(
         4 * hidden_size * (size + hidden_size + 2)
-        for size in _list_input_widths(input_size, hidden_size, num_layers, is_bidirec)
+        for size in list_input_widths(input_size, hidden_size, num_layers, is_bidirec)
     )
 
 
-def _list_input_widths(input_size: int, hidden_size: int, num_layers: int, is_bidirec: bool) -> list[int]:
+def list_input_widths(input_size: int, hidden_size: int, num_layers: int, is_bidirec: bool) -> list[int]:
     """Return the width of the input of every layer and direction."""
     directions = 2 if is_bidirec else 1
     widths = [input_size, *[hidden_size * directions] * (num_layers - 1)]
@@ -58,7 +58,7 @@ class _Weights(NamedTuple):
     bias_h: Array
 
 
-def _split_weights(w: Array, widths: list[int], hidden: int) -> list[_Weights]:
+def split_weights(w: Array, widths: list[int], hidden: int) -> list[_Weights]:
     """Return the parts of W as views."""
     at = 0
 
@@ -203,12 +203,12 @@ class CudnnLstm(OpDef):
                 f"states of {h.shape[1]}, InitC {list(c.shape)} of {c.shape[1]}",
                 hint="transpose an input of shape (N, T, D), or declare the states with its N",
             )
-        widths = _list_input_widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
+        widths = list_input_widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
         random = ctx.random(max(attrs.seed, 0)) if attrs.dropout_prob and not attrs.is_test else None
         layers = _run(
             x,
             (h, c),
-            _split_weights(w, widths, attrs.hidden_size),
+            split_weights(w, widths, attrs.hidden_size),
             1 + attrs.is_bidirec,
             random,
             attrs.dropout_prob,
@@ -235,14 +235,14 @@ class CudnnLstm(OpDef):
         *,
         attrs: CudnnLstmAttrs,
     ) -> tuple[Array, Array, Array, Array]:
-        widths = _list_input_widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
+        widths = list_input_widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
         layers = cache
         if not isinstance(layers, list):
             if attrs.dropout_prob and not attrs.is_test and attrs.num_layers > 1:
                 raise EnforceNotMet("cudnn_lstm_grad: there is no Cache, which keeps what dropout left out")
-            layers = _run(x, (h, c), _split_weights(w, widths, attrs.hidden_size), 1 + attrs.is_bidirec)
+            layers = _run(x, (h, c), split_weights(w, widths, attrs.hidden_size), 1 + attrs.is_bidirec)
         d_w, d_h, d_c = np.empty_like(w), np.empty_like(h), np.empty_like(c)
-        d_weights = _split_weights(d_w, widths, attrs.hidden_size)
+        d_weights = split_weights(d_w, widths, attrs.hidden_size)
         d_x, k = d_out, len(widths)
         for layer in reversed(layers):
             d_parts = np.split(d_x, len(layer.passes), axis=2)

@@ -14,7 +14,7 @@ import numpy as np
 
 from paddlelike.compiled.arrays import Ranks, TensorArray
 from paddlelike.compiled.context import OpContext
-from paddlelike.compiled.lowering.sequence import require_sequences
+from paddlelike.compiled.lowering.sequences.sequence import require_sequences
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed

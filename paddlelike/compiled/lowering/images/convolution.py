@@ -133,16 +133,16 @@ def pool(
     )  # fmt: skip
     _, axes = attrs.arrange("pool", x.shape[2:])
     if pooling_type == "max":
-        out = _reduce(x, axes, jax.lax.max, -np.inf, jnp.max)
+        out = reduce_windows(x, axes, jax.lax.max, -np.inf, jnp.max)
         out = jnp.maximum(out, np.finfo(x.dtype).min)  # a window beyond the data
     else:
-        total = _reduce(x, axes, jax.lax.add, 0, jnp.sum)
+        total = reduce_windows(x, axes, jax.lax.add, 0, jnp.sum)
         counts = pool_kernels.count_elements(axes, x.dtype, exclusive=exclusive or adaptive)
         out = total / jnp.asarray(counts, x.dtype)
     return _back(out, data_format)
 
 
-def _reduce(x: Any, axes: Sequence[pool_kernels.Axis], function: Any, start: Any, whole: Any) -> Any:
+def reduce_windows(x: Any, axes: Sequence[pool_kernels.Axis], function: Any, start: Any, whole: Any) -> Any:
     """Return ``function`` over every window; windows of uneven sizes one dim after the other."""
     if all(axis.stride is not None for axis in axes):
         x = x[(..., *(slice(axis.size + min(_pad_after(axis), 0)) for axis in axes))]
@@ -191,6 +191,27 @@ def max_pool_with_index(
     known = jnp.stack([jnp.asarray(one, jnp.int32) for one in indexes])[:, None, None]
     index = jnp.take_along_axis(jnp.broadcast_to(known, stacked.shape), first[None], 0)[0]
     return jnp.take_along_axis(stacked, first[None], 0)[0], index
+
+
+@lowers("conv2d_grad_grad", "conv3d_grad_grad")
+def conv_grad_grad(
+    dd_w: Any, dd_x: Any, d_out: Any, w: Any, x: Any,
+    *, strides: Any, paddings: Any, padding_algorithm: str, groups: int, dilations: Any, data_format: str,
+) -> Results:  # fmt: skip
+    def convolve(x: Any, w: Any) -> Any:
+        return conv2d(
+            x, w, None, None, strides=strides, paddings=paddings, padding_algorithm=padding_algorithm,
+            groups=groups, dilations=dilations, data_format=data_format, fuse_residual_connection=False,
+        )  # fmt: skip
+
+    parts = []
+    if dd_x is not None:
+        parts.append(convolve(dd_x, w))
+    if dd_w is not None:
+        parts.append(convolve(x, dd_w))
+    d_w = None if dd_x is None else jax.vjp(lambda w: convolve(dd_x, w), w)[1](d_out)[0]
+    d_x = None if dd_w is None else jax.vjp(lambda x: convolve(x, dd_w), x)[1](d_out)[0]
+    return sum(parts) if parts else None, d_w, d_x
 
 
 # Transposed convolutions

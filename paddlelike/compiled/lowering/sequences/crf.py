@@ -7,7 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.lowering.sequence import from_steps, require_sequences, sum_sequences, to_steps
+from paddlelike.compiled.lowering.sequences.sequence import (
+    from_steps,
+    require_sequences,
+    sum_sequences,
+    to_steps,
+)
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 

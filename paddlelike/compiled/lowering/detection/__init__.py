@@ -1,0 +1,1 @@
+"""Lowerings of the operators of detectors: pools over regions, deformed convolutions, boxes, losses."""

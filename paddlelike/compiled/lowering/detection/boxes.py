@@ -1,0 +1,107 @@
+"""Boxes and anchors: box_coder, box_clip, yolo_box."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.lowering.detection.regions import round_half_away
+from paddlelike.compiled.lowering.sequences.sequence import require_sequences
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.table import lowers
+from paddlelike.compiled.values import Packed
+
+
+@lowers("box_coder", sequences=True)
+def box_coder(
+    prior: Any, variances: Any, target: Any, *, code_type: str, box_normalized: bool, axis: int, variance: Any
+) -> Any:
+    if isinstance(prior, Packed) or isinstance(variances, Packed):
+        raise LoweringError("the anchors have a LoD")
+    boxes = target.rows if isinstance(target, Packed) else target
+    edge = 0 if box_normalized else 1
+    if variances is None and variance:
+        variances = jnp.asarray(np.array(variance, np.float32).astype(prior.dtype))
+    if code_type == "encode_center_size":
+        out = _encode(prior, variances, boxes, edge)
+    else:
+        if axis == 1:
+            if isinstance(target, Packed):
+                raise LoweringError("the anchors are the rows of sequences")
+            prior = prior[:, None]
+            variances = variances if variances is None or variances.ndim == 1 else variances[:, None]
+        out = _decode(prior, variances, boxes, edge)
+    return target.replace(out) if isinstance(target, Packed) else out
+
+
+def _encode(prior: Any, variances: Any, target: Any, edge: int) -> Any:
+    places, sizes = [], []
+    for axis in (0, 1):
+        side = prior[:, axis + 2] - prior[:, axis] + edge
+        target_side = (target[:, axis + 2] - target[:, axis] + edge)[:, None]
+        center = prior[:, axis] + side / 2
+        target_center = ((target[:, axis + 2] + target[:, axis]) / 2)[:, None]
+        places.append((target_center - center) / side)
+        sizes.append(jnp.log(jnp.abs(target_side / side)))
+    out = jnp.stack([*places, *sizes], -1).astype(target.dtype)
+    return out if variances is None else out / variances
+
+
+def _decode(prior: Any, variances: Any, target: Any, edge: int) -> Any:
+    code = target if variances is None else target * variances
+    low, high = [], []
+    for axis in (0, 1):
+        side = prior[..., axis + 2] - prior[..., axis] + edge
+        center = code[..., axis] * side + (prior[..., axis] + side / 2)
+        half = jnp.exp(code[..., axis + 2]) * side / 2
+        low.append(center - half)
+        high.append(center + half - edge)
+    return jnp.stack([*low, *high], -1).astype(target.dtype)
+
+
+@lowers("box_clip", sequences=True)
+def box_clip(boxes: Any, info: Any) -> Any:
+    require_sequences(boxes)
+    info = info.rows if isinstance(info, Packed) else info
+    if boxes.count > info.shape[0]:
+        raise LoweringError("there is no row of ImInfo for each sequence")
+    rows = boxes.rows
+    size = round_half_away(info[:, :2] / info[:, 2:])
+    bound = (size - 1)[jnp.minimum(boxes.index_rows(), boxes.count - 1)].astype(rows.dtype)
+    most = bound[:, np.array([1, 0, 1, 0])].reshape(-1, *[1] * (rows.ndim - 2), 4)
+    return boxes.replace(jnp.maximum(jnp.minimum(rows, most), 0))
+
+
+@lowers("yolo_box")
+def yolo_box(
+    x: Any, image_size: Any,
+    *, anchors: Any, class_num: int, conf_thresh: float, downsample_ratio: int, clip_bbox: bool,
+    scale_x_y: float,
+) -> tuple[Any, Any]:  # fmt: skip
+    count, dtype = len(anchors) // 2, x.dtype
+    images, _, height, width = x.shape
+    head = x.reshape(images, count, 5 + class_num, height, width)
+    factor = np.float32(scale_x_y).astype(dtype)
+    bias = np.float32(-0.5 * (float(np.float32(scale_x_y)) - 1)).astype(dtype)
+    sides = np.array(anchors, np.int64).reshape(-1, 2).astype(dtype)[None, :, :, None, None]
+    size = image_size.astype(dtype)[:, :, None, None, None]  # (N, 2): height, width
+    tall, wide = size[:, 0], size[:, 1]
+    center_x = (jax.nn.sigmoid(head[:, :, 0]) * factor + np.arange(width) + bias) * wide / height
+    center_y = (jax.nn.sigmoid(head[:, :, 1]) * factor + np.arange(height)[:, None] + bias) * tall / height
+    half_x = jnp.exp(head[:, :, 2]) * sides[:, :, 0] * wide / (downsample_ratio * height) / 2
+    half_y = jnp.exp(head[:, :, 3]) * sides[:, :, 1] * tall / (downsample_ratio * height) / 2
+    corners = [center_x - half_x, center_y - half_y, center_x + half_x, center_y + half_y]
+    if clip_bbox:
+        corners = [
+            jnp.maximum(corners[0], 0), jnp.maximum(corners[1], 0),
+            jnp.minimum(corners[2], wide - 1), jnp.minimum(corners[3], tall - 1),
+        ]  # fmt: skip
+    confidence = jax.nn.sigmoid(head[:, :, 4])
+    there = (confidence >= jnp.asarray(np.float32(conf_thresh), dtype))[..., None]
+    boxes = jnp.where(there, jnp.stack(corners, -1), 0).astype(dtype)
+    scores = jnp.moveaxis(confidence[:, :, None] * jax.nn.sigmoid(head[:, :, 5:]), 2, -1)
+    scores = jnp.where(there, scores, 0).astype(dtype)
+    return boxes.reshape(images, -1, 4), scores.reshape(images, -1, class_num)

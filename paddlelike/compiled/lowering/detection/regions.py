@@ -1,0 +1,55 @@
+"""Regions of images: which image each lies in, and results with a row for each region."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.values import Packed
+
+__all__ = ["divide", "find_owners", "like_regions", "map_regions", "multiply", "round_half_away"]
+
+_AT_ONCE: Final = 16  # regions whose parts of the images are in memory at one time
+
+
+def find_owners(rois: Any, images: int, offsets: Any = None) -> tuple[Any, Any]:
+    """Return the rows of regions, and the image of each: by its LoD, or by ``offsets``."""
+    if offsets is None:
+        if not isinstance(rois, Packed) or rois.count != images:
+            raise LoweringError("the regions have no sequence for each image")
+        return rois.rows, jnp.minimum(rois.index_rows(), images - 1)
+    if isinstance(offsets, Packed):
+        raise LoweringError("the offsets have a LoD")
+    rows = rois.rows if isinstance(rois, Packed) else rois
+    at = jnp.arange(rows.shape[0])
+    owners = jnp.searchsorted(offsets.reshape(-1)[1:], at, side="right")
+    return rows, jnp.minimum(owners, images - 1)
+
+
+def like_regions(rois: Any, out: Any) -> Any:
+    """Return results as rows of the regions, without a LoD of their own."""
+    return rois.replace(out, shown=False) if isinstance(rois, Packed) else out
+
+
+def map_regions(function: Callable[..., Any], *args: Any) -> Any:
+    """Return ``function`` of the parts of ``args`` for every region, stacked."""
+    return jax.lax.map(lambda given: function(*given), args, batch_size=_AT_ONCE)
+
+
+def round_half_away(x: Any) -> Any:
+    """Return x rounded as C++'s ``round``: halves away from zero."""
+    return jnp.trunc(x + jnp.copysign(jnp.asarray(0.5, x.dtype), x))
+
+
+def divide(x: Any, count: int) -> Any:
+    """Return x / count; of float32 with the bits of a division, where XLA multiplies by an inverse."""
+    return (x.astype(jnp.float64) / count).astype(x.dtype)
+
+
+def multiply(x: Any, y: Any) -> Any:
+    """Return x * y; of float32 rounded before anything is added, which XLA leaves out."""
+    return (x.astype(jnp.float64) * y.astype(jnp.float64)).astype(x.dtype)

@@ -1,0 +1,1 @@
+"""Lowerings of the operators on images: convolutions, pools, interpolation."""

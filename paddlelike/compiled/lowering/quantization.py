@@ -1,0 +1,34 @@
+"""Quantization while training: the greatest values of the last steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from paddlelike.compiled.context import OpContext
+from paddlelike.compiled.formulas import translate
+from paddlelike.compiled.table import lowers
+from paddlelike.ops.quantization.fake import quantize
+
+_quantize = translate(quantize)
+
+
+@lowers("fake_quantize_range_abs_max")
+def fake_quantize_range_abs_max(
+    x: Any, scale: Any, step: Any, *, window_size: int, bit_length: int, is_test: bool, ctx: OpContext
+) -> tuple[Any, Any, Any]:
+    if is_test:
+        return _quantize(x, scale.reshape(1), bit_length), None, None
+    index = jnp.zeros((), jnp.int64) if step is None else step.reshape(-1)[0]
+    position = ctx.plan.outputs_of[id(ctx.op)][2]
+    before = None if isinstance(position, list) else ctx.trace.values.get(position)
+    window = jnp.zeros(window_size, x.dtype) if before is None else before
+    place = index % window_size
+    removed, current, largest = window[place], jnp.abs(x).max(), scale.reshape(-1)[0]
+    window = window.at[place].set(current)
+    used = jnp.arange(window_size) < jnp.minimum(jnp.maximum(index, 1), window_size)
+    again = jnp.where(used, jnp.abs(window), 0).max()
+    kept = jnp.where(jnp.abs(removed - largest) < 1e-6, again, largest)
+    found = jnp.where(largest < current, current, kept).reshape(1)
+    return _quantize(x, found, bit_length), found, window

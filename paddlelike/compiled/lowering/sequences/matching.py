@@ -1,0 +1,91 @@
+"""Images made of pairs of texts, convolutions over images of different sizes, images as sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.lowering.sequences.parts import gather_sequences
+from paddlelike.compiled.lowering.sequences.sequence import require_sequences, to_steps
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.table import lowers
+from paddlelike.compiled.values import Packed, find_bucket
+
+
+def _require_one_level(*values: Any) -> None:
+    require_sequences(*values)
+    if any(len(value.offsets) > 1 or value.live is not None for value in values):
+        raise LoweringError("sequences of sequences")
+
+
+@lowers("match_matrix_tensor", sequences=True)
+def match_matrix_tensor(x: Any, y: Any, w: Any) -> tuple[Any, None]:
+    _require_one_level(x, y)
+    if x.count != y.count:
+        raise LoweringError("X and Y have different counts of sequences")
+    (rows, here), (columns, there) = to_steps(x), to_steps(y)
+    rows = jnp.where(here[..., None], rows, 0)
+    columns = jnp.where(there[..., None], columns, 0)
+    images = jnp.einsum("ind,dke,jne->nkij", rows, w, columns)
+    return _flatten_images(images, x.lengths, y.lengths), None
+
+
+def _flatten_images(images: Any, heights: Any, widths: Any) -> Packed:
+    """Return the numbers of images (N, C, H, W), without what is beyond their sizes, as sequences."""
+    count, channels, height, width = images.shape
+    size = channels * height * width
+
+    def find(which: Any, step: Any) -> Any:
+        wide, area = jnp.maximum(widths[which], 1), jnp.maximum(heights[which] * widths[which], 1)
+        channel, rest = step // area, step % area
+        return ((which * channels + channel) * height + rest // wide) * width + rest % wide
+
+    lengths = channels * heights * widths
+    return gather_sequences(
+        images.reshape(-1, 1), find, lengths, find_bucket(count * size), find_bucket(size)
+    )
+
+
+@lowers("var_conv_2d", sequences=True)
+def var_conv_2d(
+    x: Any, row: Any, column: Any, w: Any,
+    *, InputChannel: int, OutputChannel: int, StrideH: int, StrideW: int, KernelH: int, KernelW: int,  # noqa: N803
+) -> tuple[Any, None]:  # fmt: skip
+    _require_one_level(x, row, column)
+    heights, widths = row.lengths, column.lengths
+    height, width = row.longest, column.longest
+    index = np.indices((InputChannel, height, width))
+    channel, i, j = (part[None] for part in index)
+    tall, wide = heights[:, None, None, None], widths[:, None, None, None]
+    places = x.offsets[0][:-1][:, None, None, None] + (channel * tall + i) * wide + j
+    inside = (i < tall) & (j < wide)
+    numbers = jnp.take(x.rows.reshape(-1), jnp.where(inside, places, 0), mode="clip")
+    images = jnp.where(inside, numbers, 0).astype(x.rows.dtype)
+    out = jax.lax.conv_general_dilated(
+        images,
+        w.reshape(OutputChannel, InputChannel, KernelH, KernelW),
+        (StrideH, StrideW),
+        [(k // 2, max(k - 1 - k // 2, 0)) for k in (KernelH, KernelW)],
+    )
+    high, across = (
+        jnp.where(size > 0, (size - 1) // stride + 1, 0)
+        for size, stride in ((heights, StrideH), (widths, StrideW))
+    )
+    return _flatten_images(out, high, across), None
+
+
+@lowers("im2sequence")
+def im2sequence(x: Any, y: Any, *, kernels: Any, strides: Any, paddings: Any) -> Packed:
+    if y is not None:
+        raise LoweringError("the sizes of the images are values")
+    top, left, bottom, right = paddings
+    windows = jax.lax.conv_general_dilated_patches(x, kernels, strides, ((top, bottom), (left, right)))
+    count, width, high, wide = windows.shape
+    rows = jnp.moveaxis(windows, 1, -1).reshape(-1, width)
+    size = find_bucket(rows.shape[0])
+    unused = jnp.broadcast_to(rows[:1], (size - rows.shape[0], width))
+    offsets = jnp.arange(count + 1, dtype=jnp.int32) * (high * wide)
+    return Packed(jnp.concatenate([rows, unused]), (offsets,), find_bucket(high * wide))
