@@ -106,6 +106,7 @@ ROW_BY_ROW: Final[Mapping[str, Condition]] = {
     "expand": lambda attrs: list(attrs.get("expand_times", [2]))[:1] == [1],
     "cross_entropy_grad2": _always,
     "flatten2": lambda attrs: attrs.get("axis", 1) == 1,
+    "hash": _always,
     "layer_norm": lambda attrs: attrs.get("begin_norm_axis", 1) > 0,
     "mul": _always,
     "reshape2": lambda attrs: list(attrs.get("shape", ()))[:1] in ([-1], [0]),  # and has as many rows

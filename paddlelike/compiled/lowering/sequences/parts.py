@@ -149,8 +149,9 @@ def sequence_scatter(x: Any, ids: Any, updates: Any, *, ctx: OpContext) -> Any:
     require_sequences(ids, updates)
     if isinstance(x, Packed) or ids.count != x.shape[0] or ids.rows.shape[0] != updates.rows.shape[0]:
         raise LoweringError("X has no row for each sequence of Ids")
-    flat = ids.rows.reshape(-1)
-    ctx.check(((flat >= 0) & (flat < x.shape[1])) | ~ids.used, f"Ids hold no column of {x.shape[1]}")
-    columns = jnp.where(ids.used, flat, x.shape[1])  # out of bounds: dropped
+    flat, matrix = ids.rows.reshape(-1), x.reshape(x.shape[0], -1)
+    width = matrix.shape[1]
+    ctx.check(((flat >= 0) & (flat < width)) | ~ids.used, f"Ids hold no column of {width}")
+    columns = jnp.where(ids.used, flat, width)  # out of bounds: dropped
     rows = jnp.minimum(ids.index_rows(), ids.count - 1)
-    return x.at[rows, columns].add(updates.rows.reshape(-1), mode="drop")
+    return matrix.at[rows, columns].add(updates.rows.reshape(-1), mode="drop").reshape(x.shape)
