@@ -8,7 +8,7 @@ batches (N, L, D) with their lengths. All sequences of a batch go one step toget
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from paddlelike.ops.kernels.recurrence.steps import Steps
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["CrfDecoding", "LinearChainCrf"]
+
+
+_FEW: Final = 34  # rows of Transition: with more labels, products for all sequences at once are faster
 
 
 class _Chains(NamedTuple):
@@ -125,7 +128,8 @@ class LinearChainCrf(OpDef):
     ) -> tuple[Array, Array, Array, Array]:
         chains = _Chains.of(ctx, emission, length)
         steps = chains.steps
-        if (kernel := fast.sum_chains.choose(emission.size, emission, transition)) is not None:
+        work = emission.size if len(transition) <= _FEW else 0
+        if (kernel := fast.sum_chains.choose(work, emission, transition)) is not None:
             return _sum_chains_fast(kernel, chains, emission, transition, label)
         x = emission.reshape(-1, emission.shape[-1]).take(steps.rows, axis=0)
         labels = chains.labels(label, "linear_chain_crf", x.shape[1])
@@ -163,8 +167,8 @@ class LinearChainCrf(OpDef):
         d_cost: Array,
     ) -> tuple[Array, Array]:
         chains = _Chains.of(ctx, emission, length)
-        kernel = fast.sum_chains_back.choose(emission.size, alpha, x_exps, w_exps, d_cost)
-        if kernel is not None:
+        work = emission.size if len(transition) <= _FEW else 0
+        if (kernel := fast.sum_chains_back.choose(work, alpha, x_exps, w_exps, d_cost)) is not None:
             d_x, d_w = np.zeros_like(alpha), np.zeros_like(w_exps)
             chains.labels(label, "linear_chain_crf", alpha.shape[-1])  # checks them
             shares, powers, d_rows = (a.reshape(-1, a.shape[-1]) for a in (alpha, x_exps, d_x))
