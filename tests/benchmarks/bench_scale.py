@@ -40,9 +40,9 @@ from dataclasses import dataclass
 
 from paddlelike.distributed.protocol.messages import CommitReply, Pull, PullReply, Push, Reply, Waiting
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.protocol.steps import Call, Limits, Pause
+from paddlelike.distributed.protocol.server.work import Apply, Restore
 from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.protocol.work import Apply, Restore
+from paddlelike.distributed.protocol.trainer.steps import Call, Limits, Pause
 
 GB = 1e9
 CARD = 2.9 * GB  # bytes a second, each way

@@ -27,8 +27,8 @@ from paddlelike.distributed.protocol.messages import (
     Share,
     reply_from_header,
 )
-from paddlelike.distributed.protocol.steps import Call, Closed, Done, Resumed
 from paddlelike.distributed.protocol.trainer import TrainerState
+from paddlelike.distributed.protocol.trainer.steps import Call, Closed, Done, Resumed
 from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Channel, Into, Item
 from paddlelike.errors import DeadlineError, FaultError, FormatError, RemoteError, UnreachableError

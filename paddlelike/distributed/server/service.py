@@ -23,7 +23,7 @@ import numpy as np
 from paddlelike.distributed.placement import Kind, Placement
 from paddlelike.distributed.protocol.messages import Mode, Push, Reply, Request, Save, Waiting
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.protocol.work import Apply, Merge, Work, Write
+from paddlelike.distributed.protocol.server.work import Apply, Merge, Work, Write
 from paddlelike.distributed.server.monitor import Monitor
 from paddlelike.distributed.server.position import empty_load, read_position
 from paddlelike.distributed.server.rollback import RollbackPoints

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from paddlelike.distributed.protocol import agreement, trainer
 from paddlelike.distributed.protocol.messages import Hello, Reply, Rollback
-from paddlelike.distributed.protocol.rounds import Updates
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.protocol.work import Apply, Merge, Work
+from paddlelike.distributed.protocol.server.rounds import Updates
+from paddlelike.distributed.protocol.server.work import Apply, Merge, Work
+from paddlelike.distributed.protocol.trainer import TrainerState, agreements, decision
 
 
 class NoFence(ServerState):
@@ -145,11 +144,11 @@ class FinishesAnything(TrainerState):
         if len({one.generation for one in hellos}) == 1 and any(
             one.staged is not None and one.round == low for one in hellos
         ):
-            kept, trainer.decide = trainer.decide, lambda *_: agreement.Finish(low)
+            kept, agreements.decide = agreements.decide, lambda *_: decision.Finish(low)
             try:
                 super()._take_hellos(now)
             finally:
-                trainer.decide = kept
+                agreements.decide = kept
         else:
             super()._take_hellos(now)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from paddlelike.distributed.protocol.agreement import (
+from paddlelike.distributed.protocol.messages import HelloReply, Staged
+from paddlelike.distributed.protocol.trainer.decision import (
     Adopt,
     Conflict,
     Finish,
@@ -13,7 +14,6 @@ from paddlelike.distributed.protocol.agreement import (
     RollBack,
     decide,
 )
-from paddlelike.distributed.protocol.messages import HelloReply, Staged
 
 
 def at(round, **more):

@@ -23,7 +23,7 @@ from paddlelike.distributed.protocol.messages import (
     Waiting,
 )
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.protocol.work import Apply, Restore, Write
+from paddlelike.distributed.protocol.server.work import Apply, Restore, Write
 
 
 class Talk:

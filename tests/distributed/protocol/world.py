@@ -24,9 +24,9 @@ from paddlelike.distributed.protocol.messages import (
     request_from_header,
 )
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.protocol.steps import Call, Closed, Limits, Pause, Resumed
+from paddlelike.distributed.protocol.server.work import Apply, Merge, Restore, Write
 from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.protocol.work import Apply, Merge, Restore, Write
+from paddlelike.distributed.protocol.trainer.steps import Call, Closed, Limits, Pause, Resumed
 from paddlelike.errors import FaultError
 
 __all__ = ["Faults", "World", "gradient", "reference"]

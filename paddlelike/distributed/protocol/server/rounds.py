@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from paddlelike.distributed.protocol.messages import Push, Staged
-from paddlelike.distributed.protocol.work import Merge
+from paddlelike.distributed.protocol.server.work import Merge
 
 __all__ = ["Round", "Updates"]
 

@@ -20,72 +20,42 @@ it returns Done, under one lock except for the call itself::
 
 Every request may be repeated, so a failed call is made again until the server's window is over. A reply that
 tells of a restart or a rollback (stale) leads to an agreement: Hello to all, then the decision of
-:func:`~paddlelike.distributed.protocol.agreement.decide`, then a pull of all parameters.
+:func:`~paddlelike.distributed.protocol.trainer.decision.decide`, then a pull of all parameters.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from paddlelike.distributed.protocol.agreement import (
-    Adopt,
-    Conflict,
-    Finish,
-    Leave,
-    Mismatch,
-    Proceed,
-    Retry,
-    RollBack,
-    decide,
-    describe_rounds,
-)
-from paddlelike.distributed.protocol.links import Link
 from paddlelike.distributed.protocol.messages import (
     Beat,
-    Commit,
-    Complete,
-    Hello,
     HelloReply,
-    Mode,
-    Prefetch,
-    Pull,
-    Push,
     Refused,
     Reply,
-    Request,
-    Rollback,
-    Save,
     SaveReply,
-    Share,
     Waiting,
 )
-from paddlelike.distributed.protocol.steps import (
+from paddlelike.distributed.protocol.trainer.agreements import TrainerAgreements
+from paddlelike.distributed.protocol.trainer.links import Link
+from paddlelike.distributed.protocol.trainer.requests import AGREEING
+from paddlelike.distributed.protocol.trainer.steps import (
     Call,
     Closed,
     Done,
-    Limits,
-    Outcome,
     Pause,
-    Resumed,
     Step,
     Success,
 )
-from paddlelike.errors import FaultError
 
 __all__ = ["TrainerState"]
 
-_Stage = Literal[
-    "push", "commit", "pull", "prefetch", "save", "share", "complete", "leave",  # goals
-    "hello", "rollback", "finish", "fetch",  # an agreement
-]  # fmt: skip
-_AGREEING = ("hello", "rollback", "finish", "fetch")
 _LAST_CALL = 5.0  # seconds for the last call to a server, which may have ended with the job
 _SAY_HELLO = ("stale", "ahead", "version", "nopush", "checkpoint")  # refusals that lead to an agreement
 
 
-class TrainerState:
+class TrainerState(TrainerAgreements):
     """One trainer's side of the protocol.
 
     Parameters
@@ -103,41 +73,6 @@ class TrainerState:
     >>> trainer.next_step(0, 0.0).request.verb
     'Hello'
     """
-
-    def __init__(
-        self,
-        *,
-        trainer: int,
-        trainers: int,
-        process: int,
-        endpoints: Sequence[str],
-        plans: Sequence[str],
-        mode: Mode,
-        job: str = "",
-        rollback: bool = False,
-        limits: Limits | None = None,
-    ) -> None:
-        self.trainer, self.trainers, self.process, self.job = trainer, trainers, process, job
-        self.endpoints, self.plans, self.mode = tuple(endpoints), tuple(plans), mode
-        self.may_roll_back, self.limits = rollback, limits if limits is not None else Limits()
-        self.session = self.generation = self.round = 0
-        self.has_joined = False
-        self._other_run = ""  # where the servers had trained before this process joined: their rounds
-        self.update = 0  # the id of the last update of this process, in the asynchronous modes
-        self.manifests: list[Any] = [None for _ in endpoints]  # of the last save
-        self.outcome: Outcome | None = Success(0)
-        self._saves = self._shares = 0
-        self._links = [Link() for _ in endpoints]
-        self._ticket = 0
-        self._stage: _Stage = "hello"
-        self._goal: _Stage | None = None  # interrupted by an agreement; None: join
-        self._details: Any = None  # of the goal
-        self._servers: Collection[int] | None = None  # of the goal; None: all
-        self._left: set[int] = set()  # other trainers that have ended, by the last Hellos
-        self._hellos: dict[int, HelloReply] = {}
-        self._rollback = RollBack(0, 0, (), "")
-        self._agreeing_since: float | None = None
-        self._failure: FaultError | None = None
 
     # Goals. Each is open until `outcome` is not None.
 
@@ -264,39 +199,6 @@ class TrainerState:
         if isinstance(reply, Refused) and reply.reason == "fenced":
             self._handle_refusal(server, reply, 0.0)
 
-    # Requests
-
-    def _session_fields(self) -> dict[str, Any]:
-        return {"job": self.job, "trainer": self.trainer, "process": self.process, "session": self.session}
-
-    def _request(self, server: int) -> Request:
-        stage, fields = self._stage, self._session_fields()
-        if stage == "hello":
-            return Hello(**fields, plan=self.plans[server], mode=self.mode, trainers=self.trainers)
-        if stage == "rollback":
-            to, generation = self._rollback.to, self._rollback.generation
-            return Rollback(**fields, to=to, generation=generation, completed=self._rollback.completed)
-        fields |= {"incarnation": self._links[server].incarnation, "generation": self.generation}
-        version = self.round if self.mode == "sync" else None
-        current = self.round if self.mode == "sync" else self.update
-        if stage == "push":
-            return Push(**fields, plan=self.plans[server], number=current)
-        if stage in ("commit", "finish"):
-            return Commit(**fields, round=self.round, poll=self.limits.poll)
-        if stage == "pull":
-            return Pull(**fields, version=version, slices=self._details[server])
-        if stage == "fetch":
-            return Pull(**fields, version=version, slices=None)
-        if stage == "prefetch":
-            table, count = self._details[server]
-            return Prefetch(**fields, table=table, count=count)
-        if stage == "save":
-            directory, options = self._details
-            return Save(**fields, number=self._saves, directory=directory, version=version, options=options)
-        if stage == "share":
-            return Share(**fields, number=self._shares, size=self._details, poll=self.limits.poll)
-        return Complete(**fields, round=current, last=stage == "leave", left=tuple(sorted(self._left)))
-
     # Replies
 
     def _end_call(self, link: Link, call: Call) -> bool:
@@ -308,7 +210,7 @@ class TrainerState:
         if self._stage == "leave":
             self._end_part(self._links[server], now)
         elif reply.reason in _SAY_HELLO:
-            self._agree(now, after=0.05 if self._stage in _AGREEING else 0.0)
+            self._agree(now, after=0.05 if self._stage in AGREEING else 0.0)
         elif reply.reason == "fenced":
             self._fail(
                 f"trainer {self.trainer}: another process has taken its place (says {endpoint})",
@@ -356,107 +258,3 @@ class TrainerState:
             self.round += stage == "commit"
             self._agreeing_since = None
             self.outcome = Success(self.round)
-
-    # Agreements
-
-    def _agree(self, now: float, *, after: float = 0.0, why: str = "") -> None:
-        """Say Hello to all in a new session; requests of this process's earlier sessions are stale then."""
-        if self._agreeing_since is None:
-            self._agreeing_since = now
-        patience = max(self.limits.window, self.limits.barrier)
-        if now - self._agreeing_since > patience:
-            self._fail(f"no agreement between {', '.join(self.endpoints)} within {patience:.0f} s: {why}")
-            return
-        self.session += 1
-        self._hellos = {}
-        self._begin("hello")
-        for link in self._links:
-            link.retry_at = max(link.retry_at, now + after)
-
-    def _take_hellos(self, now: float) -> None:
-        hellos = [self._hellos[server] for server in range(len(self.endpoints))]
-        for link, hello in zip(self._links, hellos, strict=True):
-            link.record_incarnation(hello.incarnation)
-        self._left = {trainer for hello in hellos for trainer in hello.left} - {self.trainer}
-        self._check_restarts(hellos)
-        if self.outcome is not None:
-            return
-        if self.mode != "sync":
-            self._resume_updates(hellos)
-            return
-        decision = decide(self.trainer, self.endpoints, hellos)
-        if isinstance(decision, Retry):
-            self._agree(now, after=0.1, why=decision.why)
-        elif isinstance(decision, Conflict):
-            self._fail(decision.why, hint="start all servers and trainers again from the last save")
-        elif isinstance(decision, Mismatch):
-            self._fail(decision.why, hint="load the same save on every server", exit_code=1)
-        elif isinstance(decision, Adopt):
-            self._rollback = RollBack(decision.round, decision.generation, (), "")
-            self._begin("rollback")
-        elif isinstance(decision, RollBack):
-            self._roll_back(decision)
-        else:
-            if not self.has_joined and any(hello.round > hello.base for hello in hellos):
-                self._other_run = ", ".join(
-                    f"{endpoint} began at round {hello.base} and is at round {hello.round}"
-                    for endpoint, hello in zip(self.endpoints, hellos, strict=True)
-                )
-            self.generation = hellos[0].generation
-            self.round = decision.round
-            stages: dict[type, _Stage] = {Proceed: "fetch", Finish: "finish", Leave: "complete"}
-            self._begin(stages[type(decision)])
-
-    def _check_restarts(self, hellos: Sequence[HelloReply]) -> None:
-        restarted = [e for e, link in zip(self.endpoints, self._links, strict=True) if link.restarted]
-        if self.has_joined and restarted and not self.may_roll_back:
-            self._fail(
-                f"server {', '.join(restarted)} was restarted; now there are "
-                f"{describe_rounds(self.endpoints, hellos)}",
-                hint="start the job again from its last save, or set PADDLELIKE_RESUME_POLICY=rollback",
-            )
-
-    def _roll_back(self, decision: RollBack) -> None:
-        if self.may_roll_back:
-            self._rollback = decision
-            self._begin("rollback")
-        else:
-            self._fail(decision.why, hint="start all servers and trainers again from the last save")
-
-    def _resume_updates(self, hellos: Sequence[HelloReply]) -> None:
-        """Continue with the interrupted goal (async): each server counts its own updates."""
-        self.generation = hellos[0].generation
-        if self._goal is None:
-            has_left = any(self.trainer in dict(hello.completed) for hello in hellos)
-            self._begin("complete" if has_left else "fetch")
-        else:
-            self._agreeing_since = None
-            self._begin(self._goal, self._servers)
-
-    def _end_agreement(self) -> None:
-        self._agreeing_since = None
-        self.has_joined = True
-        for link in self._links:
-            link.restarted = False
-        self.outcome = Success(self.round) if self._goal is None else Resumed(self.round)
-
-    # Helpers
-
-    def _open(self, goal: _Stage | None, details: Any = None, servers: Collection[int] | None = None) -> None:
-        assert self.outcome is not None, f"{self._goal or 'join'} is still open"
-        self.outcome = self._failure
-        self._goal, self._details, self._servers = goal, details, servers
-        if goal is not None:
-            self._begin(goal, servers)
-
-    def _begin(self, stage: _Stage, servers: Collection[int] | None = None) -> None:
-        self._stage = stage
-        for server, link in enumerate(self._links):
-            link.begin_stage(done=servers is not None and server not in servers)
-        if all(link.done for link in self._links) and self.outcome is None:
-            self.outcome = Success(self.round)
-
-    def _fail(self, text: str, *, hint: str | None = None, exit_code: int = FaultError.exit_code) -> None:
-        error = FaultError(text, hint=hint)
-        error.exit_code = exit_code
-        self.outcome = self._failure = error

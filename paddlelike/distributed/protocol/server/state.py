@@ -15,10 +15,8 @@ applied is part of what is saved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from paddlelike.distributed.protocol.admission import Admission, Denial
 from paddlelike.distributed.protocol.messages import (
     Beat,
     BeatReply,
@@ -28,7 +26,6 @@ from paddlelike.distributed.protocol.messages import (
     CompleteReply,
     Hello,
     HelloReply,
-    Mode,
     Prefetch,
     PrefetchReply,
     Pull,
@@ -48,15 +45,17 @@ from paddlelike.distributed.protocol.messages import (
     Staged,
     Waiting,
 )
-from paddlelike.distributed.protocol.rounds import Round, Updates
-from paddlelike.distributed.protocol.saves import Saves
-from paddlelike.distributed.protocol.shares import Shares
-from paddlelike.distributed.protocol.work import Apply, Merge, Restore, Work, Write
+from paddlelike.distributed.protocol.server.admission import Denial
+from paddlelike.distributed.protocol.server.base import ServerBase
+from paddlelike.distributed.protocol.server.rounds import Round
+from paddlelike.distributed.protocol.server.saves import Saves
+from paddlelike.distributed.protocol.server.shares import Shares
+from paddlelike.distributed.protocol.server.work import Apply
 
 __all__ = ["ServerState"]
 
 
-class ServerState:
+class ServerState(ServerBase):
     """One server's side of the protocol.
 
     Parameters
@@ -94,37 +93,6 @@ class ServerState:
     >>> state.commit(Commit(round=0, poll=1.0, **here), 0.4)
     CommitReply(incarnation='a', generation=0, round=1)
     """
-
-    def __init__(
-        self,
-        *,
-        incarnation: str,
-        trainers: int,
-        mode: Mode,
-        plan: str,
-        job: str = "",
-        now: float,
-        saved: Mapping[str, Any] | None = None,
-        adopts: bool = False,
-        lease: float = 30.0,
-        checkpoints: Callable[[], Sequence[int]] = tuple,
-    ) -> None:
-        saved = saved or {}
-        self.incarnation, self.trainers, self.mode = incarnation, trainers, mode
-        self.generation = 0
-        self.round = self.base = self.start = int(saved.get("round", 0))  # start: of the start values
-        self._adopts = adopts
-        self.completed: dict[int, int] = dict(saved.get("completed", ()))
-        self._admission = Admission(trainers=trainers, mode=mode, plan=plan, job=job, lease=lease, now=now)
-        self._checkpoints = checkpoints
-        self._round = Round()
-        self._updates = Updates(saved.get("updates", ()))
-        self._left: set[int] = set()
-        self._saves = Saves()
-        self._shares = Shares()
-        self._restoring = self._lost = False
-        self._work: Work | None = None
-        self._failure = ""  # of the last round; no further request is served
 
     # Verbs: (request, now) -> reply
 
@@ -175,6 +143,10 @@ class ServerState:
         else:
             self._updates.append(request, contribution)
         return PushReply(**self._status())
+
+    def wait_for_memory(self, trainer: int, now: float) -> Waiting:
+        """Return the reply to a push for which there is no memory: which trainers have to be first."""
+        return self._wait_for(tuple(one for one in self.missing_trainers() if one < trainer), now, "memory")
 
     def commit(self, request: Commit, now: float) -> Reply:
         """Mark the trainer's push as complete. With a CommitReply, send the parameters of the next round."""
@@ -285,115 +257,6 @@ class ServerState:
             self._round.discard(request.trainer)
         return CompleteReply(**self._status())
 
-    # Work, for the thread that owns the parameters
-
-    @property
-    def has_work(self) -> bool:
-        """Whether :meth:`take_work` would return work now."""
-        return self._work is None and not self._failure and self._next_work() is not None
-
-    def take_work(self) -> Work | None:
-        """Return the next work; it is under way until one of the methods below ends it.
-
-        Asynchronous updates may be under way side by side, of several trainers; a save is alone.
-        """
-        assert self._work is None or self.mode != "sync", "the last work was not ended"
-        if self._failure or self._work is not None:
-            return None
-        work = self._next_work()
-        if isinstance(work, Apply) and self.mode != "sync":
-            self._updates.begin(work.contributions[0][0])
-        else:
-            self._work = work
-        return work
-
-    def find_merge(self) -> Merge | None:
-        """Return an addition that can be made before the round is complete; :meth:`end_merge` ends it.
-
-        So the memory for a round does not grow with the count of trainers.
-        """
-        if self.mode != "sync" or self._failure or self._restoring or self._work is not None:
-            return None
-        missing = self.missing_trainers()
-        return self._round.find_merge(missing) if missing else None  # else the round is applied as it is
-
-    def end_merge(self, merge: Merge) -> None:
-        """Note that a contribution was added to another one, perhaps of a round that was given up since."""
-        merge.owner.end_merge(merge)
-
-    def wait_for_memory(self, trainer: int, now: float) -> Waiting:
-        """Return the reply to a push for which there is no memory: which trainers have to be first."""
-        return self._wait_for(tuple(one for one in self.missing_trainers() if one < trainer), now, "memory")
-
-    def is_next(self, trainer: int) -> bool:
-        """Return whether the round waits for no trainer before this one, and has added up what came."""
-        missing = self.missing_trainers()
-        return min(missing, default=trainer) >= trainer and self._round.find_merge(missing) is None
-
-    def end_apply(self, work: Apply | Restore) -> None:
-        """Note that the parameters hold the round, the update or the checkpoint."""
-        self._end_work(work, applied=True)
-        if isinstance(work, Restore):
-            self._restoring = self._restoring and work.round != self.base
-        elif self.mode != "sync":
-            self.round += 1
-        elif not self._restoring:  # else the round belongs to an earlier generation
-            self.round += 1
-            self._round = Round()
-
-    def end_write(self, work: Write, manifest: Mapping[str, Any]) -> None:
-        """Note that the rows are on disk; ``manifest`` is plain JSON types."""
-        self._end_work(work)
-        self._saves.end(work.request, manifest=manifest)
-
-    def fail_work(self, work: Work, text: str) -> None:
-        """Note that work failed.
-
-        A save is refused with ``text``. A checkpoint that cannot be read (it may have been replaced) is
-        reported, and another one waited for. After a round, every later request is refused with ``text``.
-        """
-        self._end_work(work)
-        if isinstance(work, Write):
-            self._saves.end(work.request, error=text)
-        elif isinstance(work, Restore):
-            self._restoring = self._restoring and work.round != self.base
-            self._lost = not self._restoring
-        else:
-            self._failure = text
-
-    # State
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether every trainer has left on every server, and no work is left."""
-        return len(self._left) == self.trainers and self._is_idle()
-
-    def may_end(self, now: float) -> bool:
-        """Return whether this server may end: finished, or the trainers that began to leave were lost."""
-        gone = all(t in self._left or self._admission.is_silent(t, now) for t in range(self.trainers))
-        return len(self.completed) == self.trainers and gone and self._is_idle()
-
-    def missing_trainers(self) -> tuple[int, ...]:
-        """Return the trainers whose commit the current round lacks."""
-        known = self._round.marks | self.completed.keys()
-        return tuple(trainer for trainer in range(self.trainers) if trainer not in known)
-
-    def position(self) -> dict[str, Any]:
-        """Return what a manifest holds beside the values, for ``saved`` of a successor: plain JSON types."""
-        return {
-            "round": self.round,
-            "completed": [list(item) for item in sorted(self.completed.items())],
-            "updates": self._updates.to_list(),
-        }
-
-    def _can_begin_at(self, round: int) -> bool:
-        """Return whether the start values, which nobody has changed yet, are or may be those of ``round``."""
-        is_unchanged = self.round == self.base == self.start and self._work is None and not self._lost
-        return is_unchanged and (self._adopts or round == self.start)
-
-    def _is_idle(self) -> bool:
-        return self._work is None and not self._updates and not self._restoring
-
     # Refusals
 
     def _refuse_addressed(self, request: Any, now: float) -> Refused | Waiting | None:
@@ -445,9 +308,6 @@ class ServerState:
         silent = tuple(trainer for trainer in missing if self._admission.is_silent(trainer, now))
         return Waiting(**self._status(), missing=missing, silent=silent, why=why)
 
-    def _status(self) -> dict[str, Any]:
-        return {"incarnation": self.incarnation, "generation": self.generation, "round": self.round}
-
     # Helpers
 
     def _begin_update(self, request: Push) -> Reply | None:
@@ -464,23 +324,3 @@ class ServerState:
         if self._updates.is_queued(trainer):
             return self._wait("an update of this trainer is not applied yet")
         return None
-
-    def _next_work(self) -> Work | None:
-        if self._restoring:
-            return Restore(self.base)
-        save = self._saves.next()
-        if save is not None:
-            return None if self._updates.are_under_way else Write(save)
-        if self.mode != "sync":
-            update = self._updates.find_next()
-            return None if update is None else Apply(self.round, (update,))
-        if self._round.marks and not self.missing_trainers():
-            return Apply(self.round, self._round.contributions())
-        return None
-
-    def _end_work(self, work: Work, *, applied: bool = False) -> None:
-        if isinstance(work, Apply) and self.mode != "sync":
-            self._updates.end(work.contributions[0][0], applied=applied)
-            return
-        assert self._work is work, "only the work under way can end"
-        self._work = None

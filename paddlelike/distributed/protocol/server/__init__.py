@@ -1,0 +1,7 @@
+"""A server's side of the protocol: :mod:`.state` replies to requests, :mod:`.base` gives work to do."""
+
+from __future__ import annotations
+
+from paddlelike.distributed.protocol.server.state import ServerState
+
+__all__ = ["ServerState"]
