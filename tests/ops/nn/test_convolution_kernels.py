@@ -46,6 +46,8 @@ CASES = {
     "dilation": Shapes(dilations=(2, 1)),
     "dilation and stride": Shapes(dilations=(1, 2), strides=(2, 2)),
     "large kernel": Shapes(size=(9, 9), kernel=(7, 7), pads=((0, 0), (0, 0))),
+    "few channels": Shapes(channels=2, filters=11, kernel=(5, 5), pads=((2, 2), (2, 2))),
+    "few channels, stride 2": Shapes(channels=1, filters=4, size=(8, 9), kernel=(4, 4), strides=(2, 2)),
     "1x1": Shapes(kernel=(1, 1), pads=((0, 0), (0, 0))),
     "1x1, stride 2": Shapes(kernel=(1, 1), pads=((0, 0), (0, 0)), strides=(2, 2)),
     "1x1, padded": Shapes(kernel=(1, 1)),

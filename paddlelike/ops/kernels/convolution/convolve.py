@@ -2,13 +2,14 @@
 
 ``x`` is ``(N, C, *spatial)``, ``w`` is ``(O, C / groups, *kernel)``. Results of two spatial dims without
 groups lie with their channels last in memory (:mod:`paddlelike.ops.kernels.layouts`), and so do those where
-every channel is a group; others are contiguous.
+every channel is a group; others are contiguous, gradients of few channels among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Final
 
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.convolution import channels_first, channels_last, depthwise
@@ -16,6 +17,8 @@ from paddlelike.ops.kernels.layouts import as_channels_last, view_channels_first
 from paddlelike.ops.kernels.windows import Windows
 
 __all__ = ["convolve", "convolve_dw", "convolve_dx"]
+
+_MANY: Final = 5  # times as many filters as channels
 
 
 def convolve(x: Array, w: Array, windows: Windows, groups: int) -> Array:
@@ -38,9 +41,15 @@ def convolve_dw(x: Array, d_out: Array, windows: Windows, groups: int) -> Array:
 def convolve_dx(d_out: Array, w: Array, windows: Windows, groups: int, spatial: Sequence[int]) -> Array:
     """Return the gradient of the input, whose spatial dims are ``spatial``."""
     way = _choose(w, windows, groups)
-    if way is None:
+    if way is None or (way is channels_last and _has_few_channels(w)):
         return channels_first.convolve_dx(d_out, w, windows, groups, spatial)
     return view_channels_first(way.convolve_dx(as_channels_last(d_out), w, windows, tuple(spatial)))
+
+
+def _has_few_channels(w: Array) -> bool:
+    """Return whether adding products to their pixels takes less than unfolding the gradient of the output."""
+    filters, channels = w.shape[:2]
+    return w[0, 0].size > 1 and (channels == 1 or filters >= _MANY * channels)
 
 
 def _choose(w: Array, windows: Windows, groups: int) -> ModuleType | None:
