@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -109,7 +108,7 @@ class PadConstantLike(OpDef):
         return d_out[tuple(slice(dim) for dim in y.shape)]
 
 
-_MODES: dict[str, Literal["reflect", "edge"]] = {"reflect": "reflect", "edge": "edge"}
+_MODES = ("constant", "reflect", "edge")
 
 
 class Pad2dAttrs(Attrs):
@@ -139,6 +138,8 @@ class Pad2d(OpDef):
                 f"pad2d: X has shape {x.shape} and data_format is {attrs.data_format!r}, "
                 "expected four dims in the order NCHW or NHWC"
             )
+        if attrs.mode not in _MODES:
+            raise ShapeError(f"pad2d: mode is {attrs.mode!r}, expected one of {', '.join(_MODES)}")
         if tensor is not None:
             if not (len(tensor.shape) == 1 and can_be_equal(tensor.shape[0], 4)):
                 raise ShapeError(f"pad2d: Paddings has shape {tensor.shape}, expected (4,)")
@@ -157,16 +158,23 @@ class Pad2d(OpDef):
             return _pad_constant(x, widths, attrs.pad_value)
         if attrs.mode == "reflect":
             _check_reflection(x.shape, widths)
-        return np.pad(x, widths, _MODES[attrs.mode])
+        out = np.empty(_pad_shape(x.shape, widths), x.dtype)
+        out[_find_interior(widths, x.shape)] = x
+        for axis in _find_image_dims(attrs.data_format):  # the second one over the borders of the first
+            for place, source in _list_borders(axis, x.shape[axis], widths[axis], attrs.mode):
+                out[place] = out[source]
+        return out
 
     @staticmethod
     def backward(d_out: Array, x: Array, tensor: Array | None, *, attrs: Pad2dAttrs) -> Array:
         widths = _find_image_widths(read_numbers(attrs.paddings, tensor, None), attrs.data_format)
         if attrs.mode == "constant":
             return d_out[_find_interior(widths, x.shape)]
+        d_padded = d_out.copy()
         for axis in _find_image_dims(attrs.data_format):
-            d_out = _fold_gradient(d_out, axis, x.shape[axis], widths[axis], attrs.mode)
-        return d_out
+            for place, source in _list_borders(axis, x.shape[axis], widths[axis], attrs.mode):
+                d_padded[source] += d_padded[place]
+        return np.ascontiguousarray(d_padded[_find_interior(widths, x.shape)])
 
 
 def _find_image_dims(data_format: str) -> tuple[int, int]:
@@ -188,12 +196,15 @@ def _check_reflection(dims: Sequence[int], widths: Widths) -> None:
             )
 
 
-def _fold_gradient(d_out: Array, axis: int, dim: int, width: tuple[int, int], mode: str) -> Array:
-    """Return dOut without the borders of one axis, added to the elements they were copied from."""
+def _list_borders(
+    axis: int, dim: int, width: tuple[int, int], mode: str
+) -> list[tuple[tuple[slice | int, ...], tuple[slice | int, ...]]]:
+    """Return the indexes of each border of one axis in the padded array, and of what it is a copy of."""
     before, after = width
-    d_out = np.moveaxis(d_out, axis, 0)
-    d_x = d_out[before : before + dim].copy()
-    source = np.pad(np.arange(dim), width, _MODES[mode])
-    for place in [*range(before), *range(before + dim, before + dim + after)]:
-        d_x[source[place]] += d_out[place]
-    return np.moveaxis(d_x, 0, axis)
+    every = (slice(None),) * axis
+    borders = []
+    for place in (*range(-before, 0), *range(dim, dim + after)):
+        nearest = min(max(place, 0), dim - 1)
+        source = 2 * nearest - place if mode == "reflect" else nearest
+        borders.append(((*every, before + place), (*every, before + source)))
+    return borders
