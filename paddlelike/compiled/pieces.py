@@ -104,33 +104,53 @@ class Piece:
         kept: dict[int, Any] = {}
         values, lods, overwritten = frame.values, frame.lods, self._updated
         array_type, size = self._array_type, len(values)
+        sequences: dict[int, tuple[np.ndarray[Any, Any], LoD]] = {}
         for position, reader in self._first_reader.items():
             value = values[position] if position < size else None
             if value is None:
                 continue
+            if lods and lods.get(position) and isinstance(value, np.ndarray | jax.Array):
+                self._check_dtype(value, reader)
+                sequences[position] = np.asarray(value), lods[position]
+                continue
             if type(value) is not array_type:
                 value = self._upload(frame, position, value, reader)
-            elif lods and lods.get(position):
-                value = self._pack(position, np.asarray(value), lods[position])
             if position in overwritten and type(value) is array_type:
                 updated[position] = value
             else:
                 kept[position] = value
+        if sequences:
+            kept |= self._pack(sequences)
         return updated, kept
 
-    def _pack(self, position: int, rows: np.ndarray[Any, Any], lod: LoD) -> Packed:
-        return pack(rows, lod, is_gradient=position in self.plan.gradients)
+    def _pack(self, sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]]) -> dict[int, Packed]:
+        """Return sequences with padding.
+
+        Those whose rows are alike, as the words of a question and of its answers, take the size of the
+        largest: with a size for each, nearly every batch would be another choice of sizes to compile.
+        """
+        sizes: dict[Any, tuple[int, int]] = {}
+        for rows, lod in sequences.values():
+            most, longest = sizes.get((rows.shape[1:], rows.dtype), (0, 0))
+            longest = max(longest, int(np.diff(lod[-1]).max(initial=1)))
+            sizes[rows.shape[1:], rows.dtype] = max(most, len(rows)), longest
+        gradients = self.plan.gradients
+        return {
+            n: pack(rows, lod, is_gradient=n in gradients, least=sizes[rows.shape[1:], rows.dtype])
+            for n, (rows, lod) in sequences.items()
+        }
+
+    @staticmethod
+    def _check_dtype(value: Any, reader: int) -> None:
+        if value.dtype.kind not in "fiub":
+            raise RefusedError(reader, f"it reads an array of {value.dtype}")
 
     def _upload(self, frame: Frame, position: int, value: Any, reader: int) -> Any:
         if isinstance(value, SelectedRows):
             return SparseRows(value.row_array, value.array, value.height())
         if not isinstance(value, np.ndarray):
             raise RefusedError(reader, f"it reads a {type(value).__name__}")
-        if value.dtype.kind not in "fiub":
-            raise RefusedError(reader, f"it reads an array of {value.dtype}")
-        lod = frame.lods.get(position)
-        if lod:
-            return self._pack(position, value, lod)
+        self._check_dtype(value, reader)
         holder = frame.holders.get(position)
         if self._reads_memory and holder is None:
             return value  # as it is; XLA copies it where its memory is not aligned

@@ -129,15 +129,19 @@ def find_array_type() -> type:
     return type(jnp.zeros(0))
 
 
-def find_bucket(count: int) -> int:
+def find_bucket(count: int, *, steps: int = 4) -> int:
     """Return the size for ``count`` rows: at most a quarter more, beyond the first eight.
+
+    ``steps``: how many sizes there are between a power of two and the next.
 
     >>> [find_bucket(count) for count in (3, 17, 100, 1000)]
     [8, 20, 112, 1024]
+    >>> [find_bucket(count, steps=2) for count in (3, 17, 100, 1000)]
+    [8, 24, 128, 1024]
     """
     if count <= _SMALLEST:
         return _SMALLEST
-    step = max(1, 1 << (int(count - 1).bit_length() - 3))
+    step = (1 << (int(count - 1).bit_length() - 1)) // steps
     return -(-count // step) * step
 
 
@@ -157,5 +161,5 @@ def pack(
     padded = np.empty((size, *rows.shape[1:]), rows.dtype)
     padded[: len(rows)] = rows
     padded[len(rows) :] = rows[:1] if len(rows) and not is_gradient else 0
-    longest = find_bucket(max(int(lengths.max(initial=1)), least[1]))
+    longest = find_bucket(max(int(lengths.max(initial=1)), least[1]), steps=2)
     return Packed(padded, tuple(np.asarray(level, np.int32) for level in lod), longest)

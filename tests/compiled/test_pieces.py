@@ -92,6 +92,30 @@ def test_sequences_of_many_lengths_share_few_compilations() -> None:
     assert piece.compilations <= 3  # of 6 batches, whose rows are 15 to 21
 
 
+def test_many_fed_sequences_do_not_multiply_the_compilations() -> None:
+    slots = [f"s{i}" for i in range(6)]
+
+    def make() -> Any:
+        fed = [fluid.data(name, [None, 1], "int64", lod_level=1) for name in slots]
+        pooled = [L.sequence_pool(L.embedding(one, size=[30, 4], param_attr="table"), "sum") for one in fed]
+        return L.mean(L.fc(L.concat(pooled, 1), 1))
+
+    rng = np.random.default_rng(3)
+    feeds = []
+    for _ in range(12):
+        feed = {}
+        for name in slots:
+            lengths = rng.integers(1, 8, 16).tolist()
+            rows = rng.integers(0, 30, (sum(lengths), 1))
+            feed[name] = fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())
+        feeds.append(feed)
+    net, other = build(make, sgd), build(make, sgd)
+    # Another order of float32 sums.
+    np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-4, atol=1e-6)
+    (piece,) = engine_of(net).pieces
+    assert piece.compilations <= 3  # of 12 batches, each with six counts of rows between 48 and 80
+
+
 def test_a_fetched_sequence_has_its_rows_and_lod() -> None:
     net = build(lambda: [L.scale(fluid.data("x", [None, 2], lod_level=1), 2.0)])
     fed = fluid.create_lod_tensor(np.arange(10, dtype="float32").reshape(5, 2), [[2, 3]], fluid.CPUPlace())
