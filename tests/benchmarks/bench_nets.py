@@ -29,14 +29,13 @@ from typing import Any
 from tests.benchmarks.nets.data import BATCHES
 
 OURS = "paddlelike"
-CONTENDER = Path(__file__).with_name("nets") / "contender.py"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Library:
-    """A process that trains nets with one library."""
+    """A process that works with one library: ``contender.py`` of a folder beside this file."""
 
-    def __init__(self, name: str, python: str) -> None:
+    def __init__(self, name: str, python: str, folder: str = "nets") -> None:
         env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         if python == sys.executable:
             env["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
@@ -44,7 +43,7 @@ class Library:
         env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
         self.name = name
         self._process = subprocess.Popen(
-            [python, "-W", "ignore", str(CONTENDER), name],
+            [python, "-W", "ignore", str(Path(__file__).with_name(folder) / "contender.py"), name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -55,14 +54,18 @@ class Library:
 
     def train(self, net: str, count: int) -> dict[str, Any]:
         """Train for some steps. Return what was measured; nothing when the library lacks the net."""
+        return self.ask(f"{net} {count}")
+
+    def ask(self, line: str) -> dict[str, Any]:
+        """Return the answer to a line."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{net} {count}\n")
+        self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.name} ended with {self._process.wait()} at {net}")
-        found: dict[str, Any] = json.loads(line)
+        told = self._process.stdout.readline()
+        if not told:
+            raise RuntimeError(f"{self.name} ended with {self._process.wait()} at {line}")
+        found: dict[str, Any] = json.loads(told)
         return found
 
     def close(self) -> None:
