@@ -17,9 +17,8 @@ _BY_REASON = {
         retinanet_target_assign rpn_target_assign sequence_erase sequence_topk_avg_pooling
         split_ids split_lod_tensor split_selected_rows unique unique_with_counts where_index
     """,
-    "it draws random numbers without an input of its shape, as a startup program does": """
-        dpsgd gaussian_random randint random_crop randperm sample_logits sampling_id seed shuffle_batch
-        tdm_sampler truncated_gaussian_random uniform_random
+    "it draws random numbers, of which the values decide what else is drawn, or read": """
+        dpsgd random_crop sample_logits sampling_id seed shuffle_batch tdm_sampler
     """,
     "it belongs to parameter servers and their tables": """
         fake_init get_tensor_from_selected_rows lookup_sparse_table lookup_table_dequant merge_selected_rows

@@ -202,3 +202,79 @@ def test_the_gradient_of_a_loop_whose_steps_depend_on_values_runs_with_numpy_and
     program = fluid.CompiledProgram(net.main).with_backend("jax")
     text = program.explain(feed=["x"], fetch_list=net.fetch)
     assert "numpy: while: the count of its steps depends on values" in text
+
+
+# Blocks in blocks
+
+
+def make_inputs() -> Any:
+    return L.fc(fluid.data("x", [4, 3, 5]), 5, num_flatten_dims=2)
+
+
+def branch_in_a_recurrent_block() -> Any:
+    x, start = fluid.data("x", [4, 3, 5]), L.fill_constant([3, 6], "float32", 0.1)
+    rnn = L.StaticRNN()
+    with rnn.step():
+        row = rnn.step_input(x)
+        last = rnn.memory(init=start)
+        new = L.fc([row, last], 6, act="tanh")
+        is_low = L.less_than(L.reduce_sum(row), L.fill_constant([1], "float32", 0.0))
+        chosen = L.cond(is_low, lambda: L.scale(new, 2.0), lambda: L.fc(new, 6))
+        rnn.update_memory(last, chosen)
+        rnn.step_output(chosen)
+    return L.mean(L.square(rnn()))
+
+
+def loop_in_a_loop() -> Any:
+    i, end = L.zeros([1], "int64"), L.fill_constant([1], "int64", 3)
+    outer = L.array_write(L.reduce_mean(make_inputs(), dim=0), i)
+    going = L.less_than(i, end)
+    with L.While(going).block():
+        j, inner_end = L.zeros([1], "int64"), L.fill_constant([1], "int64", 2)
+        inner = L.array_write(L.array_read(outer, i), j)
+        goes_on = L.less_than(j, inner_end)
+        with L.While(goes_on).block():
+            new = L.fc(L.array_read(inner, j), 5, act="tanh", param_attr="w1", bias_attr="b1")
+            j = L.increment(j)
+            L.array_write(new, j, inner)
+            L.less_than(j, inner_end, cond=goes_on)
+        i = L.increment(i)
+        L.array_write(L.array_read(inner, j), i, outer)
+        L.less_than(i, end, cond=going)
+    return L.mean(L.square(L.array_read(outer, i)))
+
+
+def sparse_rows_in_a_recurrent_block() -> Any:
+    ids = L.cast(L.floor(L.abs(fluid.data("x", [4, 3, 5]))), "int64")
+    start = L.fill_constant([3, 6], "float32", 0.1)
+    rnn = L.StaticRNN()
+    with rnn.step():
+        word = L.reduce_sum(
+            L.embedding(L.unsqueeze(rnn.step_input(ids), [2]), [20, 6], is_sparse=True), dim=1
+        )
+        last = rnn.memory(init=start)
+        new = L.tanh(word + last)
+        rnn.update_memory(last, new)
+        rnn.step_output(new)
+    return L.mean(L.square(rnn()))
+
+
+def one_of_three_branches() -> Any:
+    x = make_inputs()
+    total = L.reduce_sum(x)
+    low, high = (L.fill_constant([1], "float32", n) for n in (-1.0, 1.0))
+    branches = [(L.less_than(total, low), lambda: x * 2.0), (L.less_than(total, high), lambda: x * 3.0)]
+    out = L.case(branches, default=lambda: L.fc(x, 5, num_flatten_dims=2))
+    return L.mean(L.square(out))
+
+
+NESTED = [
+    branch_in_a_recurrent_block, loop_in_a_loop, sparse_rows_in_a_recurrent_block, one_of_three_branches
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", NESTED, ids=lambda make: make.__name__)
+def test_blocks_in_blocks_train_as_with_numpy(make: Callable[[], Any]) -> None:
+    rng = np.random.default_rng(6)
+    compare(make, [{"x": rng.standard_normal((4, 3, 5)).astype("float32") * 2} for _ in range(4)])

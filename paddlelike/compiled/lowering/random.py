@@ -7,10 +7,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed
 from paddlelike.core.random import Generator
+from paddlelike.framework.opdef import registry
 
 
 @lowers("dropout", draws=True, sequences=True)
@@ -51,6 +53,43 @@ def dropout_grad(d_out: Any, mask: Any, *, dropout_prob: float, dropout_implemen
     return d_x
 
 
-@lowers("gaussian_random_batch_size_like", "uniform_random_batch_size_like")
-def refuse(like: Any) -> Any:
-    raise LoweringError("it draws as many values as the batch has, on the host")
+class _Source:
+    """The part of a run's context that kernels which draw numbers use."""
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+
+    def random(self, seed: int) -> Generator:
+        """Return a generator that starts at ``seed``; for 0 that of the run."""
+        return Generator(seed) if seed else self._generator
+
+
+def _draw_tensor(args: list[Any], ctx: OpContext) -> Any:
+    """Return what the kernel of an operator draws, on the host; its shape must be known."""
+    cls = registry.find_for_version(ctx.op.type, ctx.plan.program.paddle_version)
+    assert cls is not None
+    keywords = cls.make_forward_keywords(ctx.op.attrs, ctx.op.outputs)
+
+    def draw(generator: Generator, count: int) -> Any:
+        return cls.forward(_Source(generator), *args, **keywords).reshape(-1)
+
+    like = cls.forward(_Source(Generator(1)), *args, **keywords)
+    return ctx.draw(0, like.shape, like.dtype, draw)
+
+
+@lowers("gaussian_random", "uniform_random", "randint", draws=True, constants=True)
+def draw_shape(tensor: Any, tensors: Any, *, ctx: OpContext) -> Any:
+    given = [] if tensor is None else [tensor]
+    if not all(isinstance(one, np.ndarray) for one in [*given, *(tensors or [])]):
+        raise LoweringError("its shape is a variable")
+    return _draw_tensor([tensor, tensors], ctx)
+
+
+@lowers("truncated_gaussian_random", "randperm", draws=True)
+def draw_numbers(*, ctx: OpContext) -> Any:
+    return _draw_tensor([], ctx)
+
+
+@lowers("gaussian_random_batch_size_like", "uniform_random_batch_size_like", draws=True)
+def draw_like(like: Any, *, ctx: OpContext) -> Any:
+    return _draw_tensor([np.broadcast_to(np.zeros((), like.dtype), like.shape)], ctx)

@@ -23,7 +23,13 @@ from paddlelike.compiled.arrays import (
 )
 from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.draws import DrawLoop
-from paddlelike.compiled.lowering.control.steps import find_form, find_saved, list_targets, select
+from paddlelike.compiled.lowering.control.steps import (
+    find_form,
+    find_saved,
+    flatten_rows,
+    list_targets,
+    select,
+)
 from paddlelike.compiled.lowering.control.trips import Trips, find_trips
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
@@ -166,7 +172,7 @@ def loop_grad(
         shown = ctx.trace.values[position] if forgotten else value
         ctx.trace.values[ctx.plan.layout.earlier[position]] = shown
     results = dict(zip(passed, last[:split], strict=True)) | {
-        name: _flatten_rows(total) for name, total in zip(totals, sums, strict=True)
+        name: flatten_rows(total) for name, total in zip(totals, sums, strict=True)
     }
     return [
         _zeros(x) if results.get(name) is None else results[name] for x, name in zip(xs, names, strict=True)
@@ -248,10 +254,3 @@ def _add(total: Any, one: Any, step: Any) -> Any:
     if isinstance(total, SparseRows):
         return write_tree(total, one, step)
     return add_arrays(total, one)
-
-
-def _flatten_rows(total: Any) -> Any:
-    """Return the sparse rows of all steps as those of one gradient."""
-    if not isinstance(total, SparseRows):
-        return total
-    return SparseRows(total.rows.reshape(-1), total.values.reshape(-1, *total.values.shape[2:]), total.height)

@@ -10,9 +10,17 @@ import jax.numpy as jnp
 from paddlelike.compiled.arrays import SavedSteps, fit
 from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.draws import DrawLoop
-from paddlelike.compiled.lowering.control.steps import find_form, find_saved, list_targets, pick_zeros, select
+from paddlelike.compiled.lowering.control.steps import (
+    find_form,
+    find_saved,
+    flatten_rows,
+    list_targets,
+    pick_zeros,
+    select,
+)
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.opdef import EMPTY, grad_name
 
 Results = tuple[Any, ...]
@@ -93,10 +101,16 @@ def recurrent_grad(
         passed, totals = state
         _, passed, (rows, sums) = run(passed, *given)
         passed = [fit(value, shape) for value, shape in zip(passed, form.start, strict=True)]
-        return (passed, jax.tree_util.tree_map(jnp.add, totals, sums)), rows
+        sparse = [one if isinstance(one, SparseRows) else None for one in sums]
+        dense = [None if isinstance(one, SparseRows) else one for one in sums]
+        return (passed, jax.tree_util.tree_map(jnp.add, totals, dense)), (rows, sparse)
 
-    start = (form.start, pick_zeros(form.results[1]))
-    (last, totals), rows = jax.lax.scan(step, start, (scopes.after, shown), reverse=not reverse)
+    dense = [None if isinstance(one, SparseRows) else one for one in form.results[1]]
+    start = (form.start, pick_zeros(dense))
+    (last, totals), (rows, sparse) = jax.lax.scan(step, start, (scopes.after, shown), reverse=not reverse)
+    totals = [
+        one if steps is None else flatten_rows(steps) for one, steps in zip(totals, sparse, strict=True)
+    ]
     d_inputs, d_parameters = _spread(by_step, rows), _spread(by_sum, totals)
     d_inputs = [
         jnp.zeros_like(x) if name != EMPTY and d_x is None else d_x

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 from paddlelike.compiled.arrays import fit
 from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 
-__all__ = ["Form", "find_form", "find_saved", "list_targets", "pick_zeros", "select"]
+__all__ = ["Form", "find_form", "find_saved", "flatten_rows", "list_targets", "pick_zeros", "select"]
 
 _ROUNDS = 5  # until what goes around a loop has found its form
 
@@ -97,6 +98,13 @@ def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list
 def select(values: Any, positions: Sequence[int]) -> dict[int, Any]:
     """Return those of some values that exist, by position."""
     return {n: values[n] for n in positions if values.get(n) is not None}
+
+
+def flatten_rows(total: Any) -> Any:
+    """Return the sparse rows of all steps, which are stacked, as those of one gradient."""
+    if not isinstance(total, SparseRows):
+        return total
+    return SparseRows(total.rows.reshape(-1), total.values.reshape(-1, *total.values.shape[2:]), total.height)
 
 
 def list_targets(ctx: OpContext, slot: str) -> list[str]:

@@ -53,11 +53,19 @@ class _UnknownError(Exception):
 
 def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
     """Return how many steps a loop has at most; None if that depends on values."""
-    follower = _Follower(ctx, block, condition)
+    ops = ctx.plan.program.blocks[block].ops
+    writes = [op for op in ops if op.type == "write_to_array"]
+    follower = _Follower(ctx, block, condition, writes)
     try:
-        steps, lengths, last = follower.follow(None)
+        found = follower.follow(None)
     except _UnknownError:
-        return None
+        writes = [op for op in writes if _is_known(ctx, block, condition, [op])]
+        follower = _Follower(ctx, block, condition, writes)
+        try:
+            found = follower.follow(None)
+        except _UnknownError:
+            return None
+    steps, lengths, last = found
     exact = not follower.bounded
 
     def count(given: Mapping[int, Any]) -> int:
@@ -66,20 +74,25 @@ def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
     return Trips(steps, exact, lengths, last if exact else {}, count)
 
 
+def _is_known(ctx: OpContext, block: int, condition: int, writes: list[Operator]) -> bool:
+    """Return whether the places that some operators write can be followed."""
+    try:
+        _Follower(ctx, block, condition, writes).follow(None)
+    except _UnknownError:
+        return False
+    return True
+
+
 class _Follower:
     """The operators of a block that the condition and the places of an array's elements depend on."""
 
-    def __init__(self, ctx: OpContext, block: int, condition: int) -> None:
+    def __init__(self, ctx: OpContext, block: int, condition: int, writes: list[Operator]) -> None:
         self._ctx = ctx
         self._plan = ctx.plan
         self._condition = condition
         self._ops = self._plan.program.blocks[block].ops
         self._block = block
-        self._writes = {
-            id(op): (*self._find(op.output("Out")), *self._find(op.input("I")))
-            for op in self._ops
-            if op.type == "write_to_array"
-        }
+        self._writes = {id(op): (*self._find(op.output("Out")), *self._find(op.input("I"))) for op in writes}
         self._needed = {condition, *(index for _, index in self._writes.values())}
         self._slice: set[int] = set()
         self._grow()
