@@ -91,7 +91,7 @@ def normalize(
             apart = x[i, j] - middle
             square += apart * apart
         mean[i], variance[i] = middle, square / columns
-        inverse = 1 / np.sqrt(variance[i] + epsilon)
+        inverse = x.dtype.type(1) / np.sqrt(variance[i] + epsilon)
         for j in range(x.shape[1]):
             y[i, j] = (x[i, j] - middle) * inverse * scale[j] + bias[j]
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.recurrence.steps import Activation, Steps, find_activation
+from paddlelike.ops.kernels.fast import recurrence as fast
+from paddlelike.ops.kernels.recurrence.steps import ACTIVATIONS, LARGEST, Activation, Steps, find_activation
 
 __all__ = ["GruCell", "make_cell", "run_steps", "run_steps_back"]
 
@@ -49,9 +50,24 @@ class GruCell(NamedTuple):
             flat[:cut].reshape(width, 2 * width), flat[cut:].reshape(width, width), gate_act, act, origin
         )
 
-    def step(self, gates: Array, last: Array, reset_last: Array, hidden: Array) -> None:
-        """Run one step; ``gates`` hold the input and are worked on in place, the last two are written."""
+    def step(
+        self, gates: Array, last: Array, reset_last: Array, hidden: Array, *, work: int | None = None
+    ) -> None:
+        """Run one step; ``gates`` hold the input and are worked on in place, the last two are written.
+
+        ``work``: the elements of the gates of all steps, if there are several.
+        """
         width = len(self.candidate)
+        if self.gate_act is ACTIVATIONS["sigmoid"]:
+            add = fast.add_to_gates.choose(work or gates.size, gates, last, reset_last, hidden)
+            if add is not None:
+                add(gates, last @ self.gates, 0, 2 * width, gates.dtype.type(LARGEST))
+                np.exp(gates[:, : 2 * width], out=gates[:, : 2 * width])
+                fast.reset_states.compile(gates.dtype)(gates, last, reset_last)
+                gates[:, 2 * width :] += reset_last @ self.candidate
+                self.act.apply(gates[:, 2 * width :])
+                fast.blend_states.compile(gates.dtype)(gates, last, self.origin, hidden)
+                return
         gates[:, : 2 * width] += last @ self.gates
         self.gate_act.apply(gates[:, : 2 * width])
         u, r, candidate = _split_gates(gates)
@@ -121,7 +137,7 @@ def run_steps(cell: GruCell, steps: Steps, gates: Array, first: Array) -> tuple[
     reset_last, hidden = (np.empty((len(gates), len(cell.candidate)), gates.dtype) for _ in range(2))
     for begin, end, before in steps.forwards():
         last = hidden[before : before + end - begin] if before >= 0 else first
-        cell.step(gates[begin:end], last, reset_last[begin:end], hidden[begin:end])
+        cell.step(gates[begin:end], last, reset_last[begin:end], hidden[begin:end], work=gates.size)
     return reset_last, hidden
 
 

@@ -10,10 +10,20 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array
+from paddlelike.framework.opdef import Array, Kernel
 from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels.fast import recurrence as fast
+from paddlelike.ops.kernels.fast.late import FastKernel
 from paddlelike.ops.kernels.products import multiply
-from paddlelike.ops.kernels.recurrence.steps import Activation, Steps, clip, clip_gradient, find_activation
+from paddlelike.ops.kernels.recurrence.steps import (
+    ACTIVATIONS,
+    LARGEST,
+    Activation,
+    Steps,
+    clip,
+    clip_gradient,
+    find_activation,
+)
 
 __all__ = [
     "Cell",
@@ -116,12 +126,23 @@ def run_steps(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> StepR
     if projection is not None:
         fed_back = np.empty((len(gates), len(cell.weight)), gates.dtype)
     fed = np.empty((steps.first, 4 * width), gates.dtype)
+    add = _choose(fast.add_to_gates, cell, gates, *initial)
     for begin, end, before in steps.forwards():
         g, state = gates[begin:end], cells[begin:end]
         last, last_state = initial
         if before >= 0:
             last, last_state = (x[before : before + end - begin] for x in (fed_back, cells))
-        g += np.matmul(last, cell.weight, out=fed[: end - begin])
+        np.matmul(last, cell.weight, out=fed[: end - begin])
+        active, hidden = pre_acts[begin:end], hiddens[begin:end]
+        if add is not None:
+            add(g, fed[: end - begin], width, 4 * width, g.dtype.type(LARGEST))
+            cell.candidate.apply(g[:, :width])
+            np.exp(g[:, width:], out=g[:, width:])
+            fast.update_cells.compile(g.dtype)(g, last_state, state, active)
+            np.multiply(g[:, 3 * width :], cell.cell.apply(active), out=hidden)
+            _project(cell.projection, hidden, fed_back[begin:end])
+            continue
+        g += fed[: end - begin]
         candidate, i, f, o = _split_gates(g, width)
         cell.candidate.apply(candidate)
         if cell.peepholes is None:
@@ -130,7 +151,6 @@ def run_steps(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> StepR
             i += last_state * cell.peepholes[0]
             f += last_state * cell.peepholes[1]
             cell.gate.apply(g[:, width : 3 * width])
-        active, hidden = pre_acts[begin:end], hiddens[begin:end]
         np.multiply(candidate, i, out=state)
         np.multiply(last_state, f, out=active)
         state += active
@@ -141,10 +161,21 @@ def run_steps(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> StepR
         active[...] = state
         cell.cell.apply(active)
         np.multiply(o, active, out=hidden)
-        if projection is not None:
-            projected = np.matmul(hidden, projection.weight, out=fed_back[begin:end])
-            clip(projection.act.apply(projected), projection.limit)
+        _project(projection, hidden, fed_back[begin:end])
     return StepResults(gates, cells, pre_acts, hiddens, fed_back)
+
+
+def _choose(kernel: FastKernel, cell: Cell, gates: Array, *others: Array) -> Kernel | None:
+    """Return the compiled kernel for a cell of usual gates, without peepholes and without a limit."""
+    usual = cell.peepholes is None and cell.limit <= 0 and cell.gate is ACTIVATIONS["sigmoid"]
+    return kernel.choose(gates.size, gates, *others) if usual else None
+
+
+def _project(projection: Projection | None, hidden: Array, out: Array) -> None:
+    """Write the projection of the output, if there is one."""
+    if projection is not None:
+        projected = np.matmul(hidden, projection.weight, out=out)
+        clip(projection.act.apply(projected), projection.limit)
 
 
 def run_steps_back(
@@ -186,6 +217,12 @@ def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initia
     """
     factors, by_state = np.empty_like(ran.gates), np.empty_like(ran.cell)
     before = ran.cell if cell.stops_gradients else steps.before(ran.cell, initial.cell)
+    tangent = ACTIVATIONS["tanh"]
+    if cell.candidate is tangent and cell.cell is tangent:
+        kernel = _choose(fast.find_factors, cell, ran.gates, ran.pre_act, before)
+        if kernel is not None:
+            kernel(ran.gates, ran.pre_act, before, cell.stops_gradients, factors, by_state)
+            return factors, by_state
     for start in range(0, len(factors), _ROWS):
         part = slice(start, start + _ROWS)
         candidate, i, f, o = _split_gates(ran.gates[part], cell.width)

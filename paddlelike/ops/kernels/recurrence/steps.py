@@ -107,8 +107,11 @@ class Activation(NamedTuple):
     slope: Callable[[Array], Array]
 
 
+LARGEST: Final = 13  # argument of a sigmoid, as in Paddle's recurrent kernels
+
+
 def _sigmoid(x: Array) -> Array:
-    np.minimum(x, 13, out=x)  # as Paddle's recurrent kernels do
+    np.minimum(x, LARGEST, out=x)
     np.exp(x, out=x)
     return np.divide(x, x + 1, out=x)
 
