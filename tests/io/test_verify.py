@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,26 @@ def test_files_of_another_save_count_and_not_the_manifest(saved: Path, tmp_path:
     dense = [mixed().global_block().var(name) for name in ("big", "small", "unaligned")]
     with pytest.warns(UserWarning, match="which is of another save: not verified"):  # there is no report
         assert len(fluid.io.load_program_state(saved, dense)) == 3
+
+
+def test_large_files_of_another_save_are_read_to_their_end(tmp_path: Path) -> None:
+    """They are compared piece by piece; the first piece that differs must not be the last that is read."""
+    program = program_of(
+        table=([1000, 700], F32), other=([900, 900], F32)
+    )  # 2.8 MB and 3.2 MB: 3 and 4 pieces
+    want = {}
+    for which, number in (("old", 1.0), ("new", 2.0)):
+        for name, shape in (("table", (1000, 700)), ("other", (900, 900))):
+            want[name] = np.full(shape, number, F32)
+            fluid.global_scope().var(name).get_tensor().set(want[name])
+        fluid.io.save_persistables(executor(), tmp_path / which, program)
+    shutil.copy(tmp_path / "old" / "__manifest__", tmp_path / "new" / "__manifest__")
+    for name, array in want.items():
+        fluid.global_scope().find_var(name).get_tensor().set(np.full_like(array, -1.0))
+    with pytest.warns(UserWarning, match="which is of another save: not verified"):
+        fluid.io.load_persistables(executor(), tmp_path / "new", program)
+    for name, array in want.items():
+        np.testing.assert_array_equal(value(name), array)
 
 
 def test_a_damaged_manifest_is_said_in_the_report(saved: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage.local import generation, journal, manifest_file, staged
+from paddlelike.storage.local.directory import LocalDirectory
 from paddlelike.storage.local.files import list_names, recover
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.transaction import Transaction
@@ -272,3 +273,13 @@ def test_a_journal_is_followed_by_the_next_reader(tmp_path, monkeypatch):
     assert list_names(tmp_path / "m") == ["a/b", "new/x", "v", "w"]
     assert contents(tmp_path / "m")["v"] == b"2"
     assert manifest_file.verify(tmp_path / "m")
+
+
+def test_a_generation_that_is_used_again_has_another_stamp(tmp_path):
+    """By the stamp a reader finds out that a directory was written into while it read it."""
+    stamps = set()
+    for number in range(6):
+        save(tmp_path / "m", {"w": b"%d" % number, "v": b"%d" % number}, keep_generation=True)
+        stamps.add(LocalDirectory(tmp_path / "m").stamp())
+    assert len({inode for _, inode, _ in stamps}) == 2  # two directories take turns
+    assert len(stamps) == 6

@@ -5,6 +5,7 @@ Links are followed when files are read; nothing is ever written through one, and
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -351,3 +352,17 @@ def test_a_thousand_folders_in_each_other(deep: Path) -> None:
     with pytest.raises(PaddlelikeError):
         fluid.io.load_program_state(str(deep))
     assert not manifest_file.verify(deep)
+
+
+def test_an_error_of_fstat_is_told_as_one_of_the_file(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As network file systems have it, whose handles become stale."""
+
+    def fail(fd: int) -> os.stat_result:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    before = len(os.listdir("/dev/fd")) if os.path.isdir("/dev/fd") else 0
+    monkeypatch.setattr(os, "fstat", fail)
+    with pytest.raises(StorageError, match="w cannot be read: Stale file handle"):
+        File(str(model / "w"))
+    monkeypatch.undo()
+    assert not before or len(os.listdir("/dev/fd")) == before  # it was closed

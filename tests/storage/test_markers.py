@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paddlelike.errors import FormatError
+from paddlelike.errors import FormatError, SaveError
 from paddlelike.storage.location import locate
 from paddlelike.storage.remote import marker
 
@@ -73,3 +73,36 @@ def test_a_marker_that_is_damaged_but_not_cut_is_an_error(url, tmp_path):
     path.write_bytes(data)
     with pytest.raises(FormatError, match="digest does not match"):
         marker.read(locate(url).store, locate(url).base, is_prefix=False)
+
+
+def test_a_file_that_cannot_be_moved_now_is_moved_by_the_next_save(url, monkeypatch):
+    """Some file systems say of any error that there is no such file."""
+    save(url, a=b"1", b=b"1")
+    store = locate(url).store
+    real = type(store._fs).cp_file
+
+    def fail(self, source, target, **options):
+        if source.endswith("/a"):
+            raise FileNotFoundError(source)
+        real(self, source, target, **options)
+
+    monkeypatch.setattr(type(store._fs), "cp_file", fail)
+    save(url, a=b"2", b=b"2")
+    assert read(url) == {"a": b"2", "b": b"2"}
+    monkeypatch.undo()
+    save(url, b=b"3")
+    assert read(url) == {"a": b"2", "b": b"3"}
+    assert locate(url).verify()
+
+
+def test_a_store_that_fails_after_the_marker_was_written_is_told_as_a_save(url, monkeypatch):
+    save(url, a=b"1")
+
+    def fail(store, base):
+        raise OSError("connection reset")
+
+    monkeypatch.setattr(marker, "find_newest", fail)
+    with pytest.raises(SaveError, match="was saved, unless another process .*: connection reset"):
+        save(url, a=b"2")
+    monkeypatch.undo()
+    assert read(url) == {"a": b"2"}

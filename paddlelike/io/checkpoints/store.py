@@ -134,7 +134,8 @@ def _hold(path: str | None) -> Iterator[bool]:
     try:
         yield _try_lock(fd, exclusive=False) and _is_at(fd, path)
     finally:
-        os.close(fd)
+        with contextlib.suppress(OSError):  # nothing was written through it
+            os.close(fd)
 
 
 def _try_lock(fd: int, *, exclusive: bool) -> bool:

@@ -189,8 +189,12 @@ def _group_pieces(job: Job) -> list[list[int]]:
 
 
 def _read_pieces(job: Job, indexes: Sequence[int]) -> list[tuple[str, str]]:
-    """Read pieces of a file into the parts that they overlap; return the first that differs, if any."""
+    """Read pieces of a file into the parts that they overlap; return the first that differs, if any.
+
+    All are read, also after one that differs: a manifest of another save does not count.
+    """
     assert job.record is not None
+    problem: list[tuple[str, str]] = []
     begins = [part.offset for part in job.parts]
     sums = job.record.pieces
     with job.open() as file:
@@ -201,9 +205,11 @@ def _read_pieces(job: Job, indexes: Sequence[int]) -> list[tuple[str, str]]:
             overlapping = _find_overlapping(job.parts, begins, begin, end)
             fill = _fill_and_hash if len(overlapping) == 1 else _copy_and_hash
             digest = fill(file, overlapping, begin, end)
-            if index >= len(sums) or digest != sums[index]:
-                return [(job.name, f"{job.name}: its bytes {begin} to {end} are not those that were saved")]
-    return []
+            if not problem and (index >= len(sums) or digest != sums[index]):
+                problem.append(
+                    (job.name, f"{job.name}: its bytes {begin} to {end} are not those that were saved")
+                )
+    return problem
 
 
 def _find_overlapping(parts: Sequence[Part], begins: list[int], begin: int, end: int) -> Sequence[Part]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -221,6 +222,9 @@ class Generation:
         SaveError
             It was not possible; everything is as it was. Or it was, but could not be put onto the disk.
         """
+        if self.step == "exchange":  # a directory that is used again is another version for its readers
+            now = time.time_ns()
+            os.utime(self.new, ns=(now, now))
         if self.step == "nothing" or (self.step != "journal" and self._swap()):
             if sync:
                 self._sync()

@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 _THREADS: Final = 16  # requests at once: what they wait for is the network
 _HEAD: Final = 4096  # bytes that are fetched of every file before the first is read
+_TRIES: Final = 5  # to list a folder that changes
 _WRITERS: Final = 4  # files that are sent at once: each holds a piece in memory
 
 
@@ -117,11 +118,7 @@ class FsspecStore:
 
     def list_prefix(self, front: str) -> dict[str, Info | None]:
         above, _, begin = front.rpartition("/")
-        self._fs.invalidate_cache()
-        try:
-            entries = self._fs.ls(above, detail=True)
-        except FileNotFoundError:
-            return {}
+        entries = self._list_folder(above)
         named = [(str(entry["name"]).rstrip("/").rpartition("/")[2], entry) for entry in entries]
         return {
             name: None if entry.get("type") == "directory" else Info(int(entry["size"] or 0), _tag(entry))
@@ -129,10 +126,23 @@ class FsspecStore:
             if name.startswith(begin)
         }
 
+    def _list_folder(self, path: str) -> list[dict[str, Any]]:
+        for _ in range(_TRIES):
+            self._fs.invalidate_cache()
+            try:
+                return list(self._fs.ls(path, detail=True))
+            except FileNotFoundError:  # or an entry was removed meanwhile
+                if not self._fs.isdir(path):
+                    break
+        return []
+
     def move(self, source: str, target: str, names: Iterable[str]) -> None:
         def copy(name: str) -> None:
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 self.copy(source, target, [name])
+            except FileNotFoundError:  # which some file systems raise for any error of the file
+                if name in self.find(source):
+                    raise
 
         _at_once(copy, names)
 

@@ -162,7 +162,7 @@ class RemoteTransaction:
             if not store.create(mark, data):
                 safe = True
                 raise self._conflict_error()
-            if marker.find_newest(store, where.base) > number:  # it was removed again before it was made here
+            if self._find_newest(mark) > number:  # it was removed again before it was made here
                 store.remove(*split_path(mark))
                 safe = True
                 raise self._conflict_error()
@@ -173,6 +173,17 @@ class RemoteTransaction:
             raise
         files = self._finish(Marker(number), files, at, removed)
         return {path: files[path] for path in mine}, () if removed else stale, removed
+
+    def _find_newest(self, mark: str) -> int:
+        """Return the number of the newest marker, after that of this save was written to ``mark``."""
+        try:
+            return marker.find_newest(self._store, self._location.base)
+        except Exception as error:
+            raise SaveError(
+                f"{self._location.path} was saved, unless another process saved at the same time: {mark} was "
+                f"written, but then the store failed: {str(error) or type(error).__name__}",
+                hint="load it to see, or save again",
+            ) from error
 
     def _check_kept(self, present: Mapping[str, Info]) -> None:
         for path, record in self._kept.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,3 +51,20 @@ def test_removed_checkpoints_are_forgotten(main: fluid.Program, tmp_path: Path) 
         checkpoints.save(exe, main, step)
     remembered = {key for key, _ in ledger._saves if key.startswith(str(root))}
     assert remembered == {str(root / "step-00000004"), str(root / "step-00000005")}
+
+
+def test_a_restore_whose_directory_cannot_be_closed_is_a_restore(
+    main: fluid.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exe, checkpoints = fluid.Executor(), fluid.io.Checkpoints(tmp_path / "run")
+    checkpoints.save(exe, main, 1)
+    real = os.close
+
+    def fail(fd: int) -> None:
+        is_folder = stat.S_ISDIR(os.fstat(fd).st_mode)
+        real(fd)
+        if is_folder:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "close", fail)
+    assert checkpoints.restore(exe, main)["step"] == 1

@@ -51,8 +51,10 @@ def open_regular(path: str) -> tuple[int, os.stat_result]:
         facts = os.fstat(fd)
         if not stat.S_ISREG(facts.st_mode):
             raise _no_file(path, facts)
-    except BaseException:
+    except BaseException as error:
         os.close(fd)
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            raise unreadable(path, error) from error
         raise
     return fd, facts
 
