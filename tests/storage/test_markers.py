@@ -102,7 +102,7 @@ def test_a_store_that_fails_after_the_marker_was_written_is_told_as_a_save(url, 
         raise OSError("connection reset")
 
     monkeypatch.setattr(marker, "find_newest", fail)
-    with pytest.raises(SaveError, match="was saved, unless another process .*: connection reset"):
+    with pytest.raises(SaveError, match=r"was saved, unless another process .*: connection reset"):
         save(url, a=b"2")
     monkeypatch.undo()
     assert read(url) == {"a": b"2"}
