@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -89,6 +90,12 @@ class Mul(OpDef):
         plain = plain and len({v.dtype for v in variables}) == 1
         return _multiply_matrices if plain and set(keywords.values()) == {1} else None
 
+    @classmethod
+    def specialize_grad(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
+        if any(v is None or len(v.shape) != 2 for v in variables[:2]):
+            return None
+        return functools.partial(_multiply_back, keywords)
+
     @staticmethod
     def forward(x: Array, y: Array, *, x_num_col_dims: int, y_num_col_dims: int) -> Array:
         check_same_dtype("mul", x, [y])
@@ -116,6 +123,16 @@ class Mul(OpDef):
 
 def _multiply_matrices(x: Array, y: Array) -> Array:
     return multiply(x, y) if x.ndim == 2 else Mul.forward(x, y, x_num_col_dims=1, y_num_col_dims=1)
+
+
+def _multiply_back(keywords: Mapping[str, Any], x: Array, y: Array, d_out: Array) -> Pair:
+    """Return the gradients of two matrices."""
+    if not x.ndim == y.ndim == 2 or d_out.shape != (len(x), y.shape[1]):
+        pair: Pair = Mul.backward(x, y, d_out, **keywords)
+        return pair
+    wanted_x, wanted_y = keywords["wanted"]
+    d_x = multiply(d_out, y.T) if wanted_x else None
+    return d_x, (multiply(x.T, d_out) if wanted_y else None)
 
 
 def _flatten(x: Array, cut: int) -> Array:

@@ -6,7 +6,9 @@ gradient. A soft label is a distribution over the classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from paddlelike.framework.opdef import (
     Gradient,
     GradOp,
     Int,
+    Kernel,
     OpDef,
     OpView,
     Spec,
@@ -267,6 +270,30 @@ class SoftmaxWithCrossEntropy(OpDef):
         d_logits = _move_axis_last(softmax, axis).reshape(-1, classes) * d_last[:, None]
         d_logits[_take_labels(len(flat), flat)] -= d_last
         return _move_axis_back(d_logits.reshape(*last.shape[:-1], classes), axis)
+
+    @classmethod
+    def make_overwriting_grad_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
+        if keywords["soft_label"]:
+            return None
+        return functools.partial(_write_gradient, keywords["ignore_index"], keywords["axis"])
+
+
+def _write_gradient(
+    ignore_index: int, axis: int, out: Array, d_loss: Array, softmax: Array, label: Array
+) -> bool:
+    """Write the gradient of the logits over the softmax, with classes along the last axis."""
+    in_rows = axis in (-1, softmax.ndim - 1) and softmax.flags.c_contiguous
+    if out is not softmax or not in_rows or d_loss.dtype is not softmax.dtype:
+        return False
+    classes = softmax.shape[-1]
+    flat, ignored = flatten_labels("softmax_with_cross_entropy", label, classes, ignore_index)
+    scale = d_loss.reshape(-1)
+    if ignored is not None:
+        scale = np.where(ignored, 0, scale).astype(d_loss.dtype, copy=False)
+    rows = softmax.reshape(-1, classes)
+    np.multiply(rows, scale[:, None], out=rows)
+    rows[_take_labels(len(flat), flat)] -= scale
+    return True
 
 
 def _move_axis_last(x: Array, axis: int) -> Array:
