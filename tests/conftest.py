@@ -20,7 +20,13 @@ hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("house")
 
 # Scripts for the interpreters of the real systems.
-collect_ignore_glob = ["*/dump_*.py", "*/drive*.py", "*/layers262/*.py", "benchmarks/nets/*.py"]
+collect_ignore_glob = [
+    "*/dump_*.py",
+    "*/drive*.py",
+    "*/layers262/*.py",
+    "benchmarks/nets/*.py",
+    "benchmarks/images/*.py",
+]
 
 
 _IMPORTS_JAX = re.compile(
