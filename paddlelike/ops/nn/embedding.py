@@ -11,7 +11,6 @@ from typing import ClassVar
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.core.rows import sum_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
@@ -28,6 +27,7 @@ from paddlelike.framework.opdef import (
     Strings,
     register,
 )
+from paddlelike.ops.kernels.fast.sums import sum_rows
 
 __all__ = [
     "GetTensorFromSelectedRows",

@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.fast.sums import merge_rows
 from paddlelike.ops.kernels.fast.updates import Rule
 
 __all__ = ["BLOCK", "check_shape", "is_empty_sparse", "iterate_blocks", "iterate_touched"]
@@ -97,9 +98,7 @@ def _yield_held_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...],
 
 def _merge_rows(param: Array, grad: SelectedRows) -> tuple[Array, Array]:
     """Return the sorted rows of a gradient, each once, and their sums."""
-    merged = grad.merge()
-    rows, values = merged.row_array, merged.array
-    assert values is not None
+    rows, values = merge_rows(grad)
     if values.shape[1:] != param.shape[1:] or (rows.size and not 0 <= rows[0] <= rows[-1] < len(param)):
         span = f"{rows[0]} to {rows[-1]}" if rows.size else "none"
         raise ShapeError(

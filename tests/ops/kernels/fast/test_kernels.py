@@ -33,6 +33,8 @@ _TYPES = {
     "lamb",
     "layer_norm",
     "linear_chain_crf",
+    "lookup_table",
+    "lookup_table_v2",
     "lstm",
     "lstmp",
     "momentum",

@@ -1,0 +1,50 @@
+"""Sums of rows by their indices, in the order of the rows: numpy's bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core import rows as by_numpy
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.fast.late import compile_late
+
+__all__ = ["add_rows", "merge_rows", "sum_rows"]
+
+
+def sum_rows(rows: Array, values: Array, height: int) -> Array:
+    """Return a matrix of ``height`` rows whose row r is the sum of ``values[i]`` where ``rows[i] == r``.
+
+    >>> sum_rows(np.array([2, 0, 2]), np.array([[1.0], [2.0], [3.0]]), 4).ravel()
+    array([2., 0., 4., 0.])
+    """
+    kernel = add_rows.choose(values.size, values)
+    if kernel is None or rows.dtype != np.int64 or not rows.flags.carray or not _are_within(rows, height):
+        return by_numpy.sum_rows(rows, values, height)
+    total = np.zeros((height, *values.shape[1:]), values.dtype)
+    kernel(rows.reshape(-1), values.reshape(len(values), -1), total.reshape(height, -1))
+    return total
+
+
+def merge_rows(grad: SelectedRows) -> tuple[Array, Array]:
+    """Return the rows of a gradient, sorted and each once, and the sums of their values."""
+    values = grad.array
+    assert values is not None
+    if add_rows.choose(values.size, values) is None:
+        merged = grad.merge()
+        assert merged.array is not None
+        return merged.row_array, merged.array
+    rows, where = np.unique(grad.row_array, return_inverse=True)
+    return rows, sum_rows(where, values, len(rows))
+
+
+def _are_within(rows: Array, height: int) -> bool:
+    return rows.size > 0 and bool(rows.min() >= 0) and bool(rows.max() < height)
+
+
+@compile_late("void(int64[::1], T[:, ::1], T[:, ::1])", least=1 << 14)
+def add_rows(rows: Array, values: Array, total: Array) -> None:
+    """``total[rows[i]] += values[i]`` for every i in order."""
+    for i in range(rows.size):
+        for j in range(values.shape[1]):
+            total[rows[i], j] += values[i, j]
