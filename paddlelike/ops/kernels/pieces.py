@@ -30,8 +30,8 @@ def in_pieces(function: Function, least: int = LARGE) -> Function:
     ``least``: the bytes of an array from which on it does.
 
     >>> double = in_pieces(lambda x: x + x, 1 << 20)
-    >>> double(np.ones((512, 1024), np.float32)).sum()
-    np.float32(1048576.0)
+    >>> float(double(np.ones((512, 1024), np.float32)).sum())
+    1048576.0
     """
 
     @functools.wraps(function)
