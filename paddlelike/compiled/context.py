@@ -23,13 +23,15 @@ __all__ = ["Bound", "OpContext"]
 
 
 class Bound(NamedTuple):
-    """What is known of a number that only the device computes: how large it may be.
+    """What is known of numbers that only the device computes: how large they may be.
 
-    ``read`` tells the number from the inputs of the piece; None where the host cannot know it.
+    ``read`` tells the one number from the inputs of the piece; None where the host cannot know it.
+    ``is_reached``: the greatest of the numbers is ``most``.
     """
 
     most: int
     read: Callable[[Mapping[int, Any]], int] | None
+    is_reached: bool = False
 
 
 Rows = Callable[[Mapping[int, Any], Sequence[int]], int]
@@ -71,9 +73,22 @@ class OpContext:
         """Return random values that the host draws with Paddle's generator before the piece runs."""
         return self.trace.draw(Draw(seed, tuple(shape), np.dtype(dtype), sample, self._rows))
 
-    def bound(self, most: int, read: Callable[[Mapping[int, Any]], int] | None) -> None:
-        """Note how large the operator's result, one number, may be: see :class:`Bound`."""
-        self.trace.noted_bound = Bound(most, read)
+    def bound(
+        self,
+        most: int,
+        read: Callable[[Mapping[int, Any]], int] | None,
+        *,
+        slot: int = 0,
+        is_reached: bool = False,
+    ) -> None:
+        """Note how large the numbers of a result, by its output slot, may be: see :class:`Bound`."""
+        self.trace.noted_bounds[slot] = Bound(most, read, is_reached)
+
+    def find_greatest(self, slot: int) -> int | None:
+        """Return the greatest number of an input, where that is known."""
+        position = self.plan.inputs_of[id(self.op)][slot]
+        bound = None if isinstance(position, list) else self.trace.bounds.get(position)
+        return bound.most if bound is not None and bound.is_reached else None
 
     def with_rows_of(self, x: Packed) -> OpContext:
         """Return a context that draws values for the rows that are in use, not for the others.

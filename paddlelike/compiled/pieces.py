@@ -74,6 +74,7 @@ class Piece:
         self._array_type = find_array_type()
         # On a CPU the arrays of a run need no copies.
         self._reads_memory = device.platform == "cpu"
+        self._pads = any(_pads(plan.steps[index].op) for index in range(start, stop))
         self._may_draw = any(_draws(plan, plan.steps[index].op) for index in range(start, stop))
 
     def __len__(self) -> int:
@@ -136,7 +137,13 @@ class Piece:
             sizes[rows.shape[1:], rows.dtype] = max(most, len(rows)), longest
         gradients = self.plan.gradients
         return {
-            n: pack(rows, lod, is_gradient=n in gradients, least=sizes[rows.shape[1:], rows.dtype])
+            n: pack(
+                rows,
+                lod,
+                is_gradient=n in gradients,
+                least=sizes[rows.shape[1:], rows.dtype],
+                exact=self._pads,
+            )
             for n, (rows, lod) in sequences.items()
         }
 
@@ -261,6 +268,11 @@ def _draws(plan: CompiledPlan, op: Operator) -> bool:
     row = None if cls is None else find_lowering(cls)
     inside = (inner for block in op.sub_blocks() for inner in plan.program.blocks[block].ops)
     return (row is not None and row.draws) or any(_draws(plan, inner) for inner in inside)
+
+
+def _pads(op: Operator) -> bool:
+    """Return whether a result of an operator has the size of the longest sequence."""
+    return op.type == "sequence_pad" and op.attrs.get("padded_length", -1) < 0
 
 
 def is_sparse_variable(plan: CompiledPlan, positions: set[int]) -> bool:

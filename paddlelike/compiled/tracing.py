@@ -54,7 +54,7 @@ class Trace:
         self.drawn: list[Draw | DrawLoop] = []
         self.checks: list[tuple[Operator, str, Any]] = []
         self.bounds: dict[int, Bound] = {}  # of numbers, by position
-        self.noted_bound: Bound | None = None  # of the result of the operator that is being traced
+        self.noted_bounds: dict[int, Bound] = {}  # by output slot of the operator that is being traced
         self.capacities: dict[int, int] = {}  # of arrays that a loop writes, by position
         self._draws = draws
         self._records: list[_Record] = []
@@ -126,7 +126,8 @@ class Trace:
     def _store(self, op: Operator, cls: type[OpDef], results: Any) -> None:
         targets = self.plan.outputs_of[id(op)]
         several = (results,) if len(cls.output_slots) == 1 else results
-        for target, result in zip(targets, several, strict=True):
+        noted, self.noted_bounds = self.noted_bounds, {}
+        for slot, (target, result) in enumerate(zip(targets, several, strict=True)):
             if result is None:
                 continue
             pairs: Any = (
@@ -139,8 +140,8 @@ class Trace:
                     value = value.reshape(())
                 self.values[position] = value
                 self.bounds.pop(position, None)
-                if self.noted_bound is not None:
-                    self.bounds[position], self.noted_bound = self.noted_bound, None
+                if slot in noted:
+                    self.bounds[position] = noted[slot]
 
     # One operator
 

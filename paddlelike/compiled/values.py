@@ -38,6 +38,8 @@ class Packed:
         behind have no rows.
     source : int or None
         The position of a piece's input whose lengths say how many sequences are in use.
+    exact : bool
+        Whether the longest sequence has just ``longest`` rows.
     """
 
     def __init__(
@@ -49,22 +51,24 @@ class Packed:
         shown: bool = True,
         live: Any = None,
         source: int | None = None,
+        exact: bool = False,
     ) -> None:
         self.rows, self.offsets, self.longest, self.shown = rows, offsets, longest, shown
-        self.live, self.source = live, source
+        self.live, self.source, self.exact = live, source, exact
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the arrays, and what is known when a program is traced."""
         live = () if self.live is None else (self.live,)
-        known = (len(self.offsets), self.longest, self.shown, self.source)
+        known = (len(self.offsets), self.longest, self.shown, self.source, self.exact)
         return (self.rows, *self.offsets, *live), known
 
     @classmethod
     def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Packed:
         """Return the value of these arrays."""
-        levels, longest, shown, source = known
+        levels, longest, shown, source, exact = known
         live = arrays[1 + levels] if len(arrays) > 1 + levels else None
-        return cls(arrays[0], tuple(arrays[1 : 1 + levels]), longest, shown=shown, live=live, source=source)
+        rows, offsets = arrays[0], tuple(arrays[1 : 1 + levels])
+        return cls(rows, offsets, longest, shown=shown, live=live, source=source, exact=exact)
 
     @property
     def count(self) -> int:
@@ -98,7 +102,10 @@ class Packed:
     def replace(self, rows: Any, *, shown: bool | None = None) -> Packed:
         """Return other rows of the same sequences."""
         shown = self.shown if shown is None else shown
-        return Packed(rows, self.offsets, self.longest, shown=shown, live=self.live, source=self.source)
+        return Packed(
+            rows, self.offsets, self.longest,
+            shown=shown, live=self.live, source=self.source, exact=self.exact,
+        )  # fmt: skip
 
 
 @jax.tree_util.register_pytree_node_class
@@ -151,15 +158,18 @@ def pack(
     *,
     is_gradient: bool = False,
     least: tuple[int, int] = (0, 0),
+    exact: bool = False,
 ) -> Packed:
     """Return sequences with unused rows up to the next bucket; those of a gradient are zero.
 
     ``least``: no fewer rows, and no shorter sequences, than other parts of the same batch have.
+    ``exact``: ``longest`` is no bucket, for operators whose results have that size.
     """
     lengths = np.diff(lod[-1])
     size = find_bucket(max(len(rows), least[0]))
     padded = np.empty((size, *rows.shape[1:]), rows.dtype)
     padded[: len(rows)] = rows
     padded[len(rows) :] = rows[:1] if len(rows) and not is_gradient else 0
-    longest = find_bucket(max(int(lengths.max(initial=1)), least[1]), steps=2)
-    return Packed(padded, tuple(np.asarray(level, np.int32) for level in lod), longest)
+    longest = int(lengths.max(initial=0 if exact else 1))
+    longest = longest if exact else find_bucket(max(longest, least[1]), steps=2)
+    return Packed(padded, tuple(np.asarray(level, np.int32) for level in lod), longest, exact=exact)

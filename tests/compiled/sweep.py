@@ -20,6 +20,10 @@ from tests.ops.contract import Case, View
 __all__ = ["DifferenceError", "check_case"]
 
 
+#: Lowerings are compared, not what XLA's optimizations make of them, which take most of the time.
+_QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+
 class DifferenceError(AssertionError):
     """A result of a lowering that is not the kernel's."""
 
@@ -98,7 +102,7 @@ def _run(views: list[View], values: dict[str, Any], lods: dict[str, Any]) -> dic
         return {n: v for n, v in trace.values.items() if v is not None}
 
     with settings(jax.devices("cpu")[0]):
-        results = jax.jit(compute)(given)
+        results = jax.jit(compute, compiler_options=_QUICK)(given)
     back = {index: name for name, index in position.items()}
     return {back[n]: value for n, value in results.items()}
 

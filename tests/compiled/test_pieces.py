@@ -116,6 +116,27 @@ def test_many_fed_sequences_do_not_multiply_the_compilations() -> None:
     assert piece.compilations <= 3  # of 12 batches, each with six counts of rows between 48 and 80
 
 
+@pytest.mark.slow
+def test_padding_to_the_longest_sequence_is_compiled_for_each_length() -> None:
+    def make() -> Any:
+        hidden = L.fc(fluid.data("x", [None, 4], lod_level=1), 6, act="tanh")
+        padded, lengths = L.sequence_pad(hidden, L.fill_constant([1], "float32", 0.0))
+        scores = L.reduce_sum(padded, dim=2) * L.sequence_mask(lengths, dtype="float32")
+        weighted = L.elementwise_mul(padded, L.softmax(scores), axis=0)
+        return L.mean(L.sequence_pool(L.fc(L.sequence_unpad(weighted, lengths), 3), "sum"))
+
+    rng = np.random.default_rng(7)
+    feeds = []
+    for lengths in ([2, 5, 1], [3, 3, 2], [5, 1, 1]):
+        rows = rng.standard_normal((sum(lengths), 4)).astype("float32")
+        feeds.append({"x": fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())})
+    net, other = build(make, sgd), build(make, sgd)
+    # Another order of float32 sums.
+    np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-4, atol=1e-6)
+    assert engine_of(net).refused == {}
+    assert [piece.compilations for piece in engine_of(net).pieces] == [2]
+
+
 def test_a_fetched_sequence_has_its_rows_and_lod() -> None:
     net = build(lambda: [L.scale(fluid.data("x", [None, 2], lod_level=1), 2.0)])
     fed = fluid.create_lod_tensor(np.arange(10, dtype="float32").reshape(5, 2), [[2, 3]], fluid.CPUPlace())

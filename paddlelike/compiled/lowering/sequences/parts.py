@@ -32,10 +32,13 @@ def gather_sequences(
 
 
 @lowers("sequence_mask", sequences=True, constants=True)
-def sequence_mask(x: Any, max_len: Any, *, maxlen: int, out_dtype: int) -> Any:
+def sequence_mask(x: Any, max_len: Any, *, maxlen: int, out_dtype: int, ctx: OpContext) -> Any:
     if max_len is not None and not isinstance(max_len, np.ndarray):
         raise LoweringError("the length of the mask is a variable")
     width = maxlen if max_len is None else int(max_len.reshape(-1)[0])
+    if width < 0:
+        known = ctx.find_greatest(0)
+        width = -1 if known is None else known
     if width < 0:
         raise LoweringError("the greatest length, a value, says the shape")
     lengths = x.rows if isinstance(x, Packed) else jnp.asarray(x)
@@ -47,7 +50,10 @@ def sequence_mask(x: Any, max_len: Any, *, maxlen: int, out_dtype: int) -> Any:
 def sequence_pad(x: Any, value: Any, *, padded_length: int, ctx: OpContext) -> tuple[Any, Any]:
     require_sequences(x)
     if padded_length < 0:
-        raise LoweringError("the longest sequence says the shape")
+        if not x.exact:
+            raise LoweringError("the longest sequence says the shape")
+        padded_length = x.longest
+        ctx.bound(padded_length, None, slot=1, is_reached=True)
     if len(x.offsets) > 1 or x.live is not None:
         raise LoweringError("sequences of sequences")
     ctx.check(x.lengths <= padded_length, f"a sequence of X has more than {padded_length} rows")
