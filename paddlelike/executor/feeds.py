@@ -54,7 +54,11 @@ def put_feeds(plan: Plan, frame: Frame, feeds: Mapping[str, Any]) -> None:
         fed = plan.fed.get(name)
         if fed is None:
             continue  # as in Fluid, a feed may hold names that the program does not have
-        variable, position, dtype = fed
+        variable, position, dtype, row = fed
+        plain = type(value) is np.ndarray and value.shape[1:] == row and value.dtype is dtype
+        if plain and value.flags.c_contiguous:  # the usual case
+            frame.values[position] = value
+            continue
         lod = None
         if type(value) is np.ndarray and value.dtype == dtype and _is_plain(value, variable.shape):
             array: Any = value if value.dtype is dtype else unify_dtype(value)

@@ -99,15 +99,15 @@ class Frame:
 
     def load_persistables(self, variables: Mapping[int, Variable]) -> None:
         """Read the values of persistables from the scope, by position."""
-        scope, values = self.scope, self.values
+        scope, values, holders = self.scope, self.values, self.holders
+        find = scope._vars.get  # a scope of its own has most; this loop is most of what a small program costs
         for position, variable in variables.items():
-            holder = scope.find_var(variable.name)
-            if holder is None:
-                holder = scope.var(variable.name)
-            self.holders[position] = holder
-            value = holder.value
+            name = variable.name
+            holder = find(name) or scope.find_var(name) or scope.var(name)
+            holders[position] = holder
+            value = holder._value
             if isinstance(value, LoDTensor):
-                values[position] = value.array
+                values[position] = value._array
                 if value._lod:
                     self.lods[position] = value._lod
             else:

@@ -47,6 +47,9 @@ class Fed(NamedTuple):
     variable: Variable
     position: int
     dtype: np.dtype[Any] | None  # None: it holds no arrays
+    row: (
+        tuple[int, ...] | None
+    )  # the shape of its rows, if arrays with any count of them are taken as they are
 
 
 class Plan:
@@ -82,11 +85,16 @@ class Plan:
             if top.has_var(name):
                 variable, position = top.vars[name], self.layout.get_position(top, name)
                 row = TENSOR_DTYPES.get(variable.dtype)
-                self.fed[name] = Fed(variable, position, None if row is None else row.numpy)
+                self.fed[name] = Fed(variable, position, None if row is None else row.numpy, None)
         self.unknown_feeds = [name for name in self.feeds if not top.has_var(name)]
         self.aliases = Aliases(
             top, [] if self.is_batch else chosen, set(self.feeds) | set(self.fed_by_op.values())
         )
+        for name, fed in self.fed.items():
+            count, *dims = fed.variable.shape or (0,)
+            kept = fed.position in self.layout.persistables or name in self.aliases.overwrites_feed
+            if count == -1 and dims and min(dims) >= 0 and not kept:
+                self.fed[name] = fed._replace(row=tuple(dims))
         self.reordered = (
             set() if self.is_batch else find_reordered([*chosen, *(o for b in blocks for o in b.ops)])
         )
