@@ -1,7 +1,8 @@
 """Real Fluid 1.8.5 and this package, side by side: each continues what the other saved.
 
 PADDLELIKE_FLUID185_PYTHON names an interpreter that has paddlepaddle 1.8.5. The networks are the
-golden ones and random ones; PADDLELIKE_RANDOM_NETWORKS=100:200 takes others than the first twelve.
+golden ones and random ones; PADDLELIKE_RANDOM_NETWORKS=100:200 takes others than the first twelve. Three of
+them run compiled here as well; with FLAGS_backend=jax in the environment all of them do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from tests.compiled.nets import use
 from tests.helpers.canonical import assert_same_program, canonical
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import Arrays
@@ -24,6 +26,7 @@ from tests.interop.real import FLUID185
 
 pytestmark = FLUID185.needed
 
+COMPILED = [*list(NETWORKS)[:2], "random-3"]
 FIRST, LAST = map(int, os.environ.get("PADDLELIKE_RANDOM_NETWORKS", "0:12").split(":"))
 NAMES = [*NETWORKS, *(f"random-{number}" for number in range(FIRST, LAST))]
 
@@ -66,15 +69,24 @@ def themselves(job: dict[str, Any], workplace: Path) -> None:
     FLUID185.run("driver.py", job, workplace)
 
 
-@pytest.fixture(scope="module", params=NAMES)
+def ourselves_compiled(job: dict[str, Any], workplace: Path) -> None:
+    with use("jax"):
+        ourselves(job, workplace)
+
+
+@pytest.fixture(scope="module", params=[*NAMES, *(f"compiled {name}" for name in COMPILED)])
 def exchange(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Exchange:
-    place = tmp_path_factory.mktemp(request.param)
+    *compiled, network = request.param.split()
+    if compiled:
+        pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+    here = ourselves_compiled if compiled else ourselves
+    place = tmp_path_factory.mktemp(network)
 
     def result(side: Callable[..., None], name: str, **changes: Any) -> Result:
         workplace = place / name
         workplace.mkdir()
         job = {
-            "network": request.param, "seed": 7, "startup_seed": 7, "load": None, "skip": 0,
+            "network": network, "seed": 7, "startup_seed": 7, "load": None, "skip": 0,
             "steps": BEFORE, "save": str(workplace), "more": AFTER, "infer": None,
             "out": str(workplace / "out"),
         } | changes  # fmt: skip
@@ -90,11 +102,11 @@ def exchange(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             save=None, infer=str(saved / "inference"),
         )  # fmt: skip
 
-    ours, theirs = result(ourselves, "ours"), result(themselves, "theirs")
+    ours, theirs = result(here, "ours"), result(themselves, "theirs")
     return Exchange(
         ours,
         theirs,
-        continued(ourselves, "ours_from_theirs", theirs.saved),
+        continued(here, "ours_from_theirs", theirs.saved),
         continued(themselves, "theirs_from_ours", ours.saved),
     )
 
