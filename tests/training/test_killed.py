@@ -50,6 +50,23 @@ def test_a_killed_training_ends_with_the_same_bits(fork_server: str, tmp_path: P
 
 
 @pytest.mark.slow
+def test_a_killed_compiled_training_ends_with_the_same_bits(fork_server: str, tmp_path: Path) -> None:
+    pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+    compiled = {"SAMPLES": 110, "FLAGS_backend": "jax"}
+    want = finish(fork_server, tmp_path / "whole", "memory", **compiled)
+    again = finish(fork_server, tmp_path / "again", "memory", **compiled)
+    with_numpy = finish(fork_server, tmp_path / "numpy", "memory", SAMPLES=110)
+    assert again == want
+    assert with_numpy["checksum"] != want["checksum"]  # another order of sums: it was compiled
+    assert with_numpy["random"] == want["random"]
+    root = tmp_path / "killed"
+    for strike in (75, 40):
+        with closing(start(fork_server, root, "memory", STRIKE=strike, **compiled)) as process:
+            assert process.wait(120) == -signal.SIGKILL, process.errors
+    assert finish(fork_server, root, "memory", **compiled) == want
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_training_killed_at_random_instants_ends_with_the_same_bits(
     fork_server: str, tmp_path: Path, source: str
