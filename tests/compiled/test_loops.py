@@ -278,3 +278,32 @@ NESTED = [
 def test_blocks_in_blocks_train_as_with_numpy(make: Callable[[], Any]) -> None:
     rng = np.random.default_rng(6)
     compare(make, [{"x": rng.standard_normal((4, 3, 5)).astype("float32") * 2} for _ in range(4)])
+
+
+@pytest.mark.slow
+def test_lazy_updates_touch_the_rows_of_the_batch_only() -> None:
+    def make() -> Any:
+        words = fluid.data("x", [None, 1], "int64", lod_level=1)
+        rnn = L.DynamicRNN()
+        with rnn.block():
+            word = L.embedding(rnn.step_input(words), [20, 6], is_sparse=True, param_attr="inner")
+            last = rnn.memory(shape=[6])
+            new = L.tanh(word + last)
+            rnn.update_memory(last, new)
+            rnn.output(new)
+        whole = L.sequence_pool(L.embedding(words, [20, 6], is_sparse=True, param_attr="outer"), "sum")
+        return L.mean(L.square(L.sequence_last_step(rnn()))) + L.mean(L.square(whole))
+
+    rng = np.random.default_rng(8)
+    with pytest.warns(fluid.errors.QuirkWarning):
+        net, other = (build(make, lambda: fluid.optimizer.Adam(0.1, lazy_mode=True)) for _ in range(2))
+    feeds = [{"x": make_sequences(rng, lengths)} for lengths in ([2, 5, 1], [3, 3, 2], [5, 1, 1])]
+    train(net, feeds[:1])
+    # Unused places of a batch name one of its rows: none else moves, as the moments of Adam would.
+    moved = np.array(net.scope.find_var("outer_moment1_0").get_tensor()).any(1)
+    assert set(np.flatnonzero(moved)) == set(np.array(feeds[0]["x"]).reshape(-1))
+    train(net, feeds[1:])
+    train(other, feeds, "numpy")
+    for name in ("inner", "outer"):
+        ours, theirs = (np.array(n.scope.find_var(name).get_tensor()) for n in (net, other))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6, err_msg=name)  # float32 sums

@@ -74,9 +74,9 @@ def lookup_table_v2(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
 @lowers("lookup_table_grad", "lookup_table_v2_grad", sequences=True)
 def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_idx: int) -> Any:
     values = d_out.rows if isinstance(d_out, Packed) else d_out
-    if isinstance(ids, Packed):  # unused rows have no gradient
+    if isinstance(ids, Packed):  # unused rows have no gradient; their ids are that of the first row
         values = ids.mask(values)
-        ids = jnp.where(ids.used, ids.rows.reshape(-1), 0)
+        ids = jnp.where(ids.used, ids.rows.reshape(-1), ids.rows.reshape(-1)[0])
     rows = ids.reshape(-1)
     values = values.reshape(rows.shape[0], -1)
     if is_sparse:  # Paddle's sparse gradient keeps the rows of padding, the dense one does not

@@ -172,7 +172,7 @@ def loop_grad(
         shown = ctx.trace.values[position] if forgotten else value
         ctx.trace.values[ctx.plan.layout.earlier[position]] = shown
     results = dict(zip(passed, last[:split], strict=True)) | {
-        name: flatten_rows(total) for name, total in zip(totals, sums, strict=True)
+        name: flatten_rows(total, scopes.count) for name, total in zip(totals, sums, strict=True)
     }
     return [
         _zeros(x) if results.get(name) is None else results[name] for x, name in zip(xs, names, strict=True)

@@ -100,11 +100,17 @@ def select(values: Any, positions: Sequence[int]) -> dict[int, Any]:
     return {n: values[n] for n in positions if values.get(n) is not None}
 
 
-def flatten_rows(total: Any) -> Any:
-    """Return the sparse rows of all steps, which are stacked, as those of one gradient."""
+def flatten_rows(total: Any, count: Any = None) -> Any:
+    """Return the sparse rows of all steps, which are stacked, as those of one gradient.
+
+    The places of steps after ``count`` hold zeros, for the rows of the first step: so no others are touched.
+    """
     if not isinstance(total, SparseRows):
         return total
-    return SparseRows(total.rows.reshape(-1), total.values.reshape(-1, *total.values.shape[2:]), total.height)
+    rows = total.rows
+    if count is not None:
+        rows = jnp.where(jnp.arange(rows.shape[0])[:, None] < count, rows, rows[0])
+    return SparseRows(rows.reshape(-1), total.values.reshape(-1, *total.values.shape[2:]), total.height)
 
 
 def list_targets(ctx: OpContext, slot: str) -> list[str]:
