@@ -89,3 +89,22 @@ exe.run(compiled, feed={"image": IMAGES[rows], "label": LABELS[rows]}, fetch_lis
 told = compiled.explain(["image", "label"], [loss])
 print(told)
 assert "compiled 2 times" in told
+
+# %% Sequences of any lengths are padded to few sizes: twelve batches, but no twelve compilations.
+words_main, words_startup = fluid.Program(), fluid.Program()
+with fluid.unique_name.guard(), fluid.program_guard(words_main, words_startup):
+    words = fluid.data("words", [None, 1], "int64", lod_level=1)
+    rows_of_words = fluid.layers.embedding(words, size=[50, 8])
+    mean = fluid.layers.mean(fluid.layers.sequence_pool(rows_of_words, "average"))
+    fluid.optimizer.SGD(0.1).minimize(mean)
+own = fluid.Scope()
+exe.run(words_startup, scope=own)
+on_words = fluid.CompiledProgram(words_main).with_backend("jax")
+for _ in range(12):
+    lengths = rng.randint(3, 9, 16).tolist()
+    fed = fluid.create_lod_tensor(rng.randint(0, 50, (sum(lengths), 1)), [lengths], fluid.CPUPlace())
+    exe.run(on_words, feed={"words": fed}, fetch_list=[mean], scope=own)
+told = on_words.explain(["words"], [mean])
+print(told)
+assert "piece 1" in told
+assert "compiled 12 times" not in told
