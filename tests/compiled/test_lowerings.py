@@ -14,7 +14,7 @@ from paddlelike.compiled.table import find_lowering, list_lowered, load_lowering
 from paddlelike.framework.opdef import registry
 from tests.compiled.left_out import LEFT_OUT
 from tests.compiled.recorded import RECORDED
-from tests.compiled.sweep import check_case
+from tests.compiled.sweep import DifferenceError, check_case
 from tests.ops.collect import CASES
 from tests.ops.contract import Case
 
@@ -65,12 +65,16 @@ def compared() -> list[Case]:
 def test_lowerings_give_what_the_kernels_give(record_property: Callable[[str, object], None]) -> None:
     equal: set[str] = set()
     refused: dict[str, str] = {}
+    different: dict[str, str] = {}
     for case in compared():
         try:
             equal.update(check_case(case))
         except RefusedError as error:
             refused[case.id] = error.reason
+        except DifferenceError as error:
+            different[case.id] = str(error)
     unknown = {name: why for name, why in refused.items() if not any(part in why for part in REFUSED)}
+    assert different == {}
     assert unknown == {}
     assert len(equal) > 350
     record_property("summary", f"compiled: {len(equal)} operators give what numpy's kernels give")

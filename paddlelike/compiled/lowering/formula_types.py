@@ -24,7 +24,7 @@ _FORMULAS: Final = """
     expand_grad expand_v2 expm1 eye fake_channel_wise_dequantize_max_abs
     fake_channel_wise_quantize_abs_max fake_dequantize_max_abs fake_quantize_abs_max
     fake_quantize_dequantize_moving_average_abs_max fake_quantize_moving_average_abs_max fill
-    fill_any_like fill_constant fill_constant_batch_size_like fill_zeros_like fill_zeros_like2 flatten
+    fill_any_like fill_constant fill_zeros_like fill_zeros_like2 flatten
     flatten2 flatten2_grad flatten_contiguous_range flatten_grad flip flip@2 floor floor_grad
     frobenius_norm@2 fsp fsp_grad gather@2 greater_equal greater_than grid_sampler hard_shrink
     hard_shrink_grad hard_sigmoid hard_sigmoid_grad hard_swish hard_swish_grad hash hinge_loss
@@ -100,9 +100,6 @@ ROW_BY_ROW: Final[Mapping[str, Condition]] = {
     **dict.fromkeys(_UNCONDITIONAL.split(), _always),
     **dict.fromkeys(_REDUCTIONS.split(), _reduces_no_rows),
     "concat": _leaves_first("axis"),
-    "fill_constant_batch_size_like": lambda attrs: (
-        not (attrs.get("input_dim_idx", 0) or attrs.get("output_dim_idx", 0))
-    ),
     "expand": lambda attrs: list(attrs.get("expand_times", [2]))[:1] == [1],
     "cross_entropy_grad2": _always,
     "flatten2": lambda attrs: attrs.get("axis", 1) == 1,
