@@ -5,6 +5,7 @@ A result without dims has the shape (1,), as always in Paddle.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -53,6 +54,7 @@ class ReduceAttrs(Attrs):
         return tuple(sorted({normalize_axis(op, axis, rank, name="dim") for axis in self.dim}))
 
 
+@functools.lru_cache(maxsize=4096)
 def _reduce_shape(shape: Shape, axes: Axes, keep_dim: bool) -> Shape:
     if keep_dim:
         return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))

@@ -1,0 +1,116 @@
+"""Training steps and predictions of small networks in the manner of public models, beside Fluid 1.8.5.
+
+    PADDLELIKE_FLUID185_PYTHON=... python -m tests.benchmarks.bench_public [--rounds 5] [--only graph,beam]
+
+Images, sequences, loops, ranking, graphs (``families/networks.py``), each with a small batch. Both libraries are
+processes that stay, on one thread, and take turns within rounds; Fluid runs with its program cache, this package
+with numpy alone. Shown are processor milliseconds, the best of the rounds, and the median of the ratios within a
+round. Without the variable this package runs alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.families.networks import NETWORKS
+
+CONTENDER = Path(__file__).with_name("families") / "contender.py"
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+OURS, FLUID = "paddlelike", "fluid"
+KINDS = ("train", "predict")
+
+
+class Library:
+    """A process that runs networks with one library."""
+
+    def __init__(self, name: str, python: str) -> None:
+        env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        if name == OURS:
+            env["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        env.update(dict.fromkeys(THREADS, "1"))
+        self.name = name
+        self._process = subprocess.Popen(
+            [python, "-W", "ignore", str(CONTENDER), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=env,
+            cwd="/tmp",
+        )
+
+    def run(self, network: str, kind: str, count: int) -> dict[str, Any]:
+        """Run some steps. Return what was measured. Raises RuntimeError when the process has ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{network} {kind} {count}\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} ended with {self._process.wait()} at {network}")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+
+
+def measure(
+    network: str, kind: str, libraries: list[Library], rounds: int, seconds: float
+) -> dict[str, list[float]]:
+    """Return the processor milliseconds of a step by library, in the order of the rounds."""
+    counts = {}
+    for library in libraries:
+        library.run(network, kind, 2)
+        counts[library.name] = max(1, int(seconds / library.run(network, kind, 1)["cpu"]))
+    times: dict[str, list[float]] = {library.name: [] for library in libraries}
+    for index in range(rounds):
+        turn = index % len(libraries)
+        for library in libraries[turn:] + libraries[:turn]:
+            times[library.name].append(library.run(network, kind, counts[library.name])["cpu"] * 1e3)
+    return times
+
+
+def format_times(times: dict[str, list[float]]) -> str:
+    """Return the best of each library, and the median of the ratios."""
+    cells = [f"{min(each):9.2f}" for each in times.values()]
+    if FLUID in times:
+        ratios = [a / b for a, b in zip(times[OURS], times[FLUID], strict=True)]
+        cells.append(f"{statistics.median(ratios):6.2f}")
+    return " ".join(cells)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of processor time for each measurement")
+    parser.add_argument("--only", default=",".join(NETWORKS), help="networks, separated by commas")
+    given = parser.parse_args()
+    pythons = {OURS: sys.executable}
+    if os.environ.get("PADDLELIKE_FLUID185_PYTHON"):
+        pythons[FLUID] = os.environ["PADDLELIKE_FLUID185_PYTHON"]
+    libraries = [Library(name, python) for name, python in pythons.items()]
+    width = 10 * len(libraries) + 7
+    print(
+        f"{'':14}" + "   ".join(f"{kind + ': ' + ', '.join(pythons) + ', ratio':{width}}" for kind in KINDS)
+    )
+    for network in given.only.split(","):
+        found = [measure(network, kind, libraries, given.rounds, given.seconds) for kind in KINDS]
+        print(f"{network:14}" + "   ".join(f"{format_times(times):{width}}" for times in found), flush=True)
+    for library in libraries:
+        library.close()
+
+
+if __name__ == "__main__":
+    main()

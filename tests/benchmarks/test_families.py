@@ -1,0 +1,37 @@
+"""The networks of ``bench_public`` begin with the losses that Fluid 1.8.5 computes."""
+
+from __future__ import annotations
+
+import pytest
+
+import paddlelike as fluid
+from tests.benchmarks.families.contender import Steps
+from tests.benchmarks.families.networks import NETWORKS
+
+# What ``contender.py fluid`` printed for the first step of "train", and of "predict" after it.
+OF_FLUID = {
+    "mobile": (2.7625656127929688, 0.04123178869485855),
+    "generator": (0.6821501851081848, 0.1770862340927124),
+    "segmentation": (1.8728364706039429, 0.30537480115890503),
+    "deformable": (0.017914671450853348, None),
+    "tagger": (51.56310272216797, 7.0),
+    "decoder": (2.313872814178467, 0.11407500505447388),
+    "beam": (-0.1036297082901001, 282.0),
+    "ranking": (0.6935034990310669, 0.5031096935272217),
+    "experts": (1.5043587684631348, 0.4777327935222672),
+    "graph": (1.9686020612716675, -0.13772839307785034),
+    "words": (5.023435115814209, -0.008104194886982441),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of Fluid's quirks
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_a_network_computes_what_fluid_computes(name: str) -> None:
+    steps = Steps(fluid, name)
+    found = [steps.run(kind, 1) for kind in ("train", "predict")]
+    for value, wanted in zip(found, OF_FLUID.get(name, (None, None)), strict=True):
+        number = float(value.array.reshape(-1)[0])
+        assert number == number
+        if wanted is not None:
+            # float32 in another order; nce draws as many of 5,000 classes, and log(o + b) cancels
+            assert number == pytest.approx(wanted, rel=1e-4, abs=1e-6)
