@@ -29,7 +29,9 @@ class _Slopes(NamedTuple):
 
     def cut(self, begin: int, end: int) -> _Slopes:
         """Return those of some rows."""
-        return _Slopes(*(each[begin:end] for each in self))
+        u, r, candidate, keep, reset = self
+        part = slice(begin, end)
+        return _Slopes(u[part], r[part], candidate[part], keep[part], reset[part])
 
 
 class GruCell(NamedTuple):
@@ -68,10 +70,11 @@ class GruCell(NamedTuple):
                 self.act.apply(gates[:, 2 * width :])
                 fast.blend_states.compile(gates.dtype)(gates, last, self.origin, hidden)
                 return
-        gates[:, : 2 * width] += last @ self.gates
-        self.gate_act.apply(gates[:, : 2 * width])
-        u, r, candidate = _split_gates(gates)
-        np.multiply(r, last, out=reset_last)
+        both, candidate = gates[:, : 2 * width], gates[:, 2 * width :]
+        both += last @ self.gates
+        self.gate_act.apply(both)
+        u = both[:, :width]
+        np.multiply(both[:, width:], last, out=reset_last)
         candidate += reset_last @ self.candidate
         self.act.apply(candidate)
         old, new = (candidate, last) if self.origin else (last, candidate)
