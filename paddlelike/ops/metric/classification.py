@@ -56,6 +56,7 @@ class Auc(OpDef):
     type = "auc"
     inputs = ("Predict", "Label", "StatPos", "StatNeg")
     outputs = ("AUC", "StatPosOut", "StatNegOut")
+    inplace = {"StatPosOut": "StatPos", "StatNegOut": "StatNeg"}
     attrs = {"curve": String("ROC"), "num_thresholds": Int(8191), "slide_steps": Int(1)}
 
     @staticmethod
@@ -89,13 +90,9 @@ class Auc(OpDef):
             )
         buckets = num_thresholds + 1
         place = (score * score.dtype.type(num_thresholds)).astype(np.int64)
-        counts = (
-            np.bincount(place[label > 0], minlength=buckets),
-            np.bincount(place[label == 0], minlength=buckets),
-        )
         totals, tables = [], []
-        for table, count in zip((pos, neg), counts, strict=True):
-            total, new = _advance_window(table, count, buckets, slide_steps)
+        for table, found in ((pos, place[label > 0]), (neg, place[label == 0])):
+            total, new = _advance_window(table, found, buckets, slide_steps)
             totals.append(total)
             tables.append(new)
         compute = compute_roc_area
@@ -104,19 +101,24 @@ class Auc(OpDef):
         return np.array([compute(*totals)]), tables[0], tables[1]
 
 
-def _advance_window(table: Array, count: Array, buckets: int, steps: int) -> tuple[Array, Array]:
-    """Return the counts to evaluate, and the table with one step more."""
+def _advance_window(table: Array, places: Array, buckets: int, steps: int) -> tuple[Array, Array]:
+    """Count one step more in the table. Return the counts to evaluate, and the table.
+
+    ``places`` are the buckets of the step's rows.
+    """
+    flat = table.reshape(-1)
     if steps == 0:  # the layer's table may be longer: as in Fluid, the first run makes it (1, buckets)
-        total = table.reshape(-1)[:buckets] + count
+        total = flat[:buckets]
+        np.add.at(total, places, 1)
         return total, total.reshape(1, buckets)
-    new = table.copy()
-    flat = new.reshape(-1)
     oldest = flat[:-1].reshape(steps + 1, buckets)[flat[-1] % steps]
     total = flat[steps * buckets : -1]
-    total += count - oldest
-    oldest[:] = count
+    total -= oldest
+    oldest.fill(0)
+    np.add.at(oldest, places, 1)
+    np.add.at(total, places, 1)
     flat[-1] += 1
-    return total, new
+    return total, table
 
 
 @register
