@@ -3,27 +3,29 @@
 import numpy as np
 
 
-class Adam:
-    """Parameters as views of one array, and their gradients; updates pieces that stay in the cache."""
+class Flat:
+    """Parameters as views of one array, and their gradients as views of another."""
 
-    def __init__(self, params, rate=1e-3):
+    def __init__(self, params):
         total = sum(p.size for p in params)
         self.flat, self.grad = np.empty(total, "f4"), np.empty(total, "f4")
-        self.m, self.v = np.zeros(total, "f4"), np.zeros(total, "f4")
         self.params, self.grads, at = [], [], 0
         for p in params:
-            view = self.flat[at : at + p.size].reshape(p.shape)
-            view[...] = p
-            self.params.append(view)
-            self.grads.append(self.grad[at : at + p.size].reshape(p.shape))
+            cut = slice(at, at + p.size)
+            self.params.append(self.flat[cut].reshape(p.shape))
+            self.params[-1][...] = p
+            self.grads.append(self.grad[cut].reshape(p.shape))
             at += p.size
-        self.a, self.b, self.rate, self.b1, self.b2 = (
-            np.empty(1 << 14, "f4"),
-            np.empty(1 << 14, "f4"),
-            rate,
-            1.0,
-            1.0,
-        )
+
+
+class Adam(Flat):
+    """Updates pieces that stay in the cache."""
+
+    def __init__(self, params, rate=1e-3):
+        super().__init__(params)
+        self.m, self.v = np.zeros_like(self.flat), np.zeros_like(self.flat)
+        self.a, self.b = np.empty(1 << 14, "f4"), np.empty(1 << 14, "f4")
+        self.rate, self.b1, self.b2 = rate, 1.0, 1.0
 
     def update(self):
         self.b1 *= 0.9

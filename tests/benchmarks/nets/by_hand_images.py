@@ -1,7 +1,7 @@
 """Networks of images in numpy by hand: channels last in memory, windows unfolded a cache's worth at a time."""
 
 import numpy as np
-from by_hand import Adam, softmax_loss, sum_rows
+from by_hand import Adam, Flat, softmax_loss, sum_rows
 from numpy.lib.stride_tricks import as_strided
 
 CHUNK = 512 << 10  # bytes of unfolded windows
@@ -140,20 +140,12 @@ def lenet(batch, params):
     return step
 
 
-class _Momentum:
-    """Parameters as views of one array, and their gradients."""
+class _Momentum(Flat):
+    """Updates all parameters at once."""
 
     def __init__(self, params, rate):
-        total = sum(p.size for p in params)
-        self.flat, self.grad = np.empty(total, "f4"), np.empty(total, "f4")
-        self.velocity, self.rate = np.zeros(total, "f4"), np.float32(rate)
-        self.params, self.grads, at = [], [], 0
-        for p in params:
-            cut = slice(at, at + p.size)
-            self.params.append(self.flat[cut].reshape(p.shape))
-            self.params[-1][...] = p
-            self.grads.append(self.grad[cut].reshape(p.shape))
-            at += p.size
+        super().__init__(params)
+        self.velocity, self.rate = np.zeros_like(self.flat), np.float32(rate)
 
     def update(self):
         np.multiply(self.velocity, np.float32(0.9), out=self.velocity)
