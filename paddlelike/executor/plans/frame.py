@@ -24,6 +24,7 @@ __all__ = [
     "Run",
     "Share",
     "Step",
+    "flatten_positions",
     "run_parts",
     "write_persistable",
 ]
@@ -112,6 +113,15 @@ class Frame:
                     self.lods[position] = value._lod
             else:
                 values[position] = value
+
+
+def flatten_positions(positions: Positions) -> list[int]:
+    """Return the positions of all slots in one list.
+
+    >>> flatten_positions([1, [2, 3]])
+    [1, 2, 3]
+    """
+    return [one for at in positions for one in (at if isinstance(at, list) else [at])]
 
 
 def write_persistable(frame: Frame, position: int, value: Any, *, fresh: bool = False) -> Any:

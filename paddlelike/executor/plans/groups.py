@@ -10,7 +10,14 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.executor.plans.binding import Take, make_taker
-from paddlelike.executor.plans.frame import Binding, Frame, Step, run_parts, write_persistable
+from paddlelike.executor.plans.frame import (
+    Binding,
+    Frame,
+    Step,
+    flatten_positions,
+    run_parts,
+    write_persistable,
+)
 from paddlelike.executor.plans.layout import Layout
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import GroupKernel
@@ -55,8 +62,8 @@ def _can_group(binding: Binding, layout: Layout) -> bool:
         return False
     if not all(isinstance(position, int) for position in (*binding.inputs, *binding.outputs)):
         return False
-    written = {position for position in _flatten(binding.outputs) if position >= 0}
-    return written <= layout.persistables.keys() & set(_flatten(binding.inputs))
+    written = {position for position in flatten_positions(binding.outputs) if position >= 0}
+    return written <= layout.persistables.keys() & set(flatten_positions(binding.inputs))
 
 
 def _has_rows(op: Operator) -> bool:
@@ -72,16 +79,15 @@ def _are_independent(steps: list[Step]) -> bool:
     for step in steps:
         if step.binding is None:
             return False
-        inputs, outputs = set(_flatten(step.binding.inputs)), set(_flatten(step.binding.outputs)) - {-1}
+        inputs, outputs = (
+            set(flatten_positions(step.binding.inputs)),
+            set(flatten_positions(step.binding.outputs)) - {-1},
+        )
         if outputs & (written | read) or inputs & written:
             return False
         written |= outputs
         read |= inputs
     return True
-
-
-def _flatten(positions: Sequence[int | list[int]]) -> list[int]:
-    return [one for at in positions for one in (at if isinstance(at, list) else [at])]
 
 
 def _make_group(parts: list[Step]) -> Step:
@@ -90,7 +96,7 @@ def _make_group(parts: list[Step]) -> Step:
     kernel = bindings[0].cls.make_group_kernel(bindings[0].keywords)
     assert kernel is not None
     takes = [make_taker(binding.inputs) for binding in bindings]
-    outputs = [at for binding in bindings for at in _flatten(binding.outputs) if at >= 0]
+    outputs = [at for binding in bindings for at in flatten_positions(binding.outputs) if at >= 0]
     dead = [at for binding in bindings for at in binding.dead]
     return _bind_group(kernel, tuple(parts), takes, outputs, dead)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.executor.plans.binding import make_taker
-from paddlelike.executor.plans.frame import Binding, Frame, Run, Step
+from paddlelike.executor.plans.frame import Binding, Frame, Run, Step, flatten_positions
 from paddlelike.executor.plans.layout import Layout
 
 __all__ = ["is_unshared", "overwrite_inputs"]
@@ -31,7 +31,7 @@ def overwrite_inputs(step: Step, hollow: Sequence[int], layout: Layout) -> Step:
     target = binding.outputs[0]
     kernel = binding.cls.make_overwriting_kernel(binding.keywords)
     unused = {*binding.dead, *hollow}
-    candidates = tuple(dict.fromkeys(at for at in _flatten(binding.inputs) if at in unused))
+    candidates = tuple(dict.fromkeys(at for at in flatten_positions(binding.inputs) if at in unused))
     if kernel is None or not candidates or not isinstance(target, int) or target < 0:
         return step
     if target in layout.persistables or any(at in layout.persistables for at in candidates):
@@ -99,7 +99,3 @@ def _calibrate() -> tuple[int, int]:
 
 
 _REFERENCES, _REFERENCES_OF_BASE = _calibrate()
-
-
-def _flatten(positions: Sequence[int | list[int]]) -> list[int]:
-    return [one for at in positions for one in (at if isinstance(at, list) else [at])]

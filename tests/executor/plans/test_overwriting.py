@@ -159,3 +159,16 @@ def test_a_bias_of_a_linear_layer_needs_no_copy_of_its_gradient() -> None:
             assert frame.values[after] is before
             seen += 1
     assert seen == 2
+
+
+def test_explain_names_the_inputs_that_a_result_is_written_over() -> None:
+    main, startup, result = build(lambda x: fluid.layers.fc(x, 256, act="relu"))
+    exe, scope = fluid.Executor(), fluid.core.Scope()
+    exe.run(startup, scope=scope)
+    explained = exe.explain(main, {"x": LARGE}, [result], scope=scope)
+    reuses = {step.operators[0]: step.reuses for step in explained.steps}
+    assert reuses["relu"] == ("fc_0.tmp_1",)
+    assert reuses["elementwise_add"] == ("fc_0.tmp_0",)
+    assert not reuses["mul"]
+    kernels = {step.operators: step.kernel for step in explained.steps}
+    assert kernels[("sgd",)] == "specialized"
