@@ -35,16 +35,23 @@ class _Groups(NamedTuple):
         starts = np.flatnonzero(begins)
         return cls(order, starts, ordered[starts])
 
+    def _count(self) -> Array:
+        """Return the size of each group."""
+        sizes = np.empty_like(self.starts)
+        np.subtract(self.starts[1:], self.starts[:-1], out=sizes[:-1])
+        sizes[-1:] = len(self.order) - self.starts[-1:]
+        return sizes
+
     def add(self, sums: Array, values: Array) -> None:
         """Add to row k of ``sums`` the values of group k, in their order."""
         size = len(self.order)
         if size > _REPEATS * len(self.starts) or values.shape[1] < _WIDE:
             owner = np.empty(size, np.int64)
-            owner[self.order] = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=size))
+            owner[self.order] = np.repeat(np.arange(len(self.starts)), self._count())
             _add_elements(sums, owner, values)
             return
         sums += values[self.order[self.starts]]
-        lengths = np.diff(self.starts, append=size)
+        lengths = self._count()
         more = np.flatnonzero(lengths > 1)
         for place in range(1, _ROUNDS):
             if not len(more):
