@@ -17,10 +17,10 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from paddlelike.compiled.backend import find_devices, settings
-from paddlelike.compiled.draws import Draw, DrawLoop, draw_values, find_shapes
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
-from paddlelike.compiled.tracing import Trace
+from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_values, find_shapes
+from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, pack
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope

@@ -13,11 +13,11 @@ import numpy as np
 
 from paddlelike.compiled.arrays import Ranks, SavedSteps, TensorArray
 from paddlelike.compiled.backend import settings
-from paddlelike.compiled.draws import Draw, DrawLoop, draw_values, find_shapes
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.table import find_lowering
-from paddlelike.compiled.tracing import Trace
+from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_values, find_shapes
+from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, find_array_type, pack
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows

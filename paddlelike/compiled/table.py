@@ -2,7 +2,8 @@
 
 A lowering takes arrays by position, one per input slot, as kernels do (a list for a slot of several
 variables, None for an absent one), and those attributes as keywords that it names; with the keyword ``ctx``
-it gets the :class:`~paddlelike.compiled.tracing.OpContext` as well. It returns one result per output slot.
+it gets the :class:`~paddlelike.compiled.tracing.context.OpContext` as well. It returns one result per
+output slot.
 
     @lowers("relu")
     def relu(x):

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from paddlelike.compiled.backend import settings
-from paddlelike.compiled.tracing import Trace
+from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, pack
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.executor.plans.frame import Step

@@ -6,9 +6,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.framework.quirks import follows_fluid
 
 Results = tuple[Any, ...]

@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.core.random import Generator
 from paddlelike.framework.opdef import registry

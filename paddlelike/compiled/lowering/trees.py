@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.framework.quirks import follows_fluid

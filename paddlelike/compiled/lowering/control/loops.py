@@ -21,8 +21,6 @@ from paddlelike.compiled.arrays import (
     stack_zeros,
     write_tree,
 )
-from paddlelike.compiled.context import OpContext
-from paddlelike.compiled.draws import DrawLoop
 from paddlelike.compiled.lowering.control.steps import (
     find_form,
     find_saved,
@@ -33,6 +31,8 @@ from paddlelike.compiled.lowering.control.steps import (
 from paddlelike.compiled.lowering.control.trips import Trips, find_trips
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.tracing.draws import DrawLoop
 from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.opdef import EMPTY, GRAD

@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.arrays import SavedSteps, fit
-from paddlelike.compiled.context import OpContext
-from paddlelike.compiled.draws import DrawLoop
 from paddlelike.compiled.lowering.control.steps import (
     find_form,
     find_saved,
@@ -20,6 +18,8 @@ from paddlelike.compiled.lowering.control.steps import (
 )
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.tracing.draws import DrawLoop
 from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.opdef import EMPTY, grad_name
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.arrays import fit
-from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.compiled.constants import run_kernel
-from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.tracing.constants import run_kernel
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import registry
 

@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.lowering.images.convolution import reduce_windows
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.ops.kernels import pool as pool_kernels
 from paddlelike.ops.nn.pyramid_pool import list_levels
 

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
 
 Results = tuple[Any, ...]

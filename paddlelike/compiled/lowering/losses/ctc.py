@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.lowering.sequences.sequence import require_sequences, to_steps
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
 
 _NEVER = -1e30  # the logarithm of no chance, whose differences are numbers
 

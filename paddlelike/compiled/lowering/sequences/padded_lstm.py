@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.context import OpContext
 from paddlelike.compiled.lowering.sequences.recurrent import Cell
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.core.random import Generator
 from paddlelike.ops.recurrent.cudnn_lstm import list_input_widths, split_weights
 

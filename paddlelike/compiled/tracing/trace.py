@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.constants import evaluate, runs_block
-from paddlelike.compiled.context import Bound, OpContext
-from paddlelike.compiled.derivatives import differentiate, fit_gradient
-from paddlelike.compiled.draws import Draw, DrawLoop, find_shapes
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import LoweringError, RefusedError
 from paddlelike.compiled.table import Lowering, find_forward, find_lowering, is_row_by_row
+from paddlelike.compiled.tracing.constants import evaluate, runs_block
+from paddlelike.compiled.tracing.context import Bound, OpContext
+from paddlelike.compiled.tracing.derivatives import differentiate, fit_gradient
+from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
 from paddlelike.compiled.values import Packed
 from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.graph.operator import Operator

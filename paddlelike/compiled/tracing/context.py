@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.draws import Draw
 from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.tracing.draws import Draw
 from paddlelike.compiled.values import Packed
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoD
@@ -17,7 +17,7 @@ from paddlelike.framework.graph.operator import Operator
 
 if TYPE_CHECKING:
     from paddlelike.compiled.plan import CompiledPlan
-    from paddlelike.compiled.tracing import Trace
+    from paddlelike.compiled.tracing.trace import Trace
 
 __all__ = ["Bound", "OpContext"]
 
@@ -122,7 +122,7 @@ class OpContext:
         """Return the trace of a sub-block after its operators ran.
 
         ``values``, by position, take the place of those around the block. For ``given`` see
-        :meth:`~paddlelike.compiled.tracing.Trace.enter`.
+        :meth:`~paddlelike.compiled.tracing.trace.Trace.enter`.
         """
         inner = self.trace.enter(values, **given)
         for step in self.plan.blocks[index]:

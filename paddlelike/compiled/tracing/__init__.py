@@ -1,0 +1,1 @@
+"""Tracing the operators of a piece: what lowerings see, derivatives, constants, random values."""
