@@ -1,11 +1,12 @@
 """How fast saves are, against plain writes of the same bytes and against peers.
 
     python -m tests.benchmarks.bench_save [--full] [--rounds 5] [--only resnet,table] [--where DIR]
+        [--contenders "ours;np.save"]
 
 All contenders save the same arrays, in turns; each round begins with another one. Shown are the medians of
 wall time and of processor time (all threads), and the medians over the rounds of their ratios to those of the
-plain writes ("limit": one ``writev`` a file into a new directory) in the same round. Peers that are not
-installed are left out. Nothing is removed while it runs, because some file systems make that the next
+plain writes ("limit": one ``writev`` a file into a new directory) in the same round; "best" is the ratio of the
+smallest processor times, which other work on the machine touches least. Peers that are not installed are left out. Nothing is removed while it runs, because some file systems make that the next
 contender's burden: files are cut to nothing.
 
 The last columns are the memory that a save takes besides the arrays, at its peak: in MB, and in % of the
@@ -198,10 +199,15 @@ def _park(home: Path) -> None:
             os.truncate(path, 0)
 
 
-def run(shapes: Shapes, rounds: int, home: Path) -> tuple[Model, dict[str, list[Measured]]]:
-    """All contenders, in turns. What saves again has saved once before."""
+def run(
+    shapes: Shapes, rounds: int, home: Path, chosen: str | None = None
+) -> tuple[Model, dict[str, list[Measured]]]:
+    """All contenders, or the chosen ones and the limit, in turns. What saves again has saved once before."""
     model = Model(shapes)
     them = contenders(model)
+    if chosen is not None:
+        names = {"limit, new files", *chosen.split(";")}
+        them = {name: contender for name, contender in them.items() if name in names}
     same = {name: home / f"again-{number}" for number, name in enumerate(them)}
     for name, contender in them.items():
         if contender.again:
@@ -225,7 +231,7 @@ def run(shapes: Shapes, rounds: int, home: Path) -> tuple[Model, dict[str, list[
 def show(title: str, model: Model, results: dict[str, list[Measured]]) -> None:
     limit = results["limit, new files"]
     print(f"\n{title}: {len(model.arrays)} variables, {model.nbytes / 1e6:.0f} MB")
-    print(f"{'':32}{'wall s':>9}{'x limit':>9}{'cpu s':>9}{'x limit':>9}{'MB':>8}{'%':>7}")
+    print(f"{'':32}{'wall s':>9}{'x limit':>9}{'cpu s':>9}{'x limit':>9}{'best':>9}{'MB':>8}{'%':>7}")
     for name, measured in results.items():
         wall = statistics.median(m.wall for m in measured)
         processor = statistics.median(m.processor for m in measured)
@@ -233,7 +239,8 @@ def show(title: str, model: Model, results: dict[str, list[Measured]]) -> None:
         by_wall = statistics.median(m.wall / best.wall for m, best in pairs)
         by_processor = statistics.median(m.processor / max(best.processor, 1e-6) for m, best in pairs)
         memory = statistics.median(m.memory for m in measured)
-        columns = f"{wall:9.4f}{by_wall:9.2f}{processor:9.4f}{by_processor:9.2f}"
+        best = min(m.processor for m in measured) / max(min(m.processor for m in limit), 1e-6)
+        columns = f"{wall:9.4f}{by_wall:9.2f}{processor:9.4f}{by_processor:9.2f}{best:9.2f}"
         print(f"{name:32}{columns}{memory / 1e6:8.1f}{100 * memory / model.nbytes:7.1f}")
 
 
@@ -242,13 +249,14 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="the large workloads: some GB of memory and disk")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default=",".join(WORKLOADS), help="workloads, with commas between")
+    parser.add_argument("--contenders", help="their names, separated by semicolons; default: all")
     parser.add_argument("--where", type=Path, help="a directory of the disk to measure")
     given = parser.parse_args()
     for title in given.only.split(","):
         if title not in WORKLOADS:
             sys.exit(f"there is no workload {title!r}: {', '.join(WORKLOADS)}")
         with tempfile.TemporaryDirectory(prefix="bench-save-", dir=given.where) as home:
-            show(title, *run(WORKLOADS[title][given.full](), given.rounds, Path(home)))
+            show(title, *run(WORKLOADS[title][given.full](), given.rounds, Path(home), given.contenders))
 
 
 if __name__ == "__main__":
