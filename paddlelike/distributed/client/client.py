@@ -16,7 +16,8 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.distributed.client.background import Background
-from paddlelike.distributed.client.driver import Driver, Exchange
+from paddlelike.distributed.client.calls import Exchange
+from paddlelike.distributed.client.driver import SMALL, Driver
 from paddlelike.distributed.client.gradients import Gradients
 from paddlelike.distributed.client.outbox import (
     SAME_NETWORK,
@@ -142,7 +143,9 @@ class Client:
             self._check(self._push_gradients(), in_step=True)
         self._clear_gradients()
         if not self.step_discarded:
-            self._check(self.driver.reach(lambda state, now: state.commit(now)), in_step=True)
+            is_small = self.driver.has_small_values
+            reached = self.driver.reach(lambda state, now: state.commit(now), is_small=is_small)
+            self._check(reached, in_step=True)
             self._received.clear()
 
     def parameter(self, endpoint: str, name: str) -> Array:
@@ -298,11 +301,11 @@ class Client:
     def _push_gradients(self) -> bool:
         """Push what was staged, or the rest of it."""
         if not self._gradients.is_sending:
-            return self._push(self._gradients.outboxes)
+            return self._push(self._gradients.outboxes, is_small=self._gradients.is_at_most(SMALL))
         self._gradients.close()
         return self.driver.finish()
 
-    def _push(self, outboxes: Sequence[Outbox]) -> bool:
+    def _push(self, outboxes: Sequence[Outbox], *, is_small: bool = False) -> bool:
         """Push by server: by rounds to all servers, else to those that get any gradient."""
 
         def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
@@ -312,7 +315,7 @@ class Client:
         servers = None if self.mode == "sync" else [i for i, outbox in enumerate(outboxes) if outbox]
         follows = self.follows_rollbacks
         return servers == [] or self.driver.reach(
-            lambda state, now: state.push(now, servers, follows_servers=follows), exchange
+            lambda state, now: state.push(now, servers, follows_servers=follows), exchange, is_small=is_small
         )
 
     def _pull_parameters(self) -> bool:

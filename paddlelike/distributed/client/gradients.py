@@ -54,6 +54,10 @@ class Gradients:
     def __bool__(self) -> bool:
         return any(self.outboxes)
 
+    def is_at_most(self, size: int) -> bool:
+        """Return whether there are at most ``size`` bytes for any server."""
+        return max(self._sizes, default=0) <= size
+
     def put(self, server: int, index: int, value: Value) -> bool:
         """Add a gradient for a server. Return whether there is enough for it to send some of it now."""
         array = value.array if isinstance(value, SelectedRows) else value

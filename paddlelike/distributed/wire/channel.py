@@ -108,7 +108,7 @@ class Channel:
             grpcio is not installed.
         """
         if direct is not None:
-            return self._direct.call(direct, verb, head, parts, receiver, timeout)
+            return self._direct.start(direct, verb, head, parts, receiver, timeout)()
         outgoing = _Outgoing(frames.messages(head, _only_parts(parts)))
         streamed = receiver is not None and (answer_size is None or answer_size > WHOLE)
         function = self._function(verb, outgoing.streamed, streamed)
@@ -128,6 +128,25 @@ class Channel:
         Raises RemoteError where the server cannot be reached at all.
         """
         return self._direct.take(timeout)
+
+    def start_direct(
+        self,
+        direct: Connection,
+        verb: str,
+        head: Header,
+        parts: Iterable[Item],
+        receiver: Receiver | Begin | None,
+        timeout: float,
+    ) -> Callable[[], Header]:
+        """Send a request over a connection of :meth:`open_direct`; return what waits for the answer.
+
+        Both raise as :meth:`call`. So one thread can have calls to several servers under way.
+        """
+        return self._direct.start(direct, verb, head, parts, receiver, timeout)
+
+    def give_back(self, direct: Connection) -> None:
+        """Give back a connection of :meth:`open_direct` that no call has used."""
+        self._direct.give_back(direct)
 
     def close(self) -> None:
         """Cancel the calls in flight and close the connection."""

@@ -124,7 +124,7 @@ def test_the_second_process_of_a_trainer_fences_the_first() -> None:
 
 
 def test_a_trainer_that_was_interrupted_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(driver: Driver, server: int) -> None:
+    def interrupted(driver: Driver, server: int, begun: Any = None) -> None:
         raise KeyboardInterrupt
 
     with Job(MOMENTUM, trainers=1).start() as job:

@@ -153,6 +153,10 @@ class TrainerState(TrainerAgreements):
             timeout = min(self.limits.call, _LAST_CALL)
         return Call(server, self._request(server), timeout, link.ticket)
 
+    def is_done(self, server: int) -> bool:
+        """Return whether the goal needs no further call to a server."""
+        return self.outcome is not None or self._links[server].done
+
     def take_reply(self, call: Call, reply: Reply, now: float) -> None:
         """Take the reply of a call."""
         link = self._links[call.server]

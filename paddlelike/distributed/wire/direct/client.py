@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from paddlelike.distributed.wire.direct.connection import ERROR, LAST, Connection, Frame
@@ -73,7 +74,16 @@ class DirectClient:
             self._busy.add(opened)
         return opened
 
-    def call(
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection of :meth:`take` for a later call."""
+        with self._lock:
+            self._busy.discard(connection)
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def start(
         self,
         connection: Connection,
         verb: str,
@@ -81,8 +91,23 @@ class DirectClient:
         items: Iterable[Item],
         receiver: Receiver | Callable[[Header], Receiver | None] | None,
         timeout: float,
+    ) -> Callable[[], Header]:
+        """Send a request over a connection of :meth:`take`; return a function that waits for the answer.
+
+        The function gives the connection back. Both raise as :meth:`.Channel.call`.
+        """
+        with self._translate(connection, verb, timeout):
+            connection.limit_waits(timeout)
+            connection.send({"verb": verb, "head": head}, items)
+        return lambda: self._receive(connection, verb, receiver, timeout)
+
+    def _receive(
+        self,
+        connection: Connection,
+        verb: str,
+        receiver: Receiver | Callable[[Header], Receiver | None] | None,
+        timeout: float,
     ) -> Header:
-        """Make a call over a connection of :meth:`take`. See :meth:`.Channel.call` for what it raises."""
         answer: Header = {}
 
         def begin(frame: Frame) -> Receiver | None:
@@ -91,12 +116,23 @@ class DirectClient:
                 return None
             return receiver(answer) if callable(receiver) else receiver
 
-        has_sent = False
+        with self._translate(connection, verb, timeout):
+            try:
+                kind = connection.receive(begin)
+            except FrameError as error:
+                why = f"a malformed answer: {error.message}"
+                raise RejectedError(self.endpoint, verb, why) from error
+            if kind == ERROR:  # the server closes the connection
+                hint = self._hints.get(str(answer.get("code")))
+                raise RejectedError(self.endpoint, verb, str(answer.get("text")), hint=hint)
+        self.give_back(connection)
+        return answer
+
+    @contextlib.contextmanager
+    def _translate(self, connection: Connection, verb: str, timeout: float) -> Iterator[None]:
+        """Close the connection after any error, since the call is still under way; name the endpoint."""
         try:
-            connection.limit_waits(timeout)
-            connection.send({"verb": verb, "head": head}, items)
-            has_sent = True
-            kind = connection.receive(begin)
+            yield
         except BlockingIOError:
             self._drop(connection)
             raise DeadlineError(
@@ -112,25 +148,9 @@ class DirectClient:
             raise UnreachableError(
                 self.endpoint, verb, f"the connection broke: {error}", hint="has the server ended?"
             ) from error
-        except FrameError as error:
-            self._drop(connection)
-            if not has_sent:
-                raise
-            raise RejectedError(self.endpoint, verb, f"a malformed answer: {error.message}") from error
-        except BaseException:  # of the parts or the receiver: the rest of the call is still under way
+        except BaseException:
             self._drop(connection)
             raise
-        if kind == ERROR:  # the server closes the connection
-            self._drop(connection)
-            code = str(answer.get("code"))
-            raise RejectedError(self.endpoint, verb, str(answer.get("text")), hint=self._hints.get(code))
-        with self._lock:
-            self._busy.discard(connection)
-            if not self._closed:
-                self._idle.append(connection)
-                return answer
-        connection.close()
-        return answer
 
     def close(self) -> None:
         """Close all connections; calls under way fail."""

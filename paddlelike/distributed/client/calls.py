@@ -1,0 +1,118 @@
+"""Single calls to the servers: the request and the arrays of a goal there, the reply and its arrays back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from paddlelike.distributed.placement import values_at
+from paddlelike.distributed.protocol.messages import (
+    Commit,
+    Prefetch,
+    Pull,
+    Push,
+    Reply,
+    Request,
+    Share,
+    reply_from_header,
+)
+from paddlelike.distributed.protocol.trainer.steps import Call
+from paddlelike.distributed.wire import Channel, Header, Into, Item
+from paddlelike.distributed.wire.direct.connection import Connection
+
+__all__ = ["Calls", "Exchange", "Payload"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One call's request, the arrays that go with it, and the receiver of those that come back."""
+
+    request: Request
+    parts: Iterable[Item] = ()
+    receiver: Any = None
+
+
+#: Completes the request to a server (an index) with what the goal under way sends and receives; the last
+#: argument says whether the call goes over a direct connection, which sends parts as they come.
+Payload = Callable[[int, Any, bool], Exchange]
+
+
+class Calls:
+    """Makes the calls that a trainer's state machine asks for.
+
+    Parameters
+    ----------
+    channels
+        By server.
+    values
+        By server, the arrays into which parameters come, by index of the entry.
+
+    Attributes
+    ----------
+    payload
+        Of the goal under way.
+    """
+
+    def __init__(self, channels: Sequence[Channel], values: Sequence[dict[int, Array]]) -> None:
+        self._channels = channels
+        self._values = values
+        self.payload: Payload | None = None
+
+    def make_call(self, call: Call) -> Reply:
+        """Make a call; return the reply.
+
+        Raises RemoteError where there is none, FormatError where it is malformed, and as the payload.
+        """
+        channel = self._channels[call.server]
+        direct = channel.open_direct(call.timeout)
+        if direct is not None:
+            return self.start_call(call, direct)()
+        exchange = self._exchange(call, is_direct=False)
+        request, receiver = exchange.request, exchange.receiver
+        size = getattr(receiver, "size", None)
+        head = channel.call(
+            request.verb,
+            request.to_header(),
+            exchange.parts,
+            _begin_with(receiver),
+            timeout=call.timeout,
+            answer_size=size,
+        )
+        return _read_reply(request, receiver, head)
+
+    def start_call(self, call: Call, direct: Connection) -> Callable[[], Reply]:
+        """Send a request; return a function that waits for the reply. Both raise as :meth:`make_call`."""
+        exchange = self._exchange(call, is_direct=True)
+        request, receiver = exchange.request, exchange.receiver
+        finish = self._channels[call.server].start_direct(
+            direct, request.verb, request.to_header(), exchange.parts, _begin_with(receiver), call.timeout
+        )
+        return lambda: _read_reply(request, receiver, finish())
+
+    def _exchange(self, call: Call, *, is_direct: bool) -> Exchange:
+        server, request = call.server, call.request
+        if isinstance(request, Commit) or (isinstance(request, Pull) and request.slices is None):
+            values = {values_at(index): array for index, array in self._values[server].items()}
+            return Exchange(request, receiver=Into(values))
+        if isinstance(request, Push | Pull | Prefetch | Share):
+            assert self.payload is not None
+            return self.payload(server, request, is_direct)
+        return Exchange(request)
+
+
+def _begin_with(receiver: Any) -> Callable[[Header], Any] | None:
+    if receiver is None:
+        return None
+    return lambda head: receiver if head.get("kind") == "ok" else None
+
+
+def _read_reply(request: Request, receiver: Any, head: Header) -> Reply:
+    reply = reply_from_header(request.verb, head)
+    if receiver is not None and reply.kind == "ok":
+        receiver.check()
+    return reply
