@@ -27,11 +27,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from paddlelike.distributed.client.driver import Driver
+from paddlelike.distributed.client.calls import Calls
 from paddlelike.distributed.protocol.messages import Request, Waiting
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.server.service import Service
@@ -87,30 +87,40 @@ def _number(request: Any) -> int | None:
 
 
 def _lose_answers(each: int) -> None:
-    call, count = Channel.call, iter(range(1, 1 << 30))
+    start, count = Channel.start_direct, iter(range(1, 1 << 30))
 
-    def losing(channel: Channel, verb: str, *args: Any, **options: Any) -> Any:
-        answer = call(channel, verb, *args, **options)
-        if verb not in ("Describe", "Beat") and next(count) % each == 0:
-            raise UnreachableError(channel.endpoint, verb, "lost on purpose")
-        return answer
+    def losing(channel: Channel, direct: Any, verb: str, *args: Any) -> Callable[[], Any]:
+        finish = start(channel, direct, verb, *args)
 
-    Channel.call = losing  # type: ignore[method-assign]
+        def finish_and_lose() -> Any:
+            answer = finish()
+            if next(count) % each == 0:
+                raise UnreachableError(channel.endpoint, verb, "lost on purpose")
+            return answer
+
+        return finish_and_lose
+
+    Channel.start_direct = losing  # type: ignore[method-assign]
 
 
 def _wrap_calls() -> None:
-    call, send = Driver._call, Channel.call
+    start, send = Calls.start_call, Channel.start_direct
     current = threading.local()
 
-    def pointed(driver: Driver, step: Any) -> Any:
+    def pointed(calls: Calls, step: Any, direct: Any) -> Callable[[], Any]:
         verb, number = step.request.verb.lower(), _number(step.request)
         verb = "leave" if getattr(step.request, "last", False) else verb
         current.where = (verb, number, step.server)
         reach(f"trainer.{verb}", number, step.server)
-        reply = call(driver, step)
-        if reply.kind == "ok":
-            reach(f"trainer.{verb}.done", number, step.server)
-        return reply
+        finish = start(calls, step, direct)
+
+        def finish_and_reach() -> Any:
+            reply = finish()
+            if reply.kind == "ok":
+                reach(f"trainer.{verb}.done", number, step.server)
+            return reply
+
+        return finish_and_reach
 
     def cut(parts: Iterable[Any], where: tuple[Any, ...]) -> Iterator[Any]:
         for count, part in enumerate(parts):
@@ -118,14 +128,14 @@ def _wrap_calls() -> None:
                 reach(f"trainer.{where[0]}.mid", *where[1:])
             yield part
 
-    def sending(channel: Channel, verb: str, head: Any, parts: Any = (), *args: Any, **options: Any) -> Any:
+    def sending(channel: Channel, direct: Any, verb: str, head: Any, parts: Any, *args: Any) -> Any:
         where = getattr(current, "where", None)
         if where is not None and where[0] == verb.lower():
             parts = cut(parts, where)
-        return send(channel, verb, head, parts, *args, **options)
+        return send(channel, direct, verb, head, parts, *args)
 
-    Driver._call = pointed  # type: ignore[method-assign]
-    Channel.call = sending  # type: ignore[method-assign]
+    Calls.start_call = pointed  # type: ignore[method-assign]
+    Channel.start_direct = sending  # type: ignore[method-assign]
 
 
 def _report_replies() -> None:
