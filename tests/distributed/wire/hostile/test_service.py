@@ -56,6 +56,7 @@ def calls(service: tuple[subprocess.Popen[bytes], str]) -> list[Call]:
     arrived = threading.Event()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Channel, "call", record)
+        patch.setattr(Channel, "open_direct", lambda channel, timeout=60.0: None)  # all calls over gRPC
         trainer = Client(0, [service[1]])
         table = trainer.tables[0]
         names = [entry.name for entry in table.having(Kind.PARAMETER)]
