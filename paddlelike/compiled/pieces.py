@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import jax
@@ -72,6 +72,7 @@ class Piece:
         self._updated = written & kept & self._first_reader.keys()
         self._dying = [n for n in self._first_reader if n not in needed and n not in kept]
         self._array_type = find_array_type()
+        self._shapes_of = dict(_find_shapes_kept(plan, start, stop))
         # On a CPU the arrays of a run need no copies.
         self._reads_memory = device.platform == "cpu"
         self._pads = any(_pads(plan.steps[index].op) for index in range(start, stop))
@@ -192,6 +193,10 @@ class Piece:
             checks[:] = [(op, message) for op, message, _ in trace.checks]
             found = {n: trace.values[n] for n in self._outputs if trace.values.get(n) is not None}
             found = {n: value for n, value in found.items() if not isinstance(value, SavedSteps)}
+            for n, source in self._shapes_of.items():
+                x = trace.values.get(source)
+                if n in found and isinstance(x, Packed) and found[n].shape[1:] == x.rows.shape:
+                    found[n] = x.replace(x.rows[:, None][:, :0], shown=False)
             if not checks:
                 return found, None
             held = jnp.stack([holds for _, _, holds in trace.checks])
@@ -246,6 +251,8 @@ class Piece:
                 lods[position] = lod
             value = value.rows[: int(value.total)]
             on_device = True
+            if position in self._shapes_of:
+                value, on_device = np.empty((0, len(value), *value.shape[2:]), value.dtype), False
         elif isinstance(value, SparseRows):
             value = SelectedRows(np.array(value.rows), value.height, np.array(value.values))
         frame.values[position] = value
@@ -273,6 +280,17 @@ def _draws(plan: CompiledPlan, op: Operator) -> bool:
 def _pads(op: Operator) -> bool:
     """Return whether a result of an operator has the size of the longest sequence."""
     return op.type == "sequence_pad" and op.attrs.get("padded_length", -1) < 0
+
+
+def _find_shapes_kept(plan: CompiledPlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Return the positions of XShape, arrays (0, *shape of X), each with that of X.
+
+    Inside a piece they have the padding of X, which numpy must not see.
+    """
+    for step in plan.steps[start:stop]:
+        for name, source in zip(step.op.output("XShape"), step.op.input("X"), strict=False):
+            block = step.op.block
+            yield plan.layout.get_position(block, name), plan.layout.get_position(block, source)
 
 
 def is_sparse_variable(plan: CompiledPlan, positions: set[int]) -> bool:

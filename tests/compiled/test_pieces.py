@@ -294,3 +294,16 @@ def test_a_fed_array_can_be_written_into_after_a_run_that_fetches_nothing() -> N
         fed[:] = 9
     found = np.array(net.scope.find_var("total").get_tensor())
     np.testing.assert_array_equal(found, np.float32(1 / 512))
+
+
+def test_the_shape_of_sequences_that_numpy_reads_is_without_padding() -> None:
+    def make() -> Any:
+        hidden = L.fc(fluid.data("x", [None, 2], lod_level=1), 4)
+        matrices = L.Print(L.reshape(hidden, [-1, 2, 2]), print_phase="forward")
+        return L.mean(L.square(matrices))
+
+    rows = np.arange(26, dtype="float32").reshape(13, 2) / 10
+    feeds = [{"x": fluid.create_lod_tensor(rows, [[4, 9]], fluid.CPUPlace())}] * 3
+    net, other = build(make, sgd), build(make, sgd)
+    # Another order of float32 sums.
+    np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-5)
