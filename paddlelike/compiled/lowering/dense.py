@@ -86,6 +86,11 @@ def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_
     return jnp.zeros(w.shape, values.dtype).at[rows].add(values)
 
 
+@lowers("bmm")
+def bmm(x: Any, y: Any) -> Any:
+    return jnp.matmul(x, y)
+
+
 @lowers("softmax")
 def softmax(x: Any, *, axis: int) -> Any:
     shifted = jnp.maximum(x - x.max(axis, keepdims=True), -64).astype(x.dtype)

@@ -12,7 +12,7 @@ _FORMULAS: Final = """
     affine_channel affine_channel_grad affine_grid affine_grid@2 allclose allclose@2 anchor_generator
     angle arg_max arg_max@2 arg_min arg_min@2 as_complex as_real asin asin_grad asinh assign
     assign_value atan atan2 atan_grad atanh bce_loss bce_loss_grad bilinear_tensor_product
-    bilinear_tensor_product_grad bitwise_and bitwise_not bitwise_or bitwise_xor bmm bmm_grad
+    bilinear_tensor_product_grad bitwise_and bitwise_not bitwise_or bitwise_xor
     box_decoder_and_assign brelu brelu_grad broadcast_tensors cast ceil ceil_grad celu channel_shuffle
     cholesky clip clip_grad concat concat_grad conj conv_shift cos cos_grad cos_sim_grad cosh crop
     crop_tensor cross cross_grad cummax cummin cumprod cumsum@2 cvm data_norm data_norm_grad

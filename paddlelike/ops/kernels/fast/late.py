@@ -118,7 +118,8 @@ class FastKernel:
         if dtype not in self.dtypes:
             return None
         for array in arrays:
-            if array.dtype != dtype or not array.flags.carray:
+            # Compiled programs evaluate kernels with arrays of JAX.
+            if not isinstance(array, np.ndarray) or array.dtype != dtype or not array.flags.carray:
                 return None
         try:
             found = self.compile(dtype)
