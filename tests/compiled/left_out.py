@@ -35,6 +35,9 @@ _BY_REASON = {
     "it takes equal numbers in the order of C++'s sort": """
         similarity_focus
     """,
+    "its gradient is not the derivative, and not written yet": """
+        cvm
+    """,
     "feeds and fetches are the executor's": """
         feed fetch
     """,

@@ -15,7 +15,7 @@ _FORMULAS: Final = """
     bilinear_tensor_product_grad bitwise_and bitwise_not bitwise_or bitwise_xor
     box_decoder_and_assign brelu brelu_grad broadcast_tensors cast ceil ceil_grad celu channel_shuffle
     cholesky clip clip_grad concat concat_grad conj conv_shift cos cos_grad cos_sim_grad cosh crop
-    crop_tensor cross cross_grad cummax cummin cumprod cumsum@2 cvm data_norm data_norm_grad
+    crop_tensor cross cross_grad cummax cummin cumprod cumsum@2 data_norm data_norm_grad
     density_prior_box dequantize_abs_max dequantize_log determinant diag diag_v2 diagonal digamma
     dist_grad dot dot@2 dot_grad einsum elementwise_add_grad_grad elementwise_div_grad_grad
     elementwise_floordiv@2 elementwise_fmax elementwise_fmin elementwise_heaviside elementwise_mod@2
