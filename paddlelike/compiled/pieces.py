@@ -16,6 +16,7 @@ from paddlelike.compiled.backend import settings
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.table import find_lowering
+from paddlelike.compiled.tracing.checks import compile_check
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_values, find_shapes
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, find_array_type, pack
@@ -39,6 +40,17 @@ class _Executable(NamedTuple):
     run: Any
     draws: list[Draw | DrawLoop]
     checks: list[tuple[Operator, str]]  # by index in the second result, whether they hold
+    check_first: Any  # computes the second result beforehand, where that is quick
+
+    def require(self, checked: Any) -> None:
+        """Raise OperatorError for the first check that does not hold."""
+        if not self.checks or (held := np.asarray(checked)).all():
+            return
+        op, message = self.checks[int(np.argmin(held))]
+        raise OperatorError(
+            f"operator {op.type!r} -> {op.output_arg_names} failed: {message}{format_line(op)}",
+            hint="the executor of numpy names the element: fluid.set_flags({'FLAGS_backend': 'numpy'})",
+        )
 
 
 class Piece:
@@ -87,16 +99,15 @@ class Piece:
         executable = self._find_executable(updated, kept)
         draws = [draw_values(draw, frame.scope.generator, kept) for draw in executable.draws]
         updated = _separate(updated, kept)
+        if executable.check_first is not None:
+            flat = jax.tree_util.tree_leaves((updated, kept, draws))
+            executable.require(executable.check_first(flat))
         results, checked = executable.run(updated, kept, draws)
         if self._reads_memory:
             jax.block_until_ready((results, checked))  # before anybody writes into the memory it reads
         self._store(frame, results)
-        if executable.checks and not (held := np.asarray(checked)).all():
-            op, message = executable.checks[int(np.argmin(held))]
-            raise OperatorError(
-                f"operator {op.type!r} -> {op.output_arg_names} failed: {message}{format_line(op)}",
-                hint="the executor of numpy names the element: fluid.set_flags({'FLAGS_backend': 'numpy'})",
-            )
+        if executable.check_first is None:
+            executable.require(checked)
 
     # Inputs
 
@@ -197,9 +208,10 @@ class Piece:
                 x = trace.values.get(source)
                 if n in found and isinstance(x, Packed) and found[n].shape[1:] == x.rows.shape:
                     found[n] = x.replace(x.rows[:, None][:, :0], shown=False)
-            if not checks:
-                return found, None
-            held = jnp.stack([holds for _, _, holds in trace.checks])
+            return found, jnp.stack([holds for _, _, holds in trace.checks]) if checks else None
+
+        def keep_unless_checked(updated: dict[int, Any], kept: dict[int, Any], draws: Sequence[Any]) -> Any:
+            found, held = compute(updated, kept, draws)
             for position in updated.keys() & found.keys():
                 found[position] = jnp.where(held.all(), found[position], updated[position])
             return found, held
@@ -211,8 +223,12 @@ class Piece:
         draws = [find_shapes(draw) for draw in asked]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Some donated buffers were not usable")
-            lowered = jax.jit(compute, donate_argnums=0).lower(*shapes, draws)
-            return _Executable(lowered.compile(), asked, checks)
+            traced = jax.jit(compute, donate_argnums=0).trace(*shapes, draws)
+            # A choice between old and new arrays keeps both: a copy of every table that is updated by rows.
+            check_first = compile_check(traced.jaxpr) if checks else None
+            if checks and check_first is None:
+                traced = jax.jit(keep_unless_checked, donate_argnums=0).trace(*shapes, draws)
+            return _Executable(traced.lower().compile(), asked, checks, check_first)
 
     def _note_shapes(self, values: Mapping[int, Any]) -> None:
         """Warn, at the tenth compilation, which feeds come in ever other shapes."""

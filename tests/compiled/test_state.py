@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import OperatorError
 from tests.compiled.nets import Net, batches, build, regression, train
 
 # One order of float32 sums or another; the golden runs hold the same to 1e-5.
@@ -143,3 +146,33 @@ def test_a_startup_program_is_left_to_numpy_so_that_initial_values_are_paddles(n
         other.exe.run(fluid.CompiledProgram(other.startup).with_backend("jax"))
     for name in ("fc_0.b_0", "fc_1.w_0_moment1_0"):
         np.testing.assert_array_equal(values(net)[name], values(other)[name])
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [fluid.optimizer.Adam, fluid.optimizer.Adagrad, fluid.optimizer.Ftrl],
+    ids=lambda o: o.__name__,
+)
+def test_tables_are_updated_by_rows_and_kept_when_an_id_is_wrong(optimizer: Callable[..., Any]) -> None:
+    def make() -> Any:
+        ids = fluid.data("ids", [None, 3], "int64")
+        return fluid.layers.mean(
+            fluid.layers.square(fluid.embedding(ids, [9, 2], is_sparse=True, param_attr="table") - 0.5)
+        )
+
+    lazy = {"lazy_mode": True} if optimizer is fluid.optimizer.Adam else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fluid.errors.QuirkWarning)
+        ours, theirs = (build(make, lambda: optimizer(0.1, **lazy)) for _ in range(2))
+    kept = [v.name for v in ours.main.list_vars() if v.persistable]
+    feeds = [{"ids": np.array([[1, 1, 4], [7, 4, 1]])}, {"ids": np.array([[4, 0, 0]])}]
+    train(ours, feeds)
+    before = {name: np.array(ours.scope.find_var(name).get_tensor()) for name in kept}
+    with pytest.raises(OperatorError, match="Ids hold a value outside of 0 to 8"):
+        train(ours, [{"ids": np.array([[4, 9, 0]])}])
+    train(theirs, feeds, "numpy")
+    for name in kept:
+        np.testing.assert_array_equal(np.array(ours.scope.find_var(name).get_tensor()), before[name])
+        want = np.array(theirs.scope.find_var(name).get_tensor())
+        # Of five float32 terms, in another order.
+        np.testing.assert_allclose(before[name], want, rtol=1e-5, atol=1e-7, err_msg=name)

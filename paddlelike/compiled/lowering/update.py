@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -29,10 +30,20 @@ def _spread(grad: Any) -> Any:
     return grad.to_dense() if isinstance(grad, SparseRows) else grad
 
 
-def _touched(grad: SparseRows, param: Any) -> Any:
-    """Return which rows of the parameter a sparse gradient holds, in the dims of the parameter."""
-    held = jnp.zeros(grad.height, bool).at[grad.rows].set(True)
-    return held.reshape(-1, *[1] * (param.ndim - 1))
+def _update_rows(
+    update: Callable[..., Results], grad: Any, *arrays: Any, of_all: bool = False
+) -> tuple[Any, ...]:
+    """Return ``update(grad, *arrays)``; for a sparse gradient, of the rows that it holds alone.
+
+    The others keep their values, and nobody reads them: a step does not depend on the height of a table.
+    """
+    if of_all or not isinstance(grad, SparseRows):
+        return update(_spread(grad), *arrays)
+    size = min(grad.rows.shape[0], grad.height)
+    rows, places = jnp.unique(grad.rows, size=size, fill_value=grad.height, return_inverse=True)
+    values = jnp.zeros((size, *grad.values.shape[1:]), grad.values.dtype).at[places].add(grad.values)
+    found = update(values, *(one.at[rows].get(mode="clip") for one in arrays))
+    return tuple(one.at[rows].set(new, mode="drop") for one, new in zip(arrays, found, strict=True))
 
 
 def _average(mean: Any, decay: Any, x: Any) -> Any:
@@ -95,13 +106,12 @@ def adam(
     # In float64, as the kernel of numpy computes this factor with Python's numbers.
     wide = [jnp.reshape(x, ()).astype(jnp.float64) for x in (rate, pow1, pow2)]
     lr = (wide[0] * jnp.sqrt(1 - wide[2]) / (1 - wide[1])).astype(param.dtype)
-    g = _spread(grad)
-    m1, m2 = _average(moment1, b1, g), _average(moment2, b2, g * g)
-    new = param - lr * (m1 / (jnp.sqrt(m2) + epsilon))
-    if isinstance(grad, SparseRows) and lazy_mode:
-        held = _touched(grad, param)
-        new, m1, m2 = (jnp.where(held, a, b) for a, b in ((new, param), (m1, moment1), (m2, moment2)))
-    return new, m1, m2, next1, next2
+
+    def update(g: Any, param: Any, moment1: Any, moment2: Any) -> Results:
+        m1, m2 = _average(moment1, b1, g), _average(moment2, b2, g * g)
+        return param - lr * (m1 / (jnp.sqrt(m2) + epsilon)), m1, m2
+
+    return (*_update_rows(update, grad, param, moment1, moment2, of_all=not lazy_mode), next1, next2)
 
 
 @lowers("adamax")
@@ -136,12 +146,13 @@ def lamb(
 
 @lowers("adagrad")
 def adagrad(param: Any, grad: Any, moment: Any, rate: Any, *, epsilon: float) -> Results:
-    g = _spread(grad)
-    moment = moment + g * g
-    step = _scalar(rate, param) * g / (jnp.sqrt(moment) + epsilon)
-    if isinstance(grad, SparseRows):
-        step = jnp.where(_touched(grad, param), step, 0)
-    return param - step, moment
+    lr = _scalar(rate, param)
+
+    def update(g: Any, param: Any, moment: Any) -> Results:
+        moment = moment + g * g
+        return param - lr * g / (jnp.sqrt(moment) + epsilon), moment
+
+    return _update_rows(update, grad, param, moment)
 
 
 @lowers("decayed_adagrad")
@@ -192,17 +203,17 @@ def rmsprop(
 def ftrl(
     param: Any, squared: Any, linear: Any, grad: Any, rate: Any, *, l1: float, l2: float, lr_power: float
 ) -> Results:
-    g, lr = _spread(grad), _scalar(rate, param)
+    lr = _scalar(rate, param)
     l1, l2 = l1 + 1e-10, l2 + 1e-10  # as Paddle: never exactly zero
-    total = squared + g * g
-    before, after = squared**-lr_power, total**-lr_power
-    z = linear + g - (after - before) / lr * param
-    new = (jnp.copysign(l1, z).astype(z.dtype) - z) / (after / lr + 2 * l2)
-    new = jnp.where(jnp.abs(z) <= l1, 0, new)
-    if isinstance(grad, SparseRows):
-        held = _touched(grad, param)
-        new, total, z = (jnp.where(held, a, b) for a, b in ((new, param), (total, squared), (z, linear)))
-    return new, total, z
+
+    def update(g: Any, param: Any, squared: Any, linear: Any) -> Results:
+        total = squared + g * g
+        before, after = squared**-lr_power, total**-lr_power
+        z = linear + g - (after - before) / lr * param
+        new = (jnp.copysign(l1, z).astype(z.dtype) - z) / (after / lr + 2 * l2)
+        return jnp.where(jnp.abs(z) <= l1, 0, new), total, z
+
+    return _update_rows(update, grad, param, squared, linear)
 
 
 @lowers("average_accumulates")
