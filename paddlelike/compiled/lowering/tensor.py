@@ -11,6 +11,7 @@ from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed
 from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.ops.operands import read_numbers
 
 Results = tuple[Any, ...]
 
@@ -37,6 +38,16 @@ def gather_grad(d_out: Any, x: Any, index: Any, *, overwrite: bool) -> Any:
     last = jnp.full(x.shape[0], -1).at[rows].max(jnp.arange(rows.shape[0]))
     kept = last[rows] == jnp.arange(rows.shape[0])
     return zeros.at[rows].add(jnp.where(kept.reshape(-1, *[1] * (x.ndim - 1)), d_out, 0))
+
+
+@lowers("expand", constants=True)
+def expand(x: Any, times: Any, several: list[Any], *, expand_times: list[int]) -> Any:
+    return jnp.tile(x, read_numbers(expand_times, times, several))
+
+
+@lowers("expand_as")
+def expand_as(x: Any, target: Any) -> Any:
+    return jnp.tile(x, [size // dim for size, dim in zip(target.shape, x.shape, strict=True)])
 
 
 def _places(x: Any, index: Any, ctx: Any) -> tuple[Any, ...]:

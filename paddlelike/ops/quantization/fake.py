@@ -151,20 +151,20 @@ class _Moving(OpDef):
         one = Spec((1,), x.dtype)
         return Spec(x.shape, x.dtype), one, one, one
 
-    @classmethod
-    def find_scale(
-        cls, x: Array, scale: Array, accum: Array | None, state: Array | None, attrs: _MovingAttrs
-    ) -> tuple[Array, Array | None, Array | None]:
-        """Return the scale and, when training, OutState and OutAccum."""
-        if attrs.is_test:
-            return scale.reshape(1), None, None
-        if accum is None or state is None:
-            raise EnforceNotMet(
-                f"{cls.type}: InAccum and InState are absent",
-                hint="give them, or set is_test to quantize by InScale",
-            )
-        found, accum, state = _average(x, accum, state, attrs.moving_rate)
-        return found, state, accum
+
+def _find_scale(
+    type: str, x: Array, scale: Array, accum: Array | None, state: Array | None, attrs: _MovingAttrs
+) -> tuple[Array, Array | None, Array | None]:
+    """Return the scale and, when training, OutState and OutAccum."""
+    if attrs.is_test:
+        return scale.reshape(1), None, None
+    if accum is None or state is None:
+        raise EnforceNotMet(
+            f"{type}: InAccum and InState are absent",
+            hint="give them, or set is_test to quantize by InScale",
+        )
+    found, accum, state = _average(x, accum, state, attrs.moving_rate)
+    return found, state, accum
 
 
 @register
@@ -177,7 +177,7 @@ class FakeQuantizeMovingAverageAbsMax(_Moving):
     def forward(
         cls, x: Array, scale: Array, accum: Array | None, state: Array | None, *, attrs: _MovingAttrs
     ) -> tuple[Any, ...]:
-        found, *sums = cls.find_scale(x, scale, accum, state, attrs)
+        found, *sums = _find_scale(cls.type, x, scale, accum, state, attrs)
         return quantize(x, found, attrs.bit_length), None if attrs.is_test else found, *sums
 
 
@@ -191,7 +191,7 @@ class FakeQuantizeDequantizeMovingAverageAbsMax(_Moving):
     def forward(
         cls, x: Array, scale: Array, accum: Array | None, state: Array | None, *, attrs: _MovingAttrs
     ) -> tuple[Any, ...]:
-        found, *sums = cls.find_scale(x, scale, accum, state, attrs)
+        found, *sums = _find_scale(cls.type, x, scale, accum, state, attrs)
         steps = x.dtype.type(2 ** (attrs.bit_length - 1) - 1)
         out = quantize(x, found, attrs.bit_length) * found / steps
         return out, None if attrs.is_test else found, *sums

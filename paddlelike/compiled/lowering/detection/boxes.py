@@ -75,6 +75,23 @@ def box_clip(boxes: Any, info: Any) -> Any:
     return boxes.replace(jnp.maximum(jnp.minimum(rows, most), 0))
 
 
+@lowers("box_decoder_and_assign")
+def box_decoder_and_assign(
+    prior: Any, variances: Any, target: Any, score: Any, *, box_clip: float
+) -> tuple[Any, Any]:
+    rows, classes = score.shape
+    code = target.reshape(rows, classes, 4) * variances
+    size = (prior[:, 2:] - prior[:, :2] + 1)[:, None]
+    center = code[..., :2] * size + (prior[:, None, :2] + size / 2)
+    half = jnp.exp(jnp.minimum(code[..., 2:], np.float32(box_clip))) * size / 2
+    boxes = jnp.concatenate([center - half, center + half - 1], -1)
+    if classes == 1:
+        return boxes.reshape(target.shape), prior
+    best = score[:, 1:].argmax(1) + 1
+    found = jnp.take_along_axis(score, best[:, None], 1) > -1  # the lowest score that counts
+    return boxes.reshape(target.shape), jnp.where(found, boxes[jnp.arange(rows), best], prior)
+
+
 @lowers("yolo_box")
 def yolo_box(
     x: Any, image_size: Any,
