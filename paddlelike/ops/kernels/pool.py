@@ -111,7 +111,11 @@ def maximum(x: Array, axes: Sequence[Axis]) -> Array:
 
 def average(x: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
     """Return the mean of every window; with ``exclusive`` padding does not count."""
-    out = _reduce(x, axes, np.add, 0)
+    if _is_whole(axes) and x.flags.c_contiguous and not is_last_in_memory(x):
+        planes = x.reshape(-1, math.prod(x.shape[2:]))
+        out = (planes @ np.ones(planes.shape[1], x.dtype)).reshape(*x.shape[:2], *(1 for _ in axes))
+    else:
+        out = _reduce(x, axes, np.add, 0)
     out /= count_elements(axes, x.dtype, exclusive=exclusive)  # as in Fluid, 0 / 0 beyond the data
     return out
 
@@ -143,6 +147,8 @@ def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Arra
     """Return the gradient of :func:`maximum`: to the first maximum of a window, in C order."""
     if not _is_by_offset(axes):
         x = np.ascontiguousarray(x)
+        if out.size and _is_whole(axes) and not np.isnan(out).any():
+            return _whole_maximum_dx(x, out, d_out)
         return scatter(first_maxima(x, out, axes), d_out, x.shape)
     disjoint = all(axis.stride is not None and axis.stride >= axis.kernel for axis in axes)
     if not disjoint:
@@ -156,6 +162,17 @@ def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Arra
     dx = empty_as(x, x.shape, d_out.dtype)
     for part in _split(x):
         dx[part] = _maximum_dx(x[part], out[part], d_out[part], axes, disjoint=disjoint)
+    return dx
+
+
+def _whole_maximum_dx(x: Array, out: Array, d_out: Array) -> Array:
+    """Return :func:`maximum_dx` of one window that holds the whole data in C order, without NaN."""
+    planes = x.reshape(out.size, -1)
+    hits = np.flatnonzero(planes == out.reshape(-1, 1))
+    windows = hits // planes.shape[1]
+    first = hits[np.concatenate(([True], windows[1:] != windows[:-1]))]
+    dx = np.zeros(x.shape, d_out.dtype)
+    dx.reshape(-1)[first] = d_out.reshape(-1)
     return dx
 
 
@@ -292,6 +309,11 @@ def _is_by_offset(axes: Sequence[Axis]) -> bool:
     return all(axis.stride is not None for axis in axes) and math.prod(
         axis.kernel for axis in axes
     ) < math.prod(len(axis.spans) for axis in axes)
+
+
+def _is_whole(axes: Sequence[Axis]) -> bool:
+    """Return whether there is one window, which holds the whole data without padding."""
+    return all(axis.spans == [(0, axis.size)] and axis.pad == (0, 0) for axis in axes)
 
 
 def _list_offsets(axes: Sequence[Axis]) -> Iterable[tuple[int, ...]]:

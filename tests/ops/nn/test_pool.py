@@ -104,3 +104,21 @@ def test_operands_that_do_not_fit_are_refused(
     attrs = full_attrs(op, {"pooling_type": "max", "ksize": [2, 2]} | given)
     with pytest.raises(ShapeError, match=said):
         op.infer(Spec(shape, VarType.FP32), **op.make_infer_keywords(attrs))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=str)
+def test_a_pool_over_everything_in_c_order(dtype: Any) -> None:
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 9, (5, 7, 6, 6)).astype(dtype)  # many maxima are equal
+    d_out = rng.standard_normal((5, 7, 1, 1)).astype(dtype)
+    back, given = registry.find("pool2d_grad"), {"ksize": [1, 1], "global_pooling": True}
+    expected = np.zeros((35, 36), dtype)
+    expected[np.arange(35), [row.tolist().index(row.max()) for row in x.reshape(35, 36)]] = d_out.ravel()
+    keywords = back.make_forward_keywords(full_attrs(back, given | {"pooling_type": "max"}))
+    dx = back.forward(x, x.max((2, 3), keepdims=True), d_out, **keywords)
+    np.testing.assert_array_equal(dx.reshape(35, 36), expected)
+    op = registry.find("pool2d")
+    mean = op.forward(x, **op.make_forward_keywords(full_attrs(op, given | {"pooling_type": "avg"})))
+    assert mean.dtype == dtype
+    # sums of small integers are exact; one rounding by the division
+    np.testing.assert_allclose(mean[..., 0, 0], x.sum((2, 3)) / 36, rtol=2 * np.finfo(dtype).eps)
