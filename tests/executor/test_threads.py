@@ -30,6 +30,7 @@ def no_flags(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def five_outside() -> Iterator[None]:
     """A pool of 5 threads outside of runs."""
+    threads._find_pools.cache_clear()  # other tests load libraries that bring a BLAS of their own
     pools = [pool for pool in threadpoolctl.ThreadpoolController().lib_controllers if pool.user_api == "blas"]
     before = [pool.get_num_threads() for pool in pools]
     for pool in pools:

@@ -28,12 +28,12 @@ def force_kernels(*, compiled: bool) -> Iterator[set[str]]:
     spent on compiling.
     """
     called: set[str] = set()
-    compile_kernel = FastKernel.compile
+    compile_kernel = FastKernel.get_compiled
 
     def choose(self: FastKernel, size: int, *arrays: Any) -> Callable[..., Any] | None:
         dtype = arrays[0].dtype
         fits = all(array.dtype == dtype and array.flags.carray for array in arrays)
-        return self.compile(dtype) if fits and dtype in self.dtypes else None
+        return self.get_compiled(dtype) if fits and dtype in self.dtypes else None
 
     def find(self: FastKernel, dtype: Any) -> Callable[..., Any]:
         called.add(self.name)
@@ -41,7 +41,7 @@ def force_kernels(*, compiled: bool) -> Iterator[set[str]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FastKernel, "choose", choose)
-        patch.setattr(FastKernel, "compile", find)
+        patch.setattr(FastKernel, "get_compiled", find)
         yield called
 
 

@@ -61,7 +61,7 @@ def normalize(rows: Array, scale: Array, bias: Array, epsilon: float) -> tuple[A
         inverse = 1 / np.sqrt(variance + epsilon)
         out = np.empty_like(folded)
         lanes = (tile(each, fold) for each in (mean, scale * inverse, bias))
-        fast.scale_centered.compile(rows.dtype)(folded, *lanes, out)
+        fast.scale_centered.get_compiled(rows.dtype)(folded, *lanes, out)
         return out.reshape(rows.shape), mean, variance, inverse
     mean = sum_folded(folded, channels) / count
     center = tile(mean, fold)
@@ -131,7 +131,7 @@ def _normalize_dx_fast(
     slope, shift = -factor * inverse * d_scale / shape[0], -factor * d_bias / shape[0]
     dx = np.empty_like(pair[0])
     lanes = (tile(each, fold) for each in (mean, slope, shift, factor))
-    fast.combine.compile(dx.dtype)(*pair, *lanes, dx)
+    fast.combine.get_compiled(dx.dtype)(*pair, *lanes, dx)
     return dx.reshape(shape), d_scale, d_bias
 
 

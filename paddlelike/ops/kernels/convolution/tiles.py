@@ -77,7 +77,7 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
     """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p + k, c]``."""
     tiling = _Tiling.of(x, windows, max(w.shape[:2]))
     filters = transform_filter(w)
-    join = fast.join_tiles.compile(x.dtype)
+    join = fast.join_tiles.get_compiled(x.dtype)
     out = np.empty((len(x), *windows.counts(x.shape[1:3]), len(w)), x.dtype)
 
     def work(part: _Part) -> None:
@@ -94,7 +94,7 @@ def convolve_dw(x: Array, d_out: Array, windows: Windows) -> Array:
     """Return the gradient of the filter ``(O, C, 3, 3)``."""
     channels, filters = x.shape[-1], d_out.shape[-1]
     tiling = _Tiling.of(x, windows, max(channels, filters))
-    spread = fast.spread_tiles.compile(x.dtype)
+    spread = fast.spread_tiles.get_compiled(x.dtype)
 
     def work(part: _Part) -> Array:
         tiles = _cut(x, windows, tiling, part)
@@ -121,6 +121,6 @@ def _cut(x: Array, windows: Windows, tiling: _Tiling, part: _Part) -> Array:
     rows = np.empty((2 * count + 2, 2, (tiling.wide + 1) * channels), x.dtype)
     sums = np.empty((8, rows.shape[2]), x.dtype)
     tiles = np.empty((16, len(images) * count * tiling.wide, channels), x.dtype)
-    cut = fast.cut_tiles.compile(x.dtype)
+    cut = fast.cut_tiles.get_compiled(x.dtype)
     cut(images, top, left, part.first, part.last, rows, sums, tiles.reshape(16, -1))
     return tiles

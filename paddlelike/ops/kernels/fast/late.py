@@ -122,7 +122,7 @@ class FastKernel:
             if not isinstance(array, np.ndarray) or array.dtype != dtype or not array.flags.carray:
                 return None
         try:
-            found = self.compile(dtype)
+            found = self.get_compiled(dtype)
         except Exception as error:  # of whatever numba is installed
             _give_up(f"numba cannot compile {self.name}: {error}")
             is_on()  # raises if the flag insists
@@ -130,7 +130,7 @@ class FastKernel:
         self.calls += 1
         return found
 
-    def compile(self, dtype: np.dtype[Any]) -> Callable[..., Any]:
+    def get_compiled(self, dtype: np.dtype[Any]) -> Callable[..., Any]:
         """Return the compiled function for one type, once another kernel was chosen for such arrays."""
         found = self._compiled.get(dtype)
         if found is not None:

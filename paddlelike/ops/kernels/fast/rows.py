@@ -33,7 +33,7 @@ def try_softmax(x: Array) -> Array | None:
     matrix = out.reshape(-1, x.shape[-1])
     kernel(x.reshape(matrix.shape), x.dtype.type(-64), matrix)
     np.exp(out, out=out)
-    divide_by_sum.compile(x.dtype)(matrix)
+    divide_by_sum.get_compiled(x.dtype)(matrix)
     return out
 
 

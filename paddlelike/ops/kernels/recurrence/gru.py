@@ -65,10 +65,10 @@ class GruCell(NamedTuple):
             if add is not None:
                 add(gates, last @ self.gates, 0, 2 * width, gates.dtype.type(LARGEST))
                 np.exp(gates[:, : 2 * width], out=gates[:, : 2 * width])
-                fast.reset_states.compile(gates.dtype)(gates, last, reset_last)
+                fast.reset_states.get_compiled(gates.dtype)(gates, last, reset_last)
                 gates[:, 2 * width :] += reset_last @ self.candidate
                 self.act.apply(gates[:, 2 * width :])
-                fast.blend_states.compile(gates.dtype)(gates, last, self.origin, hidden)
+                fast.blend_states.get_compiled(gates.dtype)(gates, last, self.origin, hidden)
                 return
         both, candidate = gates[:, : 2 * width], gates[:, 2 * width :]
         both += last @ self.gates

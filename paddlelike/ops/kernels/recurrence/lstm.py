@@ -138,7 +138,7 @@ def run_steps(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> StepR
             add(g, fed[: end - begin], width, 4 * width, g.dtype.type(LARGEST))
             cell.candidate.apply(g[:, :width])
             np.exp(g[:, width:], out=g[:, width:])
-            fast.update_cells.compile(g.dtype)(g, last_state, state, active)
+            fast.update_cells.get_compiled(g.dtype)(g, last_state, state, active)
             np.multiply(g[:, 3 * width :], cell.cell.apply(active), out=hidden)
             _project(cell.projection, hidden, fed_back[begin:end])
             continue
