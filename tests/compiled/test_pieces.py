@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -307,3 +308,30 @@ def test_the_shape_of_sequences_that_numpy_reads_is_without_padding() -> None:
     net, other = build(make, sgd), build(make, sgd)
     # Another order of float32 sums.
     np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-5)
+
+
+def test_rows_are_gathered_from_and_by_sequences_that_are_cut_again() -> None:
+    def make() -> Any:
+        x, ids = fluid.data("x", [None, 4], lod_level=1), fluid.data("ids", [None, 1], "int64", lod_level=1)
+        offsets, plain = fluid.data("offsets", [None], "int32"), fluid.data("plain", [None], "int64")
+        hidden = L.fc(x, 3, act="tanh")
+        found = L.gather(hidden, plain), L.gather(hidden, ids, overwrite=False), L.gather(hidden, ids)
+        cut = L.sequence_pool(L.lod_reset(hidden, offsets), "max")
+        return sum((L.mean(L.square(one)) for one in found), L.mean(cut))
+
+    rng = np.random.default_rng(2)
+    tensor = functools.partial(fluid.create_lod_tensor, place=fluid.CPUPlace())
+    feed = {
+        "x": tensor(rng.standard_normal((6, 4)).astype("float32"), [[1, 3, 2]]),
+        "ids": tensor(np.array([[4], [1], [4]]), [[1, 2]]),  # unused rows repeat the first one
+        "offsets": np.array([0, 4, 6], "int32"),
+        "plain": np.array([5, 0, 5]),
+    }
+    ours, theirs = build(make, sgd), build(make, sgd)
+    np.testing.assert_allclose(
+        train(ours, [feed] * 3), train(theirs, [feed] * 3, "numpy"), rtol=1e-5
+    )  # float32
+    assert not next(v for key, v in ours.main.plans.items() if key[0] == "engine").refused
+    for wrong in ({"plain": np.array([5, 6])}, {"offsets": np.array([0, 4, 7], "int32")}):
+        with pytest.raises(OperatorError, match=r"outside of the rows|do not cut the rows"):
+            train(ours, [feed | wrong])

@@ -23,21 +23,33 @@ def _rows(index: Any, height: int, ctx: Any) -> Any:
     return flat
 
 
-@lowers("gather")
+@lowers("gather", sequences=True)
 def gather(x: Any, index: Any, *, ctx: Any) -> Any:
-    return jnp.take(x, _rows(index, x.shape[0], ctx), axis=0, mode="clip")
+    rows = x.rows if isinstance(x, Packed) else x
+    height = x.total if isinstance(x, Packed) else x.shape[0]
+    flat = (index.rows if isinstance(index, Packed) else index).reshape(-1)
+    ctx.check((flat >= 0) & (flat < height), "an index is outside of the rows of X")
+    out = jnp.take(rows, flat, axis=0, mode="clip")
+    return index.replace(out, shown=False) if isinstance(index, Packed) else out
 
 
-@lowers("gather_grad")
+@lowers("gather_grad", sequences=True)
 def gather_grad(d_out: Any, x: Any, index: Any, *, overwrite: bool) -> Any:
-    rows = index.reshape(-1)
-    zeros = jnp.zeros(x.shape, d_out.dtype)
-    if not overwrite:
-        return zeros.at[rows].add(d_out)
-    # Only the last of repeated rows counts.
-    last = jnp.full(x.shape[0], -1).at[rows].max(jnp.arange(rows.shape[0]))
-    kept = last[rows] == jnp.arange(rows.shape[0])
-    return zeros.at[rows].add(jnp.where(kept.reshape(-1, *[1] * (x.ndim - 1)), d_out, 0))
+    values = d_out.mask() if isinstance(d_out, Packed) else d_out
+    rows = (index.rows if isinstance(index, Packed) else index).reshape(-1)
+    if values.shape[0] != rows.shape[0]:
+        raise LoweringError("Out@GRAD and Index have different counts of rows")
+    whole = x.rows if isinstance(x, Packed) else x
+    zeros = jnp.zeros(whole.shape, values.dtype)
+    if overwrite:  # only the last of repeated rows counts
+        order = jnp.arange(rows.shape[0])
+        if isinstance(index, Packed):  # the unused ones repeat the first one
+            order = jnp.where(index.used, order, -1)
+        last = jnp.full(whole.shape[0], -1).at[rows].max(order)
+        kept = last[rows] == jnp.arange(rows.shape[0])
+        values = jnp.where(kept.reshape(-1, *[1] * (whole.ndim - 1)), values, 0)
+    found = zeros.at[rows].add(values)
+    return x.replace(found, shown=False) if isinstance(x, Packed) else found
 
 
 @lowers("expand", constants=True)

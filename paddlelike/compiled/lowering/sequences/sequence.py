@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, find_bucket
 
 
@@ -133,11 +134,24 @@ def sequence_conv(
 
 
 @lowers("lod_reset", sequences=True)
-def lod_reset(x: Any, y: Any, *, target_lod: Any, append: bool) -> Any:
-    require_sequences(x, y)
+def lod_reset(x: Any, y: Any, *, target_lod: Any, append: bool, ctx: OpContext) -> Any:
+    require_sequences(x)
+    if not isinstance(y, Packed):
+        return _cut_again(x, jnp.asarray(target_lod if y is None else y), append, ctx)
+    require_sequences(y)
     if x.rows.shape[0] != y.rows.shape[0]:
         raise LoweringError("X and Y have different counts of rows")
     return y.replace(x.rows, shown=True)
+
+
+def _cut_again(x: Packed, numbers: Any, append: bool, ctx: OpContext) -> Packed:
+    """Return the rows as sequences with these offsets."""
+    if append or x.live is not None or numbers.size < 2:
+        raise LoweringError("the offsets do not replace a LoD")
+    offsets = numbers.reshape(-1).astype(jnp.int32)
+    is_cut = (offsets[0] == 0) & (offsets[-1] == x.total) & (offsets[1:] >= offsets[:-1])
+    ctx.check(is_cut, "the offsets do not cut the rows of X into sequences")
+    return Packed(x.rows, (offsets,), x.rows.shape[0])
 
 
 @lowers("row_conv", sequences=True)
