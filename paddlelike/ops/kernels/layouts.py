@@ -9,8 +9,9 @@ in C order get them by numpy's ``reshape``, which copies where it must. Fetched 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,6 +25,11 @@ __all__ = [
     "is_last_in_memory",
     "view_channels_first",
 ]
+
+# A cache puts addresses that are a multiple of 4096 bytes apart into one set of a few lines. Where channels
+# of a pixel fall into few sets, as those of images of 32 x 32 or 64 x 64, only a few are moved at a time.
+_LINE: Final = 64  # bytes
+_SETS: Final = 64  # of a cache of the first level
 
 
 def is_last_in_memory(x: Array) -> bool:
@@ -39,7 +45,17 @@ def is_last_in_memory(x: Array) -> bool:
 
 def as_channels_last(x: Array) -> Array:
     """Return contiguous ``(N, *spatial, C)`` of an array ``(N, C, *spatial)``, a view if possible."""
-    return np.ascontiguousarray(np.moveaxis(x, 1, -1))
+    last = np.moveaxis(x, 1, -1)
+    if x.ndim < 3 or not x.flags.c_contiguous or last.flags.c_contiguous:
+        return np.ascontiguousarray(last)
+    sets = _SETS // math.gcd(_SETS, x.strides[1] // _LINE) if x.strides[1] % _LINE == 0 else _SETS
+    step = max(8, 4 * sets)
+    if sets > 4 or x.shape[1] <= step:
+        return np.ascontiguousarray(last)
+    out = np.empty(last.shape, x.dtype)
+    for start in range(0, x.shape[1], step):
+        out[..., start : start + step] = last[..., start : start + step]
+    return out
 
 
 def view_channels_first(x: Array) -> Array:
