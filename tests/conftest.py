@@ -51,6 +51,7 @@ class FreshStart:
     @pytest.fixture(autouse=True)
     def fresh_start(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delitem(sys.modules, "paddle", raising=False)  # which an earlier test installed
+        monkeypatch.setattr(flags, "_flags", dict(flags._flags))  # what a test sets ends with it
         with fresh_programs():
             yield
 
