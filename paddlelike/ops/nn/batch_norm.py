@@ -22,14 +22,19 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.batch_statistics import (
+from paddlelike.ops.kernels.images.batch_statistics import (
     normalize,
     normalize_dx,
     restore_shape,
     scale_rows,
     take_rows,
 )
-from paddlelike.ops.kernels.planes import is_in_planes, normalize_planes, normalize_planes_dx, scale_planes
+from paddlelike.ops.kernels.images.planes import (
+    is_in_planes,
+    normalize_planes,
+    normalize_planes_dx,
+    scale_planes,
+)
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["BatchNorm", "InplaceAbn"]

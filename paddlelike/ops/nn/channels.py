@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int, OpDef, Spec, String, register
-from paddlelike.ops.kernels.windows import check_image
+from paddlelike.ops.kernels.images.windows import check_image
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["AffineChannel", "Lrn"]

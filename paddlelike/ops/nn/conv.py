@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
-from paddlelike.ops.kernels.windows import (
+from paddlelike.ops.kernels.images.windows import (
     Windows,
     has_windows,
     is_channels_last,

@@ -11,7 +11,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
-from paddlelike.ops.kernels.windows import Windows, to_channels_first, to_format
+from paddlelike.ops.kernels.images.windows import Windows, to_channels_first, to_format
 from paddlelike.ops.nn.conv import (
     BACKENDS,
     FUSED,

@@ -13,7 +13,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.windows import check_image
+from paddlelike.ops.kernels.images.windows import check_image
 from paddlelike.ops.operands import can_be_equal, read_numbers
 
 __all__ = ["AffineGrid", "GridSampler"]

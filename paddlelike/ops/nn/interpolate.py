@@ -13,7 +13,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int, OpDef, Spec, String, register
-from paddlelike.ops.kernels.windows import is_channels_last, to_channels_first, to_format
+from paddlelike.ops.kernels.images.windows import is_channels_last, to_channels_first, to_format
 from paddlelike.ops.operands import read_numbers
 
 __all__ = ["TAPS", "BicubicInterp", "BilinearInterp", "NearestInterp", "TrilinearInterp", "gather_taps"]

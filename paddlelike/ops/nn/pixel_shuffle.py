@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, Long, OpDef, Spec, register
-from paddlelike.ops.kernels.windows import check_image
+from paddlelike.ops.kernels.images.windows import check_image
 
 __all__ = ["PixelShuffle", "ShuffleChannel", "SpaceToDepth", "TemporalShift"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
-from paddlelike.ops.kernels import pool as pool_kernels
-from paddlelike.ops.kernels.layouts import as_layout_of
-from paddlelike.ops.kernels.pool import Axis
-from paddlelike.ops.kernels.windows import (
+from paddlelike.ops.kernels.images import pool as pool_kernels
+from paddlelike.ops.kernels.images.layouts import as_layout_of
+from paddlelike.ops.kernels.images.pool import Axis
+from paddlelike.ops.kernels.images.windows import (
     has_windows,
     is_channels_last,
     make_windows,

@@ -11,8 +11,8 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Gradient, Int, Ints, OpDef, Spec, String, register
-from paddlelike.ops.kernels import pool as pool_kernels
-from paddlelike.ops.kernels.windows import Windows, check_image
+from paddlelike.ops.kernels.images import pool as pool_kernels
+from paddlelike.ops.kernels.images.windows import Windows, check_image
 
 __all__ = ["Spp", "Unpool", "list_levels"]
 

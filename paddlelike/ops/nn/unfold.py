@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.windows import Windows, check_image, has_windows, make_windows
+from paddlelike.ops.kernels.images.windows import Windows, check_image, has_windows, make_windows
 
 __all__ = ["Unfold"]
 

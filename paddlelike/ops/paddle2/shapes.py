@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.framework.opdef import Array, Attrs, Float, Int, Ints, Longs, String
-from paddlelike.ops.kernels.windows import to_channels_first, to_format
+from paddlelike.ops.kernels.images.windows import to_channels_first, to_format
 from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.paddle2.registration import INTEGERS, register_kernel
 from paddlelike.ops.tensor.slice import StridedSliceAttrs

@@ -12,9 +12,9 @@ import threadpoolctl
 
 from paddlelike.framework import flags
 from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
+from paddlelike.ops.kernels.images.windows import Windows
 from paddlelike.ops.kernels.products import LARGE, multiply
 from paddlelike.ops.kernels.threads import map_parts
-from paddlelike.ops.kernels.windows import Windows
 
 Rng = np.random.Generator
 

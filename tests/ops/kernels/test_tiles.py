@@ -7,7 +7,7 @@ import pytest
 
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.convolution import channels_first, tiles
-from paddlelike.ops.kernels.windows import Windows
+from paddlelike.ops.kernels.images.windows import Windows
 from tests.helpers.fast_kernels import force_kernels, needs_numba
 
 RNG = np.random.default_rng(9)

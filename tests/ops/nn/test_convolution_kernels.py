@@ -10,8 +10,8 @@ import pytest
 
 from paddlelike.ops.kernels.convolution import channels_first, channels_last, winograd
 from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
-from paddlelike.ops.kernels.layouts import as_channels_last, is_last_in_memory, view_channels_first
-from paddlelike.ops.kernels.windows import Windows
+from paddlelike.ops.kernels.images.layouts import as_channels_last, is_last_in_memory, view_channels_first
+from paddlelike.ops.kernels.images.windows import Windows
 
 Array = np.ndarray[Any, Any]
 

@@ -58,7 +58,7 @@ def test_the_index_is_that_of_the_first_of_equal_maxima(attrs: dict[str, Any]) -
 
 @pytest.mark.parametrize("kind", ["max", "avg"])
 def test_many_images_are_worked_on_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paddlelike.ops.kernels import pool as pool_kernels
+    from paddlelike.ops.kernels.images import pool as pool_kernels
 
     x = np.random.default_rng(0).standard_normal((7, 2, 4, 4))
     op = registry.find("pool2d")

@@ -11,7 +11,7 @@ import numpy as np
 from paddlelike.compiled.lowering.detection.regions import find_owners, like_regions, round_half_away
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed
-from paddlelike.ops.kernels.windows import make_windows
+from paddlelike.ops.kernels.images.windows import make_windows
 
 
 def _read_points(image: Any, y: Any, x: Any, inside: Any) -> Any:

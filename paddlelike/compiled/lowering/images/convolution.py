@@ -14,8 +14,8 @@ import numpy as np
 from paddlelike.compiled.backend import computes_on_cpu
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
-from paddlelike.ops.kernels import pool as pool_kernels
-from paddlelike.ops.kernels.windows import Windows, is_channels_last, make_windows
+from paddlelike.ops.kernels.images import pool as pool_kernels
+from paddlelike.ops.kernels.images.windows import Windows, is_channels_last, make_windows
 from paddlelike.ops.nn.conv_transpose import find_output_dims
 from paddlelike.ops.nn.pool import PoolAttrs, WindowAttrs
 

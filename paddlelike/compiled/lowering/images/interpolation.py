@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
-from paddlelike.ops.kernels.windows import is_channels_last
+from paddlelike.ops.kernels.images.windows import is_channels_last
 from paddlelike.ops.nn.interpolate import TAPS
 
 

@@ -9,7 +9,7 @@ from paddlelike.formats.cntk.dictionary import Shape, SizeT
 from paddlelike.interop.cntk.writing.graph import Ref, Step
 from paddlelike.interop.cntk.writing.shapes import pad
 from paddlelike.interop.cntk.writing.table import writes
-from paddlelike.ops.kernels.windows import Windows, is_channels_last, make_windows
+from paddlelike.ops.kernels.images.windows import Windows, is_channels_last, make_windows
 
 _FUSED: Final = ("fuse_relu", "fuse_activation", "fuse_brelu", "fuse_residual_connection")
 

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.images.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
-from paddlelike.ops.kernels.windows import Windows
 
 __all__ = ["convolve", "convolve_dw", "convolve_dx"]
 

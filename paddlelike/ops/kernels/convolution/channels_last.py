@@ -19,9 +19,9 @@ from numpy.lib.stride_tricks import as_strided
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.convolution import tiles, winograd
 from paddlelike.ops.kernels.convolution.phases import convolve_phases
+from paddlelike.ops.kernels.images.windows import Windows
 from paddlelike.ops.kernels.products import multiply
 from paddlelike.ops.kernels.threads import consume, map_parts
-from paddlelike.ops.kernels.windows import Windows
 
 __all__ = ["convolve", "convolve_dw", "convolve_dx", "pad_pixels"]
 

@@ -1,8 +1,8 @@
 """Convolution and its two gradients by the fastest way for the shapes.
 
 ``x`` is ``(N, C, *spatial)``, ``w`` is ``(O, C / groups, *kernel)``. Results of two spatial dims without
-groups lie with their channels last in memory (:mod:`paddlelike.ops.kernels.layouts`), and so do those where
-every channel is a group; others are contiguous, gradients of few channels among them.
+groups lie with their channels last in memory (:mod:`paddlelike.ops.kernels.images.layouts`), and so do
+those where every channel is a group; others are contiguous, gradients of few channels among them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final
 
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.convolution import channels_first, channels_last, depthwise
-from paddlelike.ops.kernels.layouts import as_channels_last, view_channels_first
-from paddlelike.ops.kernels.windows import Windows
+from paddlelike.ops.kernels.images.layouts import as_channels_last, view_channels_first
+from paddlelike.ops.kernels.images.windows import Windows
 
 __all__ = ["convolve", "convolve_dw", "convolve_dx"]
 

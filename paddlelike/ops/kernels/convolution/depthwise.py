@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.convolution.channels_last import pad_pixels
 from paddlelike.ops.kernels.convolution.phases import convolve_phases
-from paddlelike.ops.kernels.windows import Windows
+from paddlelike.ops.kernels.images.windows import Windows
 
 __all__ = ["convolve", "convolve_dw", "convolve_dx"]
 

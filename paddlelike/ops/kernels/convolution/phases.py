@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.windows import Windows
+from paddlelike.ops.kernels.images.windows import Windows
 
 __all__ = ["convolve_phases"]
 

@@ -17,8 +17,8 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.convolution.winograd import FILTER, transform_filter
 from paddlelike.ops.kernels.fast import winograd as fast
+from paddlelike.ops.kernels.images.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
-from paddlelike.ops.kernels.windows import Windows
 
 __all__ = ["convolve", "convolve_dw", "pays"]
 

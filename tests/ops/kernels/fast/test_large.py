@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.ops.kernels import batch_statistics, pool
 from paddlelike.ops.kernels.detection.boxes import find_overlaps
 from paddlelike.ops.kernels.detection.suppression import suppress
-from paddlelike.ops.kernels.layouts import empty_as, view_channels_first
-from paddlelike.ops.kernels.windows import Windows
+from paddlelike.ops.kernels.images import batch_statistics, pool
+from paddlelike.ops.kernels.images.layouts import empty_as, view_channels_first
+from paddlelike.ops.kernels.images.windows import Windows
 from tests.helpers.fast_kernels import force_kernels
 
 RNG = np.random.default_rng(4)

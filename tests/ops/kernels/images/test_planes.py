@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.ops.kernels.layouts import as_channels_last, view_channels_first
-from paddlelike.ops.kernels.planes import is_in_planes, normalize_planes, normalize_planes_dx, scale_planes
+from paddlelike.ops.kernels.images.layouts import as_channels_last, view_channels_first
+from paddlelike.ops.kernels.images.planes import (
+    is_in_planes,
+    normalize_planes,
+    normalize_planes_dx,
+    scale_planes,
+)
 
 SHAPES = [(3, 70, 3, 3), (2, 5, 12, 12), (1, 3, 70, 70), (2, 2, 95, 97), (4, 600, 16, 16), (2, 3, 2, 3, 4)]
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.layouts import as_channels_last, view_channels_first
+from paddlelike.ops.kernels.images.layouts import as_channels_last, view_channels_first
 
 __all__ = ["apply_by_channel", "fold_rows", "sum_by_channel", "sum_folded", "tile"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from paddlelike.framework.opdef import Array, Kernel
 from paddlelike.ops.kernels.fast import pools as fast
 from paddlelike.ops.kernels.fast.late import FastKernel
-from paddlelike.ops.kernels.layouts import (
+from paddlelike.ops.kernels.images.layouts import (
     as_channels_last,
     as_layout_of,
     empty_as,
@@ -26,7 +26,7 @@ from paddlelike.ops.kernels.layouts import (
     is_last_in_memory,
     view_channels_first,
 )
-from paddlelike.ops.kernels.windows import Windows
+from paddlelike.ops.kernels.images.windows import Windows
 
 __all__ = [
     "Axis",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.ops.kernels.layouts import as_channels_last
+from paddlelike.ops.kernels.images.layouts import as_channels_last
 
 SHAPES = [
     (2, 70, 32, 32),

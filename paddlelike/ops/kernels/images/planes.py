@@ -4,7 +4,8 @@ Images ``(N, C, *spatial)`` in C order are planes, one for each image and channe
 from the others, so a few channels of all images are carried from their mean to the result while they are in
 the cache, and memory is read and written once. The results are in C order too.
 
-Images whose channels lie last in memory are the subject of :mod:`paddlelike.ops.kernels.batch_statistics`.
+Images whose channels lie last in memory are the subject of
+:mod:`paddlelike.ops.kernels.images.batch_statistics`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.layouts import is_last_in_memory
+from paddlelike.ops.kernels.images.layouts import is_last_in_memory
 
 __all__ = ["is_in_planes", "normalize_planes", "normalize_planes_dx", "scale_planes"]
 

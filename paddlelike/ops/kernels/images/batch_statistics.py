@@ -1,8 +1,8 @@
 """Normalisation by the statistics of a batch, one mean and variance for each channel, and its gradient.
 
 Arrays are rows of channels ``(M, C)``, which is how images lie in memory with their channels last. Several
-rows are taken as one (:mod:`paddlelike.ops.kernels.channels`), and after the mean is known everything is done
-for as many rows as stay in the cache.
+rows are taken as one (:mod:`paddlelike.ops.kernels.images.channels`), and after the mean is known
+everything is done for as many rows as stay in the cache.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array, Kernel
-from paddlelike.ops.kernels.channels import fold_rows, sum_folded, tile
 from paddlelike.ops.kernels.fast import channels as fast
-from paddlelike.ops.kernels.layouts import as_channels_last, view_channels_first
+from paddlelike.ops.kernels.images.channels import fold_rows, sum_folded, tile
+from paddlelike.ops.kernels.images.layouts import as_channels_last, view_channels_first
 
 __all__ = ["normalize", "normalize_dx", "restore_shape", "scale_rows", "take_rows"]
 
