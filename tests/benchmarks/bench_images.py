@@ -28,7 +28,9 @@ def main() -> None:
     given = parser.parse_args()
     left_out = {"numpy", "jax", "compiled", *given.without.split(",")}
     libraries = [
-        Library(name, python, "images") for name, python in list_libraries().items() if name not in left_out
+        Library(name, python, "images/contender.py")
+        for name, python in list_libraries().items()
+        if name not in left_out
     ]
     names = [library.name for library in libraries]
     print(f"{'':28}{''.join(f'{name:>12}' for name in names)}   of {', '.join(names[1:])}")

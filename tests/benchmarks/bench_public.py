@@ -11,57 +11,21 @@ round. Without the variable this package runs alone.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
+from tests.benchmarks.bench_nets import OURS, Library
 from tests.benchmarks.families.networks import NETWORKS
 
-CONTENDER = Path(__file__).with_name("families") / "contender.py"
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-OURS, FLUID = "paddlelike", "fluid"
+FLUID = "fluid"
 KINDS = ("train", "predict")
 
 
-class Library:
-    """A process that runs networks with one library."""
-
-    def __init__(self, name: str, python: str) -> None:
-        env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        if name == OURS:
-            env["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        env.update(dict.fromkeys(THREADS, "1"))
-        self.name = name
-        self._process = subprocess.Popen(
-            [python, "-W", "ignore", str(CONTENDER), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=env,
-            cwd="/tmp",
-        )
-
-    def run(self, network: str, kind: str, count: int) -> dict[str, Any]:
-        """Run some steps. Return what was measured. Raises RuntimeError when the process has ended."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{network} {kind} {count}\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.name} ended with {self._process.wait()} at {network}")
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(30)
+def ask(library: Library, network: str, kind: str, count: int) -> float:
+    """Return the processor seconds of a step, over ``count`` steps."""
+    seconds: float = library.ask(f"{network} {kind} {count}")["cpu"]
+    return seconds
 
 
 def measure(
@@ -70,13 +34,13 @@ def measure(
     """Return the processor milliseconds of a step by library, in the order of the rounds."""
     counts = {}
     for library in libraries:
-        library.run(network, kind, 2)
-        counts[library.name] = max(1, int(seconds / library.run(network, kind, 1)["cpu"]))
+        ask(library, network, kind, 2)
+        counts[library.name] = max(1, int(seconds / ask(library, network, kind, 1)))
     times: dict[str, list[float]] = {library.name: [] for library in libraries}
     for index in range(rounds):
         turn = index % len(libraries)
         for library in libraries[turn:] + libraries[:turn]:
-            times[library.name].append(library.run(network, kind, counts[library.name])["cpu"] * 1e3)
+            times[library.name].append(ask(library, network, kind, counts[library.name]) * 1e3)
     return times
 
 
@@ -100,7 +64,7 @@ def main() -> None:
     pythons = {OURS: sys.executable}
     if os.environ.get("PADDLELIKE_FLUID185_PYTHON"):
         pythons[FLUID] = os.environ["PADDLELIKE_FLUID185_PYTHON"]
-    libraries = [Library(name, python) for name, python in pythons.items()]
+    libraries = [Library(name, python, "families/contender.py") for name, python in pythons.items()]
     width = 10 * len(libraries) + 7
     print(
         f"{'':14}" + "   ".join(f"{kind + ': ' + ', '.join(pythons) + ', ratio':{width}}" for kind in KINDS)

@@ -8,6 +8,7 @@ the best of some, and the sum of the absolute values it computed. Python 3.7 run
 
 import importlib
 import json
+import os
 import sys
 import time
 
@@ -179,6 +180,7 @@ def prepare(fluid, name):
 
 
 def main():
+    os.environ["FLAGS_use_fast_kernels"] = str(int(sys.argv[1] == "fast"))
     fluid = importlib.import_module("paddle.fluid" if sys.argv[1] == "fluid" else "paddlelike")
     runs = {}
     for line in sys.stdin:
