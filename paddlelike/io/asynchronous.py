@@ -114,6 +114,7 @@ class _State:
         self.last: PendingSave | None = None
         self.unreported: list[PendingSave] = []
         self.lock = threading.RLock()  # held by the thread that begins a save
+        self.guard = threading.Lock()  # held for a moment, where `last` changes
         self.registered_in = 0  # the id of the process in which the exit handlers are registered
 
 
@@ -129,7 +130,8 @@ def start_save(target: str, work: Callable[[], SaveReport]) -> PendingSave:
     """Begin a save in a thread. The one before has ended: see :func:`check_pending`."""
     _register_exit_handlers()
     save = PendingSave(target, work)
-    _state.last = save
+    with _state.guard:
+        _state.last = save
     _state.unreported.append(save)
     return save
 
@@ -146,7 +148,9 @@ def check_pending() -> None:
     if last is None:
         return
     last._finished.wait()
-    _state.last = None
+    with _state.guard:
+        if _state.last is last:  # else another thread has begun one meanwhile, which the next save waits for
+            _state.last = None
     failed = last in _state.unreported and last.error is not None
     _mark_reported(last)
     if failed:
@@ -173,6 +177,7 @@ def discard_pending() -> None:
     _state.last = None
     _state.unreported.clear()
     _state.lock = threading.RLock()
+    _state.guard = threading.Lock()
 
 
 def _mark_reported(save: PendingSave) -> None:

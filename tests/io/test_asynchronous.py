@@ -143,6 +143,38 @@ def test_the_next_save_anywhere_waits_for_the_last(
     assert second.written == 2
 
 
+def test_a_thread_that_waited_long_does_not_forget_the_save_begun_meanwhile(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
+) -> None:
+    """A third save would not wait for the second otherwise, and both would use the same memory."""
+    first = save(exe, tmp_path / "a", program)
+    waits, goes_on = threading.Event(), threading.Event()
+
+    class LateEvent(threading.Event):
+        """The end of a save, of which one thread learns only when it is told to go on."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            if threading.current_thread() is late:
+                waits.set()
+                assert goes_on.wait(30)
+            return super().wait(timeout)
+
+    late = threading.Thread(target=asynchronous.check_pending)
+    first._finished = LateEvent()
+    late.start()
+    assert waits.wait(30)
+    gate.set()
+    first.wait(30)
+    gate.clear()
+    second = save(exe, tmp_path / "b", program)
+    goes_on.set()
+    late.join(30)
+    assert not second.done()
+    threading.Timer(0.2, gate.set).start()
+    asynchronous.check_pending()
+    assert second.done()
+
+
 def test_threads_that_save_at_once_take_turns(exe: fluid.Executor, tmp_path: Path) -> None:
     """Each has variables of its own; the memory for copies is the same."""
     failures: list[BaseException] = []
