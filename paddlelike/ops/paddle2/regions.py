@@ -9,9 +9,10 @@ import numpy as np
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Bool
 from paddlelike.ops.detection.proposals import LevelAttrs, ProposalAttrs, divide_by_size, propose
-from paddlelike.ops.detection.roi_align import AlignAttrs, RoiAttrs, sample_regions
-from paddlelike.ops.detection.roi_pool import RoiPool
-from paddlelike.ops.detection.suppression import NmsAttrs, keep_boxes
+from paddlelike.ops.detection.regions.roi_align import AlignAttrs, RoiAttrs, sample_regions
+from paddlelike.ops.detection.regions.roi_pool import RoiPool
+from paddlelike.ops.detection.suppression.kept import NmsAttrs
+from paddlelike.ops.detection.suppression.multiclass import keep_boxes
 from paddlelike.ops.kernels.detection.boxes import measure_areas
 from paddlelike.ops.kernels.detection.regions import pool_by_axes
 from paddlelike.ops.paddle2.registration import register_kernel

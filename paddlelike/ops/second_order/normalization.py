@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.nn import layer_norm  # noqa: F401  (it registers the operator)
+from paddlelike.ops.nn.normalization import layer_norm  # noqa: F401  (it registers the operator)
 from paddlelike.ops.second_order.registration import register_second_order
 
 Maybe = Array | None

@@ -16,8 +16,8 @@ from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.ops.kernels.images import pool as pool_kernels
 from paddlelike.ops.kernels.images.windows import Windows, is_channels_last, make_windows
-from paddlelike.ops.nn.conv_transpose import find_output_dims
-from paddlelike.ops.nn.pool import PoolAttrs, WindowAttrs
+from paddlelike.ops.nn.convolution.conv_transpose import find_output_dims
+from paddlelike.ops.nn.images.pool import PoolAttrs, WindowAttrs
 
 Results = tuple[Any, ...]
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.ops.kernels.images.windows import is_channels_last
-from paddlelike.ops.nn.interpolate import TAPS
+from paddlelike.ops.nn.images.interpolate import TAPS
 
 
 @lowers("nearest_interp", "bilinear_interp", "trilinear_interp", "bicubic_interp")

@@ -11,7 +11,7 @@ from paddlelike.compiled.lowering.images.convolution import reduce_windows
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.ops.kernels.images import pool as pool_kernels
-from paddlelike.ops.nn.pyramid_pool import list_levels
+from paddlelike.ops.nn.images.pyramid_pool import list_levels
 
 
 @lowers("spp")

@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.table import converts
 from paddlelike.ops.kernels.images.windows import Windows, is_channels_last, make_windows
-from paddlelike.ops.nn.interpolate import TAPS
+from paddlelike.ops.nn.images.interpolate import TAPS
 
 _FUSED: Final = ("fuse_relu", "fuse_activation", "fuse_brelu", "fuse_relu_before_depthwise_conv")
 

@@ -12,7 +12,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Context, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.detection.roi_align import RoiAttrs
+from paddlelike.ops.detection.regions.roi_align import RoiAttrs
 from paddlelike.ops.kernels.detection.regions import check_regions, index_images, round_half_away, scatter_add
 from paddlelike.ops.kernels.fast import regions as fast
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.golden_data import table
 from tests.ops.compare import check_declared, check_gradients, check_values
-from tests.ops.nn.pyramid_cases import CASES
+from tests.ops.nn.images.pyramid_cases import CASES
 
 GOLDEN = table("pyramids")
 

@@ -12,7 +12,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.images.windows import Windows, to_channels_first, to_format
-from paddlelike.ops.nn.conv import (
+from paddlelike.ops.nn.convolution.conv import (
     BACKENDS,
     FUSED,
     THREE_DIMS,

@@ -1,0 +1,1 @@
+"""Values of an image read in regions and at moved points."""

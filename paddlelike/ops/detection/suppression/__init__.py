@@ -1,0 +1,1 @@
+"""Non-maximum suppression: of boxes that overlap, keep the best."""

@@ -1,0 +1,134 @@
+"""Suppression of every class of every image by a threshold of the overlap."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.opdef import Array, Context, OpDef, Spec, register
+from paddlelike.ops.detection.suppression.kept import (
+    Kept,
+    NmsAttrs,
+    check_operands,
+    infer_rows,
+    join,
+    keep_best,
+    list_labels,
+    no_boxes,
+    write_or_mark_empty,
+    write_rows,
+    write_with_index,
+)
+from paddlelike.ops.kernels.detection.suppression import rank_scores
+from paddlelike.ops.kernels.lod import read_last_level
+
+__all__ = ["MulticlassNms", "MulticlassNms2", "keep_boxes"]
+
+
+@register
+class MulticlassNms(OpDef):
+    """``Out``: rows (label, score, box) of the boxes kept, those of an image one sequence.
+
+    BBoxes is ``(N, M, 4)`` (or M polygons of 8, 16, 24 or 32 numbers) and Scores ``(N, classes, M)``; or both
+    are sequences of boxes that every class has its own of: ``(rows, classes, 4)`` and ``(rows, classes)``.
+    Of every class but ``background_label``, the ``nms_top_k`` best scores above ``score_threshold`` are
+    suppressed; of an image the ``keep_top_k`` best boxes remain. Out is ``[[-1]]`` when no image has any.
+    """
+
+    type = "multiclass_nms"
+    inputs = ("BBoxes", "Scores")
+    attrs = NmsAttrs.table()
+    context = True
+
+    @staticmethod
+    def infer(boxes: Spec, scores: Spec) -> Spec:
+        return infer_rows("multiclass_nms", boxes, sequences=len(scores.shape) != 3)._replace(lod_level=1)
+
+    @staticmethod
+    def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: NmsAttrs) -> Array:
+        images, _ = _keep_in_images(ctx, boxes, scores, attrs)
+        return write_or_mark_empty(ctx, images)
+
+
+@register
+class MulticlassNms2(OpDef):
+    """As multiclass_nms, with the index of each box kept; empty outputs when there is none.
+
+    Index ``(rows, 1)`` int32 counts through the batch: ``image * M + box``; of sequences
+    ``row * classes + label``.
+    """
+
+    type = "multiclass_nms2"
+    inputs = ("BBoxes", "Scores")
+    outputs = ("Out", "Index")
+    attrs = NmsAttrs.table()
+    context = True
+
+    @staticmethod
+    def infer(boxes: Spec, scores: Spec) -> tuple[Spec, Spec]:
+        out = infer_rows("multiclass_nms2", boxes, sequences=len(scores.shape) != 3)._replace(lod_level=1)
+        return out, Spec((out.shape[0], 1), VarType.INT64, 1)  # int32, but Paddle's layers declare it so
+
+    @staticmethod
+    def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: NmsAttrs) -> tuple[Array, Array]:
+        images, firsts = _keep_in_images(ctx, boxes, scores, attrs)
+        return write_with_index(ctx, images, firsts)
+
+
+def _keep_in_images(
+    ctx: Context, boxes: Array, scores: Array, attrs: NmsAttrs
+) -> tuple[list[Kept], list[int]]:
+    """Return the boxes kept of each image, and where its indices start."""
+    check_operands(ctx.op.type, boxes, scores, ranks=(2, 3))
+    starts = None if scores.ndim == 3 else read_last_level(ctx, "BBoxes", len(boxes))
+    return _keep_in_parts(boxes, scores, starts, attrs)
+
+
+def keep_boxes(
+    boxes: Array, scores: Array, starts: Array | None, attrs: NmsAttrs
+) -> tuple[Array, Array, Array]:
+    """Return rows (label, score, box) of all images, the indices of their boxes, and the count of each image.
+
+    ``starts``: where the boxes of each image begin, if every class has its own.
+    """
+    images, firsts = _keep_in_parts(boxes, scores, starts, attrs)
+    index = np.concatenate([kept.place + first for kept, first in zip(images, firsts, strict=True)])
+    counts = np.array([len(kept.label) for kept in images], np.int32)
+    return np.concatenate([write_rows(kept) for kept in images]), index.astype(np.int32)[:, None], counts
+
+
+def _keep_in_parts(
+    boxes: Array, scores: Array, offsets: Array | None, attrs: NmsAttrs
+) -> tuple[list[Kept], list[int]]:
+    if offsets is None:
+        firsts = [image * boxes.shape[1] for image in range(len(scores))]
+        return [_keep_shared(*pair, attrs) for pair in zip(boxes, scores, strict=True)], firsts
+    starts = offsets.tolist()
+    parts = [slice(*pair) for pair in pairwise(starts)]
+    images = [_keep_own(boxes[part], scores[part], attrs) for part in parts]
+    return images, [start * scores.shape[1] for start in starts[:-1]]
+
+
+def _keep_shared(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
+    """Return what is kept of boxes ``(M, size)`` that all classes share; scores are ``(classes, M)``."""
+    kept = [no_boxes(boxes)]
+    for label in list_labels(len(scores), attrs):
+        ranked = rank_scores(scores[label], attrs.score_threshold, attrs.nms_top_k)
+        index = ranked[attrs.suppress(boxes[ranked])]
+        kept.append(Kept(np.full(len(index), label), scores[label, index], boxes[index], index))
+    return keep_best(join(kept), attrs.keep_top_k)
+
+
+def _keep_own(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
+    """Return what is kept of boxes ``(rows, classes, 4)``, in the order of the rows within each class."""
+    kept = [no_boxes(boxes)]
+    for label in list_labels(scores.shape[1], attrs):
+        ranked = rank_scores(scores[:, label], attrs.score_threshold, attrs.nms_top_k)
+        row = np.sort(ranked[attrs.suppress(boxes[ranked, label])])
+        index = row * scores.shape[1] + label
+        kept.append(Kept(np.full(len(row), label), scores[row, label], boxes[row, label], index))
+    best = keep_best(join(kept), attrs.keep_top_k)
+    order = np.lexsort((best.place, best.label))
+    return Kept(*(part[order] for part in best))

@@ -1,0 +1,1 @@
+"""What a detector is trained towards: boxes matched with true ones, and labels."""

@@ -1,0 +1,1 @@
+"""Convolutions, transposed ones, and the windows they read."""

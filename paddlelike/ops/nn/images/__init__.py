@@ -1,0 +1,1 @@
+"""Pools, resizing, sampling and rearranging of images."""
