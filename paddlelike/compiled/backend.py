@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 from paddlelike.core.places import CUDAPlace, Place
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 
@@ -25,10 +27,23 @@ __all__ = [
 
 def load_jax() -> Any:
     """Return the module ``jax``. Raises ExtraMissingError when it is not installed."""
+    return _import_jax()
+
+
+@functools.cache
+def _import_jax() -> Any:
+    """Return the module ``jax``, leaving numpy's own generator as it is.
+
+    JAX draws from it while it is imported (for the port of a cluster); what a script's reader draws after
+    the first run must be the same with either backend.
+    """
+    state = np.random.get_state()  # noqa: NPY002
     try:
         import jax
     except ImportError as error:
         raise ExtraMissingError("compiled programs need JAX", hint="pip install 'paddlelike[jax]'") from error
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
     return jax
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -44,3 +46,16 @@ def test_noise_samples_and_dropout_between_layers_are_numpys() -> None:
     assert engine.refused == {}
     assert len(engine.pieces) == 1
     assert net.scope.generator.state == other.scope.generator.state
+
+
+def test_the_first_compiled_run_leaves_the_generator_that_scripts_seed() -> None:
+    script = """
+import numpy as np, paddlelike as fluid
+np.random.seed(3)
+out = fluid.layers.scale(fluid.data("x", [None, 2]), 2.0)
+fluid.set_flags({"FLAGS_backend": "jax"})
+fluid.Executor().run(feed={"x": np.ones((1, 2), "float32")}, fetch_list=[out])
+print(np.random.randint(1 << 30))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(run.stdout) == np.random.RandomState(3).randint(1 << 30)
