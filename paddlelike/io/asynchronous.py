@@ -1,7 +1,8 @@
-"""Asynchronous saves, which run in a thread beside training: their handle, and the memory of their copies.
+"""Asynchronous saves, which run in a thread beside training: their handle, and whose turn it is.
 
 One save runs at a time. Every failure is reported at least once: by the handle, else by the next save, else
-when the interpreter exits, on stderr and with exit code 1. A running save is finished before the exit.
+when the interpreter exits, on stderr and with exit code 1. A running save is finished before the exit. The
+saves of a process are not those of the processes that are forked from it.
 """
 
 from __future__ import annotations
@@ -12,18 +13,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
-import numpy as np
-
-from paddlelike.core import memory
 from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.io.report import SaveReport
 
 __all__ = [
-    "Copies",
     "PendingSave",
     "check_pending",
     "discard_pending",
@@ -32,46 +28,37 @@ __all__ = [
     "wait_for_pending",
 ]
 
-Array = np.ndarray[Any, Any]
-
-_LARGE: Final = 64 << 10  # bytes; memory of smaller copies is not reused
-_PARALLEL: Final = 64 << 20  # bytes from which on several threads copy
-_CHUNK: Final = 16 << 20  # bytes that one thread copies at a time
-
 
 class PendingSave:
     """The handle of a save that runs beside the program: ``work`` saves ``target`` in a thread of its own.
 
-    >>> save = PendingSave("model", lambda: SaveReport("model"))
+    >>> save = start_save("model", lambda: SaveReport("model"))
     >>> save.wait(10.0).target, save.done()
     ('model', True)
     """
 
     def __init__(self, target: str, work: Callable[[], SaveReport]) -> None:
         self.target = target
-        self._work: Callable[[], SaveReport] | None = work
+        self._work = [work]  # whoever takes it out carries it out, or cancels it
         self._report: SaveReport | None = None
         self._error: BaseException | None = None
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._run, name="paddlelike-save", daemon=False)
-        try:
-            self._thread.start()
-        except RuntimeError:  # no thread can be started: a limit of the system, or the interpreter exits
-            self._run()
+        self._runner: int | None = None  # the id of the thread that saves, which is not always the one above
 
     def done(self) -> bool:
         """Return whether the save has ended, with or without an error."""
         return self._finished.is_set()
 
     def wait(self, timeout: float | None = None) -> SaveReport:
-        """Wait for the end of the save and return its report.
+        """Wait for the end of the save and return its report. An interrupt ends the wait, not the save.
 
         Raises
         ------
         TimeoutError
             It has not ended after ``timeout`` seconds.
         SaveError
-            The save failed; the directory is as it was.
+            The save failed, and the directory is as it was; or this process was forked while it ran.
         """
         if not self._finished.wait(timeout):
             raise TimeoutError(f"the save into {self.target} has not ended after {timeout} s")
@@ -95,9 +82,26 @@ class PendingSave:
         state = "running" if not self.done() else "failed" if self._error is not None else "done"
         return f"<PendingSave into {self.target}: {state}>"
 
+    def _start(self) -> None:
+        try:
+            self._thread.start()
+        except RuntimeError:  # no thread can be started: a limit of the system, or the interpreter exits
+            self._run()
+
+    def _cancel(self, reason: BaseException) -> None:
+        """End the save with ``reason`` if no thread has begun it; it is reported by whoever calls this."""
+        with contextlib.suppress(IndexError):
+            self._work.pop()
+            self._error = reason
+            self._finished.set()
+            _mark_reported(self)
+
     def _run(self) -> None:
-        work, self._work = self._work, None
-        assert work is not None
+        try:
+            work = self._work.pop()
+        except IndexError:  # it was cancelled
+            return
+        self._runner = threading.get_ident()
         try:
             self._report = work()
         except BaseException as error:  # raised again by wait()
@@ -105,6 +109,21 @@ class PendingSave:
         finally:
             del work  # frees the copies
             self._finished.set()
+
+    def _is_run_here(self) -> bool:
+        """Return whether the calling thread carries the save out, and so must not wait for it."""
+        return self._runner == threading.get_ident() and not self.done()
+
+    def _abandon(self) -> None:
+        """End the save in a forked process, where its thread does not exist."""
+        if self.done():
+            return
+        self._error = SaveError(
+            f"the save into {self.target} runs in the process that this one was forked from",
+            hint="wait for it there, or before the fork",
+        )
+        self._finished = threading.Event()  # the lock of the old one may be held for ever
+        self._finished.set()
 
 
 class _State:
@@ -122,22 +141,41 @@ _state: Final = _State()
 
 
 def pending_lock() -> threading.RLock:
-    """Return the lock that a thread holds while it begins a save and uses the memory of the copies."""
+    """Return the lock that a thread holds while it begins a save."""
     return _state.lock
 
 
 def start_save(target: str, work: Callable[[], SaveReport]) -> PendingSave:
-    """Begin a save in a thread. The one before has ended: see :func:`check_pending`."""
+    """Begin a save in a thread, after the one before has ended.
+
+    An interrupt either comes before ``work`` is begun, and then it never is; or it is raised while the thread
+    runs, and then the next save waits for that.
+    """
     _register_exit_handlers()
     save = PendingSave(target, work)
-    with _state.guard:
-        _state.last = save
-    _state.unreported.append(save)
+    try:
+        while (before := _take_turn(save)) is not None:
+            before._finished.wait()
+        save._start()
+    except BaseException as error:
+        save._cancel(error)
+        raise
     return save
 
 
+def _take_turn(save: PendingSave) -> PendingSave | None:
+    """Make ``save`` the running one, before it runs; return the one that has not ended yet, if there is."""
+    with _state.guard:
+        last = _state.last
+        if last is not None and not last.done() and not last._is_run_here():
+            return last
+        _state.last = save
+        _state.unreported.append(save)
+        return None
+
+
 def check_pending() -> None:
-    """Wait for the running save, and raise its failure unless that has been reported.
+    """Wait for the running save, and raise the first failure that has not been reported.
 
     Raises
     ------
@@ -145,21 +183,24 @@ def check_pending() -> None:
         The save before failed.
     """
     last = _state.last
-    if last is None:
-        return
-    last._finished.wait()
-    with _state.guard:
-        if _state.last is last:  # else another thread has begun one meanwhile, which the next save waits for
-            _state.last = None
-    failed = last in _state.unreported and last.error is not None
-    _mark_reported(last)
-    if failed:
-        error = last.error
-        reason = error.message if isinstance(error, PaddlelikeError) else f"{type(error).__name__}: {error}"
-        raise SaveError(
-            f"the asynchronous save into {last.target} failed, and this save was not begun: {reason}",
-            hint=getattr(error, "hint", None) or "save again; wait() of the handle reports a failure earlier",
-        ) from error
+    if last is not None and not last._is_run_here():
+        last._finished.wait()
+        with _state.guard:
+            if _state.last is last:  # else another thread has begun one meanwhile: the next save waits for it
+                _state.last = None
+    for save in list(_state.unreported):
+        if save.done() and _mark_reported(save) and save.error is not None:
+            raise _make_error(save, save.error)
+
+
+def _make_error(save: PendingSave, error: BaseException) -> SaveError:
+    reason = error.message if isinstance(error, PaddlelikeError) else f"{type(error).__name__}: {error}"
+    made = SaveError(
+        f"the asynchronous save into {save.target} failed, and this save was not begun: {reason}",
+        hint=getattr(error, "hint", None) or "save again; wait() of the handle reports a failure earlier",
+    )
+    made.__cause__ = error
+    return made
 
 
 def wait_for_pending() -> None:
@@ -168,69 +209,37 @@ def wait_for_pending() -> None:
     Every function that reads files calls this first, so that it sees what was saved before.
     """
     last = _state.last
-    if last is not None and last._thread is not threading.current_thread():
+    if last is not None and not last._is_run_here():
         last._finished.wait()
 
 
 def discard_pending() -> None:
-    """Forget the running save and all failures, as in a process that was forked while saving."""
+    """Forget the running save and all failures."""
     _state.last = None
     _state.unreported.clear()
+
+
+def _mark_reported(save: PendingSave) -> bool:
+    """Return whether this call is the one that reports how the save ended."""
+    try:
+        _state.unreported.remove(save)
+    except ValueError:
+        return False
+    return True
+
+
+def _leave_to_parent() -> None:
+    """Forget the saves of the parent in a forked process, and the locks that its threads hold."""
+    for save in (_state.last, *_state.unreported):
+        if save is not None:
+            save._abandon()
+    discard_pending()
     _state.lock = threading.RLock()
     _state.guard = threading.Lock()
 
 
-def _mark_reported(save: PendingSave) -> None:
-    with contextlib.suppress(ValueError):
-        _state.unreported.remove(save)
-
-
-class Copies:
-    """Copies of arrays, whose memory is reused by the copies of the next save.
-
-    Memory that a save does not reuse is returned to the system.
-    """
-
-    def __init__(self) -> None:
-        self._free: dict[int, list[Array]] = {}
-        self._used: list[Array] = []
-
-    def copy(self, arrays: Iterable[Array]) -> list[Array]:
-        """Return copies of the arrays in C order, which are valid until :meth:`release`."""
-        sources = list(arrays)
-        copies = [self._take(array) for array in sources]
-        self._free = {}
-        if sum(array.nbytes for array in sources) < _PARALLEL:
-            for target, source in zip(copies, sources, strict=True):
-                np.copyto(target, source)
-            return copies
-        pieces = [piece for pair in zip(copies, sources, strict=True) for piece in _split(*pair)]
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1), "paddlelike-copy") as pool:
-            list(pool.map(lambda piece: np.copyto(*piece), pieces))
-        return copies
-
-    def release(self) -> None:
-        """End the use of the copies; their memory is for the next ones."""
-        for buffer in self._used:
-            self._free.setdefault(buffer.nbytes, []).append(buffer)
-        self._used = []
-
-    def _take(self, like: Array) -> Array:
-        if like.nbytes < _LARGE:
-            return np.empty(like.shape, like.dtype)
-        kept = self._free.get(like.nbytes)
-        buffer = kept.pop() if kept else memory.empty((like.nbytes,), np.dtype(np.uint8))
-        self._used.append(buffer)
-        return buffer.view(like.dtype).reshape(like.shape)
-
-
-def _split(target: Array, source: Array) -> list[tuple[Array, Array]]:
-    """Split a copy into chunks for several threads."""
-    if not source.flags.c_contiguous or source.nbytes <= _CHUNK:
-        return [(target, source)]
-    flat, out = source.reshape(-1), target.reshape(-1)
-    step = max(_CHUNK // source.itemsize, 1)
-    return [(out[at : at + step], flat[at : at + step]) for at in range(0, len(flat), step)]
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 # The exit of the interpreter
@@ -250,8 +259,6 @@ def _register_exit_handlers() -> None:
     with contextlib.suppress(RuntimeError):  # the shutdown has begun
         if early is not None:
             early(wait_for_pending)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=discard_pending)
 
 
 def _register_in_multiprocessing() -> None:

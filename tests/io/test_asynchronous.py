@@ -18,7 +18,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import SaveError
 from paddlelike.io import asynchronous
-from paddlelike.io.asynchronous import Copies, PendingSave
+from paddlelike.io.asynchronous import PendingSave
 from paddlelike.io.incremental import ledger
 from paddlelike.io.report import SaveReport
 from paddlelike.storage.local import manifest_file, transaction
@@ -208,32 +208,6 @@ def test_threads_that_save_at_once_take_turns(exe: fluid.Executor, tmp_path: Pat
             assert set(found.tolist()) == {10.0 * number + 5}
 
 
-def test_memory_for_copies_is_used_again() -> None:
-    copies = Copies()
-    arrays = [np.full(n, n, "float32") for n in (100, 50_000, 50_000, 70_000)]
-    first = copies.copy(arrays)
-    for copy, array in zip(first, arrays, strict=True):
-        np.testing.assert_array_equal(copy, array)
-        assert not np.shares_memory(copy, array)
-    where = {copy.ctypes.data for copy in first[1:]}
-    copies.release()
-    second = copies.copy(arrays[1:])
-    assert {copy.ctypes.data for copy in second} == where
-    copies.release()
-    copies.copy(arrays[:1])  # the large ones were not wanted: they go
-    assert copies._free == {}
-
-
-def test_large_and_strided_arrays_are_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asynchronous, "_PARALLEL", 1000)
-    monkeypatch.setattr(asynchronous, "_CHUNK", 1001)
-    whole = np.arange(30_000, dtype="float64").reshape(100, 300)
-    for array in (whole, whole[:, ::2], whole.T, whole[:0], whole[3, 4]):
-        (copy,) = Copies().copy([np.asarray(array)])
-        np.testing.assert_array_equal(copy, array)
-        assert copy.flags.c_contiguous
-
-
 # Failures
 
 
@@ -288,10 +262,148 @@ def test_any_error_is_passed_on() -> None:
     asynchronous.check_pending()
 
 
+# Interrupts, and processes that are forked
+
+
+@pytest.mark.parametrize("has_begun", [False, True], ids=["before", "after"])
+def test_an_interrupt_while_the_thread_starts_leaves_no_save_that_nobody_waits_for(
+    exe: fluid.Executor,
+    tmp_path: Path,
+    program: fluid.Program,
+    gate: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    has_begun: bool,
+) -> None:
+    real = threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        if has_begun:
+            real(self)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(KeyboardInterrupt):
+            save(exe, tmp_path / "a", program)
+    threading.Timer(0.2, gate.set).start()
+    asynchronous.check_pending()
+    assert (tmp_path / "a").exists() == has_begun
+    assert gate.is_set() == has_begun  # a save that runs is waited for
+    gate.set()
+    assert save(exe, tmp_path / "b", program).wait(30).written == 2
+
+
+def test_an_interrupt_ends_a_wait_and_not_the_save(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
+) -> None:
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    pending = save(exe, tmp_path / "a", program)
+    finished, pending._finished = pending._finished, Interrupted()
+    for wait in (pending.wait, asynchronous.check_pending, asynchronous.wait_for_pending):
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+    pending._finished = finished
+    gate.set()
+    assert pending.wait(30).written == 2
+    asynchronous.check_pending()
+
+
+def test_a_save_begins_after_the_one_that_nobody_checked_has_ended() -> None:
+    gate, order = threading.Event(), []
+
+    def first() -> SaveReport:
+        assert gate.wait(30)
+        order.append("the first ends")
+        raise OSError("of the first")
+
+    def second() -> SaveReport:
+        order.append("the second begins")
+        raise OSError("of the second")
+
+    asynchronous.start_save("a", first)
+    threading.Timer(0.2, gate.set).start()
+    asynchronous.start_save("b", second)._finished.wait(30)
+    assert order == ["the first ends", "the second begins"]
+    for failure in ("of the first", "of the second"):  # each is reported
+        with pytest.raises(SaveError, match=failure):
+            asynchronous.check_pending()
+    asynchronous.check_pending()
+
+
+def test_without_a_thread_the_save_does_not_wait_for_itself(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=1, blocking=False)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    for step in (1, 2):  # after each, the earlier ones are listed, which waits for a running save
+        fill(step)
+        checkpoints.save(exe, program, step)
+    assert [one.step for one in checkpoints.list()] == [2]
+
+
+def test_a_forked_process_can_save_and_waits_for_no_thread_of_its_parent(tmp_path: Path) -> None:
+    """The fork comes while one thread holds the lock of the first save ever, and another one saves."""
+    done = run(
+        tmp_path,
+        """
+        from paddlelike.io import asynchronous
+        from paddlelike.io.report import SaveReport
+
+        def in_child(*steps):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                for step in steps:
+                    step()
+                os._exit(7)
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+        def save(path):
+            fluid.io.save_persistables(exe, path, main, blocking=False).wait()
+
+        held, gate = threading.Event(), threading.Event()
+
+        def hold():
+            with asynchronous.pending_lock():
+                held.set()
+                gate.wait()
+
+        threading.Thread(target=hold).start()
+        held.wait()
+        print("child", in_child(lambda: save("b")))
+        gate.set()
+        end = threading.Event()
+        pending = asynchronous.start_save("a", lambda: end.wait() and SaveReport("a"))
+
+        def wait():
+            try:
+                pending.wait()
+            except fluid.errors.SaveError as error:
+                print(error, flush=True)
+            assert pending.done()
+
+        print("child", in_child(wait, lambda: save("c")))
+        end.set()
+        pending.wait()
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("child 7") == 2, done.stdout + done.stderr
+    assert "the save into a runs in the process that this one was forked from" in done.stdout
+    assert manifest_file.verify(tmp_path / "b")
+    assert manifest_file.verify(tmp_path / "c")
+
+
 # The end of the process
 
 SCRIPT = """
-import atexit, os, sys, threading, time
+import atexit, os, signal, sys, threading, time
 import numpy as np
 import paddlelike as fluid
 

@@ -18,6 +18,7 @@ from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.partition import Partition, SaveShare, get_partition
 from paddlelike.io.programs import build_save_program, collections_paused, run_program
 from paddlelike.io.report import SaveReport
+from paddlelike.io.save.copies import Copies, KeptMemory
 from paddlelike.io.save.files import RunFiles
 from paddlelike.io.save.writer import Writer
 from paddlelike.storage.location import Location, Writing, locate
@@ -27,7 +28,7 @@ __all__ = ["add_to", "save_chosen", "save_to_memory"]
 
 Path = str | os.PathLike[str]
 
-_copies: Final = asynchronous.Copies()
+_kept: Final = KeptMemory()
 
 
 def save_chosen(
@@ -89,11 +90,12 @@ def save_chosen(
             state={**(state or {}), **share.state} or None,
             part=part,
         )
-        if not options.blocking:
-            ending.callback(_copies.release)
+        copies = None if options.blocking else Copies(_kept)
+        if copies is not None:
+            ending.callback(copies.release)
         with collections_paused():
             _run_save(executor, writer, share, filename)
-            writer.prepare(None if options.blocking else _copies)
+            writer.prepare(copies)
             later = ending.pop_all()
 
             def work() -> SaveReport:

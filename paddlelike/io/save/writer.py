@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.formats.paddle.directory import encode_value
-from paddlelike.io.asynchronous import Copies
 from paddlelike.io.incremental import Known, ledger
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import SaveReport
+from paddlelike.io.save.copies import Copies
 from paddlelike.io.save.encoded import Item, describe_combined, describe_item, encode_combined
 from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
@@ -71,7 +71,7 @@ class Writer:
     def prepare(self, copies: Copies | None = None) -> None:
         """Decide which files are kept, and pass the others to the transaction.
 
-        The arrays are read at the commit. With ``copies`` those that are written are with_array now.
+        The arrays are read at the commit. With ``copies`` those that are written are copied now.
 
         Raises
         ------
