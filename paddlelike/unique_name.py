@@ -1,13 +1,19 @@
 """Fluid's counters of generated names: ``fc_0``, ``fc_0.w_0``, ``fc_0.tmp_0``.
 
-Counters are per key and per process, not per Program; :func:`guard` installs new ones.
+Counters are per key and per process, not per Program; :func:`guard` installs new ones, see
+:class:`~paddlelike.current.Current` for which threads.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+from paddlelike.current import Current
 
 __all__ = ["UniqueNameGenerator", "generate", "guard", "switch"]
 
@@ -20,12 +26,19 @@ class UniqueNameGenerator:
         self.counts: Counter[str] = Counter()
 
     def __call__(self, key: str) -> str:
-        number = self.counts[key]
-        self.counts[key] += 1
+        with _counting:  # two layers of one name would share their parameters
+            number = self.counts[key]
+            self.counts[key] = number + 1
         return f"{self.prefix}{key}_{number}"
 
 
-_current = UniqueNameGenerator()
+_counting: Final = threading.RLock()
+_current: Final = Current(UniqueNameGenerator())
+
+if hasattr(os, "register_at_fork"):  # so that no thread holds the lock at a fork
+    os.register_at_fork(
+        before=_counting.acquire, after_in_parent=_counting.release, after_in_child=_counting.release
+    )
 
 
 def generate(key: str) -> str:
@@ -35,7 +48,7 @@ def generate(key: str) -> str:
     ...     generate("fc"), generate("fc"), generate("conv2d")
     ('fc_0', 'fc_1', 'conv2d_0')
     """
-    return _current(key)
+    return _current.get()(key)
 
 
 def switch(
@@ -45,9 +58,7 @@ def switch(
 
     As in Fluid the result is a pair; its second item belongs to the dynamic graph and is always None.
     """
-    global _current
-    old, _current = _current, UniqueNameGenerator() if new_generator is None else new_generator
-    return old, None
+    return _current.set(UniqueNameGenerator() if new_generator is None else new_generator), None
 
 
 @contextmanager
@@ -62,8 +73,5 @@ def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Ite
         new_generator = new_generator.decode()
     if isinstance(new_generator, str):
         new_generator = UniqueNameGenerator(new_generator)
-    old, _ = switch(new_generator)
-    try:
+    with _current.replaced(UniqueNameGenerator() if new_generator is None else new_generator):
         yield
-    finally:
-        switch(old)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.core.versioned import Versioned
+from paddlelike.current import Current
 from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet
 
@@ -130,8 +131,8 @@ class Scope(Versioned, Displayed):
     def var(self, name: str) -> ScopeVariable:
         """Return the variable of that name in this scope itself; create it if there is none."""
         found = self._vars.get(name)
-        if found is None:
-            found = self._vars[name] = ScopeVariable(name)
+        if found is None:  # two threads that create it get the same one
+            found = self._vars.setdefault(name, ScopeVariable(name))
         return found
 
     def find_var(self, name: str) -> ScopeVariable | None:
@@ -169,20 +170,19 @@ class Scope(Versioned, Displayed):
         return f"Scope({', '.join(names[:_LISTED])}{more})"
 
 
-_global_scope = Scope()
+_global_scope: Final = Current(Scope())
 
 
 def global_scope() -> Scope:
     """Return the scope that is used when none is passed."""
-    return _global_scope
+    return _global_scope.get()
 
 
 @contextmanager
 def scope_guard(scope: Scope) -> Iterator[None]:
-    """Use ``scope`` as the global scope inside the ``with`` block."""
-    global _global_scope
-    old, _global_scope = _global_scope, scope
-    try:
+    """Use ``scope`` as the global scope inside the ``with`` block.
+
+    The blocks of a thread are its own: see :class:`~paddlelike.current.Current` for what other threads get.
+    """
+    with _global_scope.replaced(scope):
         yield
-    finally:
-        _global_scope = old

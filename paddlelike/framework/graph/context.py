@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from paddlelike.current import Current
+
 if TYPE_CHECKING:
     from paddlelike.framework.graph.program import Program
 
@@ -28,15 +30,15 @@ class NameScope:
 class BuildContext:
     """The programs that layers are built into, and what every new operator is marked with.
 
-    Read and changed by :mod:`paddlelike.framework.graph.guards`, which also creates the default programs.
+    Changed by :mod:`paddlelike.framework.graph.guards`, which also creates the default programs.
     """
 
-    main_program: Program
-    startup_program: Program
+    main_program: Current[Program]
+    startup_program: Current[Program]
 
     def __init__(self) -> None:
-        self.name_scope = NameScope()
-        self.device = ""
+        self.name_scope: Final = Current(NameScope())
+        self.device: Final = Current("")
 
 
 CONTEXT: Final = BuildContext()

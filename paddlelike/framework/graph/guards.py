@@ -1,10 +1,14 @@
-"""The default programs, and ``with`` blocks that choose programs, name scope and device for new operators."""
+"""The default programs, and ``with`` blocks that choose programs, name scope and device for new operators.
+
+See :class:`~paddlelike.current.Current` for the threads that a block holds for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
+from paddlelike.current import Current
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.context import CONTEXT, NameScope
 from paddlelike.framework.graph.program import Program
@@ -21,30 +25,28 @@ __all__ = [
     "switch_startup_program",
 ]
 
-CONTEXT.main_program = Program()
-CONTEXT.startup_program = Program()
+CONTEXT.main_program = Current(Program())
+CONTEXT.startup_program = Current(Program())
 
 
 def default_main_program() -> Program:
     """Return the program that layers are built into."""
-    return CONTEXT.main_program
+    return CONTEXT.main_program.get()
 
 
 def default_startup_program() -> Program:
     """Return the program that initializers are built into."""
-    return CONTEXT.startup_program
+    return CONTEXT.startup_program.get()
 
 
 def switch_main_program(program: Program) -> Program:
     """Make ``program`` the default main program. Return the previous one."""
-    old, CONTEXT.main_program = CONTEXT.main_program, program
-    return old
+    return CONTEXT.main_program.set(program)
 
 
 def switch_startup_program(program: Program) -> Program:
     """Make ``program`` the default startup program. Return the previous one."""
-    old, CONTEXT.startup_program = CONTEXT.startup_program, program
-    return old
+    return CONTEXT.startup_program.set(program)
 
 
 @contextmanager
@@ -53,14 +55,11 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     for name, program in (("main_program", main_program), ("startup_program", startup_program)):
         if not isinstance(program, Program) and (program is not None or name == "main_program"):
             raise TypeError(f"program_guard: {name} is {program!r}, expected a Program")
-    old_main = switch_main_program(main_program)
-    old_startup = None if startup_program is None else switch_startup_program(startup_program)
-    try:
+    with ExitStack() as blocks:
+        blocks.enter_context(CONTEXT.main_program.replaced(main_program))
+        if startup_program is not None:
+            blocks.enter_context(CONTEXT.startup_program.replaced(startup_program))
         yield
-    finally:
-        switch_main_program(old_main)
-        if old_startup is not None:
-            switch_startup_program(old_startup)
 
 
 @contextmanager
@@ -71,17 +70,13 @@ def name_scope(prefix: str | None = None) -> Iterator[None]:
     """
     if not prefix:
         raise GraphError("name_scope: the name is empty", hint='pass a name, such as "encoder"')
-    outer = CONTEXT.name_scope
-    CONTEXT.name_scope = outer.create_child(prefix)
-    try:
+    with CONTEXT.name_scope.replaced(CONTEXT.name_scope.get().create_child(prefix)):
         yield
-    finally:
-        CONTEXT.name_scope = outer
 
 
 def reset_name_scope() -> None:
     """Forget all name scopes, so that suffixes are counted as in a new process."""
-    CONTEXT.name_scope = NameScope()
+    CONTEXT.name_scope.set(NameScope())
 
 
 @contextmanager
@@ -93,11 +88,8 @@ def device_guard(device: str | None = None) -> Iterator[None]:
     name = "" if device is None else device
     if name.split(":")[0] not in ("", "cpu", "gpu"):
         raise ValueError(f"device_guard takes 'cpu', 'gpu' or None, not {device!r}")
-    before, CONTEXT.device = CONTEXT.device, name
-    try:
+    with CONTEXT.device.replaced(name):
         yield
-    finally:
-        CONTEXT.device = before
 
 
 def _get_var(name: str, program: Program | None = None) -> Variable:

@@ -165,7 +165,7 @@ class Program(EncodedState, Displayed):
         >>> fluid.default_main_program().random_seed
         90
         """
-        CONTEXT.main_program.random_seed = CONTEXT.startup_program.random_seed = seed
+        CONTEXT.main_program.get().random_seed = CONTEXT.startup_program.get().random_seed = seed
         self.random_seed = seed
 
     # Encodings
@@ -336,8 +336,8 @@ class Program(EncodedState, Displayed):
         return {
             "op_role": self._op_role,
             "op_role_var": self._op_role_var,
-            "op_namescope": CONTEXT.name_scope.path,
-            "op_device": CONTEXT.device,
+            "op_namescope": CONTEXT.name_scope.get().path,
+            "op_device": CONTEXT.device.get(),
         }
 
     @contextmanager

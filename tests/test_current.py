@@ -1,0 +1,124 @@
+"""Blocks of several threads: scopes, programs and generated names are those of the thread's own block."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.current import Current
+from paddlelike.framework.graph.context import CONTEXT
+from paddlelike.unique_name import UniqueNameGenerator
+
+Guard = Callable[[Any], AbstractContextManager[None]]
+
+#: By name: the guard, what it replaces, and values for it.
+GUARDS: dict[str, tuple[Guard, Callable[[], Any], Callable[[], Any]]] = {
+    "scope": (fluid.scope_guard, fluid.global_scope, fluid.Scope),
+    "program": (fluid.program_guard, fluid.default_main_program, fluid.Program),
+    "startup": (
+        lambda program: fluid.program_guard(fluid.Program(), program),
+        fluid.default_startup_program,
+        fluid.Program,
+    ),
+    "device": (fluid.device_guard, CONTEXT.device.get, iter(["cpu", "gpu"]).__next__),
+}
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_threads_enter_and_leave_their_blocks_in_any_order(name: str) -> None:
+    guard, get, make = GUARDS[name]
+    before = get()
+    values = [make(), make()]
+    first, second = map(guard, values)
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        one.submit(first.__enter__).result()
+        other.submit(second.__enter__).result()
+        assert (one.submit(get).result(), other.submit(get).result()) == (values[0], values[1])
+        assert get() is before  # of the main thread, which entered none
+        one.submit(first.__exit__, None, None, None).result()
+        assert other.submit(get).result() is values[1]
+        other.submit(second.__exit__, None, None, None).result()
+        assert [one.submit(get).result(), other.submit(get).result(), get()] == [before] * 3
+
+
+def test_threads_count_their_names_each_for_itself() -> None:
+    def build() -> list[str]:
+        with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()):
+            both.wait(30)
+            layers = [fluid.layers.fc(fluid.data(name, [None, 4]), 3) for name in "xy"]
+            both.wait(30)
+            names = [layer.name for layer in layers]
+            program = fluid.default_main_program()
+            return [*names, *sorted(p.name for p in program.all_parameters())]
+
+    both = threading.Barrier(2)
+    with ThreadPoolExecutor(2) as pool:
+        found = [future.result() for future in [pool.submit(build), pool.submit(build)]]
+    assert found[0] == found[1]
+    assert found[0][2:] == ["fc_0.b_0", "fc_0.w_0", "fc_1.b_0", "fc_1.w_0"]
+
+
+def test_a_thread_started_inside_of_a_block_has_its_value() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        before = pool.submit(fluid.global_scope).result()
+        with fluid.scope_guard(scope := fluid.Scope()):
+            assert pool.submit(fluid.global_scope).result() is scope
+        assert pool.submit(fluid.global_scope).result() is before
+
+
+def test_a_switch_holds_until_the_end_of_the_block_it_is_in() -> None:
+    before, inner, outer = (fluid.Program() for _ in range(3))
+    with fluid.program_guard(before):
+        with fluid.program_guard(fluid.Program()):
+            with fluid.name_scope("of_another_kind"):
+                fluid.framework.switch_main_program(inner)
+            assert fluid.default_main_program() is inner
+        assert fluid.default_main_program() is before
+        assert fluid.framework.switch_main_program(outer) is before
+        assert fluid.default_main_program() is outer
+
+
+def test_a_name_is_given_once_however_threads_take_turns() -> None:
+    """The second thread asks for a name while the first one has read the count and not increased it."""
+    generator = UniqueNameGenerator()
+    names: list[str] = []
+    second = threading.Thread(target=lambda: names.append(generator("fc")))
+
+    class Slow(Counter[str]):
+        def __getitem__(self, key: str) -> int:
+            count = super().__getitem__(key)
+            if not second.ident:
+                second.start()
+                second.join(0.1)  # it cannot end before this one has its name
+            return count
+
+    generator.counts = Slow()
+    names.append(generator("fc"))
+    second.join(30)
+    assert sorted(names) == ["fc_0", "fc_1"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_has_no_blocks_of_threads_that_it_has_not() -> None:
+    size = Current(1)
+    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as other:
+        block = size.replaced(2)
+        pool.submit(block.__enter__).result()
+        assert other.submit(size.get).result() == 2
+        child = os.fork()
+        if child == 0:
+            found: list[int] = []
+            thread = threading.Thread(target=lambda: found.append(size.get()))
+            thread.start()
+            thread.join(30)
+            os._exit(found[0])
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        pool.submit(block.__exit__, None, None, None).result()
