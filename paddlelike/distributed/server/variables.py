@@ -16,6 +16,7 @@ import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import Entry, Kind
+from paddlelike.distributed.server.fused import FusedUpdate, find_fused_update
 from paddlelike.distributed.server.served import Lookup, Served
 from paddlelike.distributed.server.staging import Contribution
 from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError
@@ -47,6 +48,7 @@ class Variables:
         self._ctx = ctx
         self._served = served
         self.guards = {} if served.is_synchronous else _guards(served)
+        self._fused = _find_fused_updates(served) if served.is_synchronous else {}
         self._schedule = threading.Lock()  # its block is one for all trainers
         self._check_values()
         self._start_counters()
@@ -128,9 +130,15 @@ class Variables:
         sums = {block: name for name, block in served.blocks.items()}
         for index in served.op.attrs["optimize_blocks"]:
             if index != served.schedule:  # which Fluid lists among them
-                ctx.run_block(index)
+                self._run_update(index)
             if index in sums:
                 ctx.write(sums[index], None)  # its memory is the next sum's
+
+    def _run_update(self, index: int) -> None:
+        """Run the block of a parameter."""
+        fused = self._fused.get(index)
+        if fused is None or not fused.run(self._ctx):
+            self._ctx.run_block(index)
 
     def apply_update(self, trainer: int, contribution: Contribution) -> None:
         """Apply one trainer's push: its step for the schedule, then each gradient by its own block.
@@ -206,3 +214,10 @@ def _guards(served: Served) -> dict[str, threading.RLock]:
         guards |= dict.fromkeys([name for name, one in guards.items() if one in shared], lock)
         guards |= dict.fromkeys(names, lock)
     return guards
+
+
+def _find_fused_updates(served: Served) -> dict[int, FusedUpdate]:
+    """Return by block what it does, of those that can be carried out in one pass."""
+    blocks = served.op.block.program.blocks
+    found = {index: find_fused_update(blocks[index]) for index in served.blocks.values()}
+    return {index: one for index, one in found.items() if one is not None}
