@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -26,24 +27,19 @@ __all__ = [
 
 
 def load_jax() -> Any:
-    """Return the module ``jax``. Raises ExtraMissingError when it is not installed."""
-    return _import_jax()
+    """Return the module ``jax``. Raises ExtraMissingError when it is not installed.
 
-
-@functools.cache
-def _import_jax() -> Any:
-    """Return the module ``jax``, leaving numpy's own generator as it is.
-
-    JAX draws from it while it is imported (for the port of a cluster); what a script's reader draws after
-    the first run must be the same with either backend.
+    JAX draws from numpy's own generator while it is imported (for the port of a cluster). What a script draws
+    after its first run must be the same with either backend: the generator is put back.
     """
-    state = np.random.get_state()  # noqa: NPY002
+    state = None if "jax" in sys.modules else np.random.get_state()  # noqa: NPY002
     try:
         import jax
     except ImportError as error:
         raise ExtraMissingError("compiled programs need JAX", hint="pip install 'paddlelike[jax]'") from error
     finally:
-        np.random.set_state(state)  # noqa: NPY002
+        if state is not None:
+            np.random.set_state(state)  # noqa: NPY002
     return jax
 
 

@@ -102,11 +102,13 @@ class Piece:
         if executable.check_first is not None:
             flat = jax.tree_util.tree_leaves((updated, kept, draws))
             executable.require(executable.check_first(flat))
-        results, checked = executable.run(updated, kept, draws)
+        results, checked, *before = executable.run(updated, kept, draws)
         if self._reads_memory:
             jax.block_until_ready((results, checked))  # before anybody writes into the memory it reads
         self._store(frame, results)
         if executable.check_first is None:
+            if before and not np.asarray(checked).all():
+                self._store(frame, before[0])
             executable.require(checked)
 
     # Inputs
@@ -141,9 +143,15 @@ class Piece:
 
         Those whose rows are alike, as the words of a question and of its answers, take the size of the
         largest: with a size for each, nearly every batch would be another choice of sizes to compile.
+        Sequences of one row each, as the ids of a click, are just these rows, and go with arrays of as many.
         """
         sizes: dict[Any, tuple[int, int]] = {}
-        for rows, lod in sequences.values():
+        single = {
+            n for n, (rows, lod) in sequences.items() if len(rows) and bool((np.diff(lod[-1]) == 1).all())
+        }
+        for n, (rows, lod) in sequences.items():
+            if n in single:
+                continue
             most, longest = sizes.get((rows.shape[1:], rows.dtype), (0, 0))
             longest = max(longest, int(np.diff(lod[-1]).max(initial=1)))
             sizes[rows.shape[1:], rows.dtype] = max(most, len(rows)), longest
@@ -153,8 +161,9 @@ class Piece:
                 rows,
                 lod,
                 is_gradient=n in gradients,
-                least=sizes[rows.shape[1:], rows.dtype],
+                least=sizes.get((rows.shape[1:], rows.dtype), (0, 0)),
                 exact=self._pads,
+                unused=n not in single,
             )
             for n, (rows, lod) in sequences.items()
         }
@@ -211,10 +220,16 @@ class Piece:
             return found, jnp.stack([holds for _, _, holds in trace.checks]) if checks else None
 
         def keep_unless_checked(updated: dict[int, Any], kept: dict[int, Any], draws: Sequence[Any]) -> Any:
+            """Return the results, with old persistables if a check fails; apart those of another shape."""
             found, held = compute(updated, kept, draws)
+            before = {}
             for position in updated.keys() & found.keys():
-                found[position] = jnp.where(held.all(), found[position], updated[position])
-            return found, held
+                old, new = updated[position], found[position]
+                if _describe_one(old) == _describe_one(new):
+                    found[position] = jnp.where(held.all(), new, old)
+                else:  # as the table of `auc` after the first step
+                    before[position] = old
+            return found, held, before
 
         shapes = jax.tree_util.tree_map(_shape_of, (updated, kept))
         if self._may_draw:

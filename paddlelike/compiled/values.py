@@ -159,14 +159,16 @@ def pack(
     is_gradient: bool = False,
     least: tuple[int, int] = (0, 0),
     exact: bool = False,
+    unused: bool = True,
 ) -> Packed:
     """Return sequences with unused rows up to the next bucket; those of a gradient are zero.
 
     ``least``: no fewer rows, and no shorter sequences, than other parts of the same batch have.
     ``exact``: ``longest`` is no bucket, for operators whose results have that size.
+    ``unused``: whether there are unused rows at all.
     """
     lengths = np.diff(lod[-1])
-    size = find_bucket(max(len(rows), least[0]))
+    size = find_bucket(max(len(rows), least[0])) if unused else len(rows)
     padded = np.empty((size, *rows.shape[1:]), rows.dtype)
     padded[: len(rows)] = rows
     padded[len(rows) :] = rows[:1] if len(rows) and not is_gradient else 0

@@ -95,6 +95,9 @@ _UNCONDITIONAL: Final = """
 """
 _REDUCTIONS: Final = "reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum"
 
+#: By type, the input whose LoD all outputs take over, where the operator's kernel says so itself.
+LOD_SOURCES: Final[Mapping[str, str]] = dict.fromkeys(_REDUCTIONS.split(), "X")
+
 #: By type, whether every row of the results depends on the same row of the inputs only.
 ROW_BY_ROW: Final[Mapping[str, Condition]] = {
     **dict.fromkeys(_UNCONDITIONAL.split(), _always),

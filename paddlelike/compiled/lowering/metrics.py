@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed
 from paddlelike.framework.quirks import follows_fluid
 
 Results = tuple[Any, ...]
@@ -22,20 +23,21 @@ def _count(ids: Any, chosen: Any, classes: int, weights: Any = None) -> Any:
     return jnp.zeros(classes, jnp.float64).at[ids].add(weights.astype(jnp.float64), mode="drop")
 
 
-@lowers("auc")
+@lowers("auc", sequences=True)
 def auc(
     predict: Any, label: Any, pos: Any, neg: Any,
     *, curve: str, num_thresholds: int, slide_steps: int, ctx: OpContext,
 ) -> Results:  # fmt: skip
     if curve == "PR" and not follows_fluid("auc_curve"):
         raise LoweringError("the area under the curve of precision and recall")
+    (predict, label), used = _unpack(predict, label)
     score, label = predict[:, -1], label.reshape(-1)
     ctx.check((score >= 0) & (score <= 1), "Predict holds no probabilities")
     buckets = num_thresholds + 1
     place = (score * jnp.asarray(num_thresholds, score.dtype)).astype(jnp.int64)
     totals, tables = [], []
     for table, chosen in ((pos, label > 0), (neg, label == 0)):
-        count = _count(place, chosen, buckets)
+        count = _count(place, chosen & used, buckets)
         if slide_steps == 0:
             total = table.reshape(-1)[:buckets] + count
             tables.append(total.reshape(1, buckets))
@@ -50,6 +52,15 @@ def auc(
     square = found_pos[-1] * found_neg[-1]
     area = jnp.where(square > 0, area / jnp.where(square > 0, square, 1), area)
     return area.reshape(1), tables[0], tables[1]
+
+
+def _unpack(*values: Any) -> tuple[list[Any], Any]:
+    """Return the rows of sequences and of arrays, of equally many each, and which of them are in use."""
+    used = [x.used for x in values if isinstance(x, Packed)]
+    rows = [x.rows if isinstance(x, Packed) else x for x in values]
+    if len({len(x) for x in rows}) > 1:
+        raise LoweringError("its inputs have sequences of different counts of rows")
+    return rows, used[0] if used else jnp.asarray(True)
 
 
 def _advance_window(flat: Any, count: Any, buckets: int, steps: int) -> tuple[Any, Any]:

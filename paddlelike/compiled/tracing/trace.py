@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paddlelike.compiled.lowering.formula_types import LOD_SOURCES
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import LoweringError, RefusedError
 from paddlelike.compiled.table import Lowering, find_forward, find_lowering, is_row_by_row
@@ -182,7 +183,7 @@ class Trace:
         return True
 
     def _shows(self, op: Operator, cls: type[OpDef], slot: str, args: list[Any]) -> bool:
-        source = cls.find_lod_source(slot)
+        source = cls.find_lod_source(slot) or LOD_SOURCES.get(cls.type)
         names = [one.name for one in cls.input_slots]
         if source not in names:
             return False
