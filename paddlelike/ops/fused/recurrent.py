@@ -67,7 +67,7 @@ class FusionGru(OpDef):
         cell = gru_steps.make_cell(cls.type, wh, attrs.gate_activation, attrs.activation, False)
         steps = Steps.of(read_last_level(ctx, "X", len(x)), reverse=attrs.is_reverse)
         first = order_initial_rows(h0, steps, len(wh), x.dtype)
-        _, hidden = gru_steps.run_steps(cell, steps, projected.take(steps.rows, axis=0), first)
+        _, _, hidden = gru_steps.run_steps(cell, steps, projected, None, first)
         for slot in ("XX", "Hidden"):
             ctx.set_lod(slot, ctx.lod("X"))
         return None, projected, None, None, scatter_rows(hidden, steps.rows)

@@ -26,6 +26,8 @@ __all__ = ["CrfDecoding", "LinearChainCrf"]
 
 _FEW: Final = 34  # rows of Transition: with more labels, products for all sequences at once are faster
 
+_TOGETHER: Final = 1 << 16  # scores of ways between labels that are computed at once
+
 
 class _Chains(NamedTuple):
     """Sequences of emissions, in rows."""
@@ -63,12 +65,6 @@ class _Chains(NamedTuple):
         """The index of the last row of each full sequence in batch order."""
         bounds = np.array(self.steps.bounds)
         return bounds[self.lengths[self.full] - 1] + np.arange(self.steps.first)
-
-    def previous(self) -> Array:
-        """Return, for each row after the first step, the index of the row before it."""
-        return np.concatenate(
-            [np.arange(p, p + e - b) for b, e, p in self.steps.forwards() if p >= 0] or [self.full[:0]]
-        )
 
     def labels(self, label: Array, op: str, count: int) -> Array:
         """Return the labels in batch order; raise EnforceNotMet unless each is below ``count``."""
@@ -137,11 +133,13 @@ class LinearChainCrf(OpDef):
         x_exps, w_exps = np.exp(x - greatest), np.exp(transition)
         alpha = np.empty_like(x)
         sums = np.empty((len(x), 1), x.dtype)
-        for begin, end, before in steps.forwards():
-            seen = w_exps[0] if before < 0 else alpha[before : before + end - begin] @ w_exps[2:]
-            now = np.multiply(x_exps[begin:end], seen, out=alpha[begin:end])
-            now /= now.sum(1, keepdims=True, out=sums[begin:end])
-        first, last, previous = steps.first, chains.last, chains.previous()
+        between = w_exps[2:]
+        for begin, end, before in steps.spans:
+            now = alpha[begin:end]
+            seen = w_exps[0] if before < 0 else np.dot(alpha[before : before + end - begin], between, out=now)
+            np.multiply(x_exps[begin:end], seen, out=now)
+            np.divide(now, np.add.reduce(now, 1, out=sums[begin:end], keepdims=True), out=now)
+        first, last, previous = steps.first, chains.last, chains.steps.previous
         rows = (greatest + np.log(sums)).reshape(-1) - x[np.arange(len(x)), labels]
         rows[:first] -= transition[0, labels[:first]]
         rows[first:] -= transition[2 + labels[previous], labels[first:]]
@@ -175,16 +173,17 @@ class LinearChainCrf(OpDef):
             labels = label.reshape(-1).astype(np.int64)
             kernel(shares, powers, w_exps, d_cost.reshape(-1), labels, *chains.cuts, d_rows, d_w)
             return d_x, d_w
-        steps, first, previous = chains.steps, chains.steps.first, chains.previous()
+        steps, first, previous = chains.steps, chains.steps.first, chains.steps.previous
         alpha, x_exps = (a.reshape(-1, a.shape[-1]).take(steps.rows, axis=0) for a in (alpha, x_exps))
         labels = chains.labels(label, "linear_chain_crf", alpha.shape[1])
         beta = np.empty_like(alpha)
         beta[chains.last] = w_exps[1]
-        for begin, end, before in steps.backwards():
+        towards = w_exps[2:].T
+        for begin, end, before in reversed(steps.spans):
             now = beta[begin:end]
-            now /= now.sum(1, keepdims=True)
+            np.divide(now, np.add.reduce(now, 1, keepdims=True), out=now)
             if before >= 0:
-                beta[before : before + end - begin] = (x_exps[begin:end] * now) @ w_exps[2:].T
+                np.dot(x_exps[begin:end] * now, towards, out=beta[before : before + end - begin])
         shares = alpha * beta
         shares /= shares.sum(1, keepdims=True)
         scale = d_cost.reshape(-1, 1)[chains.steps.owner()].astype(alpha.dtype, copy=False)
@@ -256,22 +255,43 @@ class CrfDecoding(OpDef):
         steps = chains.steps
         x = emission.reshape(-1, emission.shape[-1]).take(steps.rows, axis=0)
         best = np.empty_like(x)
-        between = transition[2:, None]
-        for begin, end, before in steps.forwards():
-            if before < 0:
-                best[begin:end] = x[begin:end] + transition[0]
-                continue
-            scores = best[before : before + end - begin].T[:, :, None] + between  # (from, sequences, to)
-            np.add(np.maximum.reduce(scores), x[begin:end], out=best[begin:end])
+        between = _repeat_transitions(transition, steps.first)
+        for begin, end, before in steps.spans:
+            now = best[begin:end]
+            if before >= 0:
+                _find_best(best[before : before + end - begin], between, now)
+            np.add(now if before >= 0 else transition[0], x[begin:end], out=now)
         path = np.zeros(len(x), np.int64)
         path[chains.last] = (best[chains.last] + transition[1]).argmax(1)
         towards = np.ascontiguousarray(transition[2:].T)
-        for begin, end, before in steps.backwards():
+        for begin, end, before in reversed(steps.spans):
             if before >= 0:  # where the best label came from matters along the path alone
-                scores = best[before : before + end - begin] + towards[path[begin:end]]
-                path[before : before + end - begin] = scores.argmax(1)
+                scores = towards.take(path[begin:end], axis=0)
+                scores += best[before : before + end - begin]
+                scores.argmax(1, path[before : before + end - begin])
         out.reshape(-1)[steps.rows] = path
         return out if label is None else _mark_right(chains, out, label)
+
+
+def _repeat_transitions(transition: Array, sequences: int) -> Array:
+    """Return the transitions from each label for several sequences side by side, (from, sequences * to)."""
+    count = transition.shape[1]
+    return np.tile(transition[2:], min(sequences, 1 + _TOGETHER // count**2))
+
+
+def _find_best(last: Array, between: Array, out: Array) -> None:
+    """Write the greatest score of ways to each label; ``last`` are those up to the step before.
+
+    ``between`` comes from :func:`_repeat_transitions`: sums over long rows take half as long as over many
+    short ones.
+    """
+    count = last.shape[1]
+    room = between.shape[1] // count
+    for begin in range(0, len(last), room):
+        part = last[begin : begin + room]
+        scores = np.repeat(part.T, count).reshape(count, -1)
+        scores += between[:, : scores.shape[1]]
+        np.maximum.reduce(scores, 0, out=out[begin : begin + room].reshape(-1))
 
 
 def _mark_right(chains: _Chains, path: Array, label: Array) -> Array:

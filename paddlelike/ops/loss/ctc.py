@@ -6,6 +6,7 @@ together. Graves et al. 2006.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ def _read_padded_batch(
             f"{label_lengths.max(initial=0)}, but Logits is {list(logits.shape)}, Label {list(label.shape)}"
         )
     steps = Steps.through(np.zeros(count, np.int64), lengths)
-    steps = steps._replace(rows=steps.rows * count + steps.owner())
+    steps = replace(steps, rows=steps.rows * count + steps.owner())
     labels = np.where(np.arange(label.shape[1]) < label_lengths[:, None], label, blank).astype(np.int64)
     rows = logits.reshape(-1, logits.shape[2]).take(steps.rows, axis=0)
     return _Batch(rows, steps, lengths, labels, label_lengths)
@@ -192,7 +193,7 @@ def _log_softmax(rows: Array) -> Array:
 def _alpha(steps: Steps, emitted: Array, may_skip: Array) -> Array:
     """Return the log probability of reaching each state, by row."""
     alpha = np.full_like(emitted, _NEVER)
-    for begin, end, before in steps.forwards():
+    for begin, end, before in steps.spans:
         now = alpha[begin:end]
         if before < 0:
             now[:, :2] = emitted[begin:end, :2]
@@ -210,7 +211,7 @@ def _beta(steps: Steps, emitted: Array, may_skip: Array, ends: Array) -> Array:
     """Return the log probability of getting from each state to the end, by row."""
     beta = np.full_like(emitted, _NEVER)
     done = 0  # sequences that go on after the step
-    for begin, end, before in steps.backwards():
+    for begin, end, before in reversed(steps.spans):
         n = end - begin
         ending = np.arange(begin + done, end)
         last_state = ends[steps.order[done:n]]

@@ -130,13 +130,14 @@ def _run_pass(weights: _Weights, x: Array, initial: Initial, turn: slice) -> _Pa
     sigmoid, tanh = ACTIVATIONS["sigmoid"], ACTIVATIONS["tanh"]
     cell = Cell(hidden, np.ascontiguousarray(recurrent), bias, None, gate=sigmoid, cell=tanh, candidate=tanh)
     gates = x.reshape(-1, x.shape[2]) @ flat.T + bias
-    return _Pass(x, flat, lstm_steps.run_steps(cell, _make_steps(x), gates, initial), cell, initial, turn)
-
-
-def _make_steps(x: Array) -> Steps:
-    """Return the steps of (T, N, width), whose rows are in batch order already."""
-    time, batch = x.shape[:2]
-    return Steps(np.arange(time * batch), [batch * t for t in range(time + 1)], np.arange(batch))
+    return _Pass(
+        x,
+        flat,
+        lstm_steps.run_steps(cell, Steps.side_by_side(*x.shape[:2]), gates, initial),
+        cell,
+        initial,
+        turn,
+    )
 
 
 class CudnnLstmAttrs(Attrs):
@@ -264,7 +265,7 @@ def _run_pass_back(
 ) -> Array:
     """Return the gradient of the input of a pass, reversed as it was; write the other gradients."""
     hidden, width = done.cell.width, done.x.shape[2]
-    steps = _make_steps(done.x)
+    steps = Steps.side_by_side(*done.x.shape[:2])
     d_rows = d_hidden.reshape(-1, hidden)
     back = lstm_steps.run_steps_back(done.cell, steps, done.ran, d_rows, done.initial, d_last)
     rows = done.x.reshape(-1, width)

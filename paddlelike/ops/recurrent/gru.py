@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -102,11 +100,8 @@ class Gru(OpDef):
     ) -> tuple[Array, Array, Array, Array]:
         cell = make_cell("gru", weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
         steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
-        gates = x.take(steps.rows, axis=0)
-        if bias is not None:
-            gates += bias
         first = order_initial_rows(h0, steps, len(weight), x.dtype)
-        reset_last, hidden = run_steps(cell, steps, gates, first)
+        gates, reset_last, hidden = run_steps(cell, steps, x, bias, first)
         return gates, reset_last, hidden, scatter_rows(hidden, steps.rows)
 
     @staticmethod
@@ -171,11 +166,8 @@ class GruUnit(OpDef):
         gate_activation: int,
         origin_mode: bool,
     ) -> tuple[Array, Array, Array]:
-        gates = x.copy() if bias is None else x + bias
-        reset_last, hidden = np.empty_like(last), np.empty_like(last)
         cell = _make_indexed_cell(weight, gate_activation, activation, origin_mode)
-        cell.step(gates, last, reset_last, hidden)
-        return gates, reset_last, hidden
+        return run_steps(cell, Steps.side_by_side(1, len(x)), x, bias, last)
 
     @staticmethod
     def backward(
@@ -192,8 +184,7 @@ class GruUnit(OpDef):
         origin_mode: bool,
     ) -> tuple[Array, Array, Array, Array | None]:
         cell = _make_indexed_cell(weight, gate_activation, activation, origin_mode)
-        d_gates = np.empty_like(gates)
-        d_last = cell.step_back(d_hidden, cell.slopes(gates, last), d_gates)
+        d_gates, d_last = run_steps_back(cell, Steps.side_by_side(1, len(x)), gates, last, d_hidden)
         d_weight = cell.weight_gradient(d_gates, last, reset_last)
         return d_gates, d_last, d_weight, None if bias is None else d_gates.sum(0, keepdims=True)
 

@@ -85,13 +85,26 @@ def test_steps_shrink_with_the_sequences() -> None:
     assert steps.rows.tolist() == [2, 0, 3, 1, 4]
     assert (steps.bounds, steps.first) == ([0, 2, 4, 5], 2)
     assert steps.owner().tolist() == [2, 0, 2, 0, 2]
-    assert list(steps.forwards()) == [(0, 2, -1), (2, 4, 0), (4, 5, 2)]
+    assert steps.spans == [(0, 2, -1), (2, 4, 0), (4, 5, 2)]
+    before = steps.before(np.array([[0], [1], [2], [3], [4]]), np.array([[8], [9]]))
+    assert before.ravel().tolist() == [8, 9, 0, 1, 2]
     assert Steps.of(np.array([0, 2, 2, 5]), reverse=True).rows.tolist() == [4, 1, 3, 0, 2]
+
+
+def test_blocks_hold_the_same_part_of_all_rows_of_a_step_in_one_piece() -> None:
+    steps = Steps.of(np.array([0, 2, 2, 5]))
+    parts = np.array([[10 * row + part for part in range(3)] for row in range(5)]).ravel()
+    blocks = parts[steps.find_blocks(3).source]
+    assert blocks.tolist() == [20, 0, 21, 1, 22, 2, 30, 10, 31, 11, 32, 12, 40, 41, 42]
+    assert blocks[steps.find_blocks(3).in_rows].tolist() == parts.tolist()
+    in_batch = parts.reshape(5, 3)[steps.rows].ravel()
+    assert blocks[steps.find_blocks(3).in_batch].tolist() == in_batch.tolist()
 
 
 def test_a_batch_without_sequences_has_no_steps() -> None:
     steps = Steps.of(np.array([0, 0]))
     assert (steps.rows.size, steps.bounds, steps.owner().size) == (0, [0], 0)
+    assert [each.size for each in steps.find_blocks(3)] == [0, 0, 0]
 
 
 def spec(*shape: int) -> Spec:

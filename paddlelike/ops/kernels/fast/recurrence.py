@@ -76,28 +76,25 @@ def find_factors(
             by_state[i, j] = g[3 * width + j] * (one - active[i, j] * active[i, j])
 
 
-@compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1])", least=_LEAST)
-def reset_states(gates: Array, last: Array, reset_last: Array) -> None:
-    """Turn the exponentials of a GRU's gates ``(n, 3H)`` into sigmoids; ``reset_last = reset last``."""
-    width = last.shape[1]
-    one = gates.dtype.type(1)
+@compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, ::1])", least=_LEAST)
+def reset_states(update: Array, reset: Array, last: Array, reset_last: Array) -> None:
+    """Turn the exponentials of a GRU's gates into sigmoids; ``reset_last = reset last``."""
+    one = last.dtype.type(1)
     for i in range(last.shape[0]):
-        g = gates[i]
-        for j in range(2 * width):
-            g[j] = g[j] / (g[j] + one)
-        for j in range(width):
-            reset_last[i, j] = g[width + j] * last[i, j]
+        for j in range(last.shape[1]):
+            update[i, j] = update[i, j] / (update[i, j] + one)
+        for j in range(last.shape[1]):
+            reset[i, j] = reset[i, j] / (reset[i, j] + one)
+            reset_last[i, j] = reset[i, j] * last[i, j]
 
 
-@compile_late("void(T[:, ::1], T[:, ::1], boolean, T[:, ::1])", least=_LEAST)
-def blend_states(gates: Array, last: Array, origin: bool, hidden: Array) -> None:
+@compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], boolean, T[:, ::1])", least=_LEAST)
+def blend_states(update: Array, candidate: Array, last: Array, origin: bool, hidden: Array) -> None:
     """``hidden = update candidate + (1 - update) last``, or with ``origin`` the other way round."""
-    width = last.shape[1]
     for i in range(last.shape[0]):
-        g = gates[i]
         if origin:
-            for j in range(width):
-                hidden[i, j] = (last[i, j] - g[2 * width + j]) * g[j] + g[2 * width + j]
+            for j in range(last.shape[1]):
+                hidden[i, j] = (last[i, j] - candidate[i, j]) * update[i, j] + candidate[i, j]
         else:
-            for j in range(width):
-                hidden[i, j] = (g[2 * width + j] - last[i, j]) * g[j] + last[i, j]
+            for j in range(last.shape[1]):
+                hidden[i, j] = (candidate[i, j] - last[i, j]) * update[i, j] + last[i, j]

@@ -3,6 +3,9 @@
 Gates are in the order update, reset, candidate. The weight, declared (H, 3H), is two blocks one after the
 other in memory: (H, 2H) for update and reset, (H, H) for the candidate. Arrays of all steps are in batch
 order (:mod:`paddlelike.ops.kernels.recurrence.steps`).
+
+Steps of few narrow rows cost calls of numpy, each of which takes twice as long over columns of a wider array.
+So a step works on blocks: its update gates, then its reset gates, then its candidates, ``(3 n, H)``.
 """
 
 from __future__ import annotations
@@ -13,32 +16,23 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast import recurrence as fast
-from paddlelike.ops.kernels.recurrence.steps import ACTIVATIONS, LARGEST, Activation, Steps, find_activation
+from paddlelike.ops.kernels.recurrence.steps import (
+    ACTIVATIONS,
+    LARGEST,
+    Activation,
+    Steps,
+    find_activation,
+)
 
 __all__ = ["GruCell", "make_cell", "run_steps", "run_steps_back"]
-
-
-class _Slopes(NamedTuple):
-    """What gradients of hidden states are multiplied by on their way to the gates and to the last states."""
-
-    u: Array
-    r: Array
-    candidate: Array
-    keep: Array  # the part of the last state that the new one has
-    reset: Array
-
-    def cut(self, begin: int, end: int) -> _Slopes:
-        """Return those of some rows."""
-        u, r, candidate, keep, reset = self
-        part = slice(begin, end)
-        return _Slopes(u[part], r[part], candidate[part], keep[part], reset[part])
 
 
 class GruCell(NamedTuple):
     """The parameters of all steps."""
 
-    gates: Array  # weight of the update and reset gate, (H, 2H)
-    candidate: Array  # weight of the candidate, (H, H)
+    update: Array  # weights of the gates, (H, H)
+    reset: Array
+    candidate: Array
     gate_act: Activation
     act: Activation
     origin: bool
@@ -48,78 +42,15 @@ class GruCell(NamedTuple):
         width = len(weight)
         flat = weight.reshape(-1)
         cut = 2 * width * width
-        return cls(
-            flat[:cut].reshape(width, 2 * width), flat[cut:].reshape(width, width), gate_act, act, origin
-        )
-
-    def step(
-        self, gates: Array, last: Array, reset_last: Array, hidden: Array, *, work: int | None = None
-    ) -> None:
-        """Run one step; ``gates`` hold the input and are worked on in place, the last two are written.
-
-        ``work``: the elements of the gates of all steps, if there are several.
-        """
-        width = len(self.candidate)
-        if self.gate_act is ACTIVATIONS["sigmoid"]:
-            add = fast.add_to_gates.choose(work or gates.size, gates, last, reset_last, hidden)
-            if add is not None:
-                add(gates, last @ self.gates, 0, 2 * width, gates.dtype.type(LARGEST))
-                np.exp(gates[:, : 2 * width], out=gates[:, : 2 * width])
-                fast.reset_states.get_compiled(gates.dtype)(gates, last, reset_last)
-                gates[:, 2 * width :] += reset_last @ self.candidate
-                self.act.apply(gates[:, 2 * width :])
-                fast.blend_states.get_compiled(gates.dtype)(gates, last, self.origin, hidden)
-                return
-        both, candidate = gates[:, : 2 * width], gates[:, 2 * width :]
-        both += last @ self.gates
-        self.gate_act.apply(both)
-        u = both[:, :width]
-        np.multiply(both[:, width:], last, out=reset_last)
-        candidate += reset_last @ self.candidate
-        self.act.apply(candidate)
-        old, new = (candidate, last) if self.origin else (last, candidate)
-        np.subtract(new, old, out=hidden)
-        hidden *= u
-        hidden += old
-
-    def slopes(self, gates: Array, last: Array) -> _Slopes:
-        """Return what the gradients of steps are multiplied by; ``gates`` and ``last`` of one or of all."""
-        width = len(self.candidate)
-        u, r, candidate = _split_gates(gates)
-        by_gate = np.empty_like(gates)
-        by_u, by_r, by_candidate = _split_gates(by_gate)
-        keep, renew = (u, 1 - u) if self.origin else (1 - u, u)
-        np.multiply(self.act.slope(candidate), renew, out=by_candidate)
-        slope = self.gate_act.slope(gates[:, : 2 * width])
-        np.multiply(slope[:, width:], last, out=by_r)
-        difference = last - candidate if self.origin else candidate - last
-        np.multiply(slope[:, :width], difference, out=by_u)
-        return _Slopes(by_u, by_r, by_candidate, keep, r)
-
-    def step_back(self, d_hidden: Array, slopes: _Slopes, d_gates: Array) -> Array:
-        """Return the gradients of one step: those of the gates are written, that of ``last`` is returned."""
-        width = len(self.candidate)
-        d_candidate = d_gates[:, 2 * width :]
-        np.multiply(d_hidden, slopes.candidate, out=d_candidate)
-        d_reset_last = d_candidate @ self.candidate.T
-        np.multiply(d_reset_last, slopes.r, out=d_gates[:, width : 2 * width])
-        np.multiply(d_hidden, slopes.u, out=d_gates[:, :width])
-        d_last = d_gates[:, : 2 * width] @ self.gates.T
-        d_last += d_hidden * slopes.keep
-        d_reset_last *= slopes.reset
-        d_last += d_reset_last
-        return d_last
+        both = flat[:cut].reshape(width, 2, width)
+        update, reset = (np.ascontiguousarray(both[:, k]) for k in range(2))
+        return cls(update, reset, flat[cut:].reshape(width, width), gate_act, act, origin)
 
     def weight_gradient(self, d_gates: Array, last: Array, reset_last: Array) -> Array:
         """Return the gradient of the weight, its two blocks one after the other."""
         width = len(self.candidate)
         blocks = (last.T @ d_gates[:, : 2 * width], reset_last.T @ d_gates[:, 2 * width :])
         return np.concatenate([block.reshape(-1) for block in blocks]).reshape(width, 3 * width)
-
-
-def _split_gates(gates: Array) -> list[Array]:
-    width = gates.shape[1] // 3
-    return [gates[:, k * width : (k + 1) * width] for k in range(3)]
 
 
 def make_cell(op: str, weight: Array, gate: str, act: str, origin: bool) -> GruCell:
@@ -132,16 +63,61 @@ def make_cell(op: str, weight: Array, gate: str, act: str, origin: bool) -> GruC
     )
 
 
-def run_steps(cell: GruCell, steps: Steps, gates: Array, first: Array) -> tuple[Array, Array]:
-    """Run all steps; ``gates`` hold the projected input plus the bias, and are overwritten.
+def run_steps(
+    cell: GruCell, steps: Steps, x: Array, bias: Array | None, first: Array
+) -> tuple[Array, Array, Array]:
+    """Run all steps of the projected input ``x``, whose rows are those of the sequences.
 
-    Returns the reset states and the hidden ones. ``first`` are the states that the first step starts from.
+    Returns the gates, the reset states and the hidden ones. ``first`` are the states of the first step.
     """
-    reset_last, hidden = (np.empty((len(gates), len(cell.candidate)), gates.dtype) for _ in range(2))
-    for begin, end, before in steps.forwards():
+    width, blocks = len(cell.candidate), steps.find_blocks(3)
+    x = x if bias is None else x + bias.reshape(-1)
+    gates = x.reshape(-1, width).take(blocks.source, axis=0)
+    reset_last, hidden = (np.empty((len(x), width), x.dtype) for _ in range(2))
+    fed = np.empty((2 * steps.first, width), x.dtype)
+    compiled = cell.gate_act is ACTIVATIONS["sigmoid"] and (
+        fast.add_to_gates.choose(gates.size, gates, first, reset_last) is not None
+    )
+    run = _run_step_compiled if compiled else _run_step
+    for begin, end, before in steps.spans:
         last = hidden[before : before + end - begin] if before >= 0 else first
-        cell.step(gates[begin:end], last, reset_last[begin:end], hidden[begin:end], work=gates.size)
-    return reset_last, hidden
+        run(cell, gates[3 * begin : 3 * end], fed, last, reset_last[begin:end], hidden[begin:end])
+    return gates.take(blocks.in_batch, axis=0).reshape(x.shape), reset_last, hidden
+
+
+def _run_step(cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: Array, hidden: Array) -> None:
+    """Run one step; ``gates`` hold the input, ``fed`` is room for what is fed back."""
+    count = len(last)
+    both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
+    fed = fed[: 2 * count]
+    np.dot(last, cell.update, fed[:count])
+    np.dot(last, cell.reset, fed[count:])
+    np.add(both, fed, both)
+    cell.gate_act.apply(both)
+    np.multiply(r, last, reset_last)
+    np.add(candidate, np.dot(reset_last, cell.candidate, hidden), candidate)
+    cell.act.apply(candidate)
+    old, new = (candidate, last) if cell.origin else (last, candidate)
+    np.subtract(new, old, hidden)
+    np.multiply(hidden, u, hidden)
+    np.add(hidden, old, hidden)
+
+
+def _run_step_compiled(
+    cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: Array, hidden: Array
+) -> None:
+    """Run one step with the same bits, between its products and exponentials in one pass each."""
+    dtype, count = gates.dtype, len(last)
+    both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
+    fed = fed[: 2 * count]
+    np.dot(last, cell.update, fed[:count])
+    np.dot(last, cell.reset, fed[count:])
+    fast.add_to_gates.get_compiled(dtype)(both, fed, 0, both.shape[1], dtype.type(LARGEST))
+    np.exp(both, out=both)
+    fast.reset_states.get_compiled(dtype)(u, r, last, reset_last)
+    candidate += np.dot(reset_last, cell.candidate)
+    cell.act.apply(candidate)
+    fast.blend_states.get_compiled(dtype)(u, candidate, last, cell.origin, hidden)
 
 
 def run_steps_back(
@@ -152,11 +128,40 @@ def run_steps_back(
     ``last`` are the states that each row began with; ``d_hidden`` the gradients of the hidden states, which
     are overwritten. Returns the gradients of the gates and of the states that the first step started from.
     """
-    d_gates = np.empty_like(gates)
-    slopes = cell.slopes(gates, last)
+    factors = _compute_factors(cell, gates, last)
+    candidate_t, update_t, reset_t = cell.candidate.T, cell.update.T, cell.reset.T
     d_next = d_hidden[:0]
-    for begin, end, _ in steps.backwards():
+    for begin, end, _ in reversed(steps.spans):
         d_step = d_hidden[begin:end]
-        d_step[: len(d_next)] += d_next
-        d_next = cell.step_back(d_step, slopes.cut(begin, end), d_gates[begin:end])
-    return d_gates, d_next
+        if len(d_next):
+            d_step[: len(d_next)] += d_next
+        d_candidate, d_update, d_kept, d_reset, d_through_reset = [each[begin:end] for each in factors]
+        np.multiply(d_candidate, d_step, d_candidate)
+        d_reset_last = np.dot(d_candidate, candidate_t)
+        np.multiply(d_update, d_step, d_update)
+        np.multiply(d_reset, d_reset_last, d_reset)
+        d_next = np.dot(d_update, update_t)
+        np.add(d_next, np.dot(d_reset, reset_t), d_next)
+        np.add(d_next, np.multiply(d_kept, d_step, d_kept), d_next)
+        np.add(d_next, np.multiply(d_through_reset, d_reset_last, d_reset_last), d_next)
+    return np.concatenate([factors[1], factors[3], factors[0]], axis=1), d_next
+
+
+def _compute_factors(cell: GruCell, gates: Array, last: Array) -> list[Array]:
+    """Return what gradients are multiplied by.
+
+    Those of hidden states, to be those of candidate, update gate and state before; then those of the reset
+    states, to be those of the reset gate and of the state before.
+    """
+    u, r, candidate = (np.ascontiguousarray(gate) for gate in np.split(gates, 3, axis=1))
+    keep, renew = (u, 1 - u) if cell.origin else (1 - u, u)  # parts of the last state and of the candidate
+    new, old = (last, candidate) if cell.origin else (candidate, last)
+    by_candidate, by_update, by_reset = (
+        cell.act.slope(candidate),
+        cell.gate_act.slope(u),
+        cell.gate_act.slope(r),
+    )
+    by_candidate *= renew
+    by_update *= new - old
+    by_reset *= last
+    return [by_candidate, by_update, keep, by_reset, r]

@@ -127,7 +127,7 @@ def run_steps(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> StepR
         fed_back = np.empty((len(gates), len(cell.weight)), gates.dtype)
     fed = np.empty((steps.first, 4 * width), gates.dtype)
     add = _choose(fast.add_to_gates, cell, gates, *initial)
-    for begin, end, before in steps.forwards():
+    for begin, end, before in steps.spans:
         g, state = gates[begin:end], cells[begin:end]
         last, last_state = initial
         if before >= 0:
@@ -195,7 +195,7 @@ def run_steps_back(
     learning = 3 * width if cell.stops_gradients else 0  # the first gate that gets gradients
     weight_t = cell.weight[:, learning:].T
     d_next, d_next_state = d_fed_back[:0], ran.cell[:0] if d_last is None else d_last
-    for begin, end, _ in steps.backwards():
+    for begin, end, _ in reversed(steps.spans):
         d_g = d_gates[begin:end]
         d_o = d_g[:, 3 * width :]
         d_h = d_fed_back[begin:end]

@@ -7,7 +7,9 @@ that order ("batch order") hold the rows of step 0, then those of step 1, and so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from paddlelike.framework.opdef import Array
 __all__ = [
     "ACTIVATIONS",
     "Activation",
+    "Spans",
     "Steps",
     "clip",
     "clip_gradient",
@@ -28,12 +31,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Steps(NamedTuple):
-    """The rows of sequences in batch order."""
+Spans = list[tuple[int, int, int]]  # (begin, end, begin of the step before) of every step; at first -1
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The rows of sequences in batch order. Those of equal sequences are kept and shared: none is written."""
 
     rows: Array  # the row of the sequences at each index of the batch order
     bounds: list[int]  # where each step begins; the last entry is the number of rows
     order: Array  # the sequences, longest first
+    places: Array  # of each row in batch order, its place within its step
+    previous: Array  # of each row after the first step, the index of the row before it
+    spans: Spans
 
     @classmethod
     def of(cls, offsets: Array, *, reverse: bool = False) -> Steps:
@@ -43,38 +53,86 @@ class Steps(NamedTuple):
     @classmethod
     def through(cls, starts: Array, lengths: Array, *, reverse: bool = False) -> Steps:
         """Return the steps through sequences that begin at these rows, in any order."""
-        order = np.argsort(-lengths, kind="stable")
-        lengths = lengths[order]
-        ends = np.cumsum(lengths)
-        time = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
-        ahead = np.repeat(lengths, lengths) - 1 - time if reverse else time
-        rows = np.repeat(starts[order], lengths) + ahead
-        counts = np.bincount(time) if len(time) else np.zeros(0, np.int64)
-        return cls(rows[np.argsort(time, kind="stable")], [0, *np.cumsum(counts).tolist()], order)
+        return _find_steps(starts.astype(np.int64).tobytes(), lengths.astype(np.int64).tobytes(), reverse)
 
-    @property
+    @classmethod
+    def side_by_side(cls, time: int, count: int) -> Steps:
+        """Return the steps through ``count`` sequences of ``time`` rows each, in batch order already."""
+        return _make_steps(np.arange(time * count), np.full(time, count), np.arange(count))
+
+    @cached_property
     def first(self) -> int:
         """The number of sequences that have a first step."""
         return self.bounds[1] if len(self.bounds) > 1 else 0
 
-    def forwards(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (begin, end, begin of the step before) of every step; the first has no step before: -1."""
-        yield from zip(self.bounds, self.bounds[1:], [-1, *self.bounds], strict=False)
-
-    def backwards(self) -> Iterator[tuple[int, int, int]]:
-        """Return the same from the last step to the first."""
-        yield from reversed(list(self.forwards()))
-
     def owner(self) -> Array:
         """Return, for each row in batch order, the index of its sequence."""
-        return np.concatenate([self.order[: e - b] for b, e, _ in self.forwards()] or [self.order[:0]])
+        return self.order.take(self.places)
 
     def before(self, states: Array, initial: Array) -> Array:
         """Return the state that each row begins with: that of the step before, at first ``initial``."""
         out = np.empty_like(states)
-        for begin, end, last in self.forwards():
-            out[begin:end] = initial if last < 0 else states[last : last + end - begin]
+        out[: self.first] = initial
+        states.take(self.previous, axis=0, out=out[self.first :], mode="clip")  # clip: without a copy
         return out
+
+    def find_blocks(self, count: int) -> Blocks:
+        """Return where the parts of rows are if a step holds all first parts, then all second ones."""
+        return _find_blocks(self, count)
+
+
+class Blocks(NamedTuple):
+    """Indices between parts of rows, one row's after the other, and parts by step, all first ones first.
+
+    Calls of numpy on few rows take half as long where the same part of all rows is one piece of memory.
+    """
+
+    source: Array  # of each part in a block, its index in the rows of the sequences
+    in_rows: Array  # of each part of the rows of the sequences, its index in the blocks
+    in_batch: Array  # the same for rows in batch order
+
+
+@lru_cache(maxsize=16)
+def _find_blocks(steps: Steps, count: int) -> Blocks:
+    bounds, parts = np.array(steps.bounds), np.arange(count)
+    sizes = np.diff(bounds)
+    begins = np.repeat(bounds[:-1], sizes)
+    in_batch = (count * begins + steps.places)[:, None] + parts * np.repeat(sizes, sizes)[:, None]
+    in_rows = np.empty_like(in_batch)
+    in_rows[steps.rows] = in_batch
+    source = np.empty(in_rows.size, np.int64)
+    source[in_rows.reshape(-1)] = np.arange(in_rows.size)
+    blocks = Blocks(source, in_rows.reshape(-1), in_batch.reshape(-1))
+    for array in blocks:
+        array.flags.writeable = False
+    return blocks
+
+
+@lru_cache(maxsize=8)
+def _find_steps(starts_bytes: bytes, lengths_bytes: bytes, reverse: bool) -> Steps:
+    """Return the steps; an operator, its gradient and both directions of a layer ask for the same ones."""
+    starts, lengths = np.frombuffer(starts_bytes, np.int64), np.frombuffer(lengths_bytes, np.int64)
+    order = np.argsort(-lengths, kind="stable")
+    lengths = lengths[order]
+    ends = np.cumsum(lengths)
+    time = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
+    ahead = np.repeat(lengths, lengths) - 1 - time if reverse else time
+    rows = (np.repeat(starts[order], lengths) + ahead)[np.argsort(time, kind="stable")]
+    counts = np.bincount(time) if len(time) else np.zeros(0, np.int64)
+    return _make_steps(rows, counts, order)
+
+
+def _make_steps(rows: Array, counts: Array, order: Array) -> Steps:
+    """Return the steps of rows in batch order, ``counts[t]`` of which belong to step t."""
+    begins = np.cumsum(counts) - counts
+    places = np.arange(len(rows)) - np.repeat(begins, counts)
+    first = counts[0] if len(counts) else 0
+    previous = np.repeat(begins[:-1], counts[1:]) + places[first:]
+    bounds = [*begins.tolist(), len(rows)]
+    spans = list(zip(bounds, bounds[1:], [-1, *bounds], strict=False))
+    for array in (rows, order, places, previous):
+        array.flags.writeable = False
+    return Steps(rows, bounds, order, places, previous, spans)
 
 
 def order_initial_rows(initial: Array | None, steps: Steps, width: int, dtype: np.dtype[np.generic]) -> Array:
@@ -110,10 +168,15 @@ class Activation(NamedTuple):
 LARGEST: Final = 13  # argument of a sigmoid, as in Paddle's recurrent kernels
 
 
+# Arrays: numpy takes twice as long to make one of a Python number as to add it to a few hundred elements.
+_LIMITS: Final = {np.dtype(kind): np.array(LARGEST, kind) for kind in "efd"}
+_ONES: Final = {kind: np.ones((), kind) for kind in _LIMITS}
+
+
 def _sigmoid(x: Array) -> Array:
-    np.minimum(x, LARGEST, out=x)
+    np.minimum(x, _LIMITS[x.dtype], out=x)
     np.exp(x, out=x)
-    return np.divide(x, x + 1, out=x)
+    return np.divide(x, np.add(x, _ONES[x.dtype]), out=x)
 
 
 def _relu(x: Array) -> Array:
