@@ -9,7 +9,7 @@ __all__ = ["FORMULAS", "ROW_BY_ROW"]
 
 _FORMULAS: Final = """
     abs abs_grad acos acos_grad acosh add_position_encoding add_position_encoding_grad addmm
-    addmm_grad affine_channel affine_channel_grad affine_grid affine_grid@2 allclose allclose@2
+    addmm_grad affine_grid affine_grid@2 allclose allclose@2
     anchor_generator angle arg_max arg_max@2 arg_min arg_min@2 as_complex as_real asin asin_grad
     asinh assign assign_value atan atan2 atan_grad atanh bce_loss bce_loss_grad
     bilinear_tensor_product bilinear_tensor_product_grad bitwise_and bitwise_not bitwise_or

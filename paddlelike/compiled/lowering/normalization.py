@@ -141,6 +141,13 @@ def instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float) -> Results:
     return y.reshape(x.shape), mean.reshape(-1), inverse.reshape(-1)
 
 
+@lowers("affine_channel")
+def affine_channel(x: Any, scale: Any, bias: Any, *, data_layout: str) -> Results:
+    shape = [1] * x.ndim
+    shape[1 if data_layout == "NCHW" else -1] = -1
+    return (x * scale.reshape(shape) + bias.reshape(shape),)
+
+
 @lowers("norm")
 def norm(x: Any, *, axis: int, epsilon: float) -> Results:
     length = jnp.sqrt(jnp.sum(x * x, axis, keepdims=True) + epsilon)

@@ -76,6 +76,7 @@ class Prelu(OpDef):
 
     type = "prelu"
     inputs = ("X", "Alpha")
+    any_order = True
     attrs = {"mode": String("all")}
     lod = "X"
     gradient = Gradient("X", "Alpha", "Out@GRAD")

@@ -8,10 +8,11 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Floats, Int, Ints, String
+from paddlelike.ops.kernels.images.interpolation import gather_taps
 from paddlelike.ops.kernels.images.windows import to_channels_first, to_format
 from paddlelike.ops.nn.convolution.conv import BACKENDS, FUSED, THREE_DIMS
 from paddlelike.ops.nn.convolution.conv_transpose import ConvTransposeAttrs, transpose_convolve
-from paddlelike.ops.nn.images.interpolate import TAPS, gather_taps
+from paddlelike.ops.nn.images.interpolate import TAPS
 from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.paddle2.registration import register_kernel
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     NO_LOD,
@@ -20,6 +18,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.ops.kernels.images.layouts import empty_as, full_as
 from paddlelike.ops.operands import can_be_equal, read_numbers
 
 __all__ = ["Pad", "Pad2d", "PadConstantLike"]
@@ -29,7 +28,7 @@ Widths = list[tuple[int, int]]  # how much before and after, per dim
 
 def _pad_constant(x: Array, widths: Widths, value: float) -> Array:
     shape = [before + dim + after for dim, (before, after) in zip(x.shape, widths, strict=True)]
-    out = np.full(shape, value, x.dtype)
+    out = full_as(x, shape, value)
     out[_find_interior(widths, x.shape)] = x
     return out
 
@@ -127,6 +126,7 @@ class Pad2d(OpDef):
     type = "pad2d"
     inputs = ("X", "Paddings?")
     attrs = Pad2dAttrs.table()
+    any_order = True
     lod = "X"
     views = True
     gradient = Gradient("Out@GRAD", "X", "Paddings", outputs=("X@GRAD",))
@@ -158,7 +158,7 @@ class Pad2d(OpDef):
             return _pad_constant(x, widths, attrs.pad_value)
         if attrs.mode == "reflect":
             _check_reflection(x.shape, widths)
-        out = np.empty(_pad_shape(x.shape, widths), x.dtype)
+        out = empty_as(x, _pad_shape(x.shape, widths))
         out[_find_interior(widths, x.shape)] = x
         for axis in _find_image_dims(attrs.data_format):  # the second one over the borders of the first
             for place, source in _list_borders(axis, x.shape[axis], widths[axis], attrs.mode):
@@ -170,11 +170,11 @@ class Pad2d(OpDef):
         widths = _find_image_widths(read_numbers(attrs.paddings, tensor, None), attrs.data_format)
         if attrs.mode == "constant":
             return d_out[_find_interior(widths, x.shape)]
-        d_padded = d_out.copy()
+        d_padded = d_out.copy(order="K")
         for axis in _find_image_dims(attrs.data_format):
             for place, source in _list_borders(axis, x.shape[axis], widths[axis], attrs.mode):
                 d_padded[source] += d_padded[place]
-        return np.ascontiguousarray(d_padded[_find_interior(widths, x.shape)])
+        return d_padded[_find_interior(widths, x.shape)]
 
 
 def _find_image_dims(data_format: str) -> tuple[int, int]:

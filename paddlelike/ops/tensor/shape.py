@@ -19,6 +19,7 @@ class Shape(OpDef):
 
     type = "shape"
     inputs = ("Input",)
+    any_order = True
 
     @staticmethod
     def infer(x: Spec) -> Spec:

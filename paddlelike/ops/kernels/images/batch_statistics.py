@@ -35,15 +35,16 @@ def restore_shape(rows: Array, x: Array, layout: str) -> Array:
     return view_channels_first(rows.reshape(len(x), *x.shape[2:], x.shape[1]))
 
 
-def scale_rows(rows: Array, factor: Array, shift: Array) -> Array:
-    """Return ``rows * factor + shift``, with a factor and a shift for each channel."""
+def scale_rows(rows: Array, factor: Array, shift: Array | None) -> Array:
+    """Return ``rows * factor + shift``, with a factor and a shift for each channel; None: no shift."""
     fold = fold_rows(*rows.shape)
-    factor, shift = tile(factor, fold), tile(shift, fold)
+    factor, shift = tile(factor, fold), None if shift is None else tile(shift, fold)
     folded = rows.reshape(-1, len(factor))
     out = np.empty(folded.shape, np.result_type(rows, factor))
     for part in _split(folded):
         np.multiply(folded[part], factor, out=out[part])
-        out[part] += shift
+        if shift is not None:
+            out[part] += shift
     return out.reshape(rows.shape)
 
 

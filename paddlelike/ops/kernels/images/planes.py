@@ -37,13 +37,14 @@ def is_in_planes(x: Array, layout: str) -> bool:
     return x.size >= _LEAST * x.shape[0] * x.shape[1]
 
 
-def scale_planes(x: Array, factor: Array, shift: Array) -> Array:
-    """Return ``x * factor + shift``, with a factor and a shift for each channel."""
+def scale_planes(x: Array, factor: Array, shift: Array | None) -> Array:
+    """Return ``x * factor + shift``, with a factor and a shift for each channel; None: no shift."""
     planes = _flatten(x)
     out = np.empty(planes.shape, np.result_type(x, factor))
     for few in _split(planes):
         part = np.multiply(planes[:, few], _spread(factor[few], planes), out=out[:, few])
-        part += _spread(shift[few], planes)
+        if shift is not None:
+            part += _spread(shift[few], planes)
     return out.reshape(x.shape)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.ops.kernels.images.normalization import normalize_channels_dx, scale_channels
 from paddlelike.ops.kernels.images.windows import check_image
 from paddlelike.ops.operands import can_be_equal
 
@@ -77,6 +78,7 @@ class AffineChannel(OpDef):
     inputs = ("X", "Scale", "Bias")
     attrs = {"data_layout": String("AnyLayout")}
     lod = "X"
+    any_order = True
     gradient = Gradient("X", "Scale", "Out@GRAD", outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD"))
 
     @staticmethod
@@ -92,21 +94,18 @@ class AffineChannel(OpDef):
 
     @staticmethod
     def forward(x: Array, scale: Array, bias: Array, *, data_layout: str) -> Array:
-        shape = _find_channel_shape(x, data_layout)
-        out = x * scale.reshape(shape)
-        out += bias.reshape(shape)
-        return out
+        return scale_channels(x, scale, bias, _find_layout(data_layout))
 
     @staticmethod
     def backward(
         x: Array, scale: Array, d_out: Array, *, data_layout: str, wanted: tuple[bool, bool, bool]
     ) -> tuple[Array | None, Array | None, Array | None]:
-        shape = _find_channel_shape(x, data_layout)
-        others = tuple(axis for axis, size in enumerate(shape) if size == 1)
-        dx = d_out * scale.reshape(shape) if wanted[0] else None
-        d_scale = (d_out * x).sum(others) if wanted[1] else None
-        return dx, d_scale, d_out.sum(others) if wanted[2] else None
+        layout = _find_layout(data_layout)
+        if not any(wanted[1:]):
+            return scale_channels(d_out, scale, None, layout), None, None
+        plain = np.zeros_like(scale), np.ones_like(scale)
+        return normalize_channels_dx(x, d_out, *plain, scale, layout, fixed=True)
 
 
-def _find_channel_shape(x: Array, layout: str) -> tuple[int, ...]:
-    return tuple(-1 if axis == (1 if layout == "NCHW" else x.ndim - 1) else 1 for axis in range(x.ndim))
+def _find_layout(layout: str) -> str:
+    return "NCHW" if layout == "NCHW" else "NHWC"

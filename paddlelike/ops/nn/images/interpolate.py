@@ -7,18 +7,18 @@ with weights. The sizes come, in this order, from one tensor per dim (SizeTensor
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.ops.kernels.images.interpolation import Taps, resize, resize_dx
 from paddlelike.ops.kernels.images.windows import is_channels_last, to_channels_first, to_format
 from paddlelike.ops.operands import read_numbers
 
-__all__ = ["TAPS", "BicubicInterp", "BilinearInterp", "NearestInterp", "TrilinearInterp", "gather_taps"]
+__all__ = ["TAPS", "BicubicInterp", "BilinearInterp", "NearestInterp", "TrilinearInterp"]
 
-Taps = list[tuple[Array, Array]]  # index and weight per output element; indices never fall
 _CUBIC = -0.75  # the free parameter of Keys' kernel
 
 
@@ -39,6 +39,7 @@ class _Interpolation(OpDef):
     """An interpolation by the method that the attribute ``interp_method`` names."""
 
     inputs = ("X", "OutSize?", "SizeTensor*?", "Scale?")
+    any_order = True
     attrs = InterpolateAttrs.table()
     gradient = Gradient("X", "OutSize", "SizeTensor", "Scale", "Out@GRAD", outputs=("X@GRAD",))
 
@@ -87,10 +88,8 @@ class _Interpolation(OpDef):
         size = read_numbers(size, out_size, size_tensors)
         if len(size) != rank or min(size) < 1:
             raise ShapeError(f"{cls.type}: the output size is {size}; it must be {rank} positive numbers")
-        for dim, n in enumerate(size, 2):
-            taps = TAPS[attrs.interp_method](x.shape[dim], n, attrs.align_corners, attrs.align_mode)
-            x = gather_taps(x, dim, taps)
-        return to_format(x, attrs.data_layout)
+        taps = _find_taps(x.shape[2:], size, attrs)
+        return to_format(resize(x, taps), attrs.data_layout)
 
     @classmethod
     def backward(
@@ -104,37 +103,15 @@ class _Interpolation(OpDef):
         attrs: InterpolateAttrs,
     ) -> Array:
         sizes = to_channels_first(x, attrs.data_layout).shape[2:]
-        dx = to_channels_first(d_out, attrs.data_layout)
-        for dim, n in enumerate(sizes, 2):
-            taps = TAPS[attrs.interp_method](n, dx.shape[dim], attrs.align_corners, attrs.align_mode)
-            dx = _scatter_taps(dx, dim, taps, n)
-        return to_format(dx, attrs.data_layout)
+        d_out = to_channels_first(d_out, attrs.data_layout)
+        taps = _find_taps(sizes, d_out.shape[2:], attrs)
+        return to_format(resize_dx(d_out, taps, sizes), attrs.data_layout)
 
 
-def gather_taps(x: Array, dim: int, taps: Taps) -> Array:
-    """``out[i] = sum over taps of weight[i] x[index[i]]`` along one dim."""
-    if len(taps) == 1:
-        return x.take(taps[0][0], dim)
-    shape = [-1 if axis == dim else 1 for axis in range(x.ndim)]
-    out: Array | None = None
-    for index, weight in taps:
-        part = x.take(index, dim)
-        part *= weight.astype(x.dtype).reshape(shape)
-        out = part if out is None else np.add(out, part, out=out)
-    assert out is not None
-    return out
-
-
-def _scatter_taps(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
-    """Return the gradient of :func:`gather_taps`; outputs of one input are neighbours, added up in runs."""
-    dx = np.zeros((*d_out.shape[:dim], size, *d_out.shape[dim + 1 :]), d_out.dtype)
-    shape = [-1 if axis == dim else 1 for axis in range(d_out.ndim)]
-    for index, weight in taps:
-        runs = np.flatnonzero(np.diff(index, prepend=-1))
-        part = d_out * weight.astype(d_out.dtype).reshape(shape)
-        where: Any = (*(slice(None),) * dim, index[runs])
-        dx[where] += np.add.reduceat(part, runs, dim)
-    return dx
+def _find_taps(sizes: Sequence[int], counts: Sequence[int], attrs: InterpolateAttrs) -> list[Taps]:
+    """Return the taps along each spatial dim, of inputs of these sizes and so many outputs."""
+    find = TAPS[attrs.interp_method]
+    return [find(n, m, attrs.align_corners, attrs.align_mode) for n, m in zip(sizes, counts, strict=True)]
 
 
 def _find_positions(size: int, count: int, align_corners: bool, half: bool, scale: float) -> Array:

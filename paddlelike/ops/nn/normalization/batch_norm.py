@@ -22,18 +22,10 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.images.batch_statistics import (
-    normalize,
-    normalize_dx,
-    restore_shape,
-    scale_rows,
-    take_rows,
-)
-from paddlelike.ops.kernels.images.planes import (
-    is_in_planes,
-    normalize_planes,
-    normalize_planes_dx,
-    scale_planes,
+from paddlelike.ops.kernels.images.normalization import (
+    normalize_channels,
+    normalize_channels_dx,
+    scale_channels,
 )
 from paddlelike.ops.operands import can_be_equal
 
@@ -112,22 +104,16 @@ def _forward(
     """Return the outputs without the activation; ``moving`` are Mean and Variance, changed in place."""
     if _has_one_element(x, scale) and not attrs.fixed_statistics:
         return x.copy(), *moving, np.zeros_like(moving[0]), np.zeros_like(moving[1]), None
-    in_planes = is_in_planes(x, attrs.data_layout)
-    images = x if in_planes else take_rows(x, attrs.data_layout)
     if attrs.fixed_statistics:
         mean, variance = moving
         inverse = 1 / np.sqrt(variance + attrs.epsilon)
-        by_channel = scale_planes if in_planes else scale_rows
-        y = by_channel(images, scale * inverse, bias - mean * scale * inverse)
-        y = y if in_planes else restore_shape(y, x, attrs.data_layout)
+        y = scale_channels(x, scale * inverse, bias - mean * scale * inverse, attrs.data_layout)
         return y, mean, variance, mean.copy(), inverse, None
-    compute = normalize_planes if in_planes else normalize
-    y, mean, variance, inverse = compute(images, scale, bias, attrs.epsilon)
+    y, mean, variance, inverse = normalize_channels(x, scale, bias, attrs.epsilon, attrs.data_layout)
     momentum = attrs.momentum if momentum_tensor is None else float(momentum_tensor.item())
     for average, batch in zip(moving, (mean, variance), strict=True):
         average *= momentum
         average += (1 - momentum) * batch
-    y = y if in_planes else restore_shape(y, x, attrs.data_layout)
     return y, *moving, mean, inverse, None
 
 
@@ -145,11 +131,8 @@ def _compute_gradients(
     """
     if _has_one_element(d_y, factor) and not attrs.fixed_statistics:
         return d_y.copy(), np.zeros_like(factor), np.zeros_like(factor)
-    if is_in_planes(x, attrs.data_layout):
-        return normalize_planes_dx(x, d_y, *statistics, factor, fixed=attrs.fixed_statistics)
-    rows, d_rows = take_rows(x, attrs.data_layout), take_rows(d_y, attrs.data_layout)
-    dx, d_scale, d_bias = normalize_dx(rows, d_rows, *statistics, factor, fixed=attrs.fixed_statistics)
-    return restore_shape(dx, x, attrs.data_layout), d_scale, d_bias
+    fixed = attrs.fixed_statistics
+    return normalize_channels_dx(x, d_y, *statistics, factor, attrs.data_layout, fixed=fixed)
 
 
 @register

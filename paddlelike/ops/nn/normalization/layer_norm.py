@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.kernels.fast import rows as fast
+from paddlelike.ops.kernels.images.normalization import normalize_instances, normalize_instances_dx
 from paddlelike.ops.kernels.normalization import normalize, normalize_dx
 from paddlelike.ops.operands import can_be_equal, is_known
 
@@ -215,6 +216,7 @@ class InstanceNorm(OpDef):
     inputs = ("X", "Scale", "Bias")
     outputs = ("Y", "SavedMean", "SavedVariance")
     attrs = {"epsilon": Float(1e-5)}
+    any_order = True
     lod = {"Y": "X"}
     gradient = Gradient(
         "X",
@@ -240,18 +242,12 @@ class InstanceNorm(OpDef):
 
     @staticmethod
     def forward(x: Array, scale: Array, bias: Array, *, epsilon: float) -> tuple[Array, Array, Array]:
-        y, mean, _, inverse = normalize(x.reshape(*x.shape[:2], -1), 2, epsilon)
-        y *= scale.reshape(-1, 1)
-        y += bias.reshape(-1, 1)
-        return y.reshape(x.shape), mean.reshape(-1), inverse.reshape(-1)
+        y, mean, inverse = normalize_instances(x, scale, bias, epsilon)
+        return y, mean.reshape(-1), inverse.reshape(-1)
 
     @staticmethod
     def backward(
         x: Array, scale: Array, mean: Array, inverse: Array, d_y: Array
     ) -> tuple[Array, Array, Array]:
-        per_plane = (*x.shape[:2], 1)
-        x_hat = x.reshape(*x.shape[:2], -1) - mean.reshape(per_plane)
-        x_hat *= inverse.reshape(per_plane)
-        d_y = d_y.reshape(x_hat.shape)
-        dx = normalize_dx(d_y * scale.reshape(-1, 1), x_hat, inverse.reshape(per_plane), 2)
-        return dx.reshape(x.shape), (d_y * x_hat).sum((0, 2)), d_y.sum((0, 2))
+        shape = x.shape[:2]
+        return normalize_instances_dx(x, d_y, mean.reshape(shape), inverse.reshape(shape), scale)
