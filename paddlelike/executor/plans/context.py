@@ -50,11 +50,15 @@ class StepContext:
 
     def lod(self, slot: str, index: int = 0) -> LoD:
         """Return the LoD of a variable of an input slot; [] when it has none."""
+        if not self._frame.lods:
+            return []
         names = self.op.input(slot)
         return self._frame.lods.get(self._get_position(names[index]), []) if index < len(names) else []
 
     def set_lod(self, slot: str, lod: LoD, index: int = 0) -> None:
         """Set the LoD of a variable of an output slot."""
+        if not lod and not self._frame.lods:
+            return
         names = self.op.output(slot)
         if index < len(names):
             position = self._get_position(names[index])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +11,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import GRAD, OWN, Array, Gradient, Int, Kernel, OpDef, Spec, String, register
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.elementwise.overwriting import make_binary
-from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_to
+from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_rows, sum_to
 from paddlelike.ops.operands import check_same_dtype
 
 __all__ = ["map_row_values"]
@@ -131,18 +130,20 @@ class _Elementwise(OpDef):
     lod = "X"
 
 
-def _spread_bias(
-    row: _Row, general: Kernel, keywords: Mapping[str, Any], d_out: Array, x: Array, y: Array
-) -> tuple[Array | None, Array | None]:
-    """Return the gradients of X ``(N, C)`` and of a bias Y ``(C,)``, without what other shapes need."""
-    assert row.d_y is not None
-    fits = d_out.ndim == 2 and d_out.shape == x.shape and y.shape == x.shape[1:]
-    if not fits or keywords["axis"] == 0:
-        pair: tuple[Array | None, Array | None] = general(d_out, x, y, **keywords)
-        return pair
+def _make_bias_gradient(row: _Row, general: Kernel, keywords: Mapping[str, Any]) -> Kernel:
+    """Return a kernel of the gradients of X ``(N, C)`` and of a bias Y ``(C,)``: fewer checks, and one sum."""
     wanted_x, wanted_y = keywords["wanted"]
-    d_y = sum_to(y.shape, row.d_y(d_out, x, y), -1) if wanted_y else None
-    return (d_out if wanted_x else None), d_y
+    slope = row.d_y
+
+    def run(d_out: Array, x: Array, y: Array) -> tuple[Array | None, Array | None]:
+        shape = x.shape
+        if len(shape) != 2 or d_out.shape != shape or y.shape != shape[1:]:
+            pair: tuple[Array | None, Array | None] = general(d_out, x, y, **keywords)
+            return pair
+        d_y = sum_rows(slope(d_out, x, y)) if wanted_y else None  # type: ignore[misc]
+        return (d_out if wanted_x else None), d_y
+
+    return run
 
 
 def _make_operator(row: _Row) -> type[OpDef]:
@@ -183,7 +184,7 @@ def _make_operator(row: _Row) -> type[OpDef]:
     def specialize_grad(keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         x, y = variables[1:3]
         if x is not None and y is not None and row.views and len(x.shape) == 2 and len(y.shape) == 1:
-            return functools.partial(_spread_bias, row, backward, keywords)
+            return None if keywords["axis"] == 0 else _make_bias_gradient(row, backward, keywords)
         alike = x is not None and y is not None and x.shape == y.shape and x.type == y.type
         if not alike or keywords["wanted"] != (True, True):
             return None

@@ -14,11 +14,11 @@ def compute_roc_area(pos: Array, neg: Array) -> float:
     pos, neg = _drop_empty(pos, neg)
     if not len(pos):
         return 0.0
-    found_pos, found_neg = np.cumsum(pos[::-1], dtype=float), np.cumsum(neg[::-1], dtype=float)
-    before = np.concatenate(([0.0], found_pos[:-1]))
-    area = float((neg[::-1] * (found_pos + before)).sum() / 2)
-    square = found_pos[-1] * found_neg[-1]
-    return area / float(square) if square else area
+    found = pos[::-1].cumsum()
+    twice = found + found - pos[::-1]  # the positives found before and after each score
+    area = float(neg[::-1].astype(float).dot(twice.astype(float))) / 2
+    square = float(found[-1]) * float(np.add.reduce(neg))
+    return area / square if square else area
 
 
 def compute_precision_recall_area(pos: Array, neg: Array) -> float:
@@ -39,5 +39,5 @@ def compute_precision_recall_area(pos: Array, neg: Array) -> float:
 
 def _drop_empty(pos: Array, neg: Array) -> tuple[Array, Array]:
     """Return the counts without scores that nothing has: most, which add nothing to an area."""
-    used = np.flatnonzero(pos | neg)
+    used = (pos | neg).astype(bool).nonzero()[0]  # of int64 itself it takes four times as long
     return pos[used], neg[used]

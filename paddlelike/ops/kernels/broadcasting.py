@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.images.channels import apply_by_channel, sum_by_channel
 from paddlelike.ops.kernels.images.layouts import is_last_in_memory
 
-__all__ = ["Shape", "align", "apply", "broadcast_shape", "pad_dims", "sum_to"]
+__all__ = ["Shape", "align", "apply", "broadcast_shape", "make_ones", "pad_dims", "sum_rows", "sum_to"]
 
 Shape = tuple[int, ...]
 _SMALL: Final = 4096  # elements; ones up to this size are kept
@@ -95,7 +95,7 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
     if shape == gradient.shape:
         return gradient
     if gradient.ndim == 2 and shape == gradient.shape[1:] and axis != 0:  # a bias
-        return _make_ones(len(gradient), gradient) @ gradient
+        return sum_rows(gradient)
     dims = pad_dims(shape, gradient.ndim, axis)
     if dims[1:2] == gradient.shape[1:2] and math.prod(dims) == dims[1] and is_last_in_memory(gradient):
         return sum_by_channel(gradient).reshape(shape)
@@ -109,10 +109,16 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
     before = math.prod(gradient.shape[:first])
     size = math.prod(dims)
     total = gradient.reshape(before * size, -1)
-    total = total[:, 0] if total.shape[1] == 1 else total @ _make_ones(total.shape[1], total)
+    total = total[:, 0] if total.shape[1] == 1 else total @ make_ones(total.shape[1], total)
     if before != 1:
-        total = _make_ones(before, total) @ total.reshape(before, size)
+        total = make_ones(before, total) @ total.reshape(before, size)
     return total.reshape(shape)
+
+
+def sum_rows(matrix: Array) -> Array:
+    """Return the sums of the columns of a matrix."""
+    ones = make_ones(len(matrix), matrix)
+    return ones.dot(matrix) if type(matrix) is np.ndarray else ones @ matrix
 
 
 def _is_for_blas(x: Array) -> bool:
@@ -126,10 +132,11 @@ def _sum_inner(x: Array, first: int, end: int) -> Array:
     A plain reduction takes up to ten times as long where little is behind: (64, 26, 16) 39 against 4 us.
     """
     parts = x.reshape(math.prod(x.shape[:first]), math.prod(x.shape[first:end]), math.prod(x.shape[end:]))
-    return np.matmul(_make_ones(parts.shape[1], x)[None], parts)
+    return np.matmul(make_ones(parts.shape[1], x)[None], parts)
 
 
-def _make_ones(count: int, like: Array) -> Array:
+def make_ones(count: int, like: Array) -> Array:
+    """Return so many ones of the dtype of ``like``. They belong to everybody: nobody may write into them."""
     return _keep_ones(count, like.dtype) if count <= _SMALL else np.ones(count, like.dtype)
 
 

@@ -16,6 +16,7 @@ __all__ = ["LARGE", "multiply"]
 LARGE: Final = 1 << 25
 _PARTS: Final = 16  # at most
 _TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
+_SHORT: Final = 1 << 20  # multiply-adds up to which what numpy does around the product counts
 
 
 def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
@@ -28,7 +29,10 @@ def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
     array([[3.],
            [3.]])
     """
-    if a.size * b.shape[-1] < 2 * LARGE or count_threads() == 1:
+    work = a.size * b.shape[-1]
+    if work < _SHORT and a.ndim == b.ndim == 2 and out is None:
+        return a.dot(b)  # half a microsecond less than matmul, which does the same
+    if work < 2 * LARGE or count_threads() == 1:
         return np.matmul(a, b, out=out)
     if a.ndim == b.ndim == 2 and b.shape[1] > 1:
         return _multiply_matrices(a, b, out)
@@ -43,13 +47,13 @@ def _multiply_matrices(a: Array, b: Array, out: Array | None) -> Array:
         out = np.empty((rows, columns), np.result_type(a, b))
     along = 0 if rows >= columns else 1
 
-    def work(part: slice) -> None:
+    def compute(part: slice) -> None:
         if along == 0:
             np.matmul(a[part], b, out=out[part])
         else:
             np.matmul(a, b[:, part], out=out[:, part])
 
-    consume(map_parts(work, _cut(out.shape[along], rows * inner * columns // LARGE, _TILE)))
+    consume(map_parts(compute, _cut(out.shape[along], rows * inner * columns // LARGE, _TILE)))
     return out
 
 
@@ -58,10 +62,10 @@ def _multiply_stacks(a: Array, b: Array, out: Array | None) -> Array:
     if out is None:
         out = np.empty((*a.shape[:-1], b.shape[-1]), np.result_type(a, b))
 
-    def work(part: slice) -> None:
+    def compute(part: slice) -> None:
         np.matmul(a[part], b[part], out=out[part])
 
-    consume(map_parts(work, _cut(len(out), a.size * b.shape[-1] // LARGE, 1)))
+    consume(map_parts(compute, _cut(len(out), a.size * b.shape[-1] // LARGE, 1)))
     return out
 
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["bound_below", "erf", "sigmoid", "softplus"]
+__all__ = ["bound_below", "erf", "keep_number", "sigmoid", "softplus"]
 
 _SMALL: Final = 8192  # elements
 
 
 def bound_below(x: Array, bound: float, out: Array | None = None) -> Array:
     """``max(x, bound)``; numpy's clip is nearly three times as fast as its maximum for a large x."""
-    return np.maximum(x, bound, out=out) if x.size < _SMALL else np.clip(x, bound, np.inf, out=out)
+    if x.size >= _SMALL:
+        return np.clip(x, bound, np.inf, out=out)
+    return np.maximum(x, keep_number(bound, x.dtype) if x.dtype.kind == "f" else bound, out=out)
+
+
+@functools.lru_cache(maxsize=64)
+def keep_number(value: float, dtype: np.dtype[Any]) -> Array:
+    """Return a number as an array without dims: numpy takes 0.3 microseconds less for it than for a float."""
+    number = np.array(value, dtype)
+    number.flags.writeable = False
+    return number
 
 
 def sigmoid(x: Array) -> Array:

@@ -27,7 +27,8 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.kernels.fast.rows import try_softmax
+from paddlelike.ops.kernels.softmax import LOWEST, softmax_rows
+from paddlelike.ops.kernels.special import keep_number
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 __all__ = [
@@ -55,7 +56,7 @@ def flatten_labels(
             hint="declare and feed the labels as int64; probabilities need soft_label=True",
         )
     flat = label.reshape(-1)
-    if flat.size == 0:
+    if flat.size == 0 or _are_classes(flat, classes, ignore_index):
         return flat, None
     ignored = None
     if ignore_index is not None and (flat == ignore_index).any():
@@ -70,6 +71,15 @@ def flatten_labels(
             + ("" if ignore_index is None else f"; only {ignore_index} is left out"),
         )
     return flat, ignored
+
+
+def _are_classes(labels: Array, classes: int, ignore_index: int | None) -> bool:
+    """Return whether all labels are known to be classes that count, at the cost of one call of numpy."""
+    if ignore_index is not None and 0 <= ignore_index < classes:
+        return False
+    if type(labels) is not np.ndarray or labels.dtype != np.int64:
+        return False
+    return bool(np.maximum.reduce(labels.view(np.uint64)) < classes)  # negative ones are large there
 
 
 def check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = True) -> None:
@@ -89,7 +99,9 @@ def check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = T
 
 def _negative_log(x: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.minimum(-np.log(x), _LARGEST)
+        y = np.log(x)
+    np.negative(y, out=y)
+    return np.minimum(y, keep_number(_LARGEST, y.dtype), out=y)
 
 
 def _divide(x: Array, y: Array) -> Array:
@@ -97,8 +109,10 @@ def _divide(x: Array, y: Array) -> Array:
         return x / y
 
 
-def _take_labels(rows: int, columns: Array) -> tuple[Array, Array]:
-    return np.arange(rows), columns
+def _place_labels(labels: Array, classes: int) -> Array:
+    """Return the places of the elements at the labels, one in each row, in a matrix that is laid flat."""
+    places = np.arange(0, len(labels) * classes, classes)
+    return np.add(places, labels, out=places, casting="unsafe")
 
 
 @register
@@ -123,7 +137,7 @@ class CrossEntropy(OpDef):
         if soft_label:
             return (label * _negative_log(x)).sum(-1, keepdims=True)
         flat, ignored = flatten_labels("cross_entropy", label, x.shape[-1], ignore_index)
-        y = _negative_log(x.reshape(-1, x.shape[-1])[_take_labels(len(flat), flat)])
+        y = _negative_log(x.reshape(-1)[_place_labels(flat, x.shape[-1])])
         if ignored is not None:
             y[ignored] = 0
         return y.reshape(label.shape)
@@ -133,14 +147,14 @@ class CrossEntropy(OpDef):
         if soft_label:
             return -_divide(d_y * label, x)
         flat, ignored = flatten_labels("cross_entropy", label, x.shape[-1], ignore_index)
-        picked = x.reshape(-1, x.shape[-1])[_take_labels(len(flat), flat)]
+        picked = x.reshape(-1)[_place_labels(flat, x.shape[-1])]
         return _scatter_labels(-_divide(d_y.reshape(-1), picked), flat, ignored, x.shape)
 
 
 def _scatter_labels(values: Array, labels: Array, ignored: Array | None, shape: Sequence[int]) -> Array:
     """Return zeros of ``shape`` with ``values`` at the labels that are not ignored."""
-    out = np.zeros((len(labels), shape[-1]), values.dtype)
-    out[_take_labels(len(labels), labels)] = values if ignored is None else np.where(ignored, 0, values)
+    out = np.zeros(len(labels) * shape[-1], values.dtype)
+    out[_place_labels(labels, shape[-1])] = values if ignored is None else np.where(ignored, 0, values)
     return out.reshape(shape)
 
 
@@ -171,7 +185,7 @@ class CrossEntropy2(OpDef):
     @staticmethod
     def forward(x: Array, label: Array, *, ignore_index: int) -> tuple[Array, Array, Array]:
         flat, ignored = flatten_labels("cross_entropy2", label, x.shape[-1], ignore_index)
-        match = x.reshape(-1, x.shape[-1])[_take_labels(len(flat), flat)]
+        match = x.reshape(-1)[_place_labels(flat, x.shape[-1])]
         y = _negative_log(match)
         if ignored is not None:
             y[ignored] = 0
@@ -237,10 +251,11 @@ class SoftmaxWithCrossEntropy(OpDef):
     def forward(
         logits: Array, label: Array, *, soft_label: bool, ignore_index: int, axis: int
     ) -> tuple[Array, Array]:
-        softmax = try_softmax(logits) if axis in (-1, logits.ndim - 1) else None
-        if softmax is None:
+        if axis in (-1, logits.ndim - 1):
+            softmax = softmax_rows(logits)
+        else:
             softmax = np.subtract(logits, logits.max(axis, keepdims=True))
-            np.maximum(softmax, -64, out=softmax)
+            np.maximum(softmax, LOWEST, out=softmax)
             np.exp(softmax, out=softmax)
             softmax /= softmax.sum(axis, keepdims=True)
         if soft_label:
@@ -267,8 +282,9 @@ class SoftmaxWithCrossEntropy(OpDef):
         d_last = _move_axis_last(d_loss, axis).reshape(-1)
         if ignored is not None:
             d_last = np.where(ignored, 0, d_last).astype(d_loss.dtype, copy=False)
-        d_logits = _move_axis_last(softmax, axis).reshape(-1, classes) * d_last[:, None]
-        d_logits[_take_labels(len(flat), flat)] -= d_last
+        rows = _move_axis_last(softmax, axis).reshape(-1, classes)
+        d_logits = np.multiply(rows, d_last[:, None], order="C")
+        d_logits.reshape(-1)[_place_labels(flat, classes)] -= d_last
         return _move_axis_back(d_logits.reshape(*last.shape[:-1], classes), axis)
 
     @classmethod
@@ -292,7 +308,7 @@ def _write_gradient(
         scale = np.where(ignored, 0, scale).astype(d_loss.dtype, copy=False)
     rows = softmax.reshape(-1, classes)
     np.multiply(rows, scale[:, None], out=rows)
-    rows[_take_labels(len(flat), flat)] -= scale
+    rows.reshape(-1)[_place_labels(flat, classes)] -= scale
     return True
 
 

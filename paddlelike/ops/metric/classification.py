@@ -83,7 +83,7 @@ class Auc(OpDef):
         curve: str,
     ) -> tuple[Array, Array, Array]:
         score, label = predict[:, -1], label.reshape(-1)
-        if score.size and not (score.min() >= 0 and score.max() <= 1):
+        if score.size and not (np.minimum.reduce(score) >= 0 and np.maximum.reduce(score) <= 1):
             raise EnforceNotMet(
                 f"auc: Predict goes from {score.min()} to {score.max()}, expected probabilities",
                 hint="apply layers.softmax, or layers.sigmoid, to the scores first",

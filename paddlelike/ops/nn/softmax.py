@@ -8,7 +8,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Bool, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.kernels.fast import rows as fast
-from paddlelike.ops.kernels.fast.rows import try_softmax
+from paddlelike.ops.kernels.softmax import LOWEST, softmax_rows, softmax_rows_dx
 from paddlelike.ops.kernels.special import bound_below
 from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis
 
@@ -40,15 +40,12 @@ class Softmax(OpDef):
 
     @staticmethod
     def forward(x: Array, *, axis: int) -> Array:
-        if axis in (-1, x.ndim - 1) and (out := try_softmax(x)) is not None:
-            return out
+        if axis in (-1, x.ndim - 1):
+            return softmax_rows(x)
         out = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True))
-        bound_below(out, -64, out)
+        bound_below(out, LOWEST, out)
         np.exp(out, out=out)
-        if axis in (-1, x.ndim - 1):  # a product with ones adds rows several times as fast
-            out /= out @ np.ones((x.shape[-1], 1), x.dtype)
-        else:
-            out /= np.add.reduce(out, axis=axis, keepdims=True)
+        out /= np.add.reduce(out, axis=axis, keepdims=True)
         return out
 
     @staticmethod
@@ -58,10 +55,8 @@ class Softmax(OpDef):
                 d_x = np.empty_like(out)
                 kernel(*(a.reshape(-1, a.shape[-1]) for a in (out, d_out, d_x)))
                 return d_x
-            inner = np.matmul(d_out[..., None, :], out[..., :, None])[..., 0]
-        else:
-            inner = np.add.reduce(d_out * out, axis=axis, keepdims=True)
-        d_x = np.subtract(d_out, inner)
+            return softmax_rows_dx(out, d_out)
+        d_x = np.subtract(d_out, np.add.reduce(d_out * out, axis=axis, keepdims=True))
         d_x *= out
         return d_x
 

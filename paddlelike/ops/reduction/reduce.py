@@ -47,11 +47,17 @@ class ReduceAttrs(Attrs):
 
     def axes(self, op: str, rank: int) -> Axes:
         """Return the dims to reduce, from the front, each once. Raises ShapeError when one is not there."""
-        if self.reduce_all:
-            return tuple(range(rank))
-        if not self.dim:
-            raise ShapeError(f"{op}: dim is empty", hint="reduce_all=True reduces all dims")
-        return tuple(sorted({normalize_axis(op, axis, rank, name="dim") for axis in self.dim}))
+        return _find_axes(op, None if self.reduce_all else tuple(self.dim), rank)
+
+
+@functools.lru_cache(maxsize=4096)
+def _find_axes(op: str, dims: tuple[int, ...] | None, rank: int) -> Axes:
+    """Return the dims to reduce; None: all."""
+    if dims is None:
+        return tuple(range(rank))
+    if not dims:
+        raise ShapeError(f"{op}: dim is empty", hint="reduce_all=True reduces all dims")
+    return tuple(sorted({normalize_axis(op, axis, rank, name="dim") for axis in dims}))
 
 
 @functools.lru_cache(maxsize=4096)

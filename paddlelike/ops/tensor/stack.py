@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from paddlelike.errors import ShapeError
@@ -48,7 +50,12 @@ class Stack(OpDef):
     @staticmethod
     def forward(x: list[Array], *, axis: int) -> Array:
         check_same_dtype("stack", x[0], x[1:], "its inputs")
-        return np.stack(x, axis)
+        shape = x[0].shape
+        axis %= len(shape) + 1
+        if axis == len(shape) or any(other.shape != shape for other in x):
+            return np.stack(x, axis)
+        joined = np.concatenate(x, axis)  # without a view of each array, which takes longer than its copy
+        return joined.reshape(*shape[:axis], len(x), *shape[axis:])
 
     @staticmethod
     def backward(d_y: Array, *, axis: int) -> list[Array]:
@@ -111,7 +118,8 @@ class Unbind(OpDef):
 
 def _split_layers(x: Array, axis: int) -> list[Array]:
     """Return views of ``x`` at every index of ``axis``, without that dim."""
-    return list(np.moveaxis(x, axis, 0))
+    front: tuple[Any, ...] = (slice(None),) * (axis % x.ndim)
+    return [x[(*front, index)] for index in range(x.shape[axis])]
 
 
 def _drop_dim(x: Spec, axis: int) -> Spec:
