@@ -5,9 +5,9 @@ Persistable variables are kept in the scope that a program runs in; temporaries 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
@@ -29,11 +29,14 @@ _PICKLED: Final = (LoDTensor, SelectedRows, LoDTensorArray, bool, int, float, st
 class ScopeVariable(Versioned, Displayed):
     """A named value in a scope. Its kind is decided by the first access."""
 
-    __slots__ = ("__weakref__", "_past", "_value", "name", "origin")
+    __slots__ = ("__weakref__", "_past", "_value", "flat", "name", "origin")
+
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"flat": lambda: None}
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.origin: str | None = None  # the directory or file it was loaded from
+        self.flat: Any = None  # of a parameter: what the executor keeps of its optimizer between runs
         self._value: Any = None
         self._past = 0
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.executor.plans.binding import Take, make_taker
+from paddlelike.executor.plans.flat import bind_flat, is_small
 from paddlelike.executor.plans.frame import (
     Binding,
     Frame,
+    Run,
     Step,
     flatten_positions,
     run_parts,
@@ -44,16 +46,27 @@ def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
         binding = step.binding
         if binding is not None and _can_group(binding, layout) and not _has_rows(step.op):
             groups.setdefault(repr(sorted(binding.keywords.items())), []).append(step)
-    large = [group for group in groups.values() if len(group) >= _count_needed(group[0])]
-    if not large or not _are_independent(steps):
+    if not _are_independent(steps):
         return steps
-    grouped = {id(step) for group in large for step in group}
-    return [step for step in steps if id(step) not in grouped] + [_make_group(g) for g in large]
+    made: list[Step] = []
+    grouped: set[int] = set()
+    for group in groups.values():
+        small = [step for step in group if is_small(step)]
+        small = small if len(small) >= _count_needed(small) else []
+        rest = [step for step in group if not any(step is one for one in small)]
+        if small:
+            made.append(_make_group(small, bind_flat))
+        if len(rest) >= _count_needed(rest):
+            made.append(_make_group(rest))
+        else:
+            rest = []
+        grouped |= {id(step) for step in (*small, *rest)}
+    return [step for step in steps if id(step) not in grouped] + made
 
 
-def _count_needed(step: Step) -> int:
+def _count_needed(steps: list[Step]) -> int:
     """Return from how many on one step for all is faster; alone, sgd has a short kernel."""
-    return 4 if step.kernel == "specialized" else 2
+    return 5 if steps and steps[0].kernel == "specialized" else 2
 
 
 def _can_group(binding: Binding, layout: Layout) -> bool:
@@ -90,7 +103,9 @@ def _are_independent(steps: list[Step]) -> bool:
     return True
 
 
-def _make_group(parts: list[Step]) -> Step:
+def _make_group(
+    parts: list[Step], bind: Callable[[Sequence[Step], Run], Run] = lambda parts, run: run
+) -> Step:
     """Return one step for several that are independent of one another."""
     bindings = [part.binding for part in parts if part.binding is not None]
     kernel = bindings[0].cls.make_group_kernel(bindings[0].keywords)
@@ -98,12 +113,13 @@ def _make_group(parts: list[Step]) -> Step:
     takes = [make_taker(binding.inputs) for binding in bindings]
     outputs = [at for binding in bindings for at in flatten_positions(binding.outputs) if at >= 0]
     dead = [at for binding in bindings for at in binding.dead]
-    return _bind_group(kernel, tuple(parts), takes, outputs, dead)
+    run = bind(parts, _bind_group(kernel, tuple(parts), takes, outputs, dead))
+    return Step(run, parts[0].op, "group", len(parts), parts=tuple(parts))
 
 
 def _bind_group(
     kernel: GroupKernel, parts: tuple[Step, ...], takes: list[Take], outputs: list[int], dead: list[int]
-) -> Step:
+) -> Run:
     def run(frame: Frame) -> None:
         values, holders = frame.values, frame.holders
         if not kernel([take(values) for take in takes]):
@@ -118,4 +134,4 @@ def _bind_group(
         for position in dead:
             values[position] = None
 
-    return Step(run, parts[0].op, "group", len(parts), parts=parts)
+    return run

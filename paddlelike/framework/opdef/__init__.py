@@ -53,7 +53,7 @@ from paddlelike.framework.opdef.attributes import (
     Strings,
 )
 from paddlelike.framework.opdef.context import Context, OpView
-from paddlelike.framework.opdef.definition import GroupKernel, Kernel, OpDef
+from paddlelike.framework.opdef.definition import FlatKernel, GroupKernel, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import (
     OWN,
     BlockGradient,
@@ -93,6 +93,7 @@ __all__ = [
     "Bool",
     "Bools",
     "Context",
+    "FlatKernel",
     "Float",
     "Floats",
     "GradOp",

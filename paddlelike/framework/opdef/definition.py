@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.opdef.attributes import Attr, AttrTable
@@ -14,11 +14,37 @@ from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
 from paddlelike.framework.opdef.table import OperatorTable
 from paddlelike.hooks import find_provider
 
-__all__ = ["OPERATORS", "GroupKernel", "Kernel", "OpDef"]
+__all__ = ["OPERATORS", "FlatKernel", "GroupKernel", "Kernel", "OpDef"]
 
 Kernel = Callable[..., Any]
 #: Takes the inputs of several operators, one sequence by slot for each.
 GroupKernel = Callable[[Sequence[Sequence[Any]]], bool]
+
+
+class FlatKernel(NamedTuple):
+    """A kernel of several operators whose arrays lie behind one another; see ``OpDef.make_flat_kernel``.
+
+    Attributes
+    ----------
+    kept
+        The indexes of the input slots that are changed in place. Their arrays stay behind one another in one
+        flat array for each slot. The first is the slot of parameters.
+    alike
+        How many of these, from the front, have the shape of the parameter.
+    once
+        The index of the slot whose arrays are put behind one another in each run, and have that shape, too.
+    shared
+        The indexes of the slots whose variable is the same for all operators.
+    run
+        Takes the flat arrays of the slots ``kept``, that of ``once``, and the values of ``shared``. It
+        returns False and changes nothing when the values are such that the operators must run one by one.
+    """
+
+    kept: tuple[int, ...]
+    alike: int
+    once: int
+    shared: tuple[int, ...]
+    run: Callable[[Sequence[Any], Any, Sequence[Any]], bool]
 
 
 class OpDef:
@@ -124,6 +150,11 @@ class OpDef:
         returns False when the values are such that they must run one by one. The results must have the bits
         that they would have then.
         """
+        return None
+
+    @classmethod
+    def make_flat_kernel(cls, keywords: Mapping[str, Any]) -> FlatKernel | None:
+        """Return the same for operators on small arrays, which then stay behind one another, or None."""
         return None
 
     @classmethod

@@ -131,7 +131,7 @@ class _Elementwise(OpDef):
 
 
 def _make_bias_gradient(row: _Row, general: Kernel, keywords: Mapping[str, Any]) -> Kernel:
-    """Return a kernel of the gradients of X ``(N, C)`` and of a bias Y ``(C,)``: fewer checks, and one sum."""
+    """Return a kernel of the gradients of X ``(N, C)`` and of a bias Y ``(C,)``, with fewer checks."""
     wanted_x, wanted_y = keywords["wanted"]
     slope = row.d_y
 

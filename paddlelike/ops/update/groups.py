@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, GroupKernel
+from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel
 from paddlelike.ops.kernels.fast.updates import Rule
 from paddlelike.ops.update.blocks import BLOCK, iterate_blocks
 
-__all__ = ["SMALL", "make_group_kernel"]
+__all__ = ["SMALL", "make_flat_kernel", "make_group_kernel"]
 
 if TYPE_CHECKING:
     from paddlelike.ops.update.step import Update
@@ -60,6 +60,39 @@ def make_group_kernel(op: type[Update], keywords: Mapping[str, Any]) -> GroupKer
         return True
 
     return run
+
+
+def make_flat_kernel(op: type[Update], keywords: Mapping[str, Any]) -> FlatKernel:
+    """Return a function that updates parameters behind one another; see ``OpDef.make_flat_kernel``."""
+    names = [slot.name for slot in op.input_slots]
+    param, once, *state = (names.index(name) for name in op.list_elements(keywords))
+    others = [index for index, name in enumerate(names) if name not in op.elements]
+    moved = [index for index in others if names[index] in op.inplace.values()]
+    shared = tuple(index for index in others if index not in moved)
+    alike = 1 + len(state)
+
+    def run(kept: Sequence[Array], grad: Array, values: Sequence[Any]) -> bool:
+        if any(value is not None and (type(value) is not np.ndarray or value.size != 1) for value in values):
+            return False
+        elements, powers = kept[:alike], kept[alike:]
+        if any((power != power[0]).any() for power in powers):
+            return False
+        by_slot = dict(zip(shared, values, strict=True))
+        by_slot.update((index, power[:1]) for index, power in zip(moved, powers, strict=True))
+        numbers = op.read_numbers(*(by_slot[index] for index in others), **keywords)
+        rule = op.make_rule(numbers)
+        for power in powers:
+            power[1:] = power[0]
+        if op.operands:
+            numbers = [np.array(number, grad.dtype) for number in numbers]
+        arrays = elements[0], grad, *elements[1:]
+        for start in range(0, len(grad), _FLAT):
+            parts = [array[start : start + _FLAT] for array in arrays]
+            if rule is None or len(grad) <= _ALONE or not rule.update(parts):
+                op.update(numbers, *parts)
+        return True
+
+    return FlatKernel((param, *state, *moved), alike, once, shared, run)
 
 
 def _make_getter(indexes: list[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:

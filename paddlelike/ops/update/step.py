@@ -15,9 +15,9 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError, UnsupportedError
-from paddlelike.framework.opdef import Array, GroupKernel, Kernel, OpDef, Spec
+from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel, Kernel, OpDef, Spec
 from paddlelike.ops.kernels.fast.updates import Rule
-from paddlelike.ops.update.groups import make_group_kernel
+from paddlelike.ops.update.groups import make_flat_kernel, make_group_kernel
 
 __all__ = [
     "Update",
@@ -57,6 +57,10 @@ class Update(OpDef):
     @classmethod
     def make_group_kernel(cls, keywords: Mapping[str, Any]) -> GroupKernel | None:
         return make_group_kernel(cls, keywords) if cls.elements else None
+
+    @classmethod
+    def make_flat_kernel(cls, keywords: Mapping[str, Any]) -> FlatKernel | None:
+        return make_flat_kernel(cls, keywords) if cls.elements else None
 
     @classmethod
     def infer(cls, *specs: Spec | None) -> Spec | tuple[Spec | None, ...]:
