@@ -11,8 +11,9 @@ from paddlelike.core.scope import Scope
 from paddlelike.executor.feeds import put_feeds, warn_unknown
 from paddlelike.executor.fetches import get_fetched
 from paddlelike.executor.files import provide_files
+from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.plans.frame import Frame
-from paddlelike.executor.run import get_plan, warn_overwriting
+from paddlelike.executor.startup import warn_overwriting
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 

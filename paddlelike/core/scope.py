@@ -5,6 +5,7 @@ Persistable variables are kept in the scope that a program runs in; temporaries 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final, TypeVar
@@ -110,7 +111,15 @@ class Scope(Versioned, Displayed):
     (True, None)
     """
 
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
+        "erasures": lambda: 0,
+        "found": weakref.WeakKeyDictionary,
+    }
+
     def __init__(self, parent: Scope | None = None) -> None:
+        self.erasures = 0  # how often variables were removed
+        #: What plans found here, which holds until ``erasures`` is another.
+        self.found: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._vars: dict[str, ScopeVariable] = {}
         self._parent = parent
         self._kids: list[Scope] = []
@@ -152,6 +161,7 @@ class Scope(Versioned, Displayed):
         """Remove variables of this scope itself; unknown names are ignored."""
         for name in names:
             self._vars.pop(name, None)
+        self.erasures += 1
 
     def local_var_names(self) -> list[str]:
         """Return the names in this scope itself, in order of creation."""

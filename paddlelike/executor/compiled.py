@@ -18,13 +18,14 @@ from paddlelike.core.places import CPUPlace, Place, cpu_places
 from paddlelike.core.scope import Scope, ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
+from paddlelike.executor.backends import choose_backend
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.fetches import collect_names, get_fetched, view_fetched
 from paddlelike.executor.files import provide_files
 from paddlelike.executor.parts import split_batch
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.plan import Plan
-from paddlelike.executor.run import Executor, choose_backend
+from paddlelike.executor.run import Executor
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
 from paddlelike.framework.graph.guards import default_main_program

@@ -23,8 +23,16 @@ __all__ = [
     "collect_updates",
     "find_updates",
     "get_fetched",
+    "read_fetch_list",
     "view_fetched",
 ]
+
+
+def read_fetch_list(fetch_list: Any) -> tuple[list[str], list[Operator]]:
+    """Return the names to fetch and the update operators to run. Raises TypeError for anything else."""
+    if type(fetch_list) is list and all(type(one) is Variable for one in fetch_list):  # the usual case
+        return [one.name for one in fetch_list], []
+    return collect_names(fetch_list), collect_updates(fetch_list)
 
 
 def collect_names(fetch_list: Any) -> list[str]:

@@ -5,36 +5,30 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from paddlelike.core import memory
-from paddlelike.core.places import CUDAPlace, Place, require_device
+from paddlelike.core.places import Place, require_device
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.display import Displayed
-from paddlelike.errors import EnforceNotMet, FeedError, UnsupportedError
+from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor import profile
+from paddlelike.executor.backends import choose_backend
 from paddlelike.executor.datasets import FetchHandler, run_dataset
 from paddlelike.executor.explain import explain_plan
-from paddlelike.executor.feeds import get_single_feed, put_feeds, warn_unknown
-from paddlelike.executor.fetches import collect_names, collect_updates, find_updates, get_fetched
+from paddlelike.executor.feeds import get_single_feed, warn_unknown
+from paddlelike.executor.fetches import collect_names, find_updates, get_fetched, read_fetch_list
 from paddlelike.executor.files import provide_files
-from paddlelike.executor.plans.frame import Frame
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.remote import RemoteSwitch
-from paddlelike.executor.steps import run_steps
-from paddlelike.executor.threads import thread_limit
-from paddlelike.framework.flags import flag
+from paddlelike.executor.startup import warn_overwriting
+from paddlelike.executor.steps import run_plan
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.passes.views import find_needed_ops
-from paddlelike.garbage import pause_collection
 from paddlelike.hooks import find_provider
 
-__all__ = ["BACKENDS", "Executor", "choose_backend", "get_plan", "warn_overwriting"]
-
-BACKENDS: Final = ("numpy", "jax")
+__all__ = ["Executor"]
 
 
 class Executor(Displayed):
@@ -161,7 +155,7 @@ class Executor(Displayed):
         backend: str | None = None,
     ) -> list[Any]:
         """Run a Program; ``backend`` takes the place of FLAGS_backend."""
-        fetches, updates = _read_fetch_list(fetch_list)
+        fetches, updates = read_fetch_list(fetch_list)
         feeds = get_single_feed(feed)
         if not program.global_block().ops:
             if not fetches:
@@ -343,103 +337,12 @@ class Executor(Displayed):
             with contextlib.ExitStack() as stack:
                 if profile.current is not None:
                     stack.enter_context(profile.current.measure_run())
-                frame = _run_plan(
+                frame = run_plan(
                     plan, scope, stack.enter_context(provide_files(plan, scope, provided)), feeds
                 )
         else:
-            frame = _run_plan(plan, scope, provided, feeds)
+            frame = run_plan(plan, scope, provided, feeds)
         return [
             get_fetched(plan, frame, name, position, return_numpy)
             for name, position in zip(fetches, plan.fetch_positions, strict=True)
         ]
-
-
-def _read_fetch_list(fetch_list: Any) -> tuple[list[str], list[Operator]]:
-    """Return the names to fetch and the update operators to run. Raises TypeError for anything else."""
-    if type(fetch_list) is list and all(type(one) is Variable for one in fetch_list):  # the usual case
-        return [one.name for one in fetch_list], []
-    return collect_names(fetch_list), collect_updates(fetch_list)
-
-
-def _run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[str, Any]) -> Frame:
-    """Run the steps of a plan once. Return the frame with the values."""
-    frame = plan.create_frame(scope, services)
-    put_feeds(plan, frame, feeds)
-    with thread_limit:
-        run_steps(frame, plan.steps)
-    return frame
-
-
-def choose_backend(place: Place, backend: str | None = None) -> str:
-    """Return what runs programs: "numpy" or "jax", as asked for, else as FLAGS_backend says; JAX on a GPU.
-
-    Raises ValueError for another value of the flag.
-    """
-    if backend is None:
-        backend = str(flag("FLAGS_backend"))
-    if backend not in BACKENDS:
-        raise ValueError(f"FLAGS_backend is {backend!r}, expected one of {', '.join(BACKENDS)}")
-    if isinstance(place, CUDAPlace):
-        backend = "jax"
-    if backend == "jax" and flag("FLAGS_check_nan_inf"):
-        return "numpy"  # which knows after each operator
-    return backend
-
-
-def get_plan(
-    program: Program,
-    feeds: Mapping[str, Any],
-    fetches: list[str],
-    pruned_to: tuple[Operator, ...] | None,
-    kind: type[Plan] = Plan,
-) -> Plan:
-    """Return the plan for this choice of feeds and fetches, created at its first use.
-
-    ``pruned_to``: run only these operators and what they and the fetches need; None: run all operators.
-    """
-    key = (kind, frozenset(feeds), tuple(fetches), pruned_to)
-    plan = program.plans.get(key)
-    if plan is None:
-        _check_feed_names(feeds)
-        ops = None
-        if pruned_to is not None:
-            block = program.global_block()
-            ops = find_needed_ops(block, targets=set(fetches), fed=set(feeds), kept=pruned_to)
-        plan = pause_collection(kind)(program, sorted(feeds), fetches, ops)
-        _check_feed_operators(plan, feeds)
-        program.plans[key] = plan
-    return plan
-
-
-def _check_feed_names(feeds: Mapping[str, Any]) -> None:
-    """Raise TypeError unless all keys are names."""
-    for name in feeds:
-        if not isinstance(name, str):
-            shown = repr(getattr(name, "name", "x"))
-            raise TypeError(f"feed has the key {name!r}, expected the name of a variable: {{{shown}: array}}")
-
-
-def _check_feed_operators(plan: Plan, feeds: Mapping[str, Any]) -> None:
-    """Raise FeedError unless the feeds are exactly those of the program's feed operators, if it has any."""
-    if plan.fed_by_op and set(plan.fed_by_op.values()) != set(feeds):
-        wanted = sorted(plan.fed_by_op.values())
-        raise FeedError(f"the program has feed operators for {wanted}, but feed holds {sorted(feeds)}")
-
-
-def warn_overwriting(scope: Scope, names: list[str]) -> None:
-    """Warn when a startup program is about to replace loaded values."""
-    loaded = []
-    for name in names:
-        holder = scope.find_var(name)
-        if holder is not None and holder.origin is not None:
-            loaded.append((name, holder.origin))
-            holder.origin = None
-    if loaded:
-        name, origin = loaded[0]
-        more = f" and {len(loaded) - 1} more" if len(loaded) > 1 else ""
-        warnings.warn(
-            f"this program initializes {name!r}{more}, which replaces the values loaded from {origin}; "
-            "run the startup program before loading, not after",
-            UserWarning,
-            stacklevel=5,
-        )

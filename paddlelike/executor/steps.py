@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EOFException, FaultError, OperatorError
 from paddlelike.executor import profile
 from paddlelike.executor.explanations import explain_error, format_line
+from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.plans.batches import is_batched
 from paddlelike.executor.plans.frame import Frame, PartError, Step
+from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.threads import thread_limit
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.operator import Operator
 
-__all__ = ["run_steps"]
+__all__ = ["run_plan", "run_steps"]
+
+
+def run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[str, Any]) -> Frame:
+    """Run the steps of a plan once. Return the frame with the values."""
+    frame = plan.create_frame(scope, services)
+    put_feeds(plan, frame, feeds)
+    with thread_limit:
+        run_steps(frame, plan.steps)
+    return frame
 
 
 def run_steps(frame: Frame, steps: list[Step]) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "Run",
     "Share",
     "Step",
+    "find_holders",
     "flatten_positions",
     "run_parts",
     "write_persistable",
@@ -100,12 +101,16 @@ class Frame:
 
     def load_persistables(self, variables: Mapping[int, Variable]) -> None:
         """Read the values of persistables from the scope, by position."""
-        scope, values, holders = self.scope, self.values, self.holders
-        find = scope._vars.get  # a scope of its own has most; this loop is most of what a small program costs
-        for position, variable in variables.items():
-            name = variable.name
-            holder = find(name) or scope.find_var(name) or scope.var(name)
-            holders[position] = holder
+        self.read_holders(find_holders(self.scope, variables))
+
+    def read_holders(self, holders: Mapping[int, ScopeVariable]) -> None:
+        """Read the values of variables of the scope, by position."""
+        self.holders.update(holders)
+        values = self.values
+        for (
+            position,
+            holder,
+        ) in holders.items():  # which takes long where there are many
             value = holder._value
             if isinstance(value, LoDTensor):
                 values[position] = value._array
@@ -113,6 +118,12 @@ class Frame:
                     self.lods[position] = value._lod
             else:
                 values[position] = value
+
+
+def find_holders(scope: Scope, variables: Mapping[int, Variable]) -> dict[int, ScopeVariable]:
+    """Return the variables of a scope by position, new ones where it has none."""
+    find = scope.find_var
+    return {position: find(one.name) or scope.var(one.name) for position, one in variables.items()}
 
 
 def flatten_positions(positions: Positions) -> list[int]:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.core.dtypes import TENSOR_DTYPES
-from paddlelike.core.scope import Scope
+from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor.plans.batches import bind_batch, group_batches, list_batched
 from paddlelike.executor.plans.binding import Store, bind_kernel, make_storer, make_taker
 from paddlelike.executor.plans.context import StepContext
-from paddlelike.executor.plans.frame import Binding, Frame, Positions, Run, Step
+from paddlelike.executor.plans.frame import Binding, Frame, Positions, Run, Step, find_holders
 from paddlelike.executor.plans.groups import group_steps
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses, find_last_values
@@ -50,6 +50,9 @@ class Fed(NamedTuple):
     row: (
         tuple[int, ...] | None
     )  # the shape of its rows, if arrays with any count of them are taken as they are
+
+
+_MANY: Final = 16  # persistables from which on it pays to remember where they are
 
 
 class Plan:
@@ -227,8 +230,21 @@ class Plan:
     def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
         """Return a frame that holds the persistables of ``scope``."""
         frame = Frame(self.layout, self.blocks, scope, services)
-        frame.load_persistables(self.layout.persistables)
+        frame.read_holders(self._find_holders(scope))
         return frame
+
+    def _find_holders(self, scope: Scope) -> dict[int, ScopeVariable]:
+        """Return the persistables in a scope, as found before unless one was removed since."""
+        persistables = self.layout.persistables
+        if len(persistables) < _MANY or scope.parent is not None:  # whose variables may be erased as well
+            return find_holders(scope, persistables)
+        held = scope.found.get(self)
+        if held is None or held[0] != scope.erasures or held[1] != len(persistables):
+            erasures = scope.erasures  # read first: another thread may remove variables meanwhile
+            holders = find_holders(scope, persistables)
+            held = scope.found[self] = erasures, len(persistables), holders
+        found: dict[int, ScopeVariable] = held[2]
+        return found
 
 
 def _make_kernel(

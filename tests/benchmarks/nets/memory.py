@@ -26,7 +26,7 @@ import in_fluid
 
 import paddlelike as fluid
 from paddlelike.executor.feeds import put_feeds
-from paddlelike.executor.run import get_plan
+from paddlelike.executor.plans.cached import get_plan
 
 
 def vgg(fluid: Any, layers: Any) -> Any:

@@ -11,9 +11,9 @@ import pytest
 import paddlelike as fluid
 from paddlelike import errors
 from paddlelike.executor.plans import plan as planning
+from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.plans.frame import Step
 from paddlelike.executor.plans.groups import group_steps
-from paddlelike.executor.run import get_plan
 
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: fluid.optimizer.SGD(0.1),

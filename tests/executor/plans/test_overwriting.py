@@ -10,8 +10,8 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.executor.plans import plan as planning
+from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.plans.overwriting import is_unshared
-from paddlelike.executor.run import get_plan
 
 RNG = np.random.default_rng(7)
 LARGE = RNG.standard_normal((96, 256)).astype("float32")  # 96 KiB
