@@ -127,6 +127,13 @@ _ROWS: Final = (
         "operators/conv_op.h: UpdatePaddingAndDilation",
     ),
     Quirk(
+        "adaptive_maxima",
+        "operators pool2d, pool3d(pooling_type='max', adaptive=True), which no layer appends",
+        "windows of ksize at steps of strides, as many as ksize says",
+        "ksize windows, as even as can be (layers.adaptive_pool2d, by max_pool2d_with_index)",
+        "operators/math/pooling.cc: the functors of maxima do not take adaptive",
+    ),
+    Quirk(
         "bilinear_weights",
         "initializer.Bilinear",
         "every row is shifted by fractions of a pixel, as Python 3 divides",

@@ -170,6 +170,15 @@ def dilated() -> Any:
     return run(out, x=np.arange(7, dtype="float32").reshape(1, 1, 1, 7))[0, 0, 0]
 
 
+def adaptive_maxima() -> Any:
+    """Of 0 to 5; what real Fluid computed of 6 x 6 is the same along each dim."""
+    x = fluid.data("x", [1, 1, 1, 6])
+    out = x.block.create_var(name="out", dtype="float32")
+    attrs = {"pooling_type": "max", "ksize": [1, 4], "strides": [1, 1], "adaptive": True}
+    x.block.append_op(type="pool2d", inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
+    return run(out, x=np.arange(6, dtype="float32").reshape(1, 1, 1, 6))[0, 0, 0]
+
+
 def leftover_channel() -> Any:
     """Three channels in two groups, by a filter of ones of size 1; an error without quirks."""
     x = fluid.data("x", [None, 3, 1, 1])
@@ -348,6 +357,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "adam_sparse_correction": (sparse_adam, adam_step(2), adam_step(1)),
     "lstm_cell_gradient": (learning_gates, [False, False, False, True], [True] * 4),
     "same_padding_dilation": (dilated, [1, 3, 6, 9, 12, 15, 11], [2, 4, 6, 9, 12, 8, 10]),
+    "adaptive_maxima": (adaptive_maxima, [3, 4, 5, 5], [1, 2, 4, 5]),
     "bilinear_weights": (bilinear, SHIFTED, np.outer(LINE, LINE)),
     "detection_output_options": (options_of_detections, [0, 1.0], [2, 0.5]),
     "detection_map_background": (average_precision, 0.5, 1.0),

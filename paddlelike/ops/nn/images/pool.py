@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
+from paddlelike.framework.quirks import follows_fluid, warn_quirk
 from paddlelike.ops.kernels.images import pool as pool_kernels
 from paddlelike.ops.kernels.images.layouts import as_layout_of
 from paddlelike.ops.kernels.images.pool import Axis
@@ -65,10 +66,20 @@ class PoolAttrs(WindowAttrs):
 
     def arrange(self, op: str, spatial: Sequence[int]) -> tuple[tuple[int, ...], list[Axis]]:
         """Return the number of windows along each dim; and the windows, where all dims are known."""
+        if self.has_regular_maxima and follows_fluid("adaptive_maxima"):
+            windows = make_windows(op, spatial, self.ksize, self.strides, [], algorithm="VALID")
+            counts = windows.kernel
+            return counts, pool_kernels.make_regular(windows, spatial, counts) if min(spatial) >= 0 else []
         return self.count_windows(op, spatial, algorithm=self.padding_algorithm, ceil=self.ceil_mode)
+
+    @property
+    def has_regular_maxima(self) -> bool:
+        """Whether Fluid takes regular windows although the pool is adaptive: see ``adaptive_maxima``."""
+        return self.pooling_type == "max" and self.adaptive and not self.global_pooling
 
 
 _THREE_DIMS = {"strides": Ints([1, 1, 1]), "paddings": Ints([0, 0, 0])}
+_DEEP = 6  # frames from a shape rule to the script that appends the operator
 _BACKENDS = {"use_cudnn": Bool(False), "use_mkldnn": Bool(False)}
 
 
@@ -84,6 +95,8 @@ class _Pool(OpDef):
         _check_rank(cls, x)
         if attrs.pooling_type not in ("max", "avg"):
             raise ShapeError(f"{cls.type}: pooling_type is {attrs.pooling_type!r}; it can be 'max' or 'avg'")
+        if attrs.has_regular_maxima:
+            warn_quirk("adaptive_maxima", stacklevel=_DEEP)
         last = is_channels_last(attrs.data_format)
         counts, _ = attrs.arrange(cls.type, x.shape[1:-1] if last else x.shape[2:])
         shape = (x.shape[0], *counts, x.shape[-1]) if last else (*x.shape[:2], *counts)

@@ -14,6 +14,9 @@ LAST = {"NHWC", "NDHWC"}
 
 def _spans(spatial, attrs):
     """Per dim the start and end of every window, not yet clipped to the data."""
+    if attrs["adaptive"] and attrs.get("pooling_type") == "max":  # Fluid's windows, see fluid.quirks()
+        steps = zip(attrs["ksize"], attrs["strides"], strict=True)
+        return [[(i * s, i * s + k) for i in range(k)] for k, s in steps]
     if attrs["adaptive"]:
         return [
             [(int(np.floor(i * n / k)), int(np.ceil((i + 1) * n / k))) for i in range(k)]
