@@ -27,6 +27,7 @@ _TYPES = {
     "adam",
     "batch_norm",
     "crf_decoding",
+    "depthwise_conv2d",
     "edit_distance",
     "gru",
     "gru_unit",

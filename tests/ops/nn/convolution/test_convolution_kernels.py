@@ -12,6 +12,7 @@ from paddlelike.ops.kernels.convolution import channels_first, channels_last, wi
 from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.images.layouts import as_channels_last, is_last_in_memory, view_channels_first
 from paddlelike.ops.kernels.images.windows import Windows
+from tests.helpers.fast_kernels import force_kernels
 
 Array = np.ndarray[Any, Any]
 
@@ -56,6 +57,7 @@ CASES = {
     "depthwise": Shapes(filters=6, groups=6),
     "depthwise, stride 2": Shapes(filters=6, groups=6, strides=(2, 2)),
     "depthwise, dilation": Shapes(filters=6, groups=6, dilations=(2, 2)),
+    "depthwise, wide": Shapes(filters=6, groups=6, kernel=(2, 5), strides=(2, 1), pads=((0, 1), (2, 2))),
     "depthwise, parts of images": Shapes(1, 64, (40, 30), 64, groups=64),
     "groups": Shapes(filters=4, groups=2),
     "two filters a channel": Shapes(filters=12, groups=6),
@@ -160,6 +162,28 @@ def test_minimal_filtering_is_as_exact_as_the_sum_in_float32() -> None:
     exact = channels_last.convolve(pixels[:1].astype(np.float64), w.astype(np.float64), shapes.windows)
     error = np.abs(winograd.convolve(pixels, w, shapes.windows)[:1] - exact).max() / np.abs(exact).max()
     assert error < 2e-6  # 576 products of float32, whose sum in order has 6e-7
+
+
+@pytest.mark.parametrize(
+    "name", ["depthwise", "depthwise, stride 2", "depthwise, dilation", "depthwise, wide"]
+)
+def test_compiled_sums_of_depthwise_convolutions_are_numpys(name: str) -> None:
+    shapes = CASES[name]
+    x, w, d_out = draw(shapes)
+
+    def compute() -> list[Array]:
+        return [
+            convolve(x, w, shapes.windows, 6),
+            convolve_dw(x, d_out, shapes.windows, 6),
+            convolve_dx(d_out, w, shapes.windows, 6, shapes.size),
+        ]
+
+    plain = compute()
+    with force_kernels(compiled=False) as called:
+        found = compute()
+    assert called == {"depthwise.convolve", "depthwise.convolve_dw"}
+    for one, other in zip(found, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)  # sums in another order
 
 
 def test_results_keep_their_channels_last_in_memory() -> None:
