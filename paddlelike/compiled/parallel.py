@@ -18,8 +18,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from paddlelike.compiled.backend import find_devices, settings
 from paddlelike.compiled.plan import CompiledPlan
-from paddlelike.compiled.refusals import RefusedError
-from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_values, find_shapes
+from paddlelike.compiled.refusals import RefusedError, Uncovered
+from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, pack
 from paddlelike.core.places import Place
@@ -104,6 +104,7 @@ class Copies:
             executable = self._executables.get(signature)
             if executable is None:
                 executable = self._executables[signature] = self._compile(updated, kept, fed)
+            before = scope.generator.state
             draws = self._draw(executable.draws, scope, parts)
             persistables, fetched, held = executable.run(updated, kept, fed, draws)
             for position, value in persistables.items():
@@ -112,6 +113,9 @@ class Copies:
                 holder.get_tensor().adopt_from_device(value)
             if executable.checks and not (truth := np.asarray(held)).all():
                 op, message = executable.checks[int(np.argmin(truth))]
+                if isinstance(message, Uncovered):
+                    scope.generator.state = before  # numpy draws the same numbers again
+                    raise RefusedError(message.step, message)
                 raise OperatorError(f"operator {op.type!r} failed: {message}{format_line(op)}")
         return [self._read(position, fetched[position]) for position in plan.fetch_positions]
 
@@ -186,7 +190,7 @@ class Copies:
         self, draws: Sequence[Draw | DrawLoop], scope: Scope, parts: Sequence[Mapping[int, Any]]
     ) -> list[Any]:
         """Return the random values of all copies: first all of the first copy, as with numpy."""
-        drawn = [[draw_values(draw, scope.generator, part) for draw in draws] for part in parts]
+        drawn = [draw_all(draws, scope.generator, part) for part in parts]
         return [self._stack(values) for values in zip(*drawn, strict=True)]
 
     def _compile(self, updated: Any, kept: Any, fed: Any) -> _Executable:

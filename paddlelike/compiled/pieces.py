@@ -14,10 +14,10 @@ import numpy as np
 from paddlelike.compiled.arrays import Ranks, SavedSteps, TensorArray
 from paddlelike.compiled.backend import settings
 from paddlelike.compiled.plan import CompiledPlan
-from paddlelike.compiled.refusals import RefusedError
+from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.table import find_lowering
 from paddlelike.compiled.tracing.checks import compile_check
-from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_values, find_shapes
+from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, find_array_type, pack
 from paddlelike.core.dtypes import VarType
@@ -43,10 +43,12 @@ class _Executable(NamedTuple):
     check_first: Any  # computes the second result beforehand, where that is quick
 
     def require(self, checked: Any) -> None:
-        """Raise OperatorError for the first check that does not hold."""
+        """Raise OperatorError for the first check that does not hold, RefusedError if numpy has to run it."""
         if not self.checks or (held := np.asarray(checked)).all():
             return
         op, message = self.checks[int(np.argmin(held))]
+        if isinstance(message, Uncovered):
+            raise RefusedError(message.step, message)
         raise OperatorError(
             f"operator {op.type!r} -> {op.output_arg_names} failed: {message}{format_line(op)}",
             hint="the executor of numpy names the element: fluid.set_flags({'FLAGS_backend': 'numpy'})",
@@ -97,19 +99,33 @@ class Piece:
         """Run the piece on the values of a frame. Raises RefusedError; then nothing has changed."""
         updated, kept = self._collect(frame)
         executable = self._find_executable(updated, kept)
-        draws = [draw_values(draw, frame.scope.generator, kept) for draw in executable.draws]
+        generator = frame.scope.generator
+        before = generator.state
+        draws = draw_all(executable.draws, generator, kept)
         updated = _separate(updated, kept)
-        if executable.check_first is not None:
-            flat = jax.tree_util.tree_leaves((updated, kept, draws))
-            executable.require(executable.check_first(flat))
-        results, checked, *before = executable.run(updated, kept, draws)
-        if self._reads_memory:
-            jax.block_until_ready((results, checked))  # before anybody writes into the memory it reads
+        try:
+            if executable.check_first is not None:
+                flat = jax.tree_util.tree_leaves((updated, kept, draws))
+                executable.require(executable.check_first(flat))
+            results, checked, *replaced = executable.run(updated, kept, draws)
+            if self._reads_memory:
+                jax.block_until_ready((results, checked))  # before anybody writes into the memory it reads
+            if executable.check_first is None and executable.checks:
+                old = {n: results[n] for n in updated.keys() & results.keys()}
+                self._require(frame, executable, checked, old | replaced[0])
+        except RefusedError:
+            generator.state = before  # numpy draws the same numbers again
+            raise
         self._store(frame, results)
-        if executable.check_first is None:
-            if before and not np.asarray(checked).all():
-                self._store(frame, before[0])
+
+    def _require(self, frame: Frame, executable: _Executable, checked: Any, old: Mapping[int, Any]) -> None:
+        """Raise for the first check that does not hold; then persistables have their old values."""
+        try:
             executable.require(checked)
+        except (RefusedError, OperatorError):
+            for position, value in old.items():
+                self._store_one(frame, position, value)
+            raise
 
     # Inputs
 

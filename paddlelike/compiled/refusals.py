@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["LoweringError", "RefusedError"]
+__all__ = ["LoweringError", "RefusedError", "Uncovered"]
 
 
 class LoweringError(Exception):
@@ -16,3 +16,18 @@ class RefusedError(Exception):
         super().__init__(reason)
         self.index = index
         self.reason = reason
+
+
+class Uncovered(str):
+    """The text of a check on values that a lowering does not cover: where it fails, numpy runs the operator.
+
+    ``step`` is the index of the operator in the plan.
+    """
+
+    step: int
+
+    def __new__(cls, reason: str, index: int) -> Uncovered:
+        """Return the text with an index."""
+        text = super().__new__(cls, reason)
+        text.step = index
+        return text

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from paddlelike.compiled.backend import settings
+from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, pack
 from paddlelike.core.tensor import SelectedRows
@@ -92,17 +93,24 @@ def _run(views: list[View], values: dict[str, Any], lods: dict[str, Any]) -> dic
         if n in position and v is not None
     }
 
-    def compute(given: dict[int, Any]) -> dict[int, Any]:
+    covered: list[Uncovered] = []
+
+    def compute(given: dict[int, Any]) -> tuple[dict[int, Any], list[Any]]:
         trace = Trace(plan, dict(given), None)  # type: ignore[arg-type]
         for index, view in enumerate(views):
             op = registry.find(view.type)
             known = {name: value for name, value in view.attrs.items() if name in op.attrs}
             view.attrs = contract.full_attrs(op, known)
             trace.run(Step(lambda frame: None, view), index)  # type: ignore[arg-type]
-        return {n: v for n, v in trace.values.items() if v is not None}
+        covered[:] = [message for _, message, _ in trace.checks if isinstance(message, Uncovered)]
+        held = [holds for _, message, holds in trace.checks if isinstance(message, Uncovered)]
+        return {n: v for n, v in trace.values.items() if v is not None}, held
 
     with settings(jax.devices("cpu")[0]):
-        results = jax.jit(compute, compiler_options=_QUICK)(given)
+        results, held = jax.jit(compute, compiler_options=_QUICK)(given)
+    for message, holds in zip(covered, held, strict=True):
+        if not holds:
+            raise RefusedError(message.step, message)
     back = {index: name for name, index in position.items()}
     return {back[n]: value for n, value in results.items()}
 
@@ -125,7 +133,7 @@ def _convert(value: Any, lod: Any, is_gradient: bool) -> Any:
 
 def _check(type: str, name: str, got: Any, want: Any, lod: Any) -> None:
     if isinstance(got, Packed):
-        used = int(got.offsets[-1][-1])
+        used = int(got.total)
         if lod and [[int(n) for n in level] for level in got.offsets] != lod:
             raise DifferenceError(f"{type}: {name} has LoD {got.offsets}, not {lod}")
         got = got.rows[:used]

@@ -41,6 +41,8 @@ REFUSED = (
     "say how many",
     "are values",
     "sequences of sequences",
+    "unstable sort",
+    "polygons, or boxes of which every class has its own",
 )
 #: The host draws their masks; see test_state.py.
 DRAWN = {"dropout"}

@@ -60,14 +60,14 @@ def _register(type: str, value: Function, d_x: Function | None, d_y: Function | 
         assert d_x is not None
         assert d_y is not None
         a, b = align(x, y, axis)
-        return _sum_to(x, d_x(d_out, a, b), axis), _sum_to(y, d_y(d_out, a, b), axis)
+        return sum_to(x, d_x(d_out, a, b), axis), sum_to(y, d_y(d_out, a, b), axis)
 
     lowers(type)(forward)
     if d_x is not None:
         lowers(f"{type}_grad")(backward)
 
 
-def _sum_to(like: Any, gradient: Any, axis: int) -> Any:
+def sum_to(like: Any, gradient: Any, axis: int) -> Any:
     """Return the gradient of a tensor that was broadcast to the shape of ``gradient``."""
     if like.shape == gradient.shape:
         return gradient

@@ -42,7 +42,7 @@ _FORMULAS: Final = """
     reduce_min@2 reduce_prod@2 reduce_sum@2 relu6 relu6_grad relu_grad relu_grad_grad renorm reshape
     reshape2 reshape2_grad reshape2_grad_grad reshape_grad reverse rnn_memory_helper
     rnn_memory_helper_grad roll roll@2 roll_grad round round_grad rsqrt rsqrt_grad scale
-    searchsorted selu selu_grad set_value shape share_data shuffle_channel shuffle_channel_grad
+    searchsorted selu selu_grad set_value share_data shuffle_channel shuffle_channel_grad
     sigmoid_grad sign silu sin sin_grad sinh size slice slogdeterminant smooth_l1_loss
     smooth_l1_loss_grad soft_relu_grad softmax_grad softplus@2 softshrink softshrink_grad softsign
     softsign_grad solve space_to_depth space_to_depth_grad spectral_norm spectral_norm_grad split
@@ -91,12 +91,10 @@ _UNCONDITIONAL: Final = """
     lookup_table_v2 lstm_unit minus mish modified_huber_loss not_equal one_hot one_hot_v2 pow rank_loss
     reciprocal relu relu6 round rsqrt scale selu sigmoid sigmoid_cross_entropy_with_logits sign sin
     smooth_l1_loss soft_relu softplus softshrink softsign sqrt square squared_l2_distance stanh sum swish tanh
-    tanh_shrink thresholded_relu where gru_unit
+    tanh_shrink thresholded_relu where gru_unit cvm fusion_repeated_fc_relu fusion_squared_mat_sub
+    fused_elemwise_activation
 """
 _REDUCTIONS: Final = "reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum"
-
-#: By type, the input whose LoD all outputs take over, where the operator's kernel says so itself.
-LOD_SOURCES: Final[Mapping[str, str]] = dict.fromkeys(_REDUCTIONS.split(), "X")
 
 #: By type, whether every row of the results depends on the same row of the inputs only.
 ROW_BY_ROW: Final[Mapping[str, Condition]] = {

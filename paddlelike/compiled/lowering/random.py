@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,6 +14,7 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.core.random import Generator
 from paddlelike.framework.opdef import registry
+from paddlelike.ops.random.sampling import Seed
 
 
 @lowers("dropout", draws=True, sequences=True)
@@ -30,18 +32,46 @@ def dropout(
     share = float(x.dtype.type(np.float32(1) - np.float32(dropout_prob)))
     if is_test:
         return (x if upscale else x * jnp.asarray(share, x.dtype)), None
-    if seed_tensor is not None:
-        raise LoweringError("the seed is a variable")
 
     def draw_mask(random: Generator, count: int) -> Any:
-        kept = (Generator(seed) if fix_seed else random).draw(count) >= np.float32(dropout_prob)
+        is_fixed = fix_seed and seed_tensor is None
+        kept = (Generator(seed) if is_fixed else random).draw(count) >= np.float32(dropout_prob)
         return kept.view(np.uint8)
 
-    mask = ctx.draw(0, x.shape, np.uint8, draw_mask)
+    if seed_tensor is None:
+        mask = ctx.draw(0, x.shape, np.uint8, draw_mask)
+    else:
+        mask = ctx.draw_by(1, x.shape, np.uint8, draw_mask)
     if upscale and dropout_prob == 1:
         return jnp.zeros_like(x), jnp.zeros_like(mask)
     out = jnp.where(mask != 0, x, jnp.zeros((), x.dtype))
     return (out / jnp.asarray(share, x.dtype) if upscale else out), mask
+
+
+@lowers("seed", draws=True)
+def draw_seed(*, seed: int, ctx: OpContext) -> Any:
+    return ctx.draw_seed(lambda random, count: Seed.forward(_Source(random), seed=seed))  # type: ignore[arg-type]
+
+
+@lowers("sampling_id", draws=True, sequences=True)
+def sampling_id(x: Any, *, min: float, max: float, seed: int, ctx: OpContext) -> Any:  # noqa: A002
+    if isinstance(x, Packed):
+        ctx = ctx.with_rows_of(x)
+    rows = x.rows if isinstance(x, Packed) else x
+
+    def draw(random: Generator, count: int) -> Any:
+        return random.uniform((count, 1), min, max, rows.dtype)
+
+    first = ctx.draw(seed, (rows.shape[0], 1), rows.dtype, draw)[:, 0]
+
+    def subtract(left: Any, column: Any) -> Any:  # one by one, each difference rounded, as Paddle does
+        left = left - column
+        return left, left < 0
+
+    _, below = jax.lax.scan(subtract, first, rows.T[:-1])
+    last = jnp.ones((1, rows.shape[0]), bool)
+    found = jnp.argmax(jnp.concatenate([below, last]), 0)
+    return x.replace(found) if isinstance(x, Packed) else found
 
 
 @lowers("dropout_grad")

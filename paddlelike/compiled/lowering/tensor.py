@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
@@ -21,6 +22,14 @@ def _rows(index: Any, height: int, ctx: Any) -> Any:
     flat = index.reshape(-1)
     ctx.check((flat >= 0) & (flat < height), f"an index is outside of 0 to {height - 1}")
     return flat
+
+
+@lowers("shape", sequences=True, constants=True)
+def shape(x: Any) -> Any:
+    if not isinstance(x, Packed):
+        return np.array(x.shape, np.int32)
+    dims = jnp.array(x.rows.shape, jnp.int32)
+    return dims.at[0].set(x.total.astype(jnp.int32))
 
 
 @lowers("gather", sequences=True)

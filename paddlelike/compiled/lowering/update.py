@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.update.gradient_descent import draw_normal
 
 Results = tuple[Any, ...]
 
@@ -56,6 +59,33 @@ def _norm(x: Any) -> Any:
 
 def _shrink(p: Any, l1: Any, l2: Any) -> Any:
     return jnp.copysign(jnp.maximum(jnp.abs(p) - l1, 0), p) / (1 + l2)
+
+
+@lowers("dpsgd", draws=True)
+def dpsgd(
+    param: Any,
+    grad: Any,
+    rate: Any,
+    *,
+    clip: float,
+    batch_size: float,
+    sigma: float,
+    seed: int,
+    ctx: OpContext,
+) -> Any:
+    grad = _dense("dpsgd", grad)
+    share = sigma / batch_size
+    if follows_fluid("dpsgd_noise"):  # all elements share one noise
+        noise = share * ctx.draw(seed, (1,), np.float64, lambda random, _: np.array([draw_normal(random)]))
+    else:
+        noise = ctx.draw(
+            seed,
+            param.shape,
+            param.dtype,
+            lambda random, count: random.gaussian((count,), 0.0, share, param.dtype),
+        )
+    scale = jnp.maximum(1.0, _norm(grad) / clip)
+    return param - _scalar(rate, param) * (grad / scale + noise.astype(param.dtype)).astype(param.dtype)
 
 
 @lowers("sgd")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.refusals import LoweringError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw
 from paddlelike.compiled.values import Packed
 from paddlelike.core.random import Generator
@@ -63,6 +63,10 @@ class OpContext:
         """Have the run refused where ``holds`` is not true everywhere; then no persistable changes."""
         self.trace.checks.append((self.op, message, jnp.all(holds)))
 
+    def require(self, holds: Any, reason: str) -> None:
+        """Have numpy run the operator where ``holds`` is not true everywhere, from this step on."""
+        self.check(holds, Uncovered(reason, self.trace.index))
+
     def draw(
         self,
         seed: int,
@@ -72,6 +76,30 @@ class OpContext:
     ) -> Any:
         """Return random values that the host draws with Paddle's generator before the piece runs."""
         return self.trace.draw(Draw(seed, tuple(shape), np.dtype(dtype), sample, self._rows))
+
+    def draw_seed(self, sample: Callable[[Generator, int], np.ndarray[Any, Any]]) -> Any:
+        """Return a random number, int32 of shape (1,), that is the seed of other operators of the piece."""
+        (position,) = self.plan.outputs_of[id(self.op)]
+        assert isinstance(position, int)
+        self.trace.seeds[position] = len(self.trace.drawn)
+        return self.draw(0, (1,), np.int32, sample)
+
+    def draw_by(
+        self,
+        slot: int,
+        shape: Sequence[int],
+        dtype: Any,
+        sample: Callable[[Generator, int], np.ndarray[Any, Any]],
+    ) -> Any:
+        """Return random values whose seed is the number of an input slot.
+
+        Raises LoweringError unless the host draws that number for the same piece.
+        """
+        position = self.plan.inputs_of[id(self.op)][slot]
+        index = self.trace.seeds.get(position) if isinstance(position, int) else None
+        if index is None:
+            raise LoweringError("the seed is a variable")
+        return self.trace.draw(Draw(0, tuple(shape), np.dtype(dtype), sample, self._rows, index))
 
     def bound(
         self,
@@ -112,6 +140,11 @@ class OpContext:
         self.check(x.live == expected, "it draws values for the rows of another step")
         assert x.source is not None
         return OpContext(self.trace, self.op, _count_step(x.source))
+
+    def read_inputs(self) -> list[Any]:
+        """Return the values of the input slots; None for a slot of several variables."""
+        positions = self.plan.inputs_of[id(self.op)]
+        return [None if isinstance(one, list) else self.trace.values.get(one) for one in positions]
 
     def find_positions(self, names: Sequence[str], block: int | None = None) -> list[int]:
         """Return the positions of variables, as the operator's block or a sub-block sees them."""

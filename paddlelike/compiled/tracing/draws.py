@@ -11,7 +11,7 @@ import numpy as np
 
 from paddlelike.core.random import Generator
 
-__all__ = ["Draw", "DrawLoop", "draw_values", "find_shapes"]
+__all__ = ["Draw", "DrawLoop", "draw_all", "draw_values", "find_shapes"]
 
 Given = Mapping[int, Any]  # the inputs of a piece, by position
 
@@ -20,7 +20,8 @@ class Draw(NamedTuple):
     """The random values of one operator.
 
     ``rows`` tells from the piece's inputs, and the numbers of the steps of the loops around it, how many rows
-    are in use, for which numpy draws values; None: all of the shape.
+    are in use, for which numpy draws values; None: all of the shape. ``seed_from``: the index of the draw of
+    the same piece whose number is the seed.
     """
 
     seed: int  # 0: from the scope's generator
@@ -28,6 +29,7 @@ class Draw(NamedTuple):
     dtype: Any
     sample: Callable[[Generator, int], np.ndarray[Any, Any]]  # of a count of values
     rows: Callable[[Given, Sequence[int]], int] | None = None
+    seed_from: int | None = None
 
 
 class DrawLoop(NamedTuple):
@@ -53,6 +55,16 @@ def find_shapes(draw: Draw | DrawLoop) -> Any:
         lambda one: jax.ShapeDtypeStruct((draw.most, *one.shape), one.dtype),
         [find_shapes(inner) for inner in draw.draws],
     )
+
+
+def draw_all(draws: Sequence[Draw | DrawLoop], generator: Generator, given: Given) -> list[Any]:
+    """Return the random values of a piece, in the order of its operators."""
+    found: list[Any] = []
+    for draw in draws:
+        if isinstance(draw, Draw) and draw.seed_from is not None:
+            draw = draw._replace(seed=int(found[draw.seed_from].reshape(-1)[0]))
+        found.append(draw_values(draw, generator, given))
+    return found
 
 
 def draw_values(

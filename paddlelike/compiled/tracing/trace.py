@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.lowering.formula_types import LOD_SOURCES
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import LoweringError, RefusedError
 from paddlelike.compiled.table import Lowering, find_forward, find_lowering, is_row_by_row
@@ -17,6 +16,7 @@ from paddlelike.compiled.tracing.constants import evaluate, runs_block
 from paddlelike.compiled.tracing.context import Bound, OpContext
 from paddlelike.compiled.tracing.derivatives import differentiate, fit_gradient
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
+from paddlelike.compiled.tracing.matching import match_rows
 from paddlelike.compiled.values import Packed
 from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.graph.operator import Operator
@@ -57,6 +57,7 @@ class Trace:
         self.bounds: dict[int, Bound] = {}  # of numbers, by position
         self.noted_bounds: dict[int, Bound] = {}  # by output slot of the operator that is being traced
         self.capacities: dict[int, int] = {}  # of arrays that a loop writes, by position
+        self.seeds: dict[int, int] = {}  # by position of a number that the host draws, the index of its draw
         self._draws = draws
         self._records: list[_Record] = []
 
@@ -160,6 +161,7 @@ class Trace:
             lambda leaf: leaf.rows if isinstance(leaf, Packed) else leaf, args, is_leaf=_is_packed
         )
         size = packed[0].rows.shape[0]
+        plain = match_rows(ctx, cls, plain, packed[0])
         if any(one.rows.shape[0] != size or bool(one.offsets) != bool(packed[0].offsets) for one in packed):
             raise LoweringError("its inputs have sequences of different counts of rows")
         results = row.function(ctx, plain, cls, op.attrs)
@@ -169,7 +171,7 @@ class Trace:
         wrapped = tuple(
             _wrap(result, size, packed[0], self._shows(op, cls, slot.name, args))
             if self._is_by_row(cls, slot.name, args)
-            else result
+            else self._cut(result, cls, slot.name, args)
             for slot, result in zip(cls.output_slots, several, strict=True)
         )
         return wrapped[0] if len(cls.output_slots) == 1 else wrapped
@@ -182,8 +184,17 @@ class Trace:
             return any(isinstance(leaf, Packed) for leaf in _flatten(args[names.index(base)]))
         return True
 
+    def _cut(self, result: Any, cls: type[OpDef], slot: str, args: list[Any]) -> Any:
+        """Return the gradient of an array that was matched to sequences: of its own rows."""
+        names = [one.name for one in cls.input_slots]
+        base = slot.removesuffix(GRAD)
+        like = args[names.index(base)] if slot.endswith(GRAD) and base in names else None
+        if isinstance(result, jax.Array) and isinstance(like, jax.Array) and result.shape != like.shape:
+            return result[: like.shape[0]]
+        return result
+
     def _shows(self, op: Operator, cls: type[OpDef], slot: str, args: list[Any]) -> bool:
-        source = cls.find_lod_source(slot) or LOD_SOURCES.get(cls.type)
+        source = cls.find_lod_source(slot)
         names = [one.name for one in cls.input_slots]
         if source not in names:
             return False

@@ -11,7 +11,7 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.class_sampling import draw_log_uniform, log_uniform_probability
 
-__all__ = ["SampleLogits"]
+__all__ = ["SampleLogits", "draw_shared_classes"]
 
 
 class SampleLogitsAttrs(Attrs):
@@ -109,13 +109,18 @@ def _draw_shared_samples(
     count = logits.shape[1]
     if num_samples > count:
         raise EnforceNotMet(f"sample_logits: num_samples is {num_samples}, there are {count} classes")
+    drawn, tries = draw_shared_classes(generator, count, num_samples)
+    samples = np.concatenate([labels, np.tile(drawn, (len(labels), 1))], axis=1)
+    chance = log_uniform_probability(samples, count + 1)
+    expected = chance * num_samples if tries == num_samples else -np.expm1(tries * np.log1p(-chance))
+    return samples, expected.astype(logits.dtype)
+
+
+def draw_shared_classes(generator: Any, count: int, num_samples: int) -> tuple[Array, int]:
+    """Return so many different classes of ``count``, and how many draws that took."""
     drawn: dict[int, None] = {}
     tries = 0
     while len(drawn) < num_samples:
         tries += 1
         drawn[int(draw_log_uniform(generator, count + 1, (1, 1))[0, 0])] = None
-    shared = np.tile(np.fromiter(drawn, np.int64, num_samples), (len(labels), 1))
-    samples = np.concatenate([labels, shared], axis=1)
-    chance = log_uniform_probability(samples, count + 1)
-    expected = chance * num_samples if tries == num_samples else -np.expm1(tries * np.log1p(-chance))
-    return samples, expected.astype(logits.dtype)
+    return np.fromiter(drawn, np.int64, num_samples), tries

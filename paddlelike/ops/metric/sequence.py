@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.fast import sequences as fast
 
-__all__ = ["ChunkEval", "EditDistance"]
+__all__ = ["SCHEMES", "ChunkEval", "EditDistance"]
 
 
 def _split_sequences(ctx: Context, slot: str, rows: Array, lengths: Array | None) -> list[Array]:
@@ -117,7 +117,7 @@ class _Tags(NamedTuple):
     single: int = -1
 
 
-_SCHEMES: Final = {
+SCHEMES: Final = {
     "plain": _Tags(1),
     "IOB": _Tags(2, begin=0, inside=1),
     "IOE": _Tags(2, inside=0, end=1),
@@ -152,10 +152,8 @@ class ChunkEval(OpDef):
 
     @staticmethod
     def infer(inference: Spec, label: Spec, lengths: Spec | None, *, chunk_scheme: str) -> tuple[Spec, ...]:
-        if chunk_scheme not in _SCHEMES:
-            raise ShapeError(
-                f"chunk_eval: chunk_scheme is {chunk_scheme!r}, expected one of {list(_SCHEMES)}"
-            )
+        if chunk_scheme not in SCHEMES:
+            raise ShapeError(f"chunk_eval: chunk_scheme is {chunk_scheme!r}, expected one of {list(SCHEMES)}")
         share, count = Spec((1,), VarType.FP32), Spec((1,), VarType.INT64)
         return share, share, share, count, count, count
 
@@ -190,7 +188,7 @@ def _find_chunks(
     sequences: list[Array], scheme: str, types: int, excluded: list[int]
 ) -> set[tuple[int, int, int]]:
     """Return the chunks as (first row, last row, type)."""
-    tags = _SCHEMES[scheme]
+    tags = SCHEMES[scheme]
     rows = np.concatenate(sequences) if sequences else np.zeros(0, np.int64)
     if rows.size and not 0 <= rows.min() <= rows.max() <= types * tags.kinds:
         raise EnforceNotMet(

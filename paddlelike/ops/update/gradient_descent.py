@@ -21,7 +21,7 @@ from paddlelike.ops.kernels.fast import updates as fast
 from paddlelike.ops.update.blocks import BLOCK, is_empty_sparse, iterate_blocks, iterate_touched
 from paddlelike.ops.update.step import Update, norm, read_scalar, require_dense, shrink
 
-__all__ = ["Dpsgd", "LarsMomentum", "Momentum", "ProximalGd", "Sgd"]
+__all__ = ["Dpsgd", "LarsMomentum", "Momentum", "ProximalGd", "Sgd", "draw_normal"]
 
 
 _COMPILED: Final = 1 << 11  # elements from which on a compiled pass is looked for
@@ -209,13 +209,13 @@ class Dpsgd(Update):
         if not follows_fluid("dpsgd_noise"):
             param -= lr * (grad / scale + random.gaussian(param.shape, 0.0, share, param.dtype))
             return param
-        noise = share * _draw_normal(random)
+        noise = share * draw_normal(random)
         for p, g in iterate_blocks(param, grad):
             p -= lr * (g / scale + noise)
         return param
 
 
-def _draw_normal(random: Generator) -> float:
+def draw_normal(random: Generator) -> float:
     """Return one normal number by the polar method, float32 step by step."""
     while True:
         x, y = 2 * random.draw(2) - 1

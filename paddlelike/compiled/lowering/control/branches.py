@@ -112,6 +112,11 @@ def select_output(x: Any, mask: Any, *, ctx: OpContext) -> list[Any]:
     return [jnp.where(chosen == i, x, jnp.zeros_like(x)) for i in range(len(ctx.op.output("Out")))]
 
 
-@lowers("select_input")
+@lowers("select_input", sequences=True, constants=True)
 def select_input(xs: list[Any], mask: Any) -> Any:
-    return jnp.stack(xs)[mask.reshape(()).astype(jnp.int32)]
+    if isinstance(mask, np.ndarray):  # as for a branch that never runs
+        return xs[int(mask.reshape(()))]
+    chosen = mask.reshape(()).astype(jnp.int32)
+    first, *others = [jax.tree_util.tree_map(jnp.asarray, x) for x in xs]
+    stacked = [jax.tree_util.tree_map(lambda *leaves: jnp.stack(leaves), first, *others)]
+    return jax.tree_util.tree_map(lambda leaf: leaf[chosen], stacked[0])

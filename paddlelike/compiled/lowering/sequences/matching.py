@@ -77,6 +77,33 @@ def var_conv_2d(
     return _flatten_images(out, high, across), None
 
 
+@lowers("sequence_topk_avg_pooling", sequences=True)
+def sequence_topk_avg_pooling(
+    x: Any, row: Any, column: Any, *, topks: list[int], channel_num: int
+) -> tuple[Packed, Packed]:
+    _require_one_level(x, row, column)
+    if not x.count == row.count == column.count:
+        raise LoweringError("X, ROW and COLUMN have different counts of sequences")
+    image = jnp.minimum(row.index_rows(), row.count - 1)
+    step = jnp.where(row.used, jnp.arange(row.rows.shape[0]) - row.offsets[0][:-1][image], 0)
+    height, width = row.lengths[image], column.lengths[image]
+    most = topks[-1]
+    across = jnp.arange(max(column.longest, most))
+    channel = jnp.arange(channel_num)[:, None]
+    here = (slice(None), None, None)
+    places = (x.offsets[0][:-1][image][here] + (channel * height[here] + step[here]) * width[here]) + across
+    inside = jnp.broadcast_to(across < width[here], places.shape)
+    numbers = jnp.take(x.rows.reshape(-1), jnp.where(inside, places, 0), mode="clip")
+    _, order = jax.lax.top_k(jnp.where(inside, numbers, -jnp.inf), most)
+    there = jnp.take_along_axis(inside, order, 2)
+    ranked = jnp.where(there, jnp.take_along_axis(numbers, order, 2), 0)
+    sums = jnp.cumsum(ranked, 2)[:, :, np.array(topks) - 1] / jnp.asarray(topks, x.rows.dtype)
+    taken = jnp.where(there, order, -1).astype(jnp.int32).reshape(-1)
+    count = row.total * (channel_num * most)
+    live = Packed(taken, (), taken.shape[0], shown=False, live=count.astype(jnp.int32))
+    return row.replace(sums.reshape(sums.shape[0], -1), shown=True), live
+
+
 @lowers("im2sequence")
 def im2sequence(x: Any, y: Any, *, kernels: Any, strides: Any, paddings: Any) -> Packed:
     if y is not None:

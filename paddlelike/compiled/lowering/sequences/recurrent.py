@@ -14,7 +14,7 @@ from paddlelike.framework.quirks import follows_fluid
 
 Results = tuple[Any, ...]
 
-_ACTIVATIONS: Any = {
+ACTIVATIONS: Any = {
     "identity": lambda x: x,
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
@@ -35,10 +35,10 @@ def lstm(
 ) -> Results:  # fmt: skip
     stops = weight.dtype == jnp.float32 and weight.shape[1] % 32 == 0 and follows_fluid("lstm_cell_gradient")
     gate, cell_act, candidate = (
-        _ACTIVATIONS[name] for name in (gate_activation, cell_activation, candidate_activation)
+        ACTIVATIONS[name] for name in (gate_activation, cell_activation, candidate_activation)
     )
     cell = Cell(weight, bias, use_peepholes, gate, cell_act, candidate, stops)
-    hidden, state = _run_lstm(x, h0, c0, cell, reverse=is_reverse)
+    hidden, state = run_lstm(x, h0, c0, cell, reverse=is_reverse)
     return hidden, state, None, None
 
 
@@ -49,9 +49,9 @@ def lstmp(
     candidate_activation: str, cell_clip: float, proj_clip: float, proj_activation: str,
 ) -> Results:  # fmt: skip
     gate, cell_act, candidate = (
-        _ACTIVATIONS[name] for name in (gate_activation, cell_activation, candidate_activation)
+        ACTIVATIONS[name] for name in (gate_activation, cell_activation, candidate_activation)
     )
-    act = _ACTIVATIONS["identity" if proj_activation == "identity" else cell_activation]  # as in Paddle
+    act = ACTIVATIONS["identity" if proj_activation == "identity" else cell_activation]  # as in Paddle
 
     def project(hidden: Any) -> Any:
         fed_back = act(hidden @ proj_weight)
@@ -60,7 +60,7 @@ def lstmp(
     cell = Cell(
         weight, bias, use_peepholes, gate, cell_act, candidate, stops=False, limit=cell_clip, project=project
     )
-    projection, state = _run_lstm(x, h0, c0, cell, reverse=is_reverse)
+    projection, state = run_lstm(x, h0, c0, cell, reverse=is_reverse)
     return projection, state, None, None, None
 
 
@@ -97,7 +97,7 @@ class Cell(NamedTuple):
         return (hidden if self.project is None else self.project(hidden)), state
 
 
-def _run_lstm(x: Any, h0: Any, c0: Any, cell: Cell, *, reverse: bool) -> tuple[Packed, Packed]:
+def run_lstm(x: Any, h0: Any, c0: Any, cell: Cell, *, reverse: bool) -> tuple[Packed, Packed]:
     """Return what a cell gives out along every sequence, and its states."""
     require_sequences(x)
     steps, there = to_steps(x, reverse=reverse)
@@ -138,7 +138,7 @@ def gru(
     *, activation: str, gate_activation: str, is_reverse: bool, origin_mode: bool,
 ) -> Results:  # fmt: skip
     require_sequences(x)
-    gate, act = _ACTIVATIONS[gate_activation], _ACTIVATIONS[activation]
+    gate, act = ACTIVATIONS[gate_activation], ACTIVATIONS[activation]
     steps, there = to_steps(x, reverse=is_reverse)
     steps = steps if bias is None else steps + bias.reshape(-1)
 
@@ -156,7 +156,7 @@ def gru(
 def gru_unit(
     x: Any, last: Any, weight: Any, bias: Any, *, activation: int, gate_activation: int, origin_mode: bool
 ) -> Results:
-    gate, act = _ACTIVATIONS[_BY_INDEX[gate_activation]], _ACTIVATIONS[_BY_INDEX[activation]]
+    gate, act = ACTIVATIONS[_BY_INDEX[gate_activation]], ACTIVATIONS[_BY_INDEX[activation]]
     return _step_gru(x if bias is None else x + bias, last, weight, gate, act, origin_mode)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.refusals import LoweringError
@@ -135,23 +136,33 @@ def sequence_conv(
 
 @lowers("lod_reset", sequences=True)
 def lod_reset(x: Any, y: Any, *, target_lod: Any, append: bool, ctx: OpContext) -> Any:
-    require_sequences(x)
-    if not isinstance(y, Packed):
-        return _cut_again(x, jnp.asarray(target_lod if y is None else y), append, ctx)
-    require_sequences(y)
-    if x.rows.shape[0] != y.rows.shape[0]:
-        raise LoweringError("X and Y have different counts of rows")
-    return y.replace(x.rows, shown=True)
-
-
-def _cut_again(x: Packed, numbers: Any, append: bool, ctx: OpContext) -> Packed:
-    """Return the rows as sequences with these offsets."""
-    if append or x.live is not None or numbers.size < 2:
-        raise LoweringError("the offsets do not replace a LoD")
-    offsets = numbers.reshape(-1).astype(jnp.int32)
-    is_cut = (offsets[0] == 0) & (offsets[-1] == x.total) & (offsets[1:] >= offsets[:-1])
+    if isinstance(y, Packed) and y.offsets:
+        return y.replace(_fit_rows(x, y, ctx), shown=True)
+    numbers = y.rows if isinstance(y, Packed) else y
+    offsets = jnp.asarray(target_lod if y is None else numbers).reshape(-1).astype(jnp.int32)
+    if isinstance(y, Packed) or offsets.size < 2:
+        raise LoweringError("how many offsets there are is a value")
+    above = x.offsets if append and isinstance(x, Packed) else ()
+    rows, total = (x.rows, x.total) if isinstance(x, Packed) else (x, x.shape[0])
+    is_cut = (offsets[0] == 0) & (offsets[-1] == total) & (offsets[1:] >= offsets[:-1])
     ctx.check(is_cut, "the offsets do not cut the rows of X into sequences")
-    return Packed(x.rows, (offsets,), x.rows.shape[0])
+    rows = _pad_rows(rows, find_bucket(rows.shape[0]))
+    return Packed(rows, (*above, offsets), rows.shape[0])
+
+
+def _fit_rows(x: Any, like: Packed, ctx: OpContext) -> Any:
+    """Return the rows of ``x``, as many as ``like`` has with the unused ones."""
+    rows, total = (x.rows, x.total) if isinstance(x, Packed) else (x, x.shape[0])
+    size = like.rows.shape[0]
+    ctx.require(total == like.total, "X has another count of rows than the LoD of Y")
+    return rows[:size] if rows.shape[0] > size else _pad_rows(rows, size)
+
+
+def _pad_rows(rows: Any, size: int) -> Any:
+    """Return rows with copies of the first one behind them."""
+    missing = size - rows.shape[0]
+    unused = jnp.broadcast_to(rows[:1], (missing, *rows.shape[1:]))
+    return jnp.concatenate([rows, jax.lax.stop_gradient(unused)]) if missing else rows
 
 
 @lowers("row_conv", sequences=True)

@@ -25,10 +25,10 @@ from paddlelike.ops.kernels.fast import boxes as fast
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.sorting import argsort_unstable
 
-__all__ = ["BipartiteMatch", "MineHardExamples", "TargetAssign"]
+__all__ = ["MANY", "NEAR", "BipartiteMatch", "MineHardExamples", "TargetAssign"]
 
-_MANY = 130  # rows from which Paddle matches by another algorithm
-_NEAR = 1e-6  # the smallest distance that counts below that
+MANY = 130  # rows from which Paddle matches by another algorithm
+NEAR = 1e-6  # the smallest distance that counts below that
 
 
 @register
@@ -83,10 +83,10 @@ def _match_greedily(matrix: Array, index: Array) -> None:
     """
     if (kernel := fast.match_greedily.choose(matrix.size, matrix)) is not None:
         number = matrix.dtype.type
-        least = np.nextafter(number(0), number(1)) if len(matrix) >= _MANY else number(_NEAR)
+        least = np.nextafter(number(0), number(1)) if len(matrix) >= MANY else number(NEAR)
         kernel(matrix, least, index)
         return
-    counts = matrix > 0 if len(matrix) >= _MANY else matrix >= matrix.dtype.type(_NEAR)
+    counts = matrix > 0 if len(matrix) >= MANY else matrix >= matrix.dtype.type(NEAR)
     left = np.where(counts, matrix, -np.inf).T.copy()  # a row per column, so that one is contiguous
     if not left.size:
         return
@@ -110,7 +110,7 @@ def _match_rest(matrix: Array, index: Array, threshold: np.generic) -> None:
     """Match each column that has no row with that of the greatest distance, if it reaches the threshold."""
     if not len(matrix):
         return
-    counts = (matrix >= matrix.dtype.type(_NEAR)) & (matrix >= threshold)
+    counts = (matrix >= matrix.dtype.type(NEAR)) & (matrix >= threshold)
     distances = np.where(counts, matrix, -np.inf)
     rows = distances.argmax(0)
     found = (index == -1) & (distances[rows, np.arange(len(rows))] > -np.inf)

@@ -1,0 +1,53 @@
+"""Rows for two branches, and the results of both together again: split_lod_tensor, merge_lod_tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed
+from paddlelike.framework.opdef import GRAD
+
+
+def _read_mask(mask: Any, *values: Any) -> Any:
+    if isinstance(mask, Packed) or any(isinstance(value, Packed) and value.offsets for value in values):
+        raise LoweringError("sequences, of which the mask chooses some")
+    if mask.dtype != jnp.bool_:
+        raise LoweringError("Mask is not bool")
+    return mask.reshape(-1)
+
+
+@lowers("split_lod_tensor", sequences=True)
+def split_lod_tensor(x: Any, mask: Any, *, ctx: OpContext) -> tuple[Packed, Packed]:
+    chosen = _read_mask(mask, x)
+    rows = x.rows if isinstance(x, Packed) else x
+    if rows.shape[0] != chosen.shape[0]:
+        raise LoweringError("X and Mask have different counts of rows")
+    parts = []
+    for slot, here in (("OutTrue", chosen), ("OutFalse", ~chosen)):
+        order, count = jnp.argsort(~here, stable=True), here.sum().astype(jnp.int32)
+        places = jnp.where(jnp.arange(order.shape[0]) < count, order, order[0])
+        part = Packed(rows[places], (), rows.shape[0], shown=False, live=count)
+        is_gradient = any(GRAD in name for name in ctx.op.output(slot))
+        parts.append(part.replace(part.mask()) if is_gradient else part)
+    return parts[0], parts[1]
+
+
+@lowers("merge_lod_tensor", "merge_lod_tensor_infer", sequences=True)
+def merge_lod_tensor(x: Any, mask: Any, in_true: Any, in_false: Any) -> Any:
+    chosen = _read_mask(mask, in_true, in_false)
+    sides = []
+    for part, here in ((in_true, chosen), (in_false, ~chosen)):
+        place = jnp.maximum(jnp.cumsum(here) - 1, 0)
+        if part is not None and not isinstance(part, Packed):
+            raise LoweringError("a branch gives other rows than its part")
+        sides.append(None if part is None else jnp.take(part.rows, place, axis=0, mode="clip"))
+    first, second = sides
+    if first is None or second is None:  # nobody computes the gradient of one branch
+        known = second if first is None else first
+        first, second = (jnp.zeros_like(known) if side is None else side for side in sides)
+    return jnp.where(chosen.reshape(-1, *[1] * (first.ndim - 1)), first, second)

@@ -1,0 +1,113 @@
+"""Projection and recurrent unit in one operator, and the unit that reads a mean of its sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from paddlelike.compiled.lowering.sequences.recurrent import ACTIVATIONS, Cell, gru, run_lstm
+from paddlelike.compiled.lowering.sequences.sequence import from_steps, require_sequences, to_steps
+from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
+
+Results = tuple[Any, ...]
+
+
+@lowers("fusion_gru", sequences=True)
+def fusion_gru(
+    x: Any, h0: Any, wx: Any, wh: Any, bias: Any, *, activation: str, gate_activation: str, is_reverse: bool
+) -> Results:
+    require_sequences(x)
+    projected = x.rows.reshape(x.rows.shape[0], -1) @ wx
+    projected = x.replace(projected if bias is None else projected + bias)
+    *_, hidden = gru(
+        projected, h0, wh, None,
+        activation=activation, gate_activation=gate_activation, is_reverse=is_reverse, origin_mode=False,
+    )  # fmt: skip
+    return None, projected, None, None, hidden
+
+
+def _run(projected: Any, wh: Any, bias: Any, h0: Any, c0: Any, **given: Any) -> tuple[Any, Any]:
+    """Return Hidden and Cell for the projected input, whose bias is in it already."""
+    gate, act, candidate = (
+        ACTIVATIONS[given[name]] for name in ("gate_activation", "cell_activation", "candidate_activation")
+    )
+    flat = bias.reshape(-1)
+    rest = flat.at[: wh.shape[1]].set(0)
+    cell = Cell(wh, rest, given["use_peepholes"], gate, act, candidate)
+    return run_lstm(projected, h0, c0, cell, reverse=given["is_reverse"])
+
+
+@lowers("fusion_lstm", sequences=True)
+def fusion_lstm(
+    x: Any, wx: Any, wh: Any, bias: Any, h0: Any, c0: Any,
+    *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
+    candidate_activation: str,
+) -> Results:  # fmt: skip
+    require_sequences(x)
+    rows = x.rows.reshape(x.rows.shape[0], -1) @ wx + bias.reshape(-1)[: wx.shape[1]]
+    projected = x.replace(rows)
+    hidden, cell = _run(
+        projected, wh, bias, h0, c0, use_peepholes=use_peepholes, is_reverse=is_reverse,
+        gate_activation=gate_activation, cell_activation=cell_activation,
+        candidate_activation=candidate_activation,
+    )  # fmt: skip
+    return hidden, cell, projected, *(None,) * 6
+
+
+@lowers("fused_embedding_fc_lstm", sequences=True)
+def fused_embedding_fc_lstm(
+    ids: Any, table: Any, wh: Any, bias: Any, h0: Any, c0: Any,
+    *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
+    candidate_activation: str, ctx: OpContext,
+) -> Results:  # fmt: skip
+    require_sequences(ids)
+    rows = ids.rows.reshape(-1)
+    ctx.check((rows >= 0) & (rows < table.shape[0]) | ~ids.used, f"Ids hold no row of {table.shape[0]}")
+    projected = ids.replace(jnp.take(table, rows, axis=0, mode="clip"))
+    hidden, cell = _run(
+        projected, wh, bias, h0, c0, use_peepholes=use_peepholes, is_reverse=is_reverse,
+        gate_activation=gate_activation, cell_activation=cell_activation,
+        candidate_activation=candidate_activation,
+    )  # fmt: skip
+    return hidden, cell, projected, *(None,) * 5
+
+
+@lowers("attention_lstm", sequences=True)
+def attention_lstm(
+    x: Any, c0: Any, h0: Any, attention: Any, bias: Any, scalar: Any, scalar_bias: Any, weight: Any,
+    lstm_bias: Any, *, gate_activation: str, cell_activation: str, candidate_activation: str,
+) -> Results:  # fmt: skip
+    require_sequences(x)
+    gate, act, candidate = (
+        ACTIVATIONS[name] for name in (gate_activation, cell_activation, candidate_activation)
+    )
+    width, columns = weight.shape[1] // 4, x.rows.shape[1]
+    rows, there = to_steps(x)
+    seen = rows @ attention[:columns, 0]
+    seen = seen if bias is None else seen + bias.reshape(-1)[0]
+
+    def step(carry: Any, here: Any) -> Any:
+        hidden, cell = carry
+        scores = jnp.maximum(seen + cell @ attention[columns:, 0], 0)
+        if scalar is not None:
+            scores = scores * scalar.reshape(-1)[0]
+            scores = jnp.maximum(scores + (0 if scalar_bias is None else scalar_bias.reshape(-1)[0]), 0)
+        scores = jnp.where(there, jnp.exp(scores - jnp.where(there, scores, -jnp.inf).max(0)), 0)
+        shares = scores / jnp.where(there.any(0), scores.sum(0), 1)
+        read = jnp.einsum("tn,tnm->nm", shares, rows)
+        gates = read @ weight[width:] + hidden @ weight[:width] + lstm_bias.reshape(-1)
+        forget, into, out = jnp.split(gate(gates[:, : 3 * width]), 3, 1)
+        new_cell = forget * cell + into * candidate(gates[:, 3 * width :])
+        new_hidden = act(new_cell) * out
+        new = tuple(
+            jnp.where(here[:, None], one, old) for one, old in ((new_hidden, hidden), (new_cell, cell))
+        )
+        return new, (new_hidden, new_cell)
+
+    first = jnp.zeros((x.count, width), x.rows.dtype) if h0 is None else h0
+    _, results = jax.lax.scan(step, (first, c0), there)
+    hidden, cell = (x.replace(from_steps(x, result)) for result in results)
+    return hidden, cell, *(None,) * 4

@@ -1,0 +1,47 @@
+"""Places and numbers of which the values say how many there are: rows of which the first ones are in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from paddlelike.compiled.table import lowers
+from paddlelike.compiled.values import Packed
+from paddlelike.core.dtypes import VarType, numpy_dtype
+
+
+def _count(rows: Any, live: Any) -> Packed:
+    """Return rows of which the first ``live`` are in use."""
+    return Packed(rows, (), rows.shape[0], shown=False, live=live.astype(jnp.int32))
+
+
+@lowers("where_index")
+def where_index(condition: Any) -> Packed:
+    places = jnp.nonzero(condition, size=condition.size)
+    rows = jnp.stack(places, -1).astype(jnp.int64)
+    return _count(rows, (condition != 0).sum())
+
+
+@lowers("unique")
+def unique(x: Any, *, dtype: int) -> tuple[Packed, Any]:
+    found, index, _ = unique_with_counts(x, dtype=dtype)
+    return found, index
+
+
+@lowers("unique_with_counts")
+def unique_with_counts(x: Any, *, dtype: int) -> tuple[Packed, Any, Packed]:
+    number = numpy_dtype(VarType(dtype))
+    size = x.shape[0]
+    order = jnp.argsort(x, stable=True)
+    ranked = x[order]
+    starts = jnp.concatenate([jnp.ones(1, bool), ranked[1:] != ranked[:-1]])[:size]
+    group = jnp.zeros(size, jnp.int64).at[order].set(jnp.cumsum(starts) - 1)  # of each number of X
+    live = starts.sum()
+    # The groups by their first numbers; unused ones come last.
+    first = jnp.full(size, size, jnp.int64).at[group].min(jnp.arange(size))
+    by_first = jnp.argsort(first, stable=True)
+    rank = jnp.zeros(size, jnp.int64).at[by_first].set(jnp.arange(size))
+    places = jnp.where(jnp.arange(size) < live, first[by_first], 0)
+    counts = jnp.zeros(size, jnp.int64).at[group].add(1)[by_first]
+    return _count(x[places], live), rank[group].astype(number), _count(counts.astype(number), live)
