@@ -332,9 +332,12 @@ def _pads(op: Operator) -> bool:
 def _find_shapes_kept(plan: CompiledPlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Return the positions of XShape, arrays (0, *shape of X), each with that of X.
 
-    Inside a piece they have the padding of X, which numpy must not see.
+    Inside a piece they have the padding of X, which numpy must not see. That of ``cross_entropy2`` has the
+    rows of X in front, and is cut as X is.
     """
     for step in plan.steps[start:stop]:
+        if step.op.type == "cross_entropy2":
+            continue
         for name, source in zip(step.op.output("XShape"), step.op.input("X"), strict=False):
             block = step.op.block
             yield plan.layout.get_position(block, name), plan.layout.get_position(block, source)

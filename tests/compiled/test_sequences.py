@@ -50,6 +50,18 @@ def test_sequences_of_one_row_go_with_arrays_of_as_many_rows() -> None:
     assert (len(engine_of(net).pieces), engine_of(net).refused) == (1, {})
 
 
+def test_the_gradient_of_a_loss_of_sequences_may_be_in_another_piece() -> None:
+    def make() -> Any:
+        label = fluid.data("label", [None, 1], "int64", lod_level=1)
+        share = L.fc(fluid.data("dense", [None, 3]), 2, act="softmax")
+        return L.mean(L.Print(L.cross_entropy(share, label), message="cost"))
+
+    feeds = [{name: feed_clicks(5)[name] for name in ("label", "dense")}] * 2
+    net, other = (build(make, lambda: fluid.optimizer.SGD(0.1)) for _ in range(2))
+    assert np.allclose(train(net, feeds), train(other, feeds, "numpy"), atol=1e-6)
+    assert [len(piece) for piece in engine_of(net).pieces] != [len(net.main.global_block().ops)]
+
+
 def test_a_table_that_changes_its_shape_is_kept_when_a_check_fails() -> None:
     net = build(clicks)
 
