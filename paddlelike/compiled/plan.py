@@ -26,7 +26,7 @@ class CompiledPlan(Plan):
     without_dims : set
         The positions of variables of shape ``()``.
     gradients : set
-        The positions of values that operators read as gradients.
+        The positions of values that operators read as gradients, `sum` among them.
     differentiated : set
         The types of operators whose gradient operators are in the program.
     block_gradients : dict
@@ -89,8 +89,11 @@ class CompiledPlan(Plan):
         positions = super()._get_input_positions(cls, op, block)
         self.inputs_of[id(op)] = positions
         for slot, found in zip(cls.input_slots, positions, strict=True):
-            if slot.name.endswith(GRAD):
-                self.gradients.update(found if isinstance(found, list) else [found])
+            several = found if isinstance(found, list) else [found]
+            names = op.inputs.get(slot.name, ())
+            self.gradients.update(
+                n for n, name in zip(several, names, strict=False) if slot.name.endswith(GRAD) or GRAD in name
+            )
         return positions
 
     def _bind_outputs(

@@ -62,6 +62,21 @@ def test_the_gradient_of_a_loss_of_sequences_may_be_in_another_piece() -> None:
     assert [len(piece) for piece in engine_of(net).pieces] != [len(net.main.global_block().ops)]
 
 
+def test_gradients_of_sequences_that_numpy_computed_add_up_without_the_padding() -> None:
+    flow = fluid.layers.control_flow
+
+    def make() -> Any:
+        label = fluid.data("label", [None, 1], "int64", lod_level=1)
+        order = flow.lod_rank_table(label)  # numpy reads it in the next piece
+        hidden = L.fc(L.Print(L.cast(label, "float32"), message="rows"), 2, act="tanh")
+        once, twice = (L.sequence_pool(flow.reorder_lod_tensor_by_rank(hidden, order), "sum") for _ in "12")
+        return L.mean(once * twice)
+
+    feeds = [{"label": rows([1, 2, 3, 4, 5], [2, 1, 2])}] * 2
+    net, other = (build(make, lambda: fluid.optimizer.SGD(0.1)) for _ in range(2))
+    assert np.allclose(train(net, feeds), train(other, feeds, "numpy"), atol=1e-6)
+
+
 def test_a_table_that_changes_its_shape_is_kept_when_a_check_fails() -> None:
     net = build(clicks)
 
