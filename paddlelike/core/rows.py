@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["add_rows", "merge_rows", "sum_rows"]
+__all__ = ["RowGroups", "add_rows", "merge_rows", "sum_rows"]
 
 Array = np.ndarray[Any, Any]
 
@@ -16,7 +16,7 @@ _ROUNDS: Final = 8
 _LARGE: Final = 1 << 15  # elements
 
 
-class _Groups(NamedTuple):
+class RowGroups(NamedTuple):
     """Row ids in rising order: those of the same id stand together, the first of each at ``starts``."""
 
     order: Array  # the index of each
@@ -24,7 +24,7 @@ class _Groups(NamedTuple):
     ids: Array  # of each group
 
     @classmethod
-    def of(cls, rows: Array, height: int | None = None) -> _Groups:
+    def of(cls, rows: Array, height: int | None = None) -> RowGroups:
         """Return the groups; numpy sorts ids below 65,536 several times as fast."""
         keys = rows.astype(np.uint16) if height is not None and height <= 1 << 16 else rows
         order = keys.argsort(kind="stable")
@@ -35,7 +35,7 @@ class _Groups(NamedTuple):
         starts = np.flatnonzero(begins)
         return cls(order, starts, ordered[starts])
 
-    def _count(self) -> Array:
+    def count_members(self) -> Array:
         """Return the size of each group."""
         sizes = np.empty_like(self.starts)
         np.subtract(self.starts[1:], self.starts[:-1], out=sizes[:-1])
@@ -47,11 +47,11 @@ class _Groups(NamedTuple):
         size = len(self.order)
         if size > _REPEATS * len(self.starts) or values.shape[1] < _WIDE:
             owner = np.empty(size, np.int64)
-            owner[self.order] = np.repeat(np.arange(len(self.starts)), self._count())
+            owner[self.order] = np.repeat(np.arange(len(self.starts)), self.count_members())
             _add_elements(sums, owner, values)
             return
         sums += values[self.order[self.starts]]
-        lengths = self._count()
+        lengths = self.count_members()
         more = np.flatnonzero(lengths > 1)
         for place in range(1, _ROUNDS):
             if not len(more):
@@ -84,7 +84,7 @@ def add_rows(total: Array, rows: Array, values: Array) -> None:
     rows, values = rows.reshape(-1), values.reshape(len(values), -1)
     whole = total.reshape(len(total), -1)
     if values.shape[1] >= _WIDE and values.size >= _LARGE:
-        groups = _Groups.of(rows, len(total))
+        groups = RowGroups.of(rows, len(total))
         if len(rows) <= _REPEATS * len(groups.starts):
             sums = whole[groups.ids]
             groups.add(sums, values)
@@ -102,7 +102,7 @@ def merge_rows(rows: Array, values: Array) -> tuple[Array, Array]:
     """
     if len(rows) < 2 or (rows[1:] > rows[:-1]).all():
         return rows, values
-    groups = _Groups.of(rows)
+    groups = RowGroups.of(rows)
     sums = np.zeros((len(groups.ids), *values.shape[1:]), values.dtype)
     if values.size:
         groups.add(sums.reshape(len(sums), -1), values.reshape(len(values), -1))

@@ -11,6 +11,7 @@ from paddlelike.core.rows import sum_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, Int, Longs, OpDef, Spec, Strings, register
+from paddlelike.ops.kernels.outer_sums import place_rows, sum_multiples
 
 __all__ = ["HierarchicalSigmoid"]
 
@@ -97,7 +98,7 @@ class HierarchicalSigmoid(OpDef):
         num_classes: int,
     ) -> tuple[Array, Array, None]:
         paths = _find_paths(label, table, code, num_classes)
-        z = np.einsum("nd,nkd->nk", x, w[paths.nodes])
+        z = (w.take(paths.nodes, axis=0) @ x[:, :, None])[:, :, 0]
         if bias is not None:
             z += bias.reshape(-1)[paths.nodes]
         z *= paths.on_path
@@ -122,19 +123,16 @@ class HierarchicalSigmoid(OpDef):
     ) -> tuple[Array | None, Array | SelectedRows | None, Array | None]:
         paths = _find_paths(label, table, code, num_classes)
         d_z = (1 - np.exp(-soft) - paths.right) * d_out * paths.on_path
-        rows = paths.nodes.reshape(-1)
-        d_x = np.einsum("nk,nkd->nd", d_z, w[paths.nodes]) if wanted[0] else None
+        d_x = (d_z[:, None] @ w.take(paths.nodes, axis=0))[:, 0] if wanted[0] else None
         d_w: Array | SelectedRows | None = None
         if wanted[1]:
-            d_rows = (d_z[..., None] * x[:, None, :]).reshape(len(rows), -1)
-            if is_sparse:
-                on_path = paths.on_path.reshape(-1)
-                d_w = SelectedRows(rows[on_path], len(w), d_rows[on_path]).merge()
-            else:
-                d_w = sum_rows(rows, d_rows, len(w))
+            owners, _ = np.nonzero(paths.on_path)
+            nodes, factors = paths.nodes[paths.on_path], d_z[paths.on_path]
+            ids, d_rows = sum_multiples(nodes, factors, owners, x, len(w))
+            d_w = SelectedRows(ids, len(w), d_rows) if is_sparse else place_rows(ids, d_rows, len(w))
         d_bias = None
         if wanted[2] and bias is not None:
-            d_bias = sum_rows(rows, d_z.reshape(-1, 1), len(bias)).reshape(bias.shape)
+            d_bias = sum_rows(paths.nodes.reshape(-1), d_z.reshape(-1, 1), len(bias)).reshape(bias.shape)
         return d_x, d_w, d_bias
 
     @staticmethod

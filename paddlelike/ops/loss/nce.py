@@ -25,6 +25,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.class_sampling import UNIFORM, ClassDistribution
+from paddlelike.ops.kernels.outer_sums import place_rows, sum_multiples
 
 __all__ = ["Nce", "NceAttrs"]
 
@@ -136,7 +137,7 @@ class Nce(OpDef):
         else:
             drawn = classes.draw(ctx.random(attrs.seed), (len(x), attrs.num_neg_samples))
         labels = np.concatenate([true, drawn], axis=1)
-        scores = np.einsum("nd,nkd->nk", x, weight[labels])
+        scores = (weight.take(labels, axis=0) @ x[:, :, None])[:, :, 0]
         if bias is not None:
             scores += bias.reshape(-1)[labels]
         o = 1 / (1 + np.exp(-scores))
@@ -178,15 +179,13 @@ class Nce(OpDef):
         if sample_weight is not None:
             d_scores *= sample_weight.reshape(-1, 1)
         rows = labels.reshape(-1)
-        d_x = np.einsum("nk,nkd->nd", d_scores, weight[labels]) if wanted[0] else None
+        d_x = (d_scores[:, None] @ weight.take(labels, axis=0))[:, 0] if wanted[0] else None
         d_weight: Array | SelectedRows | None = None
         if wanted[1]:
-            d_rows = (d_scores[..., None] * x[:, None, :]).reshape(len(rows), -1)
-            height = len(weight)
+            owners, height = np.repeat(np.arange(len(x)), labels.shape[1]), len(weight)
+            ids, d_rows = sum_multiples(rows, d_scores.reshape(-1), owners, x, height)
             d_weight = (
-                SelectedRows(rows, height, d_rows).merge()
-                if attrs.is_sparse
-                else sum_rows(rows, d_rows, height)
+                SelectedRows(ids, height, d_rows) if attrs.is_sparse else place_rows(ids, d_rows, height)
             )
         d_bias = None
         if wanted[2] and bias is not None:

@@ -58,7 +58,7 @@ class Steps:
     @classmethod
     def side_by_side(cls, time: int, count: int) -> Steps:
         """Return the steps through ``count`` sequences of ``time`` rows each, in batch order already."""
-        return _make_steps(np.arange(time * count), np.full(time, count), np.arange(count))
+        return _find_even_steps(time, count)
 
     @cached_property
     def first(self) -> int:
@@ -106,6 +106,11 @@ def _find_blocks(steps: Steps, count: int) -> Blocks:
     for array in blocks:
         array.flags.writeable = False
     return blocks
+
+
+@lru_cache(maxsize=16)
+def _find_even_steps(time: int, count: int) -> Steps:
+    return _make_steps(np.arange(time * count), np.full(time, count), np.arange(count))
 
 
 @lru_cache(maxsize=8)
