@@ -13,7 +13,13 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import updates as fast
-from paddlelike.ops.update.blocks import check_shape, is_empty_sparse, iterate_blocks, iterate_touched
+from paddlelike.ops.update.blocks import (
+    check_shape,
+    is_empty_sparse,
+    iterate_blocks,
+    iterate_rows,
+    iterate_touched,
+)
 from paddlelike.ops.update.step import Update, average, norm, quotient, read_scalar, require_dense
 
 __all__ = ["Adam", "Adamax", "Lamb"]
@@ -81,8 +87,14 @@ class Adam(Update):
         check_shape(param, grad)  # before anything changes
         others = rate, beta1_pow, beta2_pow, beta1_tensor, beta2_tensor
         numbers = Adam.read_numbers(*others, attrs=attrs, is_sparse=isinstance(grad, SelectedRows))
+        rule, arrays = Adam.make_rule(numbers), (moment1, moment2)
+        compiled = rule.dense.choose(param.size, param, *arrays) is not None
+        if isinstance(grad, SelectedRows) and not attrs.lazy_mode and not compiled:
+            for rows, values, *part in iterate_rows(param, grad, *arrays):
+                Adam.update_rows(numbers, rows, values, *part)
+            return results
         iterate = iterate_touched if attrs.lazy_mode else iterate_blocks
-        for block in iterate(param, grad, moment1, moment2, rule=Adam.make_rule(numbers)):
+        for block in iterate(param, grad, *arrays, rule=rule):
             Adam.update(numbers, *block)
         return results
 
@@ -113,7 +125,7 @@ class Adam(Update):
 
     @staticmethod
     def update(numbers: tuple[float, ...], p: Array, g: Array, m1: Array, m2: Array) -> None:
-        lr, b1, rest1, b2, rest2, epsilon = numbers
+        _, b1, rest1, b2, rest2, _ = numbers
         spare = g * rest1  # one array for all steps in between, which stays in the cache
         m1 *= b1
         m1 += spare
@@ -122,10 +134,28 @@ class Adam(Update):
         m2 *= b2
         m2 += spare
         np.sqrt(m2, out=spare)
-        spare += epsilon
-        np.divide(m1, spare, out=spare)
-        spare *= lr
-        p -= spare
+        Adam.move(numbers, p, m1, spare)
+
+    @staticmethod
+    def update_rows(
+        numbers: tuple[float, ...], rows: Array, values: Array, p: Array, m1: Array, m2: Array
+    ) -> None:
+        """Do the same where the gradient is zero but in some rows, whose additions are left out."""
+        _, b1, rest1, b2, rest2, _ = numbers
+        m1 *= b1
+        m2 *= b2
+        if rows.size:
+            m1[rows] += values * rest1
+            m2[rows] += values * values * rest2
+        Adam.move(numbers, p, m1, np.sqrt(m2))
+
+    @staticmethod
+    def move(numbers: tuple[float, ...], p: Array, m1: Array, root: Array) -> None:
+        """``p -= lr m1 / (root + eps)``; ``root``, that of the second moment, is written over."""
+        root += numbers[-1]
+        np.divide(m1, root, out=root)
+        root *= numbers[0]
+        p -= root
 
 
 @register
