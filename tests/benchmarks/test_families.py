@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import paddlelike as fluid
-from tests.benchmarks.families.contender import Steps
-from tests.benchmarks.families.networks import NETWORKS
+from tests.benchmarks.families.contender import NETWORKS, Steps
 
 # What ``contender.py fluid`` printed for the first step of "train", and of "predict" after it.
 OF_FLUID = {
@@ -21,11 +20,24 @@ OF_FLUID = {
     "experts": (1.5043587684631348, 0.4777327935222672),
     "graph": (1.9686020612716675, -0.13772839307785034),
     "words": (5.023435115814209, -0.008104194886982441),
+    "deeplab": (3.2948248386383057, 0.012783871032297611),
+    "unet": (0.9352133870124817, 0.14843589067459106),
+    "cascade": (3.4911248683929443, 12.145459175109863),
+    "yolo": (2634.421875, 0.0),
+    "ssd": (23.132843017578125, 1.0),
+    "rcnn": (6.861357688903809, 15.0),
+    "crnn": (108.91365051269531, 45.0),
+    "upscale": (1.7357741594314575, 0.3024837076663971),
 }
+
+LARGE = {"deeplab", "unet", "yolo", "ssd", "upscale"}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of Fluid's quirks
-@pytest.mark.parametrize("name", sorted(NETWORKS))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n in LARGE else []) for n in sorted(NETWORKS)],
+)
 def test_a_network_computes_what_fluid_computes(name: str) -> None:
     steps = Steps(fluid, name)
     found = [steps.run(kind, 1) for kind in ("train", "predict")]

@@ -17,14 +17,17 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import images
+import networks
+
+NETWORKS = dict(networks.NETWORKS, **images.NETWORKS)
+
 
 class Steps:
     """A network with its two programs."""
 
     def __init__(self, fluid, name):
-        build = importlib.import_module(
-            "networks" if __name__ == "__main__" else "tests.benchmarks.families.networks"
-        ).NETWORKS[name]
+        build = NETWORKS[name]
         main, startup = fluid.Program(), fluid.Program()
         main.random_seed = startup.random_seed = 5
         self.exe, self.scope = fluid.Executor(fluid.CPUPlace()), fluid.core.Scope()
