@@ -112,10 +112,10 @@ class Registry:
             return
         from importlib.metadata import entry_points  # 20 ms that no program needs at its start
 
-        self._searched = True
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             package = None if point.dist is None else point.dist.name
             self._declared.setdefault(point.name, _Declared(point.value, package))
+        self._searched = True  # at the end: other threads search, too, rather than miss some
 
     def _load(self, name: str) -> AnyFormat:
         if name in self._loaded:

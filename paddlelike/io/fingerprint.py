@@ -26,8 +26,9 @@ def fingerprint(program: Program) -> str | None:
     >>> fingerprint(Program()) == fingerprint(Program().clone())
     True
     """
-    version, text = _known.get(program, (-1, None))
-    if version != program._version:
+    known, text = _known.get(program, (-1, None))
+    version = program._version  # before it is read: another thread may build on
+    if known != version:
         try:
             message = build_message(program, by_name=True)  # a copy has all of this in another order
             for block in message.blocks:
@@ -38,5 +39,5 @@ def fingerprint(program: Program) -> str | None:
             text = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
         except (GraphError, TypeError, ValueError):
             text = None
-        _known[program] = program._version, text
+        _known[program] = version, text
     return text

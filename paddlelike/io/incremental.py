@@ -56,8 +56,13 @@ class State(NamedTuple):
 
 
 def get_state(holder: ScopeVariable) -> State:
-    """Return the state of a variable that holds a tensor."""
-    return State(holder.version, ref(get_array(holder.value)))
+    """Return the state of a variable that holds a tensor.
+
+    Take the state before the value where another thread may write: a state that is too old only has the
+    variable saved once more.
+    """
+    version = holder.version
+    return State(version, ref(get_array(holder.value)))
 
 
 def get_array(value: Any) -> Any:
@@ -132,17 +137,16 @@ class Ledger:
             self._loaded.pop(location.key, None)  # its stamp is out of date
             _shorten(self._saves, len)
 
-    def note_loaded(self, location: Location, stamp: object, holders: Iterable[ScopeVariable]) -> None:
-        """Remember that these variables hold the values in the files of their names.
+    def note_loaded(self, location: Location, stamp: object, states: Mapping[ScopeVariable, State]) -> None:
+        """Remember that variables had the values in the files of their names when they were in these states.
 
         ``stamp`` is what ``location.stamp()`` was before the files were read.
         """
         if stamp is None:
             return
-        states = WeakKeyDictionary({holder: get_state(holder) for holder in holders})
         with self._lock:
             self._loaded.pop(location.key, None)
-            self._loaded[location.key] = _Loaded(stamp, states)
+            self._loaded[location.key] = _Loaded(stamp, WeakKeyDictionary(states))
             _shorten(self._loaded, lambda loaded: len(loaded.states))
 
     def forget_location(self, key: str) -> None:

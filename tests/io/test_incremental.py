@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.core.scope import ScopeVariable
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.framework.opdef import registry
 from paddlelike.io import incremental
 from paddlelike.io.incremental import Ledger, get_state, ledger
+from paddlelike.io.load import load
 from paddlelike.storage import manifest
 from paddlelike.storage.local import manifest_file
 
@@ -343,6 +345,56 @@ def test_what_was_loaded_from_there_counts_as_saved_there(
     assert manifest_file.verify(tmp_path / "a")
 
 
+# Another thread writes at the worst moment: what it wrote is in no file yet
+
+
+def test_what_is_written_right_after_a_load_is_saved(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(exe, tmp_path / "a", program)
+    real = load.record_loaded
+
+    def record(*arguments: Any) -> None:
+        put("v0", 40)
+        real(*arguments)
+
+    monkeypatch.setattr(load, "record_loaded", record)
+    for in_place in (False, True):
+        put("v0", 1)
+        fluid.io.load_persistables(exe, str(tmp_path / "a"), program, in_place=in_place)
+        report = save(exe, tmp_path / "b", program, base=str(tmp_path / "a"))
+        assert loaded(exe, tmp_path / "b", program) == [40, 1, 2, 3, 4]
+        assert (report.written, report.kept) == (1, 4)
+
+
+def test_a_value_replaced_while_it_is_looked_at_is_saved_by_the_next(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    class Trained(ScopeVariable):
+        """Another thread replaces the value right after it was asked for."""
+
+        __slots__ = ()
+        armed = True
+
+        @property
+        def value(self) -> Any:
+            value = self._value
+            if self.armed:
+                Trained.armed = False
+                self.set_value(LoDTensor(np.full(3, 40, "float32")))
+            return value
+
+    holder = Trained("v0")
+    holder._value = LoDTensor(np.zeros(3, "float32"))
+    scope = fluid.global_scope()
+    scope._vars["v0"] = holder
+
+    for _ in range(2):
+        save(exe, tmp_path / "a", program)
+    assert not Trained.armed
+    assert loaded(exe, tmp_path / "a", program) == [40, 1, 2, 3, 4]
+
+
 class FakeLocation:
     """A location whose stamp and manifest a test sets."""
 
@@ -362,7 +414,7 @@ class FakeLocation:
 def test_what_was_loaded_counts_until_the_variable_or_the_directory_changes() -> None:
     book, location = Ledger(), FakeLocation()
     holder = fluid.global_scope().find_var("v0")
-    book.note_loaded(location, 1, [holder])
+    book.note_loaded(location, 1, {holder: get_state(holder)})
     assert book.known(location).find_loaded(holder, "v0") is location.files["v0"]
     assert book.known(location).find_loaded(holder, "sub/v0") is None
     location.now = 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage.local import generation, journal, manifest_file, staged
 from paddlelike.storage.local.directory import LocalDirectory
 from paddlelike.storage.local.files import list_names, recover
+from paddlelike.storage.local.filesystem import lock as lock_module
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.transaction import Transaction
 from tests.storage.test_transaction import contents, names, without_exchange
@@ -192,6 +194,41 @@ def test_the_second_of_two_savers_says_so(tmp_path):
     )  # a saver that is dead
     save(tmp_path / "m", {"w": b"1"})
     assert names(tmp_path) == ["m"]
+
+
+def test_a_process_forked_while_a_lock_is_taken_does_not_keep_it(tmp_path, monkeypatch):
+    """A killed saver leaves its lock file; the next save must not wait for a process that saves nothing."""
+    real, children = lock_module._flock, []
+
+    def flock(fd, path):
+        def fork():
+            children.append(os.fork())
+            if children[-1] == 0:
+                os.write(says_so, b"1")
+                signal.pause()
+
+        taken = real(fd, path)
+        if not forks:
+            forks.append(threading.Thread(target=fork))
+            forks[0].start()
+            forks[0].join(0.2)  # it is not forked before the lock is known
+        return taken
+
+    forks = []
+    listens, says_so = os.pipe()
+    monkeypatch.setattr(lock_module, "_flock", flock)
+    path = f"{tmp_path}/.m.saving-directory/lock"
+    first = Lock(path, "m")
+    assert first.acquire()
+    forks[0].join(30)
+    try:
+        assert os.read(listens, 1)  # the child runs
+        os.close(first._fd)  # as the system does when the process is killed
+        first._fd = -1
+        assert Lock(path, "m").acquire()
+    finally:
+        os.kill(children[0], signal.SIGKILL)
+        os.waitpid(children[0], 0)
 
 
 def test_another_process_is_named(tmp_path):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
-from paddlelike.core.scope import global_scope
+from paddlelike.core.scope import ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.io.contents.interface import Reading, Value
 from paddlelike.io.contents.lazy import MappedTensor
-from paddlelike.io.incremental import ledger
+from paddlelike.io.incremental import State, get_array, ledger
 from paddlelike.io.load.values import make_constant
 from paddlelike.io.planning.plan import LoadPlan, Row
 from paddlelike.io.report import LoadReport, Moved
@@ -21,8 +22,14 @@ from paddlelike.storage.location import Location
 __all__ = ["commit_values", "make_report", "record_loaded"]
 
 
-def commit_values(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
-    """Put the values into the scope. Nothing fails in here; an interrupt is raised when all are in place."""
+States = dict[ScopeVariable, State]
+
+
+def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Moved], States]:
+    """Put the values into the scope; return what was moved, and the variables' states with these values.
+
+    Nothing fails in here; an interrupt is raised when all are in place.
+    """
     scope = global_scope()
     filled = [
         (scope.find_var(fill.variable.name) or scope.var(fill.variable.name), LoDTensor(make_constant(fill)))
@@ -30,7 +37,7 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
     ]
     holders = [scope.find_var(step.variable.name) or scope.var(step.variable.name) for step in plan.steps]
     named = list(zip(holders, values, strict=True))
-    moved = {}
+    moved, states = {}, {}
     for holder, value in named:
         array = value._array if isinstance(value, LoDTensor) else value.array
         assert array is not None
@@ -39,6 +46,9 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
     def assign() -> None:
         for holder, value in (*named, *filled):
             old = holder.value
+            # What another thread writes from here on is not what was loaded.
+            writes = old is not value or type(old) is LoDTensor
+            states[holder] = State(holder.version + writes, ref(get_array(value)))
             if type(old) is type(value) is LoDTensor:
                 assert value.array is not None
                 old.adopt(value.array, value._lod)  # references to the tensor see its new value
@@ -51,7 +61,7 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
     except BaseException:
         assign()
         raise
-    return moved
+    return moved, states
 
 
 @functools.lru_cache(64)
@@ -59,15 +69,14 @@ def _get_name(dtype: np.dtype[Any]) -> str:
     return dtype.name  # numpy builds the text every time
 
 
-def record_loaded(where: Location, stamp: object, plan: LoadPlan) -> None:
-    """Record in the ledger which variables now hold exactly the values in the files of their names."""
-    scope = global_scope()
-    holders = [scope.find_var(step.variable.name) for step in plan.steps if step.recipe is None]
-    same = [
-        holder
-        for holder in holders
-        if holder is not None and not isinstance(holder.value, MappedTensor)  # it has no array yet
-    ]
+def record_loaded(where: Location, stamp: object, plan: LoadPlan, states: States) -> None:
+    """Record in the ledger which variables hold exactly the values in the files of their names."""
+    names = {step.variable.name for step in plan.steps if step.recipe is None}
+    same = {
+        holder: state
+        for holder, state in states.items()
+        if holder.name in names and not isinstance(holder.value, MappedTensor)  # it has no array yet
+    }
     ledger.note_loaded(where, stamp, same)
 
 

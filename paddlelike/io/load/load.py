@@ -168,9 +168,9 @@ def load_vars(
         stamp, plan, reading, values, verified = read_request(
             executor, dirname, filename, request, lazily=lazy, verify=verify, in_place=in_place
         )
-        moved = commit_values(plan, values)
+        moved, states = commit_values(plan, values)
         if dirname is not None and filename is None and request.view is None:
-            record_loaded(locate(dirname), stamp, plan)
+            record_loaded(locate(dirname), stamp, plan, states)
         report = make_report(plan, reading, moved, verified)
     seconds = time.perf_counter() - begin
     changed = name_changed_rates(rates, report.loaded, global_scope())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import NotInitializedError, SaveError
 from paddlelike.formats.paddle.directory import encode_value, make_facts
 from paddlelike.formats.sources import Buffer
-from paddlelike.io.incremental import State, get_array, get_state
+from paddlelike.io.incremental import State, get_array
 from paddlelike.io.report import Moved
 
 __all__ = ["Item", "check_value", "describe_combined", "describe_item", "encode_combined", "get_item"]
@@ -62,11 +63,12 @@ def get_item(name: str, scope: Scope) -> Item:
         It holds something other than a tensor.
     """
     holder = scope.find_var(name)
+    version = 0 if holder is None else holder.version  # before the value, see get_state()
     value = None if holder is None else holder.value
     if type(value) is not LoDTensor or value._array is None:  # of thousands of variables nearly none
         value = check_value(name, value)
     assert holder is not None
-    return Item(name, holder, value, get_state(holder))
+    return Item(name, holder, value, State(version, ref(get_array(value))))
 
 
 def check_value(name: str, value: Any) -> Value:

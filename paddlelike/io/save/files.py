@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from weakref import ref
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from paddlelike.errors import SaveError
 from paddlelike.formats.paddle.lod_tensor import to_fp16
 from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io import asynchronous
-from paddlelike.io.incremental import get_state
+from paddlelike.io.incremental import State, get_array, get_state
 from paddlelike.io.load.operators import OperatorReader, copy_value
 from paddlelike.io.save.encoded import Item, check_value, encode_combined, get_item
 from paddlelike.io.save.writer import Writer
@@ -130,16 +131,21 @@ class RunFiles:
     def _copy_item(self, context: Context, op: OpView, name: str) -> Item:
         """Return a variable with a copy of its present value, which the run does not change."""
         as_half = bool(op.attrs.get("save_as_fp16"))
+        holder = context.scope.find_var(name)
+        if as_half or holder is None or not holder.is_initialized():  # not the value that the scope holds
+            holder = None
+        version = 0 if holder is None else holder.version  # before the value, see get_state()
         value = context.read(name)
         if isinstance(value, np.ndarray):
             value = LoDTensor(value, context.read_lod(name))
         value = check_value(name, value)
-        holder = context.scope.find_var(name)
+        array = get_array(value)
         value = to_fp16(value) if as_half and isinstance(value, LoDTensor) else copy_value(value)
-        if as_half or holder is None or not holder.is_initialized():  # not the value that the scope holds
+        if holder is None:
             holder = ScopeVariable(name)
             holder.set_value(value)
-        return Item(name, holder, value, get_state(holder))
+            return Item(name, holder, value, get_state(holder))
+        return Item(name, holder, value, State(version, ref(array)))
 
 
 def _add(writer: Writer, file: str, op_type: str, items: list[Item]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -31,12 +32,14 @@ __all__ = ["Print", "PyFunc", "register_function"]
 
 #: Functions that programs of this process call, by id; an id of another process means nothing here.
 _FUNCTIONS: Final[list[Callable[..., Any]]] = []
+_registering: Final = threading.Lock()
 
 
 def register_function(function: Callable[..., Any]) -> int:
     """Return the id by which a ``py_func`` operator calls ``function`` from now on."""
-    _FUNCTIONS.append(function)
-    return len(_FUNCTIONS) - 1
+    with _registering:  # another thread's function would have the same id
+        _FUNCTIONS.append(function)
+        return len(_FUNCTIONS) - 1
 
 
 @register

@@ -41,9 +41,9 @@ class _Registry:
             return
         from importlib.metadata import entry_points  # slow to import, and rarely needed
 
-        self._has_searched = True
         for point in entry_points(group=GROUP):
             self.targets.setdefault(point.name, point.value)
+        self._has_searched = True  # at the end: other threads search, too, rather than miss some
 
 
 _registry: Final = _Registry()

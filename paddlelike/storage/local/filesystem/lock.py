@@ -11,6 +11,7 @@ import errno
 import os
 import socket
 import stat
+import threading
 import time
 import warnings
 import weakref
@@ -124,7 +125,8 @@ class Lock:
         """
         while True:
             try:
-                fd = self._open(create=create)
+                with _opening:
+                    taken = self._try(create=create)
             except FileNotFoundError:
                 if not create:
                     return False
@@ -133,25 +135,31 @@ class Lock:
                         f"{self._what} cannot be locked: its parent directory was removed"
                     ) from None
                 continue  # the last holder removed the folder at this moment
-            try:
-                if not _flock(fd, self._path):
-                    os.close(fd)
-                    return False
-                if not _is_there(fd, self._path):  # the last holder removed the file at this moment
-                    os.close(fd)
-                    continue
-                os.ftruncate(fd, 0)
-                os.write(fd, f"{os.getpid()} {socket.gethostname()} {_start_time(os.getpid())}\n".encode())
-            except OSError as error:
-                self._give_back(fd)
-                raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
-            self._fd = fd
-            _held.add(self)
-            return True
+            if taken is not None:
+                return taken
 
     def release(self) -> None:
         """Release the lock and remove its file; nothing where it is not held."""
         self.__exit__(None, None, None)
+
+    def _try(self, *, create: bool) -> bool | None:
+        """Return whether the lock was taken; None: its last holder removed the file at this moment."""
+        fd = self._open(create=create)
+        try:
+            if not _flock(fd, self._path):
+                os.close(fd)
+                return False
+            if not _is_there(fd, self._path):
+                os.close(fd)
+                return None
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{os.getpid()} {socket.gethostname()} {_start_time(os.getpid())}\n".encode())
+        except OSError as error:
+            self._give_back(fd)
+            raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
+        self._fd = fd
+        _held.add(self)
+        return True
 
     def _open(self, *, create: bool) -> int:
         try:
@@ -196,10 +204,12 @@ class Lock:
 
 
 _held: Final[weakref.WeakSet[Lock]] = weakref.WeakSet()
+_opening: Final = threading.RLock()  # held while a file is open and its lock is not in the set above
 
 
 def _leave_to_parent() -> None:
     """Close the locks in a forked process: else they would outlive their holder if that is killed."""
+    _opening.release()
     for lock in list(_held):
         fd, lock._fd = lock._fd, -1
         os.close(fd)
@@ -207,7 +217,9 @@ def _leave_to_parent() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)
+    os.register_at_fork(
+        before=_opening.acquire, after_in_parent=_opening.release, after_in_child=_leave_to_parent
+    )
 
 
 def _flock(fd: int, path: str) -> bool:
