@@ -16,6 +16,7 @@ from paddlelike.errors import PaddlelikeError
 __all__ = [
     "FOUND",
     "Json",
+    "Verify",
     "end",
     "escape",
     "exits",
@@ -28,6 +29,7 @@ __all__ = [
 
 FOUND: Final = 1  # the exit status where a command found something
 Json = typer.Option(False, "--json", help="Print JSON.")
+Verify = typer.Option(True, "--verify/--no-verify", help="Compare with the manifest first, if there is one.")
 
 
 def escape(text: object) -> str:

@@ -18,6 +18,7 @@ from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.program import Program
+from paddlelike.io.asynchronous import wait_for_pending
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.manifest import Manifest
 
@@ -210,6 +211,7 @@ def open_content(path: str | os.PathLike[str]) -> Content:
     StorageError
         The directory cannot be listed.
     """
+    wait_for_pending()
     text = os.fspath(path)
     where = locate(text)
     if where.exists():

@@ -20,6 +20,7 @@ from paddlelike.formats.entry import Entry
 from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
+from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.progress import ProgressBar
 from paddlelike.interop.spool import Spool
 from paddlelike.storage.local.transaction import write_all
@@ -74,6 +75,7 @@ def convert(
     *,
     names: Iterable[str] | None = None,
     overwrite: bool = False,
+    verify: bool = True,
     progress: Callable[[int, int], None] | bool | None = None,
 ) -> ConvertReport:
     """Convert a file or directory of tensors to another format.
@@ -101,6 +103,8 @@ def convert(
         The variables of a combined file, which stores no names, in its order: that of the sorted names.
     overwrite
         Allow ``dst`` to exist.
+    verify
+        Compare the files with their manifest first, if there is one. False: copy damaged values, too.
     progress
         Called with the bytes done and all bytes, now and then. None: a bar on standard error when that is a
         terminal, ``rich`` is installed (extra ``progress``) and it takes over a second; False: nothing.
@@ -111,7 +115,8 @@ def convert(
         The source is damaged or of no known format, or the target format cannot hold some variables: it lists
         them. Nothing is written.
     LoadError
-        ``names`` do not fit, or ``rename`` gives two variables one name.
+        ``names`` do not fit, or ``rename`` gives two variables one name; or files of the source are not what
+        was saved.
     SaveError
         ``dst`` exists, or cannot be written. It is as it was.
 
@@ -127,6 +132,7 @@ def convert(
     target_format = _find_target(target, format)
     if not overwrite and os.path.lexists(target):
         raise SaveError(f"{target} exists", hint="remove it, choose another path, or pass overwrite=True")
+    refuse_damage(source, verify=verify)
     with ExitStack() as stack:
         source_format, opened = _open_source(source, stack)
         entries = _name_entries(source_format.entries(opened), source_format, source, names)

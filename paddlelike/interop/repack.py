@@ -1,6 +1,7 @@
 """Models in another arrangement: merged into one file, split into many, pruned to some outputs.
 
-Values are copied as they are, bit for bit, and programs byte for byte unless they are pruned.
+Values are copied as they are, bit for bit, and programs byte for byte unless they are pruned. Files that are
+not what their manifest says are refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from paddlelike.formats.paddle.directory import encode_value, make_facts
 from paddlelike.framework.codec.encode import encode_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.interop.content import Content, Held, list_persistables, open_content
+from paddlelike.interop.damage import refuse_damage
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
 from paddlelike.storage.interfaces import Committed, Writing
 from paddlelike.storage.location import locate
@@ -25,13 +27,19 @@ Path = str | os.PathLike[str]
 _MODEL: Final = "__model__"
 
 
-def merge(source: Path, target: Path, filename: str = "__params__") -> Committed:
+def merge(source: Path, target: Path, filename: str = "__params__", *, verify: bool = True) -> Committed:
     """Write the variables of a directory into one combined file in another, beside its programs.
+
+    Parameters
+    ----------
+    verify
+        Compare the files with their manifest first, if there is one. False: copy damaged values, too.
 
     Raises
     ------
     LoadError
-        The source holds no variables, or SelectedRows, which a combined file does not hold.
+        The source holds no variables, or SelectedRows, which a combined file does not hold; or its files are
+        not what was saved.
     SaveError
         ``target`` exists, or cannot be written.
 
@@ -51,6 +59,7 @@ def merge(source: Path, target: Path, filename: str = "__params__") -> Committed
     ['fc_0.b_0', 'fc_0.w_0']
     """
     _check_absent(target)
+    refuse_damage(os.fspath(source), verify=verify)
     with open_content(source) as content:
         held = sorted(_check_variables(content), key=lambda one: one.name)
         sparse = [one.name for one in held if one.entry.height is not None]
@@ -64,7 +73,9 @@ def merge(source: Path, target: Path, filename: str = "__params__") -> Committed
         return writing.commit()
 
 
-def split(source: Path, target: Path, names: Sequence[str] | None = None) -> Committed:
+def split(
+    source: Path, target: Path, names: Sequence[str] | None = None, *, verify: bool = True
+) -> Committed:
     """Write every variable of a combined file into a file of its own, beside the programs.
 
     Parameters
@@ -72,15 +83,18 @@ def split(source: Path, target: Path, names: Sequence[str] | None = None) -> Com
     names
         The variables, if neither a manifest nor a program beside the file says them; their sorted order is
         that of the file.
+    verify
+        Compare the files with their manifest first, if there is one. False: copy damaged values, too.
 
     Raises
     ------
     LoadError
-        The source holds no variables, or their names are not known.
+        The source holds no variables, or their names are not known; or its files are not what was saved.
     SaveError
         ``target`` exists, or cannot be written.
     """
     _check_absent(target)
+    refuse_damage(os.fspath(source), verify=verify)
     with open_content(source) as content:
         held = _check_variables(content)
         if content.unnamed and names is None:
@@ -99,24 +113,35 @@ def split(source: Path, target: Path, names: Sequence[str] | None = None) -> Com
         return writing.commit()
 
 
-def prune(source: Path, target: Path, feeds: Iterable[str] | None, fetches: Iterable[str]) -> Committed:
+def prune(
+    source: Path,
+    target: Path,
+    feeds: Iterable[str] | None,
+    fetches: Iterable[str],
+    *,
+    verify: bool = True,
+) -> Committed:
     """Write the part of a model that computes some variables from some feeds, with a file per parameter.
 
     Parameters
     ----------
     feeds
         None: those of the model that are still needed.
+    verify
+        Compare the files with their manifest first, if there is one. False: copy damaged values, too.
 
     Raises
     ------
     GraphError
         A name is no variable of the program, or a feed is missing or unused.
     LoadError
-        The source holds no program or several, or a parameter that is needed is not there.
+        The source holds no program or several, or a parameter that is needed is not there; or its files are
+        not what was saved.
     SaveError
         ``target`` exists, or cannot be written.
     """
     _check_absent(target)
+    refuse_damage(os.fspath(source), verify=verify)
     with open_content(source) as content:
         program = content.get_program()
         wanted = list(fetches)

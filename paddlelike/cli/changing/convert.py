@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import Json, exits, print_json, say
+from paddlelike.cli.output import Json, Verify, exits, print_json, say
 from paddlelike.interop.convert import ConvertReport, convert
 from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
 
@@ -38,6 +38,7 @@ def command(
         str | None, typer.Option(help="The one file of all parameters in a model's directory.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Allow DST to exist.")] = False,
+    verify: bool = Verify,
     json: bool = Json,
 ) -> None:
     """Copy values from one format to another.
@@ -58,7 +59,9 @@ def command(
             )
         else:
             listed = None if names is None else [name.strip() for name in names.split(",")]
-            report = convert(source, target, format, dtype=dtype, names=listed, overwrite=overwrite)
+            report = convert(
+                source, target, format, dtype=dtype, names=listed, overwrite=overwrite, verify=verify
+            )
     if json:
         print_json(asdict(report))
     else:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import exits, say
+from paddlelike.cli.output import Verify, exits, say
 from paddlelike.interop.repack import prune
 
 __all__ = ["command"]
@@ -19,12 +19,13 @@ def command(
     feed: Annotated[
         list[str] | None, typer.Option(help="A variable that is fed; may be given again. Else those needed.")
     ] = None,
+    verify: bool = Verify,
 ) -> None:
     """Write the part of a model that computes some variables.
 
     Training programs become models for prediction.
     """
     with exits():
-        done = prune(model, target, feed, fetch)
+        done = prune(model, target, feed, fetch, verify=verify)
     alone = "" if len(done.files) > 1 else ", the program alone: no parameters lie beside it"
     say(f"wrote {len(done.files)} files to {done.directory}{alone}")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import exits, say
+from paddlelike.cli.output import Verify, exits, say
 from paddlelike.interop.repack import split
 
 __all__ = ["command"]
@@ -20,6 +20,7 @@ def command(
     names: Annotated[
         str | None, typer.Option(help="The variables, if nothing says their names: a,b,c.")
     ] = None,
+    verify: bool = Verify,
 ) -> None:
     """Write every variable into a file of its own.
 
@@ -27,5 +28,6 @@ def command(
     copied bit for bit.
     """
     with exits():
-        done = split(source, target, None if names is None else [name.strip() for name in names.split(",")])
+        listed = None if names is None else [name.strip() for name in names.split(",")]
+        done = split(source, target, listed, verify=verify)
     say(f"wrote {len(done.files)} files to {done.directory}")

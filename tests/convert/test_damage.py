@@ -1,0 +1,109 @@
+"""Damaged files are not converted: the copy's own checksums would fit the damaged values."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import LoadError
+from paddlelike.interop.convert import convert
+from paddlelike.interop.repack import merge, prune, split
+from paddlelike.io import asynchronous
+from paddlelike.io.report import SaveReport
+
+#: Numbers whose bytes are ASCII, which pickles hold as they are.
+W = np.frombuffer(bytes(range(32, 128)), "float32").reshape(4, 6)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A network, saved as a directory, a combined file, pickles and a model for prediction."""
+    main = fluid.Program()
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.scope_guard(fluid.Scope()), fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 4])
+        w = fluid.layers.create_parameter([4, 6], "float32", name="w")
+        out = fluid.layers.matmul(x, w)
+        fluid.global_scope().var("w").get_tensor().set(W)
+        fluid.io.save_params(exe, str(tmp_path / "each"), main)
+        fluid.io.save_params(exe, str(tmp_path / "all"), main, filename="params")
+        fluid.save(main, str(tmp_path / "net"))
+        fluid.io.save_inference_model(str(tmp_path / "model"), ["x"], [out], exe, main)
+        (tmp_path / "fetch").write_text(out.name)
+    return tmp_path
+
+
+def damage(path: Path) -> None:
+    """Flip a bit of an element of w."""
+    data = bytearray(path.read_bytes())
+    data[data.index(W.tobytes()) + 40] ^= 16
+    path.write_bytes(data)
+
+
+Act = Callable[[Path, Path, bool], object]
+
+WAYS: dict[str, tuple[str, Act]] = {
+    "convert a directory": ("each/w", lambda at, to, v: convert(at / "each", to / "w.npz", verify=v)),
+    "convert a file": (
+        "each/w",
+        lambda at, to, v: convert(at / "each" / "w", to / "w.npz", names=["w"], verify=v),
+    ),
+    "convert a combined file": (
+        "all/params",
+        lambda at, to, v: convert(at / "all" / "params", to / "w.npz", names=["w"], verify=v),
+    ),
+    "convert a prefix": ("net.pdparams", lambda at, to, v: convert(at / "net", to / "w.npz", verify=v)),
+    "convert a pickle": (
+        "net.pdparams",
+        lambda at, to, v: convert(at / "net.pdparams", to / "w.npz", verify=v),
+    ),
+    "merge": ("each/w", lambda at, to, v: merge(at / "each", to / "new", verify=v)),
+    "split": ("all/params", lambda at, to, v: split(at / "all", to / "new", verify=v)),
+    "prune": (
+        "model/w",
+        lambda at, to, v: prune(at / "model", to / "new", None, [(at / "fetch").read_text()], verify=v),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_damaged_values_are_not_copied(saved: Path, tmp_path: Path, way: str) -> None:
+    file, act = WAYS[way]
+    for name in ("good", "bad", "anyway"):
+        (tmp_path / name).mkdir()
+    act(saved, tmp_path / "good", True)
+    damage(saved / file)
+    with pytest.raises(LoadError, match="its bytes are not those that were saved"):
+        act(saved, tmp_path / "bad", True)
+    assert list((tmp_path / "bad").iterdir()) == []
+    act(saved, tmp_path / "anyway", False)
+    good, anyway = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).rglob("*") if path.is_file()}
+        for name in ("good", "anyway")
+    )
+    assert good.keys() == anyway.keys()
+    assert good != anyway
+
+
+def test_what_was_saved_and_is_not_there_is_said(saved: Path) -> None:
+    (saved / "model" / "w").unlink()
+    with pytest.warns(UserWarning, match="lacks files that were saved there: w"), pytest.raises(LoadError):
+        merge(saved / "model", saved / "new")
+
+
+def test_a_conversion_waits_for_a_save_that_runs(saved: Path) -> None:
+    gate = threading.Event()
+
+    def work() -> SaveReport:
+        assert gate.wait(30)
+        return SaveReport("each")
+
+    pending = asynchronous.start_save("each", work)
+    threading.Timer(0.2, gate.set).start()
+    convert(saved / "each", saved / "w.npz")
+    assert pending.done()
