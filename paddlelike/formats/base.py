@@ -221,6 +221,13 @@ class FileFormat(Format[Readable, Iterable[Buffer]]):
         ``head`` has ``SNIFF_BYTES`` bytes, or all there are. Never raises.
         """
 
+    def find_damage(self, source: Readable) -> str | None:  # noqa: ARG002
+        """Return what is not as the format's own checksums say; None: nothing, or it has none to compare.
+
+        Those that reading compares anyway need not be compared here.
+        """
+        return None
+
     def read_all(self, source: Readable) -> dict[str, Value]:
         return super().read_all(as_source(source))
 

@@ -22,7 +22,7 @@ from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import copy_into, view_elements
 from paddlelike.formats.entry import Entry, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
-from paddlelike.formats.zips import Member, open_zip, write_zip
+from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
 
 __all__ = ["Npz", "deliver", "to_var_type"]
 
@@ -47,6 +47,9 @@ class Npz(FileFormat):
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
         return [_parse_member(file, name, member) for name, member in open_zip(file).items()]
+
+    def find_damage(self, source: Readable) -> str | None:
+        return find_damage(as_source(source))
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
         file = as_source(source)

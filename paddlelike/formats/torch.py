@@ -31,7 +31,7 @@ from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.machine import Reference
 from paddlelike.formats.state.plain_pickles import encode_text
-from paddlelike.formats.zips import Member, open_zip, write_zip
+from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
 
 __all__ = ["Torch"]
 
@@ -89,6 +89,10 @@ class Torch(FileFormat):
         file = as_source(source)
         views, storages = _read_legacy(file) if bytes(file.read_at(0, 2)) == b"\x80\x02" else _read_zip(file)
         return [_describe(name, view, storages) for name, view in views.items()]
+
+    def find_damage(self, source: Readable) -> str | None:
+        file = as_source(source)
+        return find_damage(file) if bytes(file.read_at(0, 2)) == b"PK" else None
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
         file = as_source(source)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Buffer, Source
 
-__all__ = ["Member", "SourceFile", "open_zip", "write_zip"]
+__all__ = ["Member", "SourceFile", "find_damage", "open_zip", "write_zip"]
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)  # equal values give equal bytes
 _LOCAL_HEADER: Final = 30
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor
 _LARGE: Final = 1 << 31
+_PIECE: Final = 1 << 20  # bytes that are compared at a time
 
 
 class Member(NamedTuple):
@@ -68,6 +70,24 @@ def open_zip(file: Source) -> dict[str, Member]:
                 raise FormatError(f"two members have the name {info.filename!r:.80}")
             found[info.filename] = _locate(file, info)
     return found
+
+
+def find_damage(file: Source) -> str | None:
+    """Return which member is not what its CRC-32 says, or None. Deflated ones are compared when unpacked.
+
+    Raises FormatError as :func:`open_zip` does.
+    """
+    for name, member in open_zip(file).items():
+        if member.offset is None or member.info is None:
+            continue
+        found = 0
+        for at in range(0, member.size, _PIECE):
+            piece = file.read_at(member.offset + at, min(_PIECE, member.size - at))
+            found = zlib.crc32(piece, found)
+        if found != member.info.CRC:
+            was = f"{member.info.CRC:08x}"
+            return f"member {name!r:.80} is damaged: its CRC-32 is {found:08x}, the ZIP file says {was}"
+    return None
 
 
 def write_zip(members: Mapping[str, Iterable[Buffer]]) -> Iterator[Buffer]:

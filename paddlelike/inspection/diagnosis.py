@@ -13,7 +13,7 @@ from paddlelike.errors import PaddlelikeError
 from paddlelike.formats import registry
 from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
 from paddlelike.interop.content import Content, list_persistables, open_content
-from paddlelike.io.verify import verify
+from paddlelike.interop.damage import list_damage
 from paddlelike.storage.names import MANIFEST
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
@@ -197,13 +197,13 @@ def _find_missing(content: Content) -> list[Finding]:
 
 
 def _find_manifest_problems(content: Content) -> list[Finding]:
-    if content.is_file or not content.files:
+    if not content.files:
         return []
+    if content.is_file:
+        return [Finding("error", line, "restore it from a copy") for line in list_damage(content.path)]
     if content.manifest is None:
         return [Finding("note", "there is no manifest: flipped bits cannot be found", "save it again once")]
-    if content.manifest.is_prefix:
-        return []
-    result = verify(content.path)
+    result = content.where.verify()
     findings = []
     if result.problem:
         findings.append(Finding("warning", f"{MANIFEST}: {result.problem}", "save again"))

@@ -6,7 +6,10 @@ The copy would get checksums of its own, which fit the damaged values.
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
+from paddlelike.formats import registry
+from paddlelike.formats.base import SNIFF_BYTES
 from paddlelike.formats.state.fluid_save import FluidSave
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import warn_user
@@ -15,7 +18,7 @@ from paddlelike.io.verify import NO_COMPARISON, Comparison, check_problems, choo
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.threads import map_in_threads
 
-__all__ = ["refuse_damage"]
+__all__ = ["list_damage", "refuse_damage"]
 
 _MODEL = ".pdmodel"
 
@@ -38,6 +41,30 @@ def refuse_damage(path: str, *, verify: bool = True) -> None:
     asynchronous.wait_for_pending()
     if not verify:
         return
+    found = _compare(path)
+    if found.missing:
+        more = f" and {len(found.missing) - 8} more" if len(found.missing) > 8 else ""
+        warn_user(f"{path} lacks files that were saved there: {', '.join(found.missing[:8])}{more}")
+    check_problems(found.where, found.comparison, found.bad, shown=path, count=found.compared)
+
+
+def list_damage(path: str) -> list[str]:
+    """Return a line for every file under a path that is not what was saved."""
+    asynchronous.wait_for_pending()
+    return _compare(path).bad
+
+
+class _Found(NamedTuple):
+    """What a comparison has found: lines for bad files, names of missing ones, how many were compared."""
+
+    where: Location
+    comparison: Comparison
+    bad: list[str]
+    missing: list[str]
+    compared: int
+
+
+def _compare(path: str) -> _Found:
     where, only, comparison = _find_manifest(path)
     records = {
         name: record
@@ -45,15 +72,22 @@ def refuse_damage(path: str, *, verify: bool = True) -> None:
         if record.checksum is not None and only in (None, name)
     }
     missing = [name for name in records if not where.has(name)]
-    if missing:
-        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-        warn_user(f"{path} lacks files that were saved there: {', '.join(missing[:8])}{more}")
     present = sorted(records.keys() - set(missing))
-    found = map_in_threads(
+    problems = map_in_threads(
         lambda name: compare_file(name, lambda: where.open_file(name), records[name]), present
     )
-    bad = [problem for problem in found if problem is not None]
-    check_problems(where, comparison, bad, shown=path, count=len(present))
+    bad = [problem for problem in problems if problem is not None]
+    if not present and only is not None:
+        bad = _find_own_damage(where, only)
+    return _Found(where, comparison, bad, missing, len(present))
+
+
+def _find_own_damage(where: Location, name: str) -> list[str]:
+    """Return what differs from the checksums that the format of a file has itself."""
+    with where.open_file(name) as file:
+        known = registry.sniff_head(bytes(file.read_at(0, SNIFF_BYTES)), file.size)
+        damage = None if known is None else known.find_damage(file)
+    return [] if damage is None else [f"{name}: {damage}"]
 
 
 def _find_manifest(path: str) -> tuple[Location, str | None, Comparison]:

@@ -11,6 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
+from paddlelike.inspection.diagnosis import diagnose
 from paddlelike.interop.convert import convert
 from paddlelike.interop.repack import merge, prune, split
 from paddlelike.io import asynchronous
@@ -88,6 +89,30 @@ def test_damaged_values_are_not_copied(saved: Path, tmp_path: Path, way: str) ->
     )
     assert good.keys() == anyway.keys()
     assert good != anyway
+
+
+@pytest.mark.parametrize("suffix", ["npz", "pt"])
+def test_the_checksums_of_zip_files_are_compared(saved: Path, suffix: str) -> None:
+    path = saved / f"w.{suffix}"
+    convert(saved / "each", path)
+    convert(path, saved / "good.safetensors")
+    damage(path)
+    with pytest.raises(LoadError, match="is damaged: its CRC-32 is"):
+        convert(path, saved / "bad.safetensors")
+    program, exe = fluid.Program(), fluid.Executor(fluid.CPUPlace())
+    program.global_block().create_var(name="w", shape=[4, 6], dtype="float32", persistable=True)
+    with fluid.scope_guard(fluid.Scope()):
+        with pytest.raises(LoadError, match="is damaged: its CRC-32 is"):
+            fluid.io.load_persistables(exe, str(saved), program, filename=path.name)
+        assert fluid.io.load_persistables(exe, str(saved), program, filename=path.name, verify=False)
+
+
+@pytest.mark.parametrize("form", ["each", "each/w", "net", "net.pdparams"])
+def test_a_diagnosis_finds_damage_in_every_form(saved: Path, form: str) -> None:
+    assert not [one for one in diagnose(saved / form).findings if one.level == "error"]
+    damage(saved / {"each": "each/w", "net": "net.pdparams"}.get(form, form))
+    (found,) = [one for one in diagnose(saved / form).findings if one.level == "error"]
+    assert "was saved" in found.what or "were saved" in found.what
 
 
 def test_what_was_saved_and_is_not_there_is_said(saved: Path) -> None:

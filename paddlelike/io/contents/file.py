@@ -36,6 +36,8 @@ class FileContents:
         The bytes, or the name of the file in ``location``.
     record
         The manifest's record of the file, to compare it with if ``verify``.
+    own_checksums
+        Compare the file with the checksums that its format itself may have, where there is no record.
     only_headers
         Read no more than these, even of a small file.
 
@@ -54,9 +56,11 @@ class FileContents:
         *,
         verify: bool = False,
         record: Record | None = None,
+        own_checksums: bool = False,
         only_headers: bool = False,
     ) -> None:
         self._verify = verify
+        self._own_checksums = own_checksums and not verify
         self._record = record
         self._data: bytes | None = None
         self._location = location
@@ -148,6 +152,18 @@ class FileContents:
         FormatError, StorageError
             The file cannot be read, or is another one than when its headers were read.
         """
+        reading = self._read(wants, lazily=lazily)
+        if self._own_checksums:
+            if self._data is not None:
+                damage = self.format.find_damage(self._data)
+            else:
+                with self._open() as file:
+                    damage = self.format.find_damage(file)
+            if damage is not None:
+                reading.bad.append(f"{self.where}: {damage}")
+        return reading
+
+    def _read(self, wants: Sequence[Want], *, lazily: bool) -> Reading:
         if self._is_encoded:
             return self._read_encoded(wants)
         if self._data is not None:

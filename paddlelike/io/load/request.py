@@ -125,4 +125,10 @@ def open_contents(
         return DirectoryContents(where, comparison.records, complete=comparison.complete)
     name = os.fsdecode(filename)
     record = get_record(where, name, needed=False)
-    return FileContents(name, where, verify=comparison.complete or comparison.covers([name]), record=record)
+    return FileContents(
+        name,
+        where,
+        verify=comparison.complete or comparison.covers([name]),
+        record=record,
+        own_checksums=comparison is not NO_COMPARISON,
+    )
