@@ -27,17 +27,15 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from paddlelike.errors import FormatError, PaddlelikeError, SaveError, StorageError
+from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Path
-from paddlelike.storage.local import generation, journal, manifest_file, staged
-from paddlelike.storage.local.files import File
+from paddlelike.storage.local import earlier, generation, journal, staged
 from paddlelike.storage.local.filesystem.lock import Lock
-from paddlelike.storage.local.filesystem.retired import has_others
 from paddlelike.storage.local.filesystem.system import sync_file_system
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.target import check_folders, prepare_target
-from paddlelike.storage.local.unchanged import is_still, recognize_copy, share_file
+from paddlelike.storage.local.unchanged import is_still, share_file
 from paddlelike.storage.local.writing import Piece, write_files
 from paddlelike.storage.manifest import Author, Manifest, Record, encode
 from paddlelike.storage.names import relative_path
@@ -307,7 +305,7 @@ class Transaction:
         if self._power:
             sync_file_system(plan.new)
         plan.commit(sync=self._power)
-        self._remove_earlier_manifest()
+        earlier.remove_old_manifest(layout)
         plan.retire(spare=self._spare)
         removed = stale if self._remove_stale else []
         return records, [] if removed else stale, removed
@@ -324,31 +322,14 @@ class Transaction:
 
     def _before(self) -> Manifest | None:
         """Return the present manifest, if it describes other files than those of this save."""
-        if not has_others(self.directory, {*self._names, self._layout.manifest_name}):
-            return None
-        try:
-            return manifest_file.read_at(self._layout)
-        except (StorageError, FormatError) as error:
-            if self._manifest:
-                self._notes.append(f"the manifest before this save was not used: {error.message}")
-            return None
+        before, note = earlier.read_manifest(self._layout, self._names)
+        if note is not None and self._manifest:
+            self._notes.append(note)
+        return before
 
     def _other_records(self, before: Manifest | None) -> dict[str, Record]:
         """Return the records of files that stay and that are what they were when they were saved."""
-        found: dict[str, Record] = {}
-        replaced: list[str] = []
-        for path, record in before.files.items() if before is not None else ():
-            if path in self._names:
-                continue
-            where = os.path.join(self.directory, path)
-            if is_still(where, record):
-                found[path] = record
-                continue
-            copied = recognize_copy(where, record)
-            if copied is not None:
-                found[path] = copied
-            elif os.path.lexists(where):
-                replaced.append(path)
+        found, replaced = earlier.find_records(self.directory, before, self._names)
         if replaced and self._manifest:
             more = f" and {len(replaced) - 8} more" if len(replaced) > 8 else ""
             self._notes.append(
@@ -361,14 +342,3 @@ class Transaction:
         if self._state is None and before is not None and before.program != self._author.program:
             return before.state
         return self._state
-
-    def _remove_earlier_manifest(self) -> None:
-        """Remove the manifest that earlier versions of this library wrote beside the directory."""
-        path = self._layout.earlier_manifest
-        if not os.path.isfile(path):
-            return
-        with contextlib.suppress(OSError, PaddlelikeError):  # it is not read any more
-            with File(path) as file:
-                is_ours = file.read_at(0, 1) == b"{"
-            if is_ours:
-                os.unlink(path)

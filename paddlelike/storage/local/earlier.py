@@ -1,0 +1,60 @@
+"""What earlier saves left in a directory: their manifest, and the records of their files that still hold."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection
+
+from paddlelike.errors import FormatError, PaddlelikeError, StorageError
+from paddlelike.storage.local import manifest_file
+from paddlelike.storage.local.files import File
+from paddlelike.storage.local.filesystem.retired import has_others
+from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.unchanged import is_still, recognize_copy
+from paddlelike.storage.manifest import Manifest, Record
+
+__all__ = ["find_records", "read_manifest", "remove_old_manifest"]
+
+
+def read_manifest(layout: Layout, names: Collection[str]) -> tuple[Manifest | None, str | None]:
+    """Return the present manifest, if it describes other files than ``names``; or why it cannot be used."""
+    if not has_others(layout.directory, {*names, layout.manifest_name}):
+        return None, None
+    try:
+        return manifest_file.read_at(layout), None
+    except (StorageError, FormatError) as error:
+        return None, f"the manifest before this save was not used: {error.message}"
+
+
+def find_records(
+    directory: str, before: Manifest | None, names: Collection[str]
+) -> tuple[dict[str, Record], list[str]]:
+    """Return the records of files but ``names`` that are what was saved, and the files others replaced."""
+    found: dict[str, Record] = {}
+    replaced: list[str] = []
+    for path, record in before.files.items() if before is not None else ():
+        if path in names:
+            continue
+        where = os.path.join(directory, path)
+        if is_still(where, record):
+            found[path] = record
+            continue
+        copied = recognize_copy(where, record)
+        if copied is not None:
+            found[path] = copied
+        elif os.path.lexists(where):
+            replaced.append(path)
+    return found, replaced
+
+
+def remove_old_manifest(layout: Layout) -> None:
+    """Remove the manifest that earlier versions of this library wrote beside the directory."""
+    path = layout.earlier_manifest
+    if not os.path.isfile(path):
+        return
+    with contextlib.suppress(OSError, PaddlelikeError):  # it is not read any more
+        with File(path) as file:
+            is_ours = file.read_at(0, 1) == b"{"
+        if is_ours:
+            os.unlink(path)
