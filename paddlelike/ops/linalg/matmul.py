@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,6 +34,9 @@ __all__ = ["Matmul", "Mul"]
 Shape = tuple[int, ...]
 Wanted = tuple[bool, bool]
 Pair = tuple[Array | None, Array | None]
+
+_LARGE: Final = 1 << 16  # elements of a gradient in which columns of zeros are looked for
+_PROBES: Final = 64  # rows that are looked at first
 
 
 @register
@@ -115,10 +118,8 @@ class Mul(OpDef):
         wanted: Wanted,
     ) -> Pair:
         a, b = _flatten(x, x_num_col_dims), _flatten(y, y_num_col_dims)
-        d = d_out.reshape(a.shape[0], b.shape[1])
-        d_x = multiply(d, b.T).reshape(x.shape) if wanted[0] else None
-        d_y = multiply(a.T, d).reshape(y.shape) if wanted[1] else None
-        return d_x, d_y
+        d_a, d_b = _multiply_matrices_back(a, b, d_out.reshape(a.shape[0], b.shape[1]), wanted)
+        return None if d_a is None else d_a.reshape(x.shape), None if d_b is None else d_b.reshape(y.shape)
 
 
 def _multiply_matrices(x: Array, y: Array) -> Array:
@@ -130,9 +131,32 @@ def _multiply_back(keywords: Mapping[str, Any], x: Array, y: Array, d_out: Array
     if not x.ndim == y.ndim == 2 or d_out.shape != (len(x), y.shape[1]):
         pair: Pair = Mul.backward(x, y, d_out, **keywords)
         return pair
-    wanted_x, wanted_y = keywords["wanted"]
-    d_x = multiply(d_out, y.T) if wanted_x else None
-    return d_x, (multiply(x.T, d_out) if wanted_y else None)
+    return _multiply_matrices_back(x, y, d_out, keywords["wanted"])
+
+
+def _multiply_matrices_back(x: Array, y: Array, d_out: Array, wanted: Wanted) -> Pair:
+    """Return the gradients of two matrices by that of their product, without its columns of zeros in front.
+
+    Three of the four gates of Fluid's LSTM get no gradient (see :mod:`paddlelike.ops.recurrent.lstm`).
+    """
+    zeros = _count_zero_columns(d_out) if d_out.size >= _LARGE else 0
+    if not zeros:
+        return multiply(d_out, y.T) if wanted[0] else None, multiply(x.T, d_out) if wanted[1] else None
+    rest, d_y = d_out[:, zeros:], None
+    if wanted[1]:
+        d_y = np.zeros((x.shape[1], d_out.shape[1]), np.result_type(x, d_out))
+        d_y[:, zeros:] = multiply(x.T, rest)
+    return multiply(rest, y[:, zeros:].T) if wanted[0] else None, d_y
+
+
+def _count_zero_columns(matrix: Array) -> int:
+    """Return how many columns in front are zero, or 0 where there are too few of them to pay."""
+    if matrix[0, 0] != 0:
+        return 0
+    count = int(matrix[:: 1 + len(matrix) // _PROBES].any(axis=0).argmax())
+    if count < matrix.shape[1] // 4 or matrix[:, :count].any():
+        return 0
+    return count
 
 
 def _flatten(x: Array, cut: int) -> Array:
