@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import GroupKernel
 
 __all__ = ["group_steps"]
+
+_FLAT: Final = 8  # small parameters from which on flat arrays are faster than one after another
 
 
 def group_steps(steps: Sequence[Step], layout: Layout) -> list[Step]:
@@ -52,7 +55,7 @@ def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
     grouped: set[int] = set()
     for group in groups.values():
         small = [step for step in group if is_small(step)]
-        small = small if len(small) >= _count_needed(small) else []
+        small = small if len(small) >= _FLAT else []
         rest = [step for step in group if not any(step is one for one in small)]
         if small:
             made.append(_make_group(small, bind_flat))
@@ -66,7 +69,7 @@ def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
 
 def _count_needed(steps: list[Step]) -> int:
     """Return from how many on one step for all is faster; alone, sgd has a short kernel."""
-    return 5 if steps and steps[0].kernel == "specialized" else 2
+    return 4 if steps and steps[0].kernel == "specialized" else 2
 
 
 def _can_group(binding: Binding, layout: Layout) -> bool:
