@@ -11,6 +11,7 @@ True; for one with other bits the size alone decides, never what ran before: equ
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import importlib.util
 import logging
@@ -244,7 +245,7 @@ def compile_function(
     try:
         if folder is not None:
             # read when the function is made; the rest of the process keeps its own setting
-            numba.config.CACHE_DIR = str(folder)
+            numba.config.CACHE_DIR = str(folder / f"numba-{numba.__version__}" / hash_source(function))
         compiled: Callable[..., Any] = numba.njit(signature, cache=folder is not None, **options)(
             _copy_with(function, names)
         )
@@ -252,6 +253,15 @@ def compile_function(
         numba.config.CACHE_DIR = before
     _tell_if_long(time.process_time() - start, folder)
     return compiled
+
+
+def hash_source(function: Callable[..., Any]) -> str:
+    """Return a hash of the file of a function: numba itself compares no more than its date and size."""
+    try:
+        source = Path(function.__code__.co_filename).read_bytes()
+    except OSError:  # no file of its own
+        source = b""
+    return hashlib.blake2b(source, digest_size=8).hexdigest()
 
 
 def _copy_with(function: Callable[..., Any], names: dict[str, Any]) -> FunctionType:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,6 +125,17 @@ def test_kernels_are_kept_where_only_their_user_can_write(
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert late.find_cache() is None
+
+
+def test_a_changed_file_of_the_same_date_and_size_has_another_place_in_the_cache(tmp_path: Path) -> None:
+    path, hashes = tmp_path / "kernel.py", set()
+    for body in ("x + 1", "x - 1"):
+        path.write_text(f"def kernel(x):\n    return {body}\n")
+        os.utime(path, (0, 0))
+        names: dict[str, Any] = {}
+        exec(compile(path.read_text(), path, "exec"), names)
+        hashes.add(late.hash_source(names["kernel"]))
+    assert len(hashes) == 2
 
 
 _SCRIPT = """
