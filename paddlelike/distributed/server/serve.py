@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from paddlelike.distributed.server.service import Service, stop_on_signals
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.server.verbs import make_verbs
 from paddlelike.distributed.wire import Server, workers_for
 
@@ -20,5 +25,20 @@ def serve(service: Service) -> None:
         A round could not be applied; names the endpoint.
     """
     wire = Server(service.served.endpoint, make_verbs(service), workers=workers_for(service.served.trainers))
-    with stop_on_signals(service.stop), wire:
+    with _stop_on_signals(service.stop), wire:
         service.run()
+
+
+@contextlib.contextmanager
+def _stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` on SIGTERM and Ctrl-C. In any thread but the main one, do nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(one, lambda *_: stop()) for one in signals]
+    try:
+        yield
+    finally:
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)

@@ -7,14 +7,12 @@ the program's blocks on what was staged and publishes the new version, when
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -36,7 +34,7 @@ from paddlelike.distributed.settings import Settings
 from paddlelike.errors import OperatorError, SaveError
 from paddlelike.framework.opdef import Context
 
-__all__ = ["Service", "stop_on_signals"]
+__all__ = ["Service"]
 
 Array = np.ndarray[Any, Any]
 Task = tuple[Callable[[], Any], Future[Any]]
@@ -340,18 +338,3 @@ class Service:
         """Return rounds, bytes and silent trainers as plain values, for monitoring."""
         with self.changed:
             return self.monitor.status(self.mode, self._remaining())
-
-
-@contextlib.contextmanager
-def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call ``stop`` on SIGTERM and Ctrl-C. In any thread but the main one, do nothing."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signals = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(one, lambda *_: stop()) for one in signals]
-    try:
-        yield
-    finally:
-        for one, handler in zip(signals, before, strict=True):
-            signal.signal(one, handler)
