@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
+import paddlelike as fluid
 from tests.compiled.nets import use
 from tests.distributed.jobs import (
     Job,
@@ -27,3 +28,20 @@ def test_a_trainer_with_jax_has_the_losses_of_training_with_numpy() -> None:
         (losses,) = job.train(perceptron_feeds, 6)
     # Another order of float32 sums.
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["flag", "with_backend"])
+def test_two_trainers_with_jax_have_the_losses_of_two_with_numpy_round_by_round(way: str) -> None:
+    network = Network(perceptron, adam_with_schedule)
+    with Job(network).start() as job:
+        expected = job.train(perceptron_feeds, 6)
+    with use("jax" if way == "flag" else "numpy"), Job(network).start() as job:
+        found = job.train(
+            perceptron_feeds,
+            6,
+            program=lambda main, loss: (
+                main if way == "flag" else fluid.CompiledProgram(main).with_backend("jax")
+            ),
+        )
+    np.testing.assert_allclose(found, expected, rtol=1e-5)  # another order of float32 sums
