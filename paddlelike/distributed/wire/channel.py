@@ -61,7 +61,12 @@ class Channel:
         self._metadata: tuple[tuple[str, bytes], ...] = ()
         self._calls: dict[tuple[str, bool, bool], Any] = {}
         self._closed = False
-        self._direct = DirectClient(endpoint, lambda timeout: self.call(VERB, {}, timeout=timeout), _HINTS)
+        self._direct = DirectClient(
+            endpoint,
+            lambda timeout: self.call(VERB, {}, timeout=timeout),
+            _HINTS,
+            tls=self._security.tls,
+        )
 
     def call(
         self,

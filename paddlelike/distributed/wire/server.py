@@ -44,8 +44,8 @@ class Server:
     idle
         Seconds after which a call is cancelled whose peer neither sends nor reads what is due.
     direct
-        Whether to listen for direct connections too (:mod:`.direct`), which is never done with TLS. By
-        default as PADDLELIKE_DIRECT says: yes, unless it is 0.
+        Whether to listen for direct connections too (:mod:`.direct`). By default as PADDLELIKE_DIRECT says:
+        yes, unless it is 0.
 
     Attributes
     ----------
@@ -87,8 +87,7 @@ class Server:
         self.threads = workers + waits + 1  # one to notice that too many wait
         self._watch = IdleWatch(idle, waits)
         self._idle = idle
-        wanted = os.environ.get("PADDLELIKE_DIRECT", "1") != "0" if direct is None else direct
-        self._direct = wanted and self._security.tls is None
+        self._direct = os.environ.get("PADDLELIKE_DIRECT", "1") != "0" if direct is None else direct
         self._direct_server: DirectServer | None = None
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
         self._server: Any = None
@@ -105,7 +104,7 @@ class Server:
         """
         security = self._security.for_endpoint(self.endpoint)
         grpc = load_grpc()
-        direct = DirectServer(self.host, self._verbs, idle=self._idle, most=self.threads)
+        direct = DirectServer(self.host, self._verbs, idle=self._idle, most=self.threads, tls=security.tls)
         verbs = {**self._verbs, VERB: direct}
         handlers = Handlers(security, self._watch)
         pool = concurrent.futures.ThreadPoolExecutor(self.threads, thread_name_prefix="paddlelike-serve")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import socket
+import ssl
 import struct
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,13 +25,24 @@ from paddlelike.distributed.wire import (
     Part,
     Security,
     Server,
+    Tls,
     make_parts,
 )
+from paddlelike.distributed.wire.direct.tls import make_client_context, make_server_context
 from paddlelike.errors import DeadlineError, FrameError, RejectedError, UnreachableError
+from tests.distributed.wire.certificates import Authority, write
 from tests.distributed.wire.conftest import CLEAR, Serve
 from tests.distributed.wire.verbs import Count, Fail, Refuse, Source, Store, Verb, Wait
 
 LARGE = 9 << 20  # more than a frame holds
+AUTHORITY = Authority()
+SECURED = Security(tls=AUTHORITY.issue())
+
+
+@pytest.fixture(params=[CLEAR, SECURED], ids=["clear", "tls"])
+def serve(request: pytest.FixtureRequest, serve: Serve) -> Serve:
+    """Start a server and a channel as the other tests of the wire do; every test here runs over TLS too."""
+    return functools.partial(serve, security=request.param)
 
 
 def call(
@@ -45,7 +59,12 @@ def connect(server: Server, text: bytes) -> socket.socket:
     listener = server._direct_server._listener
     assert listener is not None
     sock = socket.create_connection(("127.0.0.1", listener.getsockname()[1]), 10)
+    tls = server._security.tls
+    if tls is not None:
+        sock = make_client_context(tls).wrap_socket(sock, server_hostname="127.0.0.1")
     sock.sendall(struct.pack("<BIIQ", 1, len(text), 0, 0) + text)
+    if tls is not None and text == ticket(server):
+        assert sock.recv(17) == struct.pack("<BIIQ", 1, 0, 0, 0)
     return sock
 
 
@@ -190,7 +209,7 @@ def test_a_server_that_was_restarted_is_found_again(serve: Serve) -> None:
     server.stop(0)
     with pytest.raises(UnreachableError):
         call(channel, "Echo", {})
-    with Server(channel.endpoint, {"Echo": Verb()}, security=CLEAR):
+    with Server(channel.endpoint, {"Echo": Verb()}, security=server._security):
         end = time.monotonic() + 30
         while True:
             try:
@@ -238,6 +257,50 @@ def test_a_wrong_ticket_closes_the_connection(serve: Serve, text: bytes) -> None
     with connect(server, text) as sock:
         assert sock.recv(1) == b""
     assert call(channel, "Echo", {}) == {}
+
+
+STRANGERS = {
+    "none": None,
+    "of another authority": Authority("another job").issue(),
+    "expired": AUTHORITY.issue(days=-1),
+}
+
+
+@pytest.mark.parametrize("serve", [SECURED], indirect=True, ids=["tls"])
+@pytest.mark.parametrize("stranger", STRANGERS.values(), ids=STRANGERS)
+def test_over_tls_the_ticket_is_worth_nothing_without_a_certificate_of_the_job(
+    serve: Serve, stranger: Tls | None, tmp_path: Path
+) -> None:
+    server, channel = serve({"Echo": Verb()})
+    assert server._direct_server is not None
+    assert server._direct_server._listener is not None
+    port = server._direct_server._listener.getsockname()[1]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if stranger is not None:
+        files = write(stranger, tmp_path)
+        context.load_cert_chain(files["PADDLELIKE_TLS_CERT"], files["PADDLELIKE_TLS_KEY"])
+    text = ticket(server)
+    plain = socket.create_connection(("127.0.0.1", port), 10)
+    with context.wrap_socket(plain, do_handshake_on_connect=False) as sock:
+        try:
+            sock.do_handshake()
+            sock.sendall(struct.pack("<BIIQ", 1, len(text), 0, 0) + text)
+            came = sock.recv(17)
+        except OSError:
+            came = b""
+    assert came == b""
+    assert call(channel, "Echo", {}) == {}
+
+
+@pytest.mark.parametrize("serve", [SECURED], indirect=True, ids=["tls"])
+def test_a_client_that_the_direct_listener_refuses_calls_over_grpc(serve: Serve) -> None:
+    """Here the listener's certificate is for another host than the one that the client called."""
+    server, channel = serve({"Echo": Verb()})
+    assert server._direct_server is not None
+    server._direct_server._context = make_server_context(AUTHORITY.issue("10.9.8.7"))
+    assert channel.open_direct() is None
+    assert channel.call("Echo", {"a": 1}, direct=channel.open_direct()) == {"a": 1}
 
 
 def test_a_server_may_speak_grpc_alone(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,15 +6,17 @@ import contextlib
 import logging
 import os
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from paddlelike.distributed.wire.direct.connection import ERROR, LAST, Connection, Frame
+from paddlelike.distributed.wire.direct.tls import TlsConnection, make_client_context
 from paddlelike.distributed.wire.frames import Header
 from paddlelike.distributed.wire.parts import Item, Receiver
-from paddlelike.distributed.wire.security import parse_endpoint
+from paddlelike.distributed.wire.security import Tls, parse_endpoint
 from paddlelike.errors import DeadlineError, FrameError, RejectedError, UnreachableError
 
 __all__ = ["DirectClient"]
@@ -36,10 +38,21 @@ class DirectClient:
         Asks the server by gRPC for its direct listener; takes seconds, returns the answer's header.
     hints
         By the code of an error, what to do about it.
+    tls
+        The certificates; None: clear text.
     """
 
-    def __init__(self, endpoint: str, ask: Callable[[float], Header], hints: dict[str, str]) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        ask: Callable[[float], Header],
+        hints: dict[str, str],
+        *,
+        tls: Tls | None = None,
+    ) -> None:
         self.endpoint = endpoint
+        self._tls = tls
+        self._context: ssl.SSLContext | None = None
         self._host = parse_endpoint(endpoint)[0]
         self._ask = ask
         self._hints = hints
@@ -181,7 +194,9 @@ class DirectClient:
             return None
         try:
             sock = socket.create_connection((self._host, port), min(timeout, _CONNECT))
-        except OSError as error:
+            if self._tls is not None:
+                return self._secure(sock, ticket)
+        except (OSError, EOFError, FrameError) as error:
             _log.info(
                 "%s: its direct port %d cannot be reached (%s); calls go over gRPC",
                 self.endpoint,
@@ -196,4 +211,23 @@ class DirectClient:
         except OSError as error:
             connection.close()
             raise UnreachableError(self.endpoint, "Direct", str(error)) from error
+        return connection
+
+    def _secure(self, sock: socket.socket, ticket: str) -> Connection:
+        """Return a connection over TLS, once the server has accepted this process's certificate and ticket.
+
+        Raises OSError, EOFError or FrameError where it did not.
+        """
+        assert self._tls is not None
+        if self._context is None:
+            self._context = make_client_context(self._tls)
+        connection = TlsConnection(sock, self._context, server_name=self._host)
+        try:
+            connection.limit_waits(_CONNECT)
+            connection.shake_hands()
+            connection.send_frame(LAST, ticket.encode(), [])
+            connection.receive_frame()
+        except BaseException:
+            connection.close()
+            raise
         return connection

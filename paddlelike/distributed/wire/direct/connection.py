@@ -12,7 +12,7 @@ from paddlelike.distributed.wire.frames import CHUNK, MAX_HEADER, Header, decode
 from paddlelike.distributed.wire.parts import Into, Item, Note, Part, Receiver
 from paddlelike.errors import FrameError
 
-__all__ = ["ERROR", "LAST", "MORE", "Connection", "Frame"]
+__all__ = ["ERROR", "LAST", "MORE", "Buffer", "Connection", "Frame"]
 
 MORE, LAST, ERROR = 0, 1, 2  # kinds of frames
 
@@ -121,8 +121,12 @@ class Connection:
             records.append(_RECORD.pack(index, offset, length))
             buffers.append(data)
         buffers[0] = b"".join((_PREFIX.pack(kind, len(text), len(parts), size), text, *records))
+        self._send_all(buffers, len(buffers[0]) + size)
+
+    def _send_all(self, buffers: list[Buffer], size: int) -> None:
+        """Send buffers of ``size`` bytes in all."""
         sent = self.socket.sendmsg(buffers)
-        left = len(buffers[0]) + size - sent
+        left = size - sent
         rest: Sequence[Buffer] = buffers
         while left:  # a signal, or a limit of the system
             rest = _drop(rest, sent)
@@ -193,7 +197,7 @@ class Connection:
                 self._memory[: len(ahead)] = ahead
                 self._start, self._end = 0, len(ahead)
             while self._end < count:
-                got = self.socket.recv_into(self._memory[self._end :])
+                got = self._receive_into(self._memory[self._end :])
                 if not got:
                     raise EOFError("the connection was closed")
                 self._end += got
@@ -213,7 +217,15 @@ class Connection:
                 places[at] = place[count:]
             else:
                 at += 1
-        rest = [place for place in places[at:] if len(place)]
+        self._receive_all([place for place in places[at:] if len(place)])
+
+    def _receive_into(self, place: memoryview) -> int:
+        """Receive some bytes, at most as many as the place has; return how many, 0 at the end."""
+        return self.socket.recv_into(place)
+
+    def _receive_all(self, places: list[memoryview]) -> None:
+        """Receive bytes until the places are full."""
+        rest = places
         while rest:
             if len(rest) == 1:
                 got = self.socket.recv_into(rest[0], 0, socket.MSG_WAITALL)

@@ -7,15 +7,18 @@ import hmac
 import logging
 import secrets
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from paddlelike.distributed.wire.direct.connection import ERROR, LAST, MORE, Connection, Frame
+from paddlelike.distributed.wire.direct.tls import TlsConnection, make_server_context
 from paddlelike.distributed.wire.frames import Header
 from paddlelike.distributed.wire.idle import FIRST_MESSAGE, IdleWatch
 from paddlelike.distributed.wire.parts import Part
+from paddlelike.distributed.wire.security import Tls
 from paddlelike.distributed.wire.verbs import Refused, Verb
 from paddlelike.errors import FrameError
 
@@ -42,11 +45,17 @@ class DirectServer:
     most
         How many connections may wait for their peer at once; of more, the one that has waited longest is
         closed, and its trainer connects again.
+    tls
+        The certificates; None: clear text.
     """
 
-    def __init__(self, host: str, verbs: Mapping[str, Verb], *, idle: float, most: int) -> None:
+    def __init__(
+        self, host: str, verbs: Mapping[str, Verb], *, idle: float, most: int, tls: Tls | None = None
+    ) -> None:
         self._host = host
         self._verbs = verbs
+        self._tls = tls
+        self._context: ssl.SSLContext | None = None
         self._ticket = secrets.token_hex(16)
         self._watch = IdleWatch(idle, most)
         self._most_open = 8 * most
@@ -57,7 +66,13 @@ class DirectServer:
         self._listener: socket.socket | None = None
 
     def start(self) -> None:
-        """Listen at a free port. Raises OSError where there is none."""
+        """Listen at a free port, unless Python cannot use the certificates. Raises OSError without a port."""
+        if self._tls is not None:
+            try:
+                self._context = make_server_context(self._tls)
+            except (ssl.SSLError, ValueError) as error:  # which gRPC takes all the same
+                _log.warning("no direct connections: Python cannot use the TLS certificates: %s", error)
+                return
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         self._listener = socket.create_server((self._host, 0), family=family)
         self._listener.settimeout(_POLL)
@@ -104,7 +119,7 @@ class DirectServer:
                     time.sleep(_POLL)
                 continue
             try:
-                connection = Connection(sock)
+                connection = self._make_connection(sock)
                 connection.limit_sends(self._watch.limit)
                 with self._lock:
                     if len(self._open) >= self._most_open:
@@ -117,10 +132,22 @@ class DirectServer:
                 _log.warning("a direct connection was closed: %s", error)
                 sock.close()
 
+    def _make_connection(self, sock: socket.socket) -> Connection:
+        return (
+            Connection(sock)
+            if self._context is None
+            else TlsConnection(sock, self._context, server_name=None)
+        )
+
     def _serve(self, connection: Connection) -> None:
         try:
+            if isinstance(connection, TlsConnection):
+                with self._wait(connection, FIRST_MESSAGE):
+                    connection.shake_hands()
             greeting = self._receive_frame(connection, limit=FIRST_MESSAGE)
             if hmac.compare_digest(greeting.text, self._ticket.encode()) and not greeting.records:
+                if isinstance(connection, TlsConnection):
+                    connection.send_frame(LAST, b"", [])
                 while not self._stopping:
                     frame = self._receive_frame(connection, limit=None)
                     if not self._answer(connection, frame):
