@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from paddlelike.compiled.backend import count_devices, find_device, wide_types
-from paddlelike.compiled.pieces import Piece, is_sparse_variable
+from paddlelike.compiled.demands import is_sparse_variable
+from paddlelike.compiled.pieces import Piece
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.table import find_lowering

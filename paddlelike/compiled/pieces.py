@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import jax
@@ -13,20 +13,18 @@ import numpy as np
 
 from paddlelike.compiled.arrays import Ranks, SavedSteps, TensorArray
 from paddlelike.compiled.backend import settings
+from paddlelike.compiled.demands import draws_values, find_shapes_kept, pads_to_longest
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
-from paddlelike.compiled.table import find_lowering
 from paddlelike.compiled.tracing.checks import compile_check
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, find_array_type, pack
-from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
 from paddlelike.errors import OperatorError
 from paddlelike.executor.explanations import format_line
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.opdef import registry
 
 __all__ = ["Piece"]
 
@@ -86,11 +84,11 @@ class Piece:
         self._updated = written & kept & self._first_reader.keys()
         self._dying = [n for n in self._first_reader if n not in needed and n not in kept]
         self._array_type = find_array_type()
-        self._shapes_of = dict(_find_shapes_kept(plan, start, stop))
+        self._shapes_of = dict(find_shapes_kept(plan, start, stop))
         # On a CPU the arrays of a run need no copies.
         self._reads_memory = device.platform == "cpu"
-        self._pads = any(_pads(plan.steps[index].op) for index in range(start, stop))
-        self._may_draw = any(_draws(plan, plan.steps[index].op) for index in range(start, stop))
+        self._pads = any(pads_to_longest(plan.steps[index].op) for index in range(start, stop))
+        self._may_draw = any(draws_values(plan, plan.steps[index].op) for index in range(start, stop))
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -301,7 +299,9 @@ class Piece:
             if position in self._shapes_of:
                 value, on_device = np.empty((0, len(value), *value.shape[2:]), value.dtype), False
         elif isinstance(value, SparseRows):
-            value = SelectedRows(np.array(value.rows), value.height, np.array(value.values))
+            rows = np.array(value.rows)
+            there = rows < value.height  # others are unused
+            value = SelectedRows(rows[there], value.height, np.array(value.values)[there])
         frame.values[position] = value
         holder = frame.holders.get(position)
         if holder is None:
@@ -315,38 +315,6 @@ class Piece:
         tensor.adopt_from_device(value, lods.get(position) if lods else None)
         if holder.value is not tensor:
             holder.set_value(tensor)
-
-
-def _draws(plan: CompiledPlan, op: Operator) -> bool:
-    cls = registry.find_for_version(op.type, plan.program.paddle_version)
-    row = None if cls is None else find_lowering(cls)
-    inside = (inner for block in op.sub_blocks() for inner in plan.program.blocks[block].ops)
-    return (row is not None and row.draws) or any(_draws(plan, inner) for inner in inside)
-
-
-def _pads(op: Operator) -> bool:
-    """Return whether a result of an operator has the size of the longest sequence."""
-    return op.type == "sequence_pad" and op.attrs.get("padded_length", -1) < 0
-
-
-def _find_shapes_kept(plan: CompiledPlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Return the positions of XShape, arrays (0, *shape of X), each with that of X.
-
-    Inside a piece they have the padding of X, which numpy must not see. That of ``cross_entropy2`` has the
-    rows of X in front, and is cut as X is.
-    """
-    for step in plan.steps[start:stop]:
-        if step.op.type == "cross_entropy2":
-            continue
-        for name, source in zip(step.op.output("XShape"), step.op.input("X"), strict=False):
-            block = step.op.block
-            yield plan.layout.get_position(block, name), plan.layout.get_position(block, source)
-
-
-def is_sparse_variable(plan: CompiledPlan, positions: set[int]) -> bool:
-    """Return whether a persistable among some positions holds SelectedRows, which stay on the host."""
-    kept = plan.layout.persistables
-    return any(n in kept and kept[n].type == VarType.SELECTED_ROWS for n in positions)
 
 
 def _separate(updated: dict[int, Any], kept: dict[int, Any]) -> dict[int, Any]:

@@ -30,8 +30,8 @@ _BY_REASON = {
         random_crop shuffle_batch
     """,
     "it belongs to parameter servers and their tables": """
-        fake_init get_tensor_from_selected_rows lookup_sparse_table lookup_table_dequant merge_ids
-        merge_selected_rows ref_by_trainer_id split_ids split_selected_rows
+        fake_init lookup_sparse_table lookup_table_dequant merge_ids ref_by_trainer_id split_ids
+        split_selected_rows
     """,
     "feeds and fetches are the executor's": """
         feed fetch

@@ -124,6 +124,33 @@ def test_values_that_a_lowering_does_not_cover_are_left_to_numpy() -> None:
     assert refused == {"similarity_focus": "equal numbers are taken in the order of C++'s sort"}
 
 
+def test_sparse_gradients_are_clipped_and_places_of_positive_numbers_gathered() -> None:
+    def make() -> Any:
+        x, y = fluid.data("x", [None], "int64"), fluid.data("y", [None])
+        table = L.fc(fluid.embedding(x, [9, 3], is_sparse=True), 2, act="tanh")
+        positive = L.gather_nd(table, L.where(y > L.zeros_like(y)))
+        return L.reduce_mean(L.square(positive))
+
+    def clip() -> Any:
+        return fluid.optimizer.SGD(1.0, grad_clip=fluid.clip.GradientClipByGlobalNorm(0.01))
+
+    feeds = [
+        {"x": RNG.integers(0, 9, 6), "y": np.array(y, "float32")} for y in ([1, -1] * 3, [-1] * 4 + [1, 2])
+    ]
+    assert compare(make, feeds, clip)[1] == {}
+
+
+def test_a_penalty_on_a_gradient_trains_in_one_piece() -> None:
+    def make() -> Any:
+        x = fluid.data("x", [None, 4])
+        x.stop_gradient = False
+        score = L.fc(L.fc(x, 5, act="leaky_relu"), 1)
+        (slope,) = fluid.gradients([score], [x])
+        return L.reduce_mean(L.square(slope)) + L.reduce_mean(score)
+
+    assert compare(make, [{"x": numbers(3, 4)}] * 2, sgd)[1] == {}
+
+
 def test_the_mean_of_an_empty_batch_is_numpys_error_and_trains_nothing() -> None:
     def make() -> Any:
         return L.mean(L.fc(fluid.data("x", [None, 3]), 2))

@@ -55,6 +55,42 @@ def fc(
     return (jnp.maximum(out, 0) if activation_type else out).reshape(*leading, w.shape[1])
 
 
+@lowers("mul_grad_grad")
+def mul_grad_grad(
+    dd_x: Any, dd_y: Any, d_out: Any, x: Any, y: Any, *, x_num_col_dims: int, y_num_col_dims: int
+) -> Results:
+    rows, inner = math.prod(x.shape[:x_num_col_dims]), math.prod(y.shape[:y_num_col_dims])
+    flat = d_out.reshape(rows, -1)
+    parts = []
+    if dd_x is not None:
+        parts.append(dd_x.reshape(rows, inner) @ y.reshape(inner, -1))
+    if dd_y is not None:
+        parts.append(x.reshape(rows, inner) @ dd_y.reshape(inner, -1))
+    dd_out = sum(parts).reshape(d_out.shape) if parts else None
+    d_x = None if dd_y is None else (flat @ dd_y.reshape(inner, -1).T).reshape(x.shape)
+    d_y = None if dd_x is None else (dd_x.reshape(rows, inner).T @ flat).reshape(y.shape)
+    return dd_out, d_x, d_y
+
+
+@lowers("merge_selected_rows")
+def merge_selected_rows(x: Any) -> SparseRows:
+    """Rows beyond the height, of the value zero, are unused."""
+    if not isinstance(x, SparseRows):
+        raise LoweringError("X is no sparse gradient")
+    size = min(x.rows.shape[0], x.height)
+    rows, places = jnp.unique(x.rows, size=size, fill_value=x.height, return_inverse=True)
+    values = jnp.zeros((size, *x.values.shape[1:]), x.values.dtype).at[places].add(x.values)
+    return SparseRows(rows, values, x.height)
+
+
+@lowers("get_tensor_from_selected_rows")
+def get_tensor_from_selected_rows(x: Any) -> Packed:
+    if not isinstance(x, SparseRows):
+        raise LoweringError("X is no sparse gradient")
+    live = (x.rows < x.height).sum().astype(jnp.int32)
+    return Packed(x.values, (), x.values.shape[0], shown=False, live=live)
+
+
 @lowers("lookup_table")
 def lookup_table(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
     return lookup_table_v2(w, ids.reshape(ids.shape[:-1]), padding_idx=padding_idx, ctx=ctx)

@@ -34,7 +34,7 @@ _FORMULAS: Final = """
     log10 log1p log1p_grad log2 log_grad log_loss log_loss_grad log_softmax logcumsumexp logical_and
     logical_not logical_or logical_xor logit logsumexp margin_rank_loss margin_rank_loss_grad
     matmul_v2 memcpy meshgrid meshgrid_grad minus modified_huber_loss modified_huber_loss_grad
-    moving_average_abs_max_scale mul_grad_grad multiplex_grad mv nearest_interp_v2 norm_grad
+    moving_average_abs_max_scale multiplex_grad mv nearest_interp_v2 norm_grad
     not_equal not_equal@2 p_norm p_norm@2 p_norm_grad pad3d pad_constant_like_grad pad_grad
     partial_concat partial_sum pixel_shuffle pixel_shuffle_grad pixel_unshuffle
     polygon_box_transform pow pow_grad prelu prelu_grad prior_box put_along_axis real reciprocal

@@ -77,9 +77,13 @@ def _places(x: Any, index: Any, ctx: Any) -> tuple[Any, ...]:
     return tuple(jnp.moveaxis(index, -1, 0))
 
 
-@lowers("gather_nd")
+@lowers("gather_nd", sequences=True)
 def gather_nd(x: Any, index: Any, *, ctx: Any) -> Any:
-    return x.at[_places(x, index, ctx)].get(mode="clip")
+    if isinstance(x, Packed):
+        raise LoweringError("its lowering takes no sequences")
+    rows = index.rows if isinstance(index, Packed) else index
+    out = x.at[_places(x, rows, ctx)].get(mode="clip")
+    return index.replace(out, shown=False) if isinstance(index, Packed) else out
 
 
 @lowers("scatter")
