@@ -181,8 +181,11 @@ def _locate(file: Source, info: zipfile.ZipInfo) -> Member:
             )
         return Member(None, info.file_size, info.compress_size, info)
     local = bytes(file.read_at(info.header_offset, _LOCAL_HEADER))
-    lengths = (int.from_bytes(local[at : at + 2], "little") for at in (26, 28))  # of name and extra field
-    begin = info.header_offset + _LOCAL_HEADER + sum(lengths)
+    name, extra = (int.from_bytes(local[at : at + 2], "little") for at in (26, 28))  # the lengths
+    begin = info.header_offset + _LOCAL_HEADER + name + extra
     if local[:4] != b"PK\x03\x04" or begin + info.file_size > file.size:
         raise FormatError(f"member {info.filename!r:.80} is cut: {info.file_size} bytes from offset {begin}")
+    held = bytes(file.read_at(info.header_offset + _LOCAL_HEADER, name))
+    if held not in (info.orig_filename.encode("utf-8"), info.orig_filename.encode("cp437", "replace")):
+        raise FormatError(f"member {info.filename!r:.80} is called {held!r:.80} where its bytes are")
     return Member(begin, info.file_size, info.file_size, info)

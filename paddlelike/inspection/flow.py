@@ -178,7 +178,7 @@ def _draw_layers(block: Block) -> Flow:
         sources = drawing.find_sources(op)
         output = find_output(op)
         name = op.type if output is None or op.sub_blocks() else output.name.partition(".")[0]
-        if op.type == "fetch":
+        if op.type == "fetch" and op.input_arg_names:  # a damaged one fetches nothing
             node = drawing.add(FlowNode(op.input_arg_names[0], "fetched", "output", (index,)))
         elif last is not None and drawing.nodes[last].label == name and not op.sub_blocks():
             node = last

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import LoadError
+from paddlelike.errors import FormatError, LoadError
 from paddlelike.inspection.diagnosis import diagnose
 from paddlelike.interop.convert import convert
 from paddlelike.interop.repack import merge, prune, split
@@ -105,6 +105,15 @@ def test_the_checksums_of_zip_files_are_compared(saved: Path, suffix: str) -> No
         with pytest.raises(LoadError, match="is damaged: its CRC-32 is"):
             fluid.io.load_persistables(exe, str(saved), program, filename=path.name)
         assert fluid.io.load_persistables(exe, str(saved), program, filename=path.name, verify=False)
+
+
+def test_a_zip_file_whose_two_names_of_a_member_differ_is_refused(saved: Path) -> None:
+    path = saved / "w.npz"
+    convert(saved / "each", path)
+    data = path.read_bytes()
+    path.write_bytes(data[:-100] + data[-100:].replace(b"w.npy", b"v.npy"))
+    with pytest.raises(FormatError, match=r"'v.npy' is called b'w.npy' where its bytes are"):
+        convert(path, saved / "bad.safetensors")
 
 
 @pytest.mark.parametrize("form", ["each", "each/w", "net", "net.pdparams"])

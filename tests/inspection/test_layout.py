@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from pathlib import Path
 
 import pytest
 
@@ -115,3 +116,16 @@ def test_the_gradient_of_the_loss_stands_beside_the_loss() -> None:
     height = {name: float(y) for y, name in found}
     assert height["mean"] == height["mean_grad"]
     assert abs(height["mean_0.tmp_0@GRAD"] - height["mean_grad"]) < 150  # two rows at most
+
+
+def test_a_damaged_fetch_is_drawn_as_an_operator(tmp_path: Path) -> None:
+    main = fluid.Program()
+    exe = fluid.Executor(fluid.CPUPlace())
+    with fluid.program_guard(main, fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        out = fluid.layers.relu(fluid.data("x", [None, 4]))
+        fluid.io.save_inference_model(str(tmp_path), ["x"], [out], exe, main)
+        program, _, _ = fluid.io.load_inference_model(str(tmp_path), exe)
+    (fetch,) = (op for op in program.global_block().ops if op.type == "fetch")
+    fetch.inputs["X"] = []
+    levels = list_levels(program.global_block())
+    assert "fetch" in [node.label for level in levels.values() for node in level.nodes]
