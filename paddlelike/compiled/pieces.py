@@ -189,6 +189,8 @@ class Piece:
 
     def _upload(self, frame: Frame, position: int, value: Any, reader: int) -> Any:
         if isinstance(value, SelectedRows):
+            if value.array is None:
+                raise RefusedError(reader, "it reads a SelectedRows that holds nothing yet")
             return SparseRows(value.row_array, value.array, value.height())
         if not isinstance(value, np.ndarray):
             raise RefusedError(reader, f"it reads a {type(value).__name__}")

@@ -12,7 +12,10 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.compiled.backend import settings
+from paddlelike.compiled.pieces import Piece
+from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.run import find_engine
+from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ExtraMissingError, NotInitializedError, OperatorError, UnsupportedError
 from tests.compiled.nets import Net, batches, build, regression, train, use
 
@@ -335,3 +338,9 @@ def test_rows_are_gathered_from_and_by_sequences_that_are_cut_again() -> None:
     for wrong in ({"plain": np.array([5, 6])}, {"offsets": np.array([0, 4, 7], "int32")}):
         with pytest.raises(OperatorError, match=r"outside of the rows|do not cut the rows"):
             train(ours, [feed | wrong])
+
+
+def test_sparse_rows_that_hold_nothing_yet_are_left_to_numpy() -> None:
+    piece = object.__new__(Piece)
+    with pytest.raises(RefusedError, match="holds nothing yet"):
+        piece._upload(None, 0, SelectedRows([], 4), 0)  # type: ignore[arg-type]
