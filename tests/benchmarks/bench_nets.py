@@ -35,7 +35,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Library:
     """A process that works with one library: a program in a folder beside this file, which answers lines."""
 
-    def __init__(self, name: str, python: str, program: str = "nets/contender.py") -> None:
+    def __init__(self, name: str, python: str, program: str = "nets/contender.py", *arguments: str) -> None:
         env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         if python == sys.executable:
             env["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
@@ -43,7 +43,7 @@ class Library:
         env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
         self.name = name
         self._process = subprocess.Popen(
-            [python, "-W", "ignore", str(Path(__file__).parent / program), name],
+            [python, "-W", "ignore", str(Path(__file__).parent / program), name, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -4,10 +4,10 @@ import data
 import numpy as np
 
 
-def prepare(net, fluid):
-    """Return a function that trains one step and returns the loss, its program, and a function to end with."""
+def prepare(net, fluid, place=None):
+    """Return a function that trains one step and returns the loss; without a place on a CPU."""
     main, startup, loss = _build(net, fluid)
-    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.core.Scope()
+    exe, scope = fluid.Executor(place or fluid.CPUPlace()), fluid.core.Scope()
     batch = data.make_batch(net)
     if net == "lstm":
         lengths = [[data.STEPS] * 32]

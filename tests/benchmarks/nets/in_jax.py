@@ -16,6 +16,8 @@ def prepare(net):
         init, loss_of, update = NETS[net]
         state, step = init(np.random.RandomState(5)), _make_step(loss_of, update)
     compiled = jax.jit(step, donate_argnums=0)
+    if net in data.LONG:
+        compiled = compiled.lower(state, batch).compile()
 
     def run():
         nonlocal state

@@ -7,12 +7,13 @@ from torch import nn
 torch.manual_seed(5)
 
 
-def prepare(net):
+def prepare(net, device="cpu"):
     """Return a function that trains one step and returns the loss."""
-    batch = {name: torch.from_numpy(array) for name, array in data.make_batch(net).items()}
+    batch = {name: torch.from_numpy(array).to(device) for name, array in data.make_batch(net).items()}
     if net == "chain":
         return lambda: _chain(batch["x"]).numpy()
     model, loss_of, optimizers = NETS[net](batch)
+    model.to(device)  # in place: the optimizers have the same parameters
     if not isinstance(optimizers, tuple):
         optimizers = (optimizers,)
 
@@ -147,4 +148,66 @@ def wide_deep(batch):
     return model, loss, (torch.optim.SparseAdam(list(tables.parameters()), 1e-3), _adam(dense))
 
 
+class _Layer(nn.Module):
+    """A layer of BERT base."""
+
+    def __init__(self):
+        super().__init__()
+        self.three, self.mix = nn.Linear(768, 3 * 768), nn.Linear(768, 768)
+        self.norms = nn.ModuleList([nn.LayerNorm(768), nn.LayerNorm(768)])
+        self.inner = nn.Sequential(nn.Linear(768, 4 * 768), nn.GELU(), nn.Linear(4 * 768, 768))
+
+    def forward(self, x):
+        count, length, _ = x.shape
+        q, k, v = (p.reshape(count, length, 12, 64).transpose(1, 2) for p in self.three(x).split(768, -1))
+        weights = nn.functional.softmax(q @ k.transpose(2, 3) * 64**-0.5, -1)
+        x = self.norms[0](x + self.mix((weights @ v).transpose(1, 2).reshape(x.shape)))
+        return self.norms[1](x + self.inner(x))
+
+
+class _Bert(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.places = nn.Embedding(30000, 768), nn.Parameter(torch.zeros(64, 768))
+        self.norm, self.layers = nn.LayerNorm(768), nn.Sequential(*(_Layer() for _ in range(12)))
+        self.guess = nn.Linear(768, 2)
+
+    def forward(self, x):
+        return self.guess(self.layers(self.norm(self.table(x) + self.places))[:, 0])
+
+
+def bert(batch):
+    model = _Bert()
+    return model, lambda m: nn.functional.cross_entropy(m(batch["x"]), batch["y"][:, 0]), _adam(model, 1e-4)
+
+
+class _Bottleneck(nn.Module):
+    """A block of ResNet-50."""
+
+    def __init__(self, channels, filters, stride):
+        super().__init__()
+        self.first = _Convolve(channels, filters, 1, 1)
+        self.second = _Convolve(filters, filters, 3, stride)
+        self.third = _Convolve(filters, 4 * filters, 1, 1)
+        same = channels == 4 * filters
+        self.short = nn.Identity() if same else _Convolve(channels, 4 * filters, 1, stride)
+
+    def forward(self, x):
+        relu = nn.functional.relu
+        return relu(self.third(relu(self.second(relu(self.first(x))))) + self.short(x))
+
+
+def resnet50(batch):
+    layers, channels = [_Convolve(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        filters = 64 * 2**stage
+        for block in range(blocks):
+            layers.append(_Bottleneck(channels, filters, 2 if stage and not block else 1))
+            channels = 4 * filters
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, 0.9)
+    return model, lambda m: nn.functional.cross_entropy(m(batch["x"]), batch["y"][:, 0]), optimizer
+
+
 NETS = {f.__name__: f for f in (fit_a_line, mlp, lenet, word2vec, resnet20, lstm, encoder, wide_deep)}
+NETS.update(bert=bert, resnet50=resnet50)
