@@ -29,6 +29,7 @@ __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with
 _hooks.provide("load_operators", "paddlelike.ops:load_operators")
 _hooks.provide("run_compiled", "paddlelike.compiled.run:run_program")
 _hooks.provide("explain_compiled", "paddlelike.compiled.explanation:explain")
+_hooks.provide("explain_copies", "paddlelike.compiled.explanation:explain_copies")
 _hooks.provide("run_copies", "paddlelike.compiled.run:run_copies")
 _hooks.provide("load_jax", "paddlelike.compiled.backend:load_jax")
 _hooks.provide("count_gpus", "paddlelike.compiled.backend:count_gpus")

@@ -57,17 +57,22 @@ class Engine:
     def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
         """Return a frame that holds the persistables of ``scope``, those of the device as they are there."""
         frame = Frame(self.plan.layout, self.plan.blocks, scope, services)
-        find, holders, values = scope.find_var, frame.holders, frame.values
+        find, holders, values = scope._vars.get, frame.holders, frame.values
+        # Without calls: this loop is most of what a small program costs.
         for position, name in self._persistables:
-            holder = find(name)
-            if holder is None:
-                holder = scope.var(name)
+            holder = find(name) or scope.find_var(name) or scope.var(name)
             holders[position] = holder
-            value = holder.value
+            value = holder._value
             if type(value) is LoDTensor:
                 if value._lod:
                     frame.lods[position] = value._lod
-                value = self._find_on_device(value)
+                copy = value._device
+                if copy is None or copy.version != value.version:
+                    value = value.array
+                elif self._has_others or copy.value.is_deleted():
+                    value = self._find_on_device(value)
+                else:
+                    value = copy.value
             values[position] = value
         return frame
 
@@ -117,7 +122,7 @@ class Engine:
     @staticmethod
     def _bring_to_host(frame: Frame, position: int) -> None:
         value = frame.values[position] if position < len(frame.values) else None
-        if isinstance(value, jax.Array):
+        if value is not None and type(value) is not np.ndarray and isinstance(value, jax.Array):
             holder = frame.holders.get(position)
             frame.values[position] = np.array(value) if holder is None else holder.get_tensor().array
 

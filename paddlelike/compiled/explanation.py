@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from paddlelike.compiled.run import find_engine
 from paddlelike.core.places import Place
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_copies"]
 
 
 def explain(program: Program, feeds: Iterable[str], fetches: list[str], place: Place) -> str:
@@ -35,6 +35,23 @@ def explain(program: Program, feeds: Iterable[str], fetches: list[str], place: P
         types = [step.op.type for step in steps[piece.start : piece.stop]]
         lines.append(f"piece {number}: {_count(types)}, {_describe_compilations(piece)}")
     return "\n".join(lines)
+
+
+def explain_copies(
+    program: Program, feeds: Iterable[str], fetches: list[str], places: Sequence[Place]
+) -> str:
+    """Return one line: where the copies of a program run, and if numpy ran them last, why."""
+    what = f"{len(places)} copies, each on a device of its own"
+    names = frozenset(feeds)
+    for key, copies in program.plans.items():
+        if key[0] == "copies" and key[1] == names and key[2] == tuple(fetches) and key[3] == tuple(places):
+            if copies.refused is not None:
+                return f"numpy: {len(places)} copies, one after the other: {copies.refused}"
+            what += (
+                f", {_count([step.op.type for step in copies.plan.steps])}, {_describe_compilations(copies)}"
+            )
+            return what
+    return f"{what}, not compiled yet"
 
 
 def _count(types: list[str]) -> str:

@@ -7,9 +7,10 @@ taken from the first.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
 from paddlelike.compiled.tracing.trace import Trace
-from paddlelike.compiled.values import Packed, SparseRows, pack
+from paddlelike.compiled.values import Packed, SparseRows, find_largest, have_one_length, pack
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoD, LoDTensor
@@ -33,6 +34,7 @@ from paddlelike.framework.graph.operator import Operator
 
 __all__ = ["Copies"]
 
+_NO_STEP: Final = -1  # of a refusal for another reason than an operator
 _AXIS = "copies"
 _EACH, _ALL = PartitionSpec(_AXIS), PartitionSpec()
 
@@ -55,6 +57,13 @@ class Copies:
         The positions of the parameters' gradients.
     average
         Whether gradients are averaged, not summed.
+
+    Attributes
+    ----------
+    refused : str or None
+        Why numpy ran the copies the last time.
+    compilations, seconds
+        As of a :class:`~paddlelike.compiled.pieces.Piece`.
     """
 
     def __init__(
@@ -67,12 +76,15 @@ class Copies:
         gradients: list[int],
         average: bool,
     ) -> None:
-        self._plan = plan
+        self.plan = plan
         self._each_copy, self._once = each_copy, once
         self._gradients = gradients
         self._average = average
         self._mesh = Mesh(np.array(find_devices(places)), (_AXIS,))
         self._executables: dict[Any, _Executable] = {}
+        self.refused: str | None = None  # why numpy ran the copies the last time
+        self.compilations = 0
+        self.seconds = 0.0
         kept = plan.layout.persistables.keys()
         self._written_by_each = set().union(*(plan.writes[i] for i in each_copy)) & kept
         self._written = (set().union(*plan.writes) if plan.writes else set()) & kept
@@ -82,19 +94,23 @@ class Copies:
     def run(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
         """Return for every fetch its values in all copies; None, with a warning, if numpy has to run them."""
         try:
-            return self._run(scope, feeds)
+            found = self._run(scope, feeds)
         except RefusedError as error:
-            op = self._plan.steps[error.index].op
+            self.refused = error.reason
+            if error.index != _NO_STEP:
+                op = self.plan.steps[error.index].op
+                self.refused = f"operator {op.type!r} cannot be compiled: {error.reason}"
             warnings.warn(
-                f"numpy runs the copies of this program one after the other: operator {op.type!r} "
-                f"cannot be compiled: {error.reason}",
+                f"numpy runs the copies of this program one after the other: {self.refused}",
                 UserWarning,
                 stacklevel=6,
             )
             return None
+        self.refused = None
+        return found
 
     def _run(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
-        plan = self._plan
+        plan = self.plan
         with settings(self._mesh.devices.flat[0]):
             parts = self._collect_feeds(scope, feeds)
             fed = self._stack(parts)
@@ -103,7 +119,10 @@ class Copies:
             signature = (form, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
             executable = self._executables.get(signature)
             if executable is None:
+                begin = time.perf_counter()
                 executable = self._executables[signature] = self._compile(updated, kept, fed)
+                self.seconds += time.perf_counter() - begin
+                self.compilations += 1
             before = scope.generator.state
             draws = self._draw(executable.draws, scope, parts)
             persistables, fetched, held = executable.run(updated, kept, fed, draws)
@@ -122,7 +141,7 @@ class Copies:
     def _read(self, position: int, value: Any) -> list[LoDTensor]:
         """Return the values of a fetched variable in all copies."""
         if isinstance(value, SparseRows):
-            raise RefusedError(0, "a sparse gradient is fetched")
+            raise RefusedError(_NO_STEP, "a sparse gradient is fetched")
         if isinstance(value, Packed):
             rows, offsets = np.array(value.rows), [np.asarray(level) for level in value.offsets]
             lods = [[level[i].tolist() for level in offsets] for i in range(len(rows))]
@@ -136,7 +155,7 @@ class Copies:
 
     def _collect_feeds(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> list[dict[int, Any]]:
         """Return what is fed to each copy, by position; sequences with equally many rows in all copies."""
-        plan = self._plan
+        plan = self.plan
         frames = []
         for feed in feeds:
             frame = Frame(plan.layout, plan.blocks, scope, {})
@@ -149,7 +168,12 @@ class Copies:
             if any(lods):
                 values = self._pack(name, values, lods)
             elif len({(value.shape, value.dtype) for value in values}) > 1:
-                raise RefusedError(0, f"the parts of the feed {name!r} have different shapes")
+                shapes = ", ".join(str(list(value.shape)) for value in values)
+                raise RefusedError(
+                    _NO_STEP,
+                    f"the parts of the feed {name!r} have different shapes: {shapes}; feed batches that "
+                    f"{len(values)} divides",
+                )
             for part, value in zip(parts, values, strict=True):
                 part[one.position] = value
         return parts
@@ -157,11 +181,11 @@ class Copies:
     def _pack(self, name: str, values: list[Any], lods: list[LoD | None]) -> list[Packed]:
         counts = [tuple(len(level) for level in lod or ()) for lod in lods]
         if len(set(counts)) > 1:
-            raise RefusedError(0, f"the parts of the feed {name!r} have different counts of sequences")
+            raise RefusedError(_NO_STEP, f"the parts of the feed {name!r} have different counts of sequences")
         found = [lod for lod in lods if lod]
-        most = max(len(value) for value in values)
-        longest = max(int(np.diff(lod[-1]).max(initial=1)) for lod in found)
-        return [pack(value, lod, least=(most, longest)) for value, lod in zip(values, found, strict=True)]
+        least = find_largest(zip(values, found, strict=True))
+        alike = have_one_length(found)
+        return [pack(value, lod, least=least, alike=alike) for value, lod in zip(values, found, strict=True)]
 
     def _stack(self, parts: Sequence[Any]) -> Any:
         """Return the values of all copies as arrays with a dim for the copies, each on its device."""
@@ -172,12 +196,12 @@ class Copies:
         everywhere = NamedSharding(self._mesh, _ALL)
         updated: dict[int, Any] = {}
         kept: dict[int, Any] = {}
-        for position, variable in self._plan.layout.persistables.items():
+        for position, variable in self.plan.layout.persistables.items():
             tensor = (scope.find_var(variable.name) or scope.var(variable.name)).value
             if tensor is None:
                 continue
             if not isinstance(tensor, LoDTensor):
-                raise RefusedError(0, f"{variable.name!r} holds a {type(tensor).__name__}")
+                raise RefusedError(_NO_STEP, f"{variable.name!r} holds a {type(tensor).__name__}")
             value = tensor.find_on_device()
             if value is None or value.is_deleted():
                 value = tensor.array
@@ -200,18 +224,18 @@ class Copies:
         def compute(updated: Any, kept: Any, fed: Any, draws: Any) -> Any:
             part = jax.tree_util.tree_map(lambda value: value[0], fed)
             given = None if draws is None else jax.tree_util.tree_map(lambda value: value[0], draws)
-            trace = Trace(self._plan, {**updated, **kept, **part}, given)
+            trace = Trace(self.plan, {**updated, **kept, **part}, given)
             for index in self._each_copy:
-                trace.run(self._plan.steps[index], index)
+                trace.run(self.plan.steps[index], index)
             own = {n: trace.values[n] for n in self._written_by_each if trace.values.get(n) is not None}
             self._share(trace)
             for index in self._once:
-                trace.run(self._plan.steps[index], index)
+                trace.run(self.plan.steps[index], index)
             drawn[:] = trace.drawn
             checks[:] = [(op, message) for op, message, _ in trace.checks]
             held = jnp.stack([holds for _, _, holds in trace.checks]) if checks else jnp.ones(1, bool)
             held = jax.lax.pmin(held.astype(jnp.int32), _AXIS)
-            found = {n: own.get(n, trace.values[n]) for n in self._plan.fetch_positions}
+            found = {n: own.get(n, trace.values[n]) for n in self.plan.fetch_positions}
             fetched = jax.tree_util.tree_map(lambda value: value[None], found)
             new = {
                 n: jnp.where(held.all() != 0, trace.values[n], old) if checks else trace.values[n]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import jax
@@ -11,7 +12,15 @@ import numpy as np
 
 from paddlelike.core.tensor import LoD
 
-__all__ = ["Packed", "SparseRows", "find_array_type", "find_bucket", "pack"]
+__all__ = [
+    "Packed",
+    "SparseRows",
+    "find_array_type",
+    "find_bucket",
+    "find_largest",
+    "have_one_length",
+    "pack",
+]
 
 _SMALLEST: Final = 8
 
@@ -152,26 +161,45 @@ def find_bucket(count: int, *, steps: int = 4) -> int:
     return -(-count // step) * step
 
 
+def have_one_length(lods: Sequence[LoD]) -> bool:
+    """Return whether the sequences of a batch, several in each part of it, all have one length.
+
+    >>> have_one_length([[[0, 3, 6]], [[0, 3, 6, 9]]]), have_one_length([[[0, 3]], [[0, 3]]])
+    (True, False)
+    """
+    lengths = {int(n) for lod in lods for n in np.diff(lod[-1])}
+    return len(lengths) == 1 and all(len(lod[-1]) > 2 for lod in lods)
+
+
+def find_largest(parts: Iterable[tuple[np.ndarray[Any, Any], LoD]]) -> tuple[int, int]:
+    """Return the most rows, and the longest sequence, of some rows with their LoDs; zeros for none."""
+    found = [(len(rows), int(np.diff(lod[-1]).max(initial=1))) for rows, lod in parts]
+    return max((count for count, _ in found), default=0), max((length for _, length in found), default=0)
+
+
 def pack(
     rows: np.ndarray[Any, Any],
     lod: LoD,
     *,
     is_gradient: bool = False,
     least: tuple[int, int] = (0, 0),
+    alike: bool = False,
     exact: bool = False,
     unused: bool = True,
 ) -> Packed:
     """Return sequences with unused rows up to the next bucket; those of a gradient are zero.
 
-    ``least``: no fewer rows, and no shorter sequences, than other parts of the same batch have.
+    ``least``: no fewer rows, and no shorter sequences, than other parts of the same batch have. ``alike``:
+    all sequences of the batch have one length, as they will in other batches: the buckets are narrower.
     ``exact``: ``longest`` is no bucket, for operators whose results have that size.
     ``unused``: whether there are unused rows at all.
     """
     lengths = np.diff(lod[-1])
-    size = find_bucket(max(len(rows), least[0])) if unused else len(rows)
+    bucket = find_bucket(max(len(rows), least[0]), steps=8 if alike else 4)
+    size = bucket if unused else len(rows)
     padded = np.empty((size, *rows.shape[1:]), rows.dtype)
     padded[: len(rows)] = rows
     padded[len(rows) :] = rows[:1] if len(rows) and not is_gradient else 0
     longest = int(lengths.max(initial=0 if exact else 1))
-    longest = longest if exact else find_bucket(max(longest, least[1]), steps=2)
+    longest = longest if exact else find_bucket(max(longest, least[1]), steps=8 if alike else 2)
     return Packed(padded, tuple(np.asarray(level, np.int32) for level in lod), longest, exact=exact)

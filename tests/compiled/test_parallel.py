@@ -86,9 +86,37 @@ print("equal")
 """
 
 
+UNEVEN = """
+import warnings
+import numpy as np, paddlelike as fluid
+from tests.compiled.nets import batches, build, regression
+
+net = build(regression, lambda: fluid.optimizer.SGD(0.1))
+program = fluid.CompiledProgram(net.main).with_data_parallel(net.fetch[0], places=[fluid.CPUPlace()] * 2)
+program.with_backend("jax")
+names = ["x", "y"]
+assert program.explain(names, net.fetch) == "2 copies, each on a device of its own, not compiled yet"
+even = batches(1)[0]
+uneven = {name: value[:-1] for name, value in even.items()}
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    net.exe.run(program, feed=uneven, fetch_list=net.fetch, scope=net.scope)
+(told,) = [str(one.message) for one in caught if "numpy runs" in str(one.message)]
+reason = told.partition("one after the other: ")[2]
+assert reason.startswith("the parts of the feed 'x' have different shapes: "), told
+assert reason.endswith("; feed batches that 2 divides"), told
+assert program.explain(names, net.fetch) == f"numpy: 2 copies, one after the other: {reason}"
+net.exe.run(program, feed=even, fetch_list=net.fetch, scope=net.scope)
+assert program.explain(names, net.fetch).startswith("2 copies, each on a device of its own, ")
+assert "compiled once in" in program.explain(names, net.fetch)
+assert program.with_backend("numpy").explain(names, net.fetch) == "numpy: 2 copies, one after the other"
+print("equal")
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("script", [SCRIPT, SEQUENCES], ids=["images", "sequences"])
-def test_eight_devices_give_the_losses_of_eight_copies(script: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", [SCRIPT, SEQUENCES, UNEVEN], ids=["images", "sequences", "uneven"])
+def test_eight_devices_give_what_copies_give_one_after_the_other(script: str, tmp_path: Path) -> None:
     environment = os.environ | {
         "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
         "PYTHONPATH": os.pathsep.join(sys.path),

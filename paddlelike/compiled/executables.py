@@ -1,0 +1,114 @@
+"""Compile the operators of a piece for one choice of shapes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.arrays import SavedSteps
+from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.refusals import RefusedError, Uncovered
+from paddlelike.compiled.tracing.checks import find_check
+from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
+from paddlelike.compiled.tracing.trace import Trace
+from paddlelike.compiled.values import Packed
+from paddlelike.errors import OperatorError
+from paddlelike.executor.explanations import format_line
+from paddlelike.framework.graph.operator import Operator
+
+__all__ = ["Executable", "Outline", "compile_piece"]
+
+
+class Executable(NamedTuple):
+    """A compiled piece for one choice of shapes."""
+
+    run: Any
+    draws: list[Draw | DrawLoop]
+    checks: list[tuple[Operator, str]]  # by index in the second result, whether they hold
+    check_first: Any  # computes the second result beforehand, where that is quick
+
+    def require(self, checked: Any) -> None:
+        """Raise OperatorError for the first check that does not hold, RefusedError if numpy has to run it."""
+        if not self.checks or (held := np.asarray(checked)).all():
+            return
+        op, message = self.checks[int(np.argmin(held))]
+        if isinstance(message, Uncovered):
+            raise RefusedError(message.step, message)
+        raise OperatorError(
+            f"operator {op.type!r} -> {op.output_arg_names} failed: {message}{format_line(op)}",
+            hint="the executor of numpy names the element: fluid.set_flags({'FLAGS_backend': 'numpy'})",
+        )
+
+
+class Outline(NamedTuple):
+    """What is known of a piece before any value is.
+
+    ``shapes_of``: for results that stand for the shape of another value, the position of that value.
+    """
+
+    plan: CompiledPlan
+    steps: range
+    outputs: Sequence[int]
+    shapes_of: Mapping[int, int]
+    may_draw: bool
+
+
+def compile_piece(
+    outline: Outline, donated: Mapping[int, Any], kept: Mapping[int, Any], *, on_cpu: bool
+) -> Executable:
+    """Return a piece, compiled for values of these shapes; it may write into the memory of ``donated``.
+
+    Raises RefusedError for an operator that cannot be traced.
+    """
+    plan = outline.plan
+    drawn: list[Draw | DrawLoop] = []
+    checks: list[tuple[Operator, str]] = []
+
+    def compute(donated: dict[int, Any], kept: dict[int, Any], draws: Sequence[Any] | None) -> Any:
+        trace = Trace(plan, {**donated, **kept}, draws)
+        for index in outline.steps:
+            trace.run(plan.steps[index], index)
+        drawn[:] = trace.drawn
+        checks[:] = [(op, message) for op, message, _ in trace.checks]
+        found = {n: trace.values[n] for n in outline.outputs if trace.values.get(n) is not None}
+        found = {n: value for n, value in found.items() if not isinstance(value, SavedSteps)}
+        for n, source in outline.shapes_of.items():
+            x = trace.values.get(source)
+            if n in found and isinstance(x, Packed) and found[n].shape[1:] == x.rows.shape:
+                found[n] = x.replace(x.rows[:, None][:, :0], shown=False)
+        return found, jnp.stack([holds for _, _, holds in trace.checks]) if checks else None
+
+    def keep_unless_checked(donated: dict[int, Any], kept: dict[int, Any], draws: Sequence[Any]) -> Any:
+        """Return the results, with old persistables if a check fails; apart those of another shape."""
+        found, held = compute(donated, kept, draws)
+        before = {}
+        for position in donated.keys() & found.keys():
+            old, new = donated[position], found[position]
+            if isinstance(new, jax.Array) and (old.shape, old.dtype) == (new.shape, new.dtype):
+                found[position] = jnp.where(held.all(), new, old)
+            else:  # as the table of `auc` after the first step
+                before[position] = old
+        return found, held, before
+
+    shapes = jax.tree_util.tree_map(_shape_of, (dict(donated), dict(kept)))
+    if outline.may_draw:
+        jax.eval_shape(lambda a, b: compute(a, b, None), *shapes)
+    asked = list(drawn)
+    draws = [find_shapes(draw) for draw in asked]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Some donated buffers were not usable")
+        traced = jax.jit(compute, donate_argnums=0).trace(*shapes, draws)
+        # A choice between old and new arrays keeps both: a copy of every table that is updated by rows.
+        check_first = find_check(traced.jaxpr, on_cpu=on_cpu) if checks else None
+        if checks and check_first is None:
+            traced = jax.jit(keep_unless_checked, donate_argnums=0).trace(*shapes, draws)
+        return Executable(traced.lower().compile(), asked, checks, check_first)
+
+
+def _shape_of(value: Any) -> Any:
+    return jax.ShapeDtypeStruct(value.shape, value.dtype)
