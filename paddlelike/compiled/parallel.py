@@ -140,8 +140,6 @@ class Copies:
 
     def _read(self, position: int, value: Any) -> list[LoDTensor]:
         """Return the values of a fetched variable in all copies."""
-        if isinstance(value, SparseRows):
-            raise RefusedError(_NO_STEP, "a sparse gradient is fetched")
         if isinstance(value, Packed):
             rows, offsets = np.array(value.rows), [np.asarray(level) for level in value.offsets]
             lods = [[level[i].tolist() for level in offsets] for i in range(len(rows))]
@@ -236,6 +234,8 @@ class Copies:
             held = jnp.stack([holds for _, _, holds in trace.checks]) if checks else jnp.ones(1, bool)
             held = jax.lax.pmin(held.astype(jnp.int32), _AXIS)
             found = {n: own.get(n, trace.values[n]) for n in self.plan.fetch_positions}
+            if any(isinstance(value, SparseRows) for value in found.values()):  # before anything changes
+                raise RefusedError(_NO_STEP, "a sparse gradient is fetched")
             fetched = jax.tree_util.tree_map(lambda value: value[None], found)
             new = {
                 n: jnp.where(held.all() != 0, trace.values[n], old) if checks else trace.values[n]
