@@ -121,19 +121,21 @@ def measure_limits(device):
     square, vector = jnp.ones((size, size)), jnp.ones(length)
     with jax.default_matmul_precision("highest"):  # as compiled programs compute
         multiply = jax.jit(lambda x: x @ x).lower(square).compile()
-    shift = jax.jit(lambda x: x + 1).lower(vector).compile()
+    # In place: the first touch of new memory would take longer than the sum.
+    shift = jax.jit(lambda x: x + 1, donate_argnums=0).lower(vector).compile()
+    nbytes = vector.nbytes
     return {
-        "flops": 2 * size**3 / _time(multiply, square),
-        "bytes": 2 * vector.nbytes / _time(shift, vector),
+        "flops": 2 * size**3 / _time(lambda _: multiply(square), None),
+        "bytes": 2 * nbytes / _time(shift, vector),
     }
 
 
-def _time(function, *args):
-    """Return the least seconds of a call."""
+def _time(function, value):
+    """Return the least seconds of a call, each with the result of the one before."""
     times = []
     for _ in range(6):
         begin = time.perf_counter()
-        function(*args).block_until_ready()
+        value = function(value).block_until_ready()
         times.append(time.perf_counter() - begin)
     return min(times[1:])
 
