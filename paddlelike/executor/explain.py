@@ -12,11 +12,12 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import UnsupportedError
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.touched import ROWS
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.threads import thread_limit
 from paddlelike.framework.graph.operator import Operator
@@ -47,7 +48,8 @@ class StepReport(NamedTuple):
         The variables it writes.
     kernel
         "specialized" where the operator gave a kernel of its own for what the program declares, "group" for
-        the updates of several parameters at once, else "general".
+        the updates of several parameters at once, "rows" where a dense gradient of an embedding stays the
+        rows that were looked up, and the update changes these alone; else "general".
     compiled
         The loops compiled by numba that worked on its arrays, see ``FLAGS_use_fast_kernels``.
     in_place
@@ -137,6 +139,7 @@ def _format_group(name: str, steps: list[StepReport]) -> str:
         "specialized": sum(s.kernel == "specialized" for s in steps),
         "compiled": sum(bool(s.compiled) for s in steps),
         "at once": sum(s.kernel == "group" for s in steps),
+        "by rows": sum(s.kernel == ROWS for s in steps),
         "in place": sum(bool(s.in_place or s.reuses) for s in steps),
         "views": sum(bool(s.shares_memory) for s in steps),
         "release": sum(bool(s.released) for s in steps),
@@ -223,10 +226,11 @@ def _run_step(plan: Plan, frame: Frame, step: Step) -> StepReport:
     seconds = time.process_time() - begin
     compiled = tuple(name for name, calls in count_calls().items() if calls > chosen.get(name, 0))
     after = read(outputs)
-    moved = sum(map(_count_bytes, before.values()))
+    share = _find_share((*before.values(), *after.values())) if step.kernel == ROWS else {}
+    moved = sum(_count_moved(value, share) for value in before.values())
     new = {name: value for name, value in after.items() if name not in before}
     views = tuple(name for name, value in new.items() if any(_shares(value, old) for old in before.values()))
-    moved += sum(_count_bytes(value) for name, value in after.items() if name not in views)
+    moved += sum(_count_moved(value, share) for name, value in after.items() if name not in views)
     products, in_place = 0, []
     for op in ops:
         cls = registry.find_for_version(op.type, plan.program.paddle_version)
@@ -287,6 +291,17 @@ def _find_buffer(array: Array) -> Array:
 def _count_bytes(value: Any) -> int:
     value = getattr(value, "array", value)
     return value.nbytes if isinstance(value, np.ndarray) else 0
+
+
+def _find_share(values: Iterable[Any]) -> dict[int, float]:
+    """Return by height which part of the rows of a table selected rows hold."""
+    return {v.height(): len(v.row_array) / v.height() for v in values if isinstance(v, SelectedRows)}
+
+
+def _count_moved(value: Any, share: Mapping[int, float]) -> int:
+    """Return the bytes of a value; of a table only those of the rows that are worked on."""
+    height = len(value) if isinstance(value, np.ndarray) and value.ndim else 0
+    return int(_count_bytes(value) * share.get(height, 1.0))
 
 
 def _shares(value: Any, other: Any) -> bool:

@@ -22,6 +22,7 @@ from paddlelike.executor.plans.frame import (
     write_persistable,
 )
 from paddlelike.executor.plans.layout import Layout
+from paddlelike.executor.plans.touched import ROWS
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import GroupKernel
 
@@ -47,7 +48,8 @@ def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
     groups: dict[str, list[Step]] = {}
     for step in steps:
         binding = step.binding
-        if binding is not None and _can_group(binding, layout) and not _has_rows(step.op):
+        takes_rows = step.kernel == ROWS or _has_rows(step.op)
+        if binding is not None and _can_group(binding, layout) and not takes_rows:
             groups.setdefault(repr(sorted(binding.keywords.items())), []).append(step)
     if not _are_independent(steps):
         return steps

@@ -28,6 +28,7 @@ from paddlelike.executor.plans.overwriting import overwrite_inputs
 from paddlelike.executor.plans.scalars import drop_dims
 from paddlelike.executor.plans.shapes import hollow_after
 from paddlelike.executor.plans.sharing import make_lod_sharer
+from paddlelike.executor.plans.touched import ROWS, find_row_gradients, update_touched
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
@@ -121,10 +122,15 @@ class Plan:
         dying = find_last_uses(block, ops, keep)
         hollow = find_last_values(block, ops, dying)
         steps = []
+        rows = find_row_gradients(block, ops if self.groups_steps else (), {*keep, *self.fed})
         for i, op in enumerate(ops):
             step = self._bind(block, op, dying[i], i)
             shapes = self._get_dead_positions(block, hollow[i])
-            if self.groups_steps:
+            if i in rows.producers:
+                step = self._bind(block, op, dying[i], i, as_rows=True)._replace(parts=(step,))
+            elif i in rows.updates:
+                step = update_touched(step)
+            elif self.groups_steps:
                 step = overwrite_inputs(step, shapes, self.layout)
             steps.append(hollow_after(step, shapes))
         return group_steps(steps, self.layout) if self.groups_steps else steps
@@ -148,7 +154,9 @@ class Plan:
         for position in positions:
             self.layout.earlier[position] = self.layout.add_position()
 
-    def _bind(self, block: Block, op: Operator, dying: Iterable[str], index: int | None) -> Step:
+    def _bind(
+        self, block: Block, op: Operator, dying: Iterable[str], index: int | None, *, as_rows: bool = False
+    ) -> Step:
         for inner in op.sub_blocks():
             if op.type in ("while_grad", "conditional_block_grad"):
                 self._bind_grad_block(op, inner)
@@ -164,7 +172,8 @@ class Plan:
         for inner in cls.more_blocks(op):
             self._bind_block(inner)
         keywords = cls.make_forward_keywords(op.attrs, op.outputs)
-        plain, kind = _make_kernel(cls, op, block, keywords)
+        rows_kernel = cls.make_rows_kernel(keywords) if as_rows else None
+        plain, kind = (rows_kernel, ROWS) if rows_kernel else _make_kernel(cls, op, block, keywords)
         kernel = drop_dims(plain, cls, op, block)
         kernel = take_in_order(kernel, cls, op, self.reordered)
         positions = self._get_input_positions(cls, op, block)

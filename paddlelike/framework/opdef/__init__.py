@@ -53,7 +53,7 @@ from paddlelike.framework.opdef.attributes import (
     Strings,
 )
 from paddlelike.framework.opdef.context import Context, OpView
-from paddlelike.framework.opdef.definition import FlatKernel, GroupKernel, Kernel, OpDef
+from paddlelike.framework.opdef.definition import FlatKernel, GroupKernel, Kernel, OpDef, RowUpdate
 from paddlelike.framework.opdef.gradient import (
     OWN,
     BlockGradient,
@@ -107,6 +107,7 @@ __all__ = [
     "Longs",
     "OpDef",
     "OpView",
+    "RowUpdate",
     "Slot",
     "Spec",
     "String",

@@ -14,7 +14,7 @@ from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
 from paddlelike.framework.opdef.table import OperatorTable
 from paddlelike.hooks import find_provider
 
-__all__ = ["OPERATORS", "FlatKernel", "GroupKernel", "Kernel", "OpDef"]
+__all__ = ["OPERATORS", "FlatKernel", "GroupKernel", "Kernel", "OpDef", "RowUpdate"]
 
 Kernel = Callable[..., Any]
 #: Takes the inputs of several operators, one sequence by slot for each.
@@ -45,6 +45,22 @@ class FlatKernel(NamedTuple):
     once: int
     shared: tuple[int, ...]
     run: Callable[[Sequence[Any], Any, Sequence[Any]], bool]
+
+
+class RowUpdate(NamedTuple):
+    """When an update changes no bit of the rows whose gradient is 0.0; see ``OpDef.get_row_update``.
+
+    Attributes
+    ----------
+    unsigned
+        The indexes of the input slots whose arrays, of the shape of Param, must hold no NaN and no element
+        with a sign, not even -0.0. The update keeps them so, unless it makes Param NaN in the same place.
+    holds
+        Takes what ``forward`` takes. Return whether the numbers of the formula are such.
+    """
+
+    unsigned: tuple[int, ...]
+    holds: Callable[..., bool]
 
 
 class OpDef:
@@ -155,6 +171,21 @@ class OpDef:
     @classmethod
     def make_flat_kernel(cls, keywords: Mapping[str, Any]) -> FlatKernel | None:
         """Return the same for operators on small arrays, which then stay behind one another, or None."""
+        return None
+
+    @classmethod
+    def make_rows_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
+        """Return a kernel that gives SelectedRows where ``forward`` gives a dense array, or None.
+
+        The rows are sorted and each is there once; those that are not there are 0.0 in the dense array. The
+        others must have its bits. Inputs without a declared table may be such rows themselves. The
+        kernel may still give the dense array.
+        """
+        return None
+
+    @classmethod
+    def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
+        """Return when an update of Param leaves rows alone whose gradient is 0.0; None: never."""
         return None
 
     @classmethod

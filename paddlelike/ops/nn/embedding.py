@@ -6,7 +6,9 @@ Ids (without that 1) and the width of W.
 
 from __future__ import annotations
 
-from typing import ClassVar
+import functools
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from paddlelike.framework.opdef import (
     Bool,
     Gradient,
     Int,
+    Kernel,
     Long,
     Longs,
     OpDef,
@@ -27,7 +30,7 @@ from paddlelike.framework.opdef import (
     Strings,
     register,
 )
-from paddlelike.ops.kernels.fast.sums import sum_rows
+from paddlelike.ops.kernels.fast.sums import sum_held_rows, sum_rows
 
 __all__ = [
     "GetTensorFromSelectedRows",
@@ -157,15 +160,37 @@ class _LookupGrad(OpDef):
         d_out: Array, w: Array | SelectedRows, ids: Array, *, is_sparse: bool, padding_idx: int
     ) -> Array | SelectedRows:
         rows = ids.reshape(-1)
-        d_rows = d_out.reshape(len(rows), -1)
+        d_rows = d_out.reshape(len(rows), d_out.shape[-1])  # there may be no rows
         height = w.height() if isinstance(w, SelectedRows) else len(w)
         _check_ids(rows, height, padding_idx)
         if is_sparse:  # Paddle's sparse gradient keeps the rows of padding, the dense one does not
             return SelectedRows(rows, height, d_rows)
-        if padding_idx != _NO_PADDING:
-            keep = rows != padding_idx
-            rows, d_rows = rows[keep], d_rows[keep]
-        return sum_rows(rows, d_rows, height)
+        return sum_rows(*_drop_padding(rows, d_rows, padding_idx), height)
+
+    @classmethod
+    def make_rows_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
+        return None if keywords["is_sparse"] else functools.partial(_sum_looked_up, **keywords)
+
+
+def _sum_looked_up(
+    d_out: Array, w: Array | SelectedRows, ids: Array, *, is_sparse: bool, padding_idx: int
+) -> Array | SelectedRows:
+    """Return the dense gradient as those of its rows that are looked up, where these are few."""
+    if isinstance(w, SelectedRows):
+        return _LookupGrad.forward(d_out, w, ids, is_sparse=is_sparse, padding_idx=padding_idx)
+    rows, height = ids.reshape(-1), len(w)
+    _check_ids(rows, height, padding_idx)
+    rows, d_rows = _drop_padding(rows, d_out.reshape(len(rows), d_out.shape[-1]), padding_idx)
+    held, sums = sum_held_rows(rows, d_rows, height)
+    return SelectedRows(held, height, sums)
+
+
+def _drop_padding(rows: Array, d_rows: Array, padding_idx: int) -> tuple[Array, Array]:
+    """Return ids and their gradients without those of the padding."""
+    if padding_idx == _NO_PADDING:
+        return rows, d_rows
+    keep = rows != padding_idx
+    return rows[keep], d_rows[keep]
 
 
 @register

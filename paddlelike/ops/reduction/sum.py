@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import GradOp, Kernel, OpDef, OpView, Spec, derive_grad_op, register
 from paddlelike.ops.backends import MKLDNN
@@ -54,5 +57,16 @@ class Sum(OpDef):
         return add_over
 
     @classmethod
+    def make_rows_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
+        return _add_rows_of_dense
+
+    @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         return [derive_grad_op(op, "scale", "X", index, scale=1.0) for index in range(len(op.input("X")))]
+
+
+def _add_rows_of_dense(xs: list[Value]) -> Value:
+    """Return the sum of arrays that may be there as their rows which are not zero: one after another."""
+    if any(isinstance(x, np.ndarray) for x in xs):  # rows would be added after all dense ones
+        xs = [x.to_dense() if isinstance(x, SelectedRows) else x for x in xs]
+    return add_values(xs)

@@ -11,11 +11,19 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.framework.opdef import Array, Attrs, Bool, Float, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Float, RowUpdate, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import updates as fast
 from paddlelike.ops.update.blocks import iterate_blocks, iterate_touched
-from paddlelike.ops.update.step import Update, average, quotient, read_scalar, require_dense, shrink
+from paddlelike.ops.update.step import (
+    Update,
+    average,
+    is_plain_rate,
+    quotient,
+    read_scalar,
+    require_dense,
+    shrink,
+)
 
 __all__ = ["Adadelta", "Adagrad", "DecayedAdagrad", "Ftrl", "ProximalAdagrad", "RmsProp"]
 
@@ -56,6 +64,17 @@ class Adagrad(Update):
         lr, epsilon = numbers
         m += g * g
         p -= quotient(lr * g, m, epsilon)
+
+    @classmethod
+    def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
+        epsilon = keywords["epsilon"]
+        if not epsilon > 0:
+            return None  # 0 / 0, where the moment is 0
+
+        def holds(param: Array, grad: Any, moment: Array, rate: Array) -> bool:
+            return is_plain_rate(rate, param) and bool(param.dtype.type(epsilon) > 0)
+
+        return RowUpdate((cls.inputs.index("Moment"),), holds)
 
 
 @register

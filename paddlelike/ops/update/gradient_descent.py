@@ -15,11 +15,11 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, Kernel, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, Kernel, RowUpdate, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import updates as fast
 from paddlelike.ops.update.blocks import BLOCK, is_empty_sparse, iterate_blocks, iterate_touched
-from paddlelike.ops.update.step import Update, norm, read_scalar, require_dense, shrink
+from paddlelike.ops.update.step import Update, is_plain_rate, norm, read_scalar, require_dense, shrink
 
 __all__ = ["Dpsgd", "LarsMomentum", "Momentum", "ProximalGd", "Sgd", "draw_normal"]
 
@@ -59,6 +59,10 @@ class Sgd(Update):
     def update(numbers: tuple[float, ...], p: Array, g: Array) -> None:
         (lr,) = numbers
         p -= lr * g
+
+    @classmethod
+    def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
+        return RowUpdate((), lambda param, rate, grad: is_plain_rate(rate, param))
 
     @classmethod
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:

@@ -22,6 +22,7 @@ from paddlelike.ops.update.groups import make_flat_kernel, make_group_kernel
 __all__ = [
     "Update",
     "average",
+    "is_plain_rate",
     "norm",
     "quotient",
     "read_scalar",
@@ -88,6 +89,14 @@ def _check_shapes(type: str, given: dict[str, Spec | None]) -> None:
 def read_scalar(array: Array) -> float:
     """Return the value of a learning rate, or of a power of beta, as a float."""
     return float(array.item())
+
+
+def is_plain_rate(rate: Array, param: Array) -> bool:
+    """Return whether a learning rate times 0.0 is 0.0 in the dtype of the parameter: not NaN, not -0.0."""
+    if rate.size != 1:
+        return False
+    number = param.dtype.type(rate.item())
+    return bool(np.isfinite(number) and not np.signbit(number))
 
 
 def require_dense(type: str, grad: Array | SelectedRows) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from paddlelike.core import rows as by_numpy
@@ -9,7 +11,9 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 
-__all__ = ["add_rows", "merge_rows", "sum_rows"]
+__all__ = ["add_rows", "merge_rows", "sum_held_rows", "sum_rows"]
+
+_SPARSE: Final = 256  # rows of a matrix for each id, from which on the ids are sorted
 
 
 def sum_rows(rows: Array, values: Array, height: int) -> Array:
@@ -28,14 +32,37 @@ def sum_rows(rows: Array, values: Array, height: int) -> Array:
 
 def merge_rows(grad: SelectedRows) -> tuple[Array, Array]:
     """Return the rows of a gradient, sorted and each once, and the sums of their values."""
-    values = grad.array
+    values, ids = grad.array, grad.row_array
     assert values is not None
+    if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
+        return ids, values
     if add_rows.choose(values.size, values) is None:
         merged = grad.merge()
         assert merged.array is not None
         return merged.row_array, merged.array
     rows, where = np.unique(grad.row_array, return_inverse=True)
     return rows, sum_rows(where, values, len(rows))
+
+
+def sum_held_rows(rows: Array, values: Array, height: int) -> tuple[Array, Array]:
+    """Return the rows that ``sum_rows`` adds anything to, in rising order, and what it has in them: its bits.
+
+    ``rows`` are within the height.
+
+    >>> sum_held_rows(np.array([2, 0, 2]), np.array([[1.0], [2.0], [3.0]]), 4)
+    (array([0, 2]), array([[2.],
+           [4.]]))
+    """
+    if height > _SPARSE * len(rows):
+        held, where = np.unique(rows, return_inverse=True)
+    else:
+        is_held = np.zeros(height, np.bool_)
+        is_held[rows] = True
+        held = np.flatnonzero(is_held)
+        places = np.empty(height, np.int64)
+        places[held] = np.arange(len(held))
+        where = places[rows]
+    return held, sum_rows(where, values, len(held))
 
 
 def _are_within(rows: Array, height: int) -> bool:

@@ -1,0 +1,190 @@
+"""Dense gradients of embeddings as the rows that are looked up, where the update leaves the other rows alone.
+
+``embedding(is_sparse=False)`` has a gradient of the size of its table, zeros but for the rows of the batch.
+Where nothing but an update that does not change rows with a gradient of 0.0 reads it, it stays rows from the
+lookup to the update: the same bits in the time that these rows take.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.executor.plans.binding import make_taker
+from paddlelike.executor.plans.frame import Frame, Step
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import OpDef, registry
+from paddlelike.framework.passes.views import collect_reads, collect_writes
+
+__all__ = ["ROWS", "RowGradients", "find_row_gradients", "update_touched"]
+
+ROWS: Final = "rows"  # the kernel of a step that works on rows alone
+_LEAST: Final = 1 << 16  # elements of a table; updates of smaller ones take less than finding the rows
+
+Array = np.ndarray[Any, Any]
+
+
+class RowGradients(NamedTuple):
+    """Operators by index: those whose result stays rows, and the updates that take it."""
+
+    producers: frozenset[int]
+    updates: frozenset[int]
+
+
+def find_row_gradients(block: Block, ops: Sequence[Operator], keep: Iterable[str]) -> RowGradients:
+    """Return the operators whose dense gradients may stay rows.
+
+    Such a gradient is written once, by a lookup or as the sum of several of them, and read once, by an
+    update. ``keep``: variables that are fed or fetched.
+    """
+    classes = [registry.find_for_version(op.type, block.program.paddle_version) for op in ops]
+    if not any(cls is not None and _makes_rows(cls, op) for cls, op in zip(classes, ops, strict=True)):
+        return RowGradients(frozenset(), frozenset())
+    readers, writers = defaultdict(list), defaultdict(list)
+    for index, op in enumerate(ops):
+        for name in collect_reads(op):
+            readers[name].append(index)
+        for name in collect_writes(op):
+            writers[name].append(index)
+    kept = set(keep)
+
+    def find_producers(name: str, reader: int) -> set[int] | None:
+        """Return the operators that make the rows of a gradient, None where it must be dense."""
+        variable = block._find_var_recursive(name)
+        if name in kept or variable is None or variable.persistable or variable.type != VarType.LOD_TENSOR:
+            return None
+        if readers[name] != [reader] or len(writers[name]) != 1 or writers[name][0] >= reader:
+            return None
+        index = writers[name][0]
+        op, cls = ops[index], classes[index]
+        if cls is None or not _makes_rows(cls, op):
+            return None
+        found = {index}
+        for part in () if "W" in op.inputs else op.input("X"):
+            inner = find_producers(part, index)
+            if inner is None:
+                return None
+            found |= inner
+        return found
+
+    producers: set[int] = set()
+    updates: set[int] = set()
+    for index, (op, cls) in enumerate(zip(ops, classes, strict=True)):
+        if cls is None or not _updates_large_table(cls, op, block):
+            continue
+        found = find_producers(op.input("Grad")[0], index)
+        if found is not None:
+            producers |= found
+            updates.add(index)
+    return RowGradients(frozenset(producers), frozenset(updates))
+
+
+def _makes_rows(cls: type[OpDef], op: Operator) -> bool:
+    if cls.make_rows_kernel.__func__ is OpDef.make_rows_kernel.__func__:  # type: ignore[attr-defined]
+        return False
+    return cls.make_rows_kernel(cls.make_forward_keywords(op.attrs, op.outputs)) is not None
+
+
+def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
+    """Return whether an update of a large table may leave rows alone."""
+    if cls.get_row_update.__func__ is OpDef.get_row_update.__func__:  # type: ignore[attr-defined]
+        return False
+    param = block._find_var_recursive(op.input("Param")[0])
+    if param is None or param.type != VarType.LOD_TENSOR or math.prod(param.shape) < _LEAST:
+        return False
+    return cls.get_row_update(cls.make_forward_keywords(op.attrs, op.outputs)) is not None
+
+
+def update_touched(step: Step) -> Step:
+    """Return the step of an update whose gradient may come as rows; where it must be dense, it is made so.
+
+    Which of both is seen at each run: by the learning rate, and by the state of the optimizer.
+    """
+    binding = step.binding
+    assert binding is not None
+    rule = binding.cls.get_row_update(binding.keywords)
+    assert rule is not None
+    slots = [slot.name for slot in binding.cls.input_slots]
+    take = make_taker(binding.inputs)
+    param_index, grad_index = slots.index("Param"), slots.index("Grad")
+    grad_at = binding.inputs[grad_index]
+    assert isinstance(grad_at, int)
+    checks = [(index, _UnsignedCheck()) for index in rule.unsigned]
+
+    def run(frame: Frame) -> None:
+        inputs = take(frame.values)
+        grad = inputs[grad_index]
+        is_sparse = isinstance(grad, SelectedRows)
+        if isinstance(grad, SelectedRows):
+            arrays = [inputs[param_index], *(inputs[index] for index, _ in checks)]
+            is_sparse = (
+                _fit(grad, arrays)
+                and rule.holds(*inputs)
+                and all(check.holds(frame, binding.inputs[index]) for index, check in checks)
+            )
+            if not is_sparse:
+                frame.values[grad_at] = grad.to_dense()
+        step.run(frame)
+        for index, check in checks if is_sparse else ():
+            check.remember(frame, binding.inputs[index])
+
+    return step._replace(run=run, kernel=ROWS, parts=(step,))
+
+
+def _fit(grad: SelectedRows, arrays: Sequence[Any]) -> bool:
+    """Return whether the parameter and its state are float arrays of one shape, that of the gradient."""
+    values, shape = grad.array, getattr(arrays[0], "shape", None)
+    return values is not None and all(
+        type(array) is np.ndarray
+        and array.dtype == values.dtype
+        and array.dtype.kind == "f"
+        and array.shape == shape == (grad.height(), *values.shape[1:])
+        for array in arrays
+    )
+
+
+class _UnsignedCheck:
+    """Whether an array of the scope holds no NaN and no sign; it is read again only after other writes."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Callable[[], Any], int] | None = None  # a weak reference, the version
+
+    def holds(self, frame: Frame, position: Any) -> bool:
+        """Return whether it is so at this time."""
+        holder = frame.holders.get(position)
+        tensor = None if holder is None else holder._value
+        array = frame.values[position]
+        if type(tensor) is not LoDTensor or tensor._array is not array or array is None:
+            return False
+        known, version = self._known or (lambda: None, 0)
+        is_known: bool = known() is array and version == tensor.version
+        return is_known or _is_unsigned(array)
+
+    def remember(self, frame: Frame, position: Any) -> None:
+        """Record that it is so, after a step that keeps it so."""
+        tensor = frame.holders[position]._value
+        array = frame.values[position]
+        if type(tensor) is LoDTensor and tensor._array is array:
+            self._known = weakref.ref(array), tensor.version
+
+
+def _is_unsigned(array: Array) -> bool:
+    """Return whether no element is NaN or has a sign, by the bits: those are the integers up to infinity's.
+
+    >>> [_is_unsigned(np.array([x])) for x in (0.0, np.inf, -0.0, np.nan)]
+    [True, True, False, False]
+    """
+    if not array.size:
+        return True
+    as_int = np.dtype(f"=i{array.dtype.itemsize}")
+    infinity = np.array(np.inf, array.dtype).view(as_int)
+    bits = array.view(as_int)
+    return bool(bits.min() >= 0 and bits.max() <= infinity)
