@@ -30,7 +30,7 @@ from paddlelike.framework.opdef import (
     Strings,
     register,
 )
-from paddlelike.ops.kernels.fast.sums import sum_held_rows, sum_rows
+from paddlelike.ops.kernels.fast.sums import find_held_rows, sum_rows
 
 __all__ = [
     "GetTensorFromSelectedRows",
@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _NO_PADDING = -1
+_MANY = 4  # rows of a table for each one looked up, below which the whole table takes less time
 
 
 class _Lookup(OpDef):
@@ -181,8 +182,10 @@ def _sum_looked_up(
     rows, height = ids.reshape(-1), len(w)
     _check_ids(rows, height, padding_idx)
     rows, d_rows = _drop_padding(rows, d_out.reshape(len(rows), d_out.shape[-1]), padding_idx)
-    held, sums = sum_held_rows(rows, d_rows, height)
-    return SelectedRows(held, height, sums)
+    held, places = find_held_rows(rows, height)
+    if len(held) * _MANY > height:
+        return sum_rows(rows, d_rows, height)
+    return SelectedRows(held, height, sum_rows(places, d_rows, len(held)))
 
 
 def _drop_padding(rows: Array, d_rows: Array, padding_idx: int) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 
-__all__ = ["add_rows", "merge_rows", "sum_held_rows", "sum_rows"]
+__all__ = ["add_rows", "find_held_rows", "merge_rows", "sum_rows"]
 
 _SPARSE: Final = 256  # rows of a matrix for each id, from which on the ids are sorted
 
@@ -44,25 +44,22 @@ def merge_rows(grad: SelectedRows) -> tuple[Array, Array]:
     return rows, sum_rows(where, values, len(rows))
 
 
-def sum_held_rows(rows: Array, values: Array, height: int) -> tuple[Array, Array]:
-    """Return the rows that ``sum_rows`` adds anything to, in rising order, and what it has in them: its bits.
+def find_held_rows(rows: Array, height: int) -> tuple[Array, Array]:
+    """Return the rows that are there, in rising order and each once, and the places of ``rows`` among them.
 
     ``rows`` are within the height.
 
-    >>> sum_held_rows(np.array([2, 0, 2]), np.array([[1.0], [2.0], [3.0]]), 4)
-    (array([0, 2]), array([[2.],
-           [4.]]))
+    >>> find_held_rows(np.array([2, 0, 2]), 4)
+    (array([0, 2]), array([1, 0, 1]))
     """
     if height > _SPARSE * len(rows):
-        held, where = np.unique(rows, return_inverse=True)
-    else:
-        is_held = np.zeros(height, np.bool_)
-        is_held[rows] = True
-        held = np.flatnonzero(is_held)
-        places = np.empty(height, np.int64)
-        places[held] = np.arange(len(held))
-        where = places[rows]
-    return held, sum_rows(where, values, len(held))
+        return np.unique(rows, return_inverse=True)
+    is_held = np.zeros(height, np.bool_)
+    is_held[rows] = True
+    held = np.flatnonzero(is_held)
+    places = np.empty(height, np.int64)
+    places[held] = np.arange(len(held))
+    return held, places[rows]
 
 
 def _are_within(rows: Array, height: int) -> bool:
