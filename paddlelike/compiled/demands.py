@@ -1,7 +1,8 @@
-"""What operators ask of the piece that they are in: random values, exact lengths, shapes that are kept."""
+"""What operators ask of the piece that they are in: random values, exact sizes, shapes that are kept."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from paddlelike.compiled.plan import CompiledPlan
@@ -10,7 +11,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import registry
 
-__all__ = ["draws_values", "find_shapes_kept", "is_sparse_variable", "pads_to_longest"]
+__all__ = ["counts_rows", "draws_values", "find_shapes_kept", "is_sparse_variable", "pads_to_longest"]
 
 
 def draws_values(plan: CompiledPlan, op: Operator) -> bool:
@@ -24,6 +25,19 @@ def draws_values(plan: CompiledPlan, op: Operator) -> bool:
 def pads_to_longest(op: Operator) -> bool:
     """Return whether a result of an operator has the size of the longest sequence."""
     return op.type == "sequence_pad" and op.attrs.get("padded_length", -1) < 0
+
+
+def counts_rows(op: Operator) -> bool:
+    """Return whether the shape of a result, or a constant, depends on how many rows there are in use."""
+    if op.type != "reshape2":
+        return op.type in ("sequence_reshape", "shape")
+    x = op.block._find_var_recursive(op.input("X")[0])
+    dims, shape = [] if x is None else x.shape[1:], list(op.attrs.get("shape", ()))
+    if not dims or -1 in dims or shape[:1] != [-1]:
+        return False
+    # A zero stands for the dim of X.
+    found = [dims[axis - 1] if n == 0 and axis <= len(dims) else n for axis, n in enumerate(shape[1:], 1)]
+    return math.prod(found) != math.prod(dims)
 
 
 def find_shapes_kept(plan: CompiledPlan, start: int, stop: int) -> Iterator[tuple[int, int]]:

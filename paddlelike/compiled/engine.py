@@ -13,13 +13,14 @@ from paddlelike.compiled.demands import is_sparse_variable
 from paddlelike.compiled.pieces import Piece
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
-from paddlelike.compiled.table import find_lowering
+from paddlelike.compiled.table import find_lowering, is_row_by_row
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.steps import run_steps
-from paddlelike.framework.opdef import registry
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import EMPTY, GRAD, registry
 
 __all__ = ["Engine"]
 
@@ -118,6 +119,35 @@ class Engine:
         for position in touched:
             self._bring_to_host(frame, position)
         run_steps(frame, [self.plan.steps[index]])
+        self._keep_lods(frame, index)
+
+    def _keep_lods(self, frame: Frame, index: int) -> None:
+        """Note of which sequences the gradients that numpy computed are the rows: these show no LoD."""
+        unshown, lods = frame.unshown, frame.lods
+        op = self.plan.steps[index].op
+        for position in self.plan.writes[index]:
+            unshown.pop(position, None)
+        if not (lods or unshown) or not any(GRAD in name for name in op.output_arg_names):
+            return
+        found = [
+            lods.get(n) or unshown.get(n) for n in sorted(self.plan.reads[index]) if n in lods or n in unshown
+        ]
+        for name in op.output_arg_names:
+            origin = self._find_position(op, name.partition(GRAD)[0])
+            target = self._find_position(op, name)
+            if origin is None or target is None or target in lods or GRAD not in name:
+                continue
+            lod = lods.get(origin) or unshown.get(origin)
+            if lod is None and found and is_row_by_row(op.type, op.attrs):
+                lod = found[0]
+            value = frame.values[target]
+            if lod and isinstance(value, np.ndarray) and value.shape[:1] == (lod[-1][-1],):
+                unshown[target] = lod
+
+    def _find_position(self, op: Operator, name: str) -> int | None:
+        if name == EMPTY or op.block._find_var_recursive(name) is None:
+            return None
+        return self.plan.layout.get_position(op.block, name)
 
     @staticmethod
     def _bring_to_host(frame: Frame, position: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from paddlelike.compiled.arrays import Ranks, TensorArray
 from paddlelike.compiled.backend import settings
-from paddlelike.compiled.demands import draws_values, find_shapes_kept, pads_to_longest
+from paddlelike.compiled.demands import counts_rows, draws_values, find_shapes_kept, pads_to_longest
 from paddlelike.compiled.executables import Executable, Outline, compile_piece
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
@@ -22,7 +22,7 @@ from paddlelike.compiled.values import (
     Packed,
     SparseRows,
     find_array_type,
-    find_largest,
+    find_sizes,
     have_one_length,
     pack,
 )
@@ -73,6 +73,7 @@ class Piece:
         # On a CPU the arrays of a run need no copies.
         self._reads_memory = device.platform == "cpu"
         self._pads = any(pads_to_longest(plan.steps[index].op) for index in range(start, stop))
+        self._counts = any(counts_rows(plan.steps[index].op) for index in range(start, stop))
         self._outline = Outline(
             plan,
             range(start, stop),
@@ -136,7 +137,8 @@ class Piece:
         donated: dict[int, Any] = {}
         kept: dict[int, Any] = {}
         described: list[Any] = []
-        values, lods, given_away = frame.values, frame.lods, self._donated
+        values, given_away = frame.values, self._donated
+        lods = frame.unshown | frame.lods if frame.unshown else frame.lods
         array_type, size = self._array_type, len(values)
         sequences: dict[int, tuple[np.ndarray[Any, Any], LoD]] = {}
         # This loop is most of what a network of many parameters costs outside of XLA.
@@ -161,6 +163,8 @@ class Piece:
             kept[position] = value
         if sequences:
             packed = self._pack(sequences)
+            for position in packed.keys() & frame.unshown.keys() - frame.lods.keys():
+                packed[position].shown = False
             kept |= packed
             described += [(position, _describe(value)) for position, value in packed.items()]
         return donated, kept, tuple(described)
@@ -170,28 +174,28 @@ class Piece:
 
         Those whose rows are alike, as the words of a question and of its answers, take the size of the
         largest: with a size for each, nearly every batch would be another choice of sizes to compile.
-        Sequences of one row each, as the ids of a click, are just these rows, and go with arrays of as many.
+        Sequences of one row each, as the ids of a click, are just these rows, and go with arrays of as many;
+        so are those of one length, as the fields of a click, where results depend on the count of rows.
         """
         single = {
-            n for n, (rows, lod) in sequences.items() if len(rows) and bool((np.diff(lod[-1]) == 1).all())
+            n
+            for n, (rows, lod) in sequences.items()
+            if len(rows)
+            and (bool((np.diff(lod[-1]) == 1).all()) or (self._counts and have_one_length([lod])))
         }
-        groups: dict[Any, list[tuple[np.ndarray[Any, Any], LoD]]] = {}
-        for n, (rows, lod) in sequences.items():
-            if n not in single:
-                groups.setdefault((rows.shape[1:], rows.dtype), []).append((rows, lod))
-        packed = {}
-        for n, (rows, lod) in sequences.items():
-            group = groups.get((rows.shape[1:], rows.dtype), ())
-            packed[n] = pack(
+        sizes = find_sizes({n: one for n, one in sequences.items() if n not in single}, padded=self._pads)
+        return {
+            n: pack(
                 rows,
                 lod,
                 is_gradient=n in self.plan.gradients,
-                least=find_largest(group),
-                alike=n not in single and have_one_length([lod for _, lod in group]),
+                least=sizes[n].least if n in sizes else (0, 0),
+                alike=n in sizes and sizes[n].alike,
                 exact=self._pads,
                 unused=n not in single,
             )
-        return packed
+            for n, (rows, lod) in sequences.items()
+        }
 
     @staticmethod
     def _check_dtype(value: Any, reader: int) -> None:
@@ -227,19 +231,36 @@ class Piece:
         return found
 
     def _note_shapes(self, values: Mapping[int, Any]) -> None:
-        """Warn, at the tenth compilation, which feeds come in ever other shapes."""
-        for name, fed in self.plan.fed.items():
-            if fed.position in values:
-                self._shapes.setdefault(fed.position, set()).add(_describe(values[fed.position]))
-            if self.compilations == _MOST and len(self._shapes.get(fed.position, ())) > 1:
-                count = len(self._shapes[fed.position])
-                warnings.warn(
-                    f"a program was compiled {_MOST} times, because the feed {name!r} came in {count} "
-                    "shapes; every new shape costs a compilation. Feed batches of one size, or sequences "
-                    "with a LoD",
-                    UserWarning,
-                    stacklevel=8,
-                )
+        """Warn, at the tenth compilation, which feeds, or else which values, come in ever other shapes."""
+        for position, value in values.items():
+            self._shapes.setdefault(position, set()).add(_describe(value))
+        if self.compilations != _MOST:
+            return
+        varying = {n: len(shapes) for n, shapes in self._shapes.items() if len(shapes) > 1}
+        feeds = {name: fed.position for name, fed in self.plan.fed.items() if fed.position in varying}
+        for name, position in feeds.items():
+            advice = "Feed batches of one size, padded to few lengths, or sequences with a LoD"
+            if isinstance(values.get(position), Packed):
+                advice = "Feed batches of sequences that have about as many rows"
+                if self._pads:
+                    advice = "sequence_pad pads to the longest sequence: give it a maxlen"
+            self._warn(f"the feed {name!r} came in {varying[position]} shapes", advice)
+        if varying and not feeds:
+            first = self.plan.steps[min(self._first_reader[n] for n in varying)].op
+            self._warn(
+                f"values that numpy computes, which operator {first.type!r} reads, came in "
+                f"{max(varying.values())} shapes",
+                "CompiledProgram.explain says which operators numpy runs, and why",
+            )
+
+    @staticmethod
+    def _warn(cause: str, advice: str) -> None:
+        warnings.warn(
+            f"a program was compiled {_MOST} times, because {cause}; every new shape costs a compilation. "
+            f"{advice}",
+            UserWarning,
+            stacklevel=9,
+        )
 
     # Outputs
 
@@ -247,7 +268,7 @@ class Piece:
         for position in self._dying:
             frame.values[position] = None
         values, find, array_type = frame.values, frame.holders.get, self._array_type
-        plain = not frame.lods
+        plain = not frame.lods and not frame.unshown
         for position, value in results.items():
             if plain and type(value) is array_type:  # the usual case, without a call
                 holder = find(position)
@@ -265,14 +286,15 @@ class Piece:
         lods = frame.lods
         if lods:
             lods.pop(position, None)
+        frame.unshown.pop(position, None)
         on_device = type(value) is self._array_type
         if isinstance(value, TensorArray | Ranks):
             frame.values[position] = value.to_host()
             return
         if isinstance(value, Packed):
             lod = [[int(n) for n in np.asarray(level)] for level in value.offsets]
-            if value.shown and lod:
-                lods[position] = lod
+            if lod:
+                (lods if value.shown else frame.unshown)[position] = lod
             value = value.rows[: int(value.total)]
             on_device = True
             if position in self._outline.shapes_of:
@@ -315,7 +337,13 @@ def _separate(updated: dict[int, Any], kept: dict[int, Any]) -> dict[int, Any]:
 def _describe(value: Any) -> Any:
     """Return what a compiled piece depends on, of a value that is no array of JAX."""
     if isinstance(value, Packed):
-        return (value.rows.shape, value.rows.dtype, value.longest, *(len(level) for level in value.offsets))
+        return (
+            value.rows.shape,
+            value.rows.dtype,
+            value.longest,
+            value.full,
+            *(len(level) for level in value.offsets),
+        )
     if isinstance(value, SparseRows):
         return (value.values.shape, value.values.dtype, value.height)
     return (value.shape, value.dtype)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ __all__ = [
     "find_array_type",
     "find_bucket",
     "find_largest",
+    "find_sizes",
     "have_one_length",
     "pack",
 ]
@@ -49,6 +50,8 @@ class Packed:
         The position of a piece's input whose lengths say how many sequences are in use.
     exact : bool
         Whether the longest sequence has just ``longest`` rows.
+    full : bool
+        Whether there are no unused rows; all sequences have one length then.
     """
 
     def __init__(
@@ -61,23 +64,25 @@ class Packed:
         live: Any = None,
         source: int | None = None,
         exact: bool = False,
+        full: bool = False,
     ) -> None:
         self.rows, self.offsets, self.longest, self.shown = rows, offsets, longest, shown
         self.live, self.source, self.exact = live, source, exact
+        self.full = full
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the arrays, and what is known when a program is traced."""
         live = () if self.live is None else (self.live,)
-        known = (len(self.offsets), self.longest, self.shown, self.source, self.exact)
+        known = (len(self.offsets), self.longest, self.shown, self.source, self.exact, self.full)
         return (self.rows, *self.offsets, *live), known
 
     @classmethod
     def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Packed:
         """Return the value of these arrays."""
-        levels, longest, shown, source, exact = known
+        levels, longest, shown, source, exact, full = known
         live = arrays[1 + levels] if len(arrays) > 1 + levels else None
         rows, offsets = arrays[0], tuple(arrays[1 : 1 + levels])
-        return cls(rows, offsets, longest, shown=shown, live=live, source=source, exact=exact)
+        return cls(rows, offsets, longest, shown=shown, live=live, source=source, exact=exact, full=full)
 
     @property
     def count(self) -> int:
@@ -113,7 +118,7 @@ class Packed:
         shown = self.shown if shown is None else shown
         return Packed(
             rows, self.offsets, self.longest,
-            shown=shown, live=self.live, source=self.source, exact=self.exact,
+            shown=shown, live=self.live, source=self.source, exact=self.exact, full=self.full,
         )  # fmt: skip
 
 
@@ -146,17 +151,23 @@ def find_array_type() -> type:
 
 
 def find_bucket(count: int, *, steps: int = 4) -> int:
-    """Return the size for ``count`` rows: at most a quarter more, beyond the first eight.
+    """Return the size for ``count`` rows: at most a quarter more, beyond the first 64.
 
-    ``steps``: how many sizes there are between a power of two and the next.
+    ``steps``: how many sizes there are between a power of two and the next; fewer for small counts, where a
+    compilation costs more than the unused rows of a whole training, but if there are 8 or more.
 
-    >>> [find_bucket(count) for count in (3, 17, 100, 1000)]
-    [8, 20, 112, 1024]
-    >>> [find_bucket(count, steps=2) for count in (3, 17, 100, 1000)]
-    [8, 24, 128, 1024]
+    >>> [find_bucket(count) for count in (3, 17, 35, 100, 1000)]
+    [8, 32, 48, 112, 1024]
+    >>> [find_bucket(count, steps=2) for count in (3, 17, 35, 100, 1000)]
+    [8, 32, 48, 128, 1024]
+    >>> [find_bucket(count, steps=8) for count in (3, 17, 35, 100, 1000)]
+    [8, 18, 36, 104, 1024]
     """
     if count <= _SMALLEST:
         return _SMALLEST
+    if steps < 8:
+        while steps > 1 and count <= 16 * steps:
+            steps //= 2
     step = (1 << (int(count - 1).bit_length() - 1)) // steps
     return -(-count // step) * step
 
@@ -175,6 +186,43 @@ def find_largest(parts: Iterable[tuple[np.ndarray[Any, Any], LoD]]) -> tuple[int
     """Return the most rows, and the longest sequence, of some rows with their LoDs; zeros for none."""
     found = [(len(rows), int(np.diff(lod[-1]).max(initial=1))) for rows, lod in parts]
     return max((count for count, _ in found), default=0), max((length for _, length in found), default=0)
+
+
+class Sizes(NamedTuple):
+    """What sequences share with those that they go with: see :func:`pack`."""
+
+    least: tuple[int, int]
+    alike: bool
+
+
+def find_sizes(
+    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]], *, padded: bool
+) -> dict[int, Sizes]:
+    """Return the sizes that sequences share with those whose rows are alike, or that have the same LoD.
+
+    ``padded``: for a piece that pads them to the longest, which follows of the values: where that takes at
+    most twice the rows they share the count of padded rows, so that there is one choice of sizes for each
+    longest sequence, not several.
+    """
+    rows_alike: dict[Any, list[tuple[np.ndarray[Any, Any], LoD]]] = {}
+    lod_alike: dict[Any, list[Sizes]] = {}
+    for rows, lod in sequences.values():
+        rows_alike.setdefault((rows.shape[1:], rows.dtype), []).append((rows, lod))
+    for rows, lod in sequences.values():
+        group = rows_alike[rows.shape[1:], rows.dtype]
+        most, longest = find_largest(group)
+        if padded:
+            whole = (len(lod[-1]) - 1) * int(np.diff(lod[-1]).max(initial=0))
+            most = max(most, whole) if whole <= 2 * len(rows) else most
+        found = Sizes((most, longest), have_one_length([lod for _, lod in group]))
+        lod_alike.setdefault(tuple(lod[-1]), []).append(found)
+    return {
+        n: Sizes(
+            (max(one.least[0] for one in group), max(one.least[1] for one in group)),
+            all(one.alike for one in group),
+        )
+        for n, group in ((n, lod_alike[tuple(lod[-1])]) for n, (_, lod) in sequences.items())
+    }
 
 
 def pack(
@@ -202,4 +250,6 @@ def pack(
     padded[len(rows) :] = rows[:1] if len(rows) and not is_gradient else 0
     longest = int(lengths.max(initial=0 if exact else 1))
     longest = longest if exact else find_bucket(max(longest, least[1]), steps=8 if alike else 2)
-    return Packed(padded, tuple(np.asarray(level, np.int32) for level in lod), longest, exact=exact)
+    return Packed(
+        padded, tuple(np.asarray(level, np.int32) for level in lod), longest, exact=exact, full=not unused
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from tests.distributed.jobs import (
     adam_with_schedule,
     perceptron,
     perceptron_feeds,
+    sgd,
     train_locally,
 )
 
@@ -45,3 +48,24 @@ def test_two_trainers_with_jax_have_the_losses_of_two_with_numpy_round_by_round(
             ),
         )
     np.testing.assert_allclose(found, expected, rtol=1e-5)  # another order of float32 sums
+
+
+@pytest.mark.slow
+def test_two_synchronous_trainers_with_jax_send_the_rows_of_sparse_gradients() -> None:
+    def build() -> Any:
+        ids = fluid.data("ids", [None, 1], "int64")
+        embedded = fluid.embedding(ids, [12, 4], is_sparse=True)
+        hidden = fluid.layers.fc(fluid.layers.reshape(embedded, [-1, 4]), 1)
+        return fluid.layers.mean(fluid.layers.square(hidden - fluid.data("y", [None, 1])))
+
+    def feeds(step: int, trainer: int) -> dict[str, Any]:
+        rng = np.random.default_rng([step, trainer])
+        return {"ids": rng.integers(0, 12, (6, 1)), "y": rng.standard_normal((6, 1)).astype("float32")}
+
+    def run(backend: str) -> Any:
+        with Job(Network(build, sgd)).start() as job:
+            return job.train(
+                feeds, 5, program=lambda main, loss: fluid.CompiledProgram(main).with_backend(backend)
+            )
+
+    np.testing.assert_allclose(run("jax"), run("numpy"), rtol=1e-5)  # another order of float32 sums

@@ -82,7 +82,8 @@ def _leaves_first(name: str) -> Condition:
 
 
 _UNCONDITIONAL: Final = """
-    abs acos asin assign atan bce_loss brelu cast ceil clip cos cos_sim cross_entropy cross_entropy2 dropout
+    abs acos asin assign atan bce_loss bpr_loss brelu cast ceil clip cos cos_sim cross_entropy cross_entropy2
+    dropout
     elementwise_add elementwise_div elementwise_floordiv elementwise_max elementwise_min elementwise_mod
     elementwise_mul elementwise_pow elementwise_sub elu equal erf exp fc fill_zeros_like floor gelu
     greater_equal

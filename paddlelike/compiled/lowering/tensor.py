@@ -26,8 +26,8 @@ def _rows(index: Any, height: int, ctx: Any) -> Any:
 
 @lowers("shape", sequences=True, constants=True)
 def shape(x: Any) -> Any:
-    if not isinstance(x, Packed):
-        return np.array(x.shape, np.int32)
+    if not isinstance(x, Packed) or x.full:
+        return np.array(x.rows.shape if isinstance(x, Packed) else x.shape, np.int32)
     dims = jnp.array(x.rows.shape, jnp.int32)
     return dims.at[0].set(x.total.astype(jnp.int32))
 

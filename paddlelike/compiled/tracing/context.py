@@ -123,13 +123,25 @@ class OpContext:
 
         Raises LoweringError where the host cannot know how many these are.
         """
-        given = self.trace.root.given
         if not x.offsets:
             return self._with_rows_of_step(x)
-        for position, value in given.items():
+        count = self._find_count(x)
+        if count is None:
+            raise LoweringError("it draws values for sequences that are computed")
+        return OpContext(self.trace, self.op, count)
+
+    def note_count(self, offsets: Any, x: Packed, find: Callable[[int], int]) -> None:
+        """Note how many rows computed sequences have, by how many ``x`` has; where the host can know that."""
+        count = self._find_count(x)
+        if count is not None:
+            self.trace.root.counts.append((offsets, lambda given, steps: find(count(given, steps))))
+
+    def _find_count(self, x: Packed) -> Rows | None:
+        """Return how the host counts the rows of sequences that are in use, or None."""
+        for position, value in self.trace.root.given.items():
             if isinstance(value, Packed) and value.offsets and value.offsets[-1] is x.offsets[-1]:
-                return OpContext(self.trace, self.op, _count_all(position))
-        raise LoweringError("it draws values for sequences that are computed")
+                return _count_all(position)
+        return next((count for known, count in self.trace.root.counts if known is x.offsets[-1]), None)
 
     def _with_rows_of_step(self, x: Packed) -> OpContext:
         """Return a context for the rows of one step of sequences."""

@@ -102,5 +102,5 @@ def fit_gradient(value: Any, gradient: Any) -> Any:
             rows = jnp.concatenate([rows, jnp.zeros((missing, *rows.shape[1:]), rows.dtype)])
         return value.replace(jnp.zeros_like(value.rows) if rows is None else rows.astype(value.rows.dtype))
     if isinstance(gradient, Packed):
-        gradient = gradient.rows
+        gradient = gradient.rows if gradient.rows.size == value.size else gradient.rows[: value.shape[0]]
     return jnp.zeros_like(value) if gradient is None else gradient.astype(value.dtype).reshape(value.shape)

@@ -31,6 +31,9 @@ def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) 
         if is_packed or not has_rows or arg.shape[0] == 1:
             found.append(arg)
             continue
+        if like.full and arg.shape[0] == size:
+            found.append(arg)
+            continue
         ctx.require(like.total == arg.shape[0], "an input without a LoD has another count of rows")
         missing = max(size - arg.shape[0], 0)
         unused = jnp.broadcast_to(arg[:1], (missing, *arg.shape[1:]))

@@ -59,7 +59,8 @@ class Trace:
         self.capacities: dict[int, int] = {}  # of arrays that a loop writes, by position
         self.seeds: dict[int, int] = {}  # by position of a number that the host draws, the index of its draw
         self._draws = draws
-        self._records: list[_Record] = []
+        self._records: dict[Any, list[_Record]] = {}  # see _find_key
+        self.counts: list[tuple[Any, Any]] = []  # offsets, and how the host counts the rows that are in use
 
     def enter(
         self,
@@ -167,6 +168,8 @@ class Trace:
         results = row.function(ctx, plain, cls, op.attrs)
         several = (results,) if len(cls.output_slots) == 1 else results
         if cls.type == "reshape2" and several[0].shape[0] != size:
+            if packed[0].full:
+                return results
             raise LoweringError("it changes the count of rows of sequences")
         wrapped = tuple(
             _wrap(result, size, packed[0], self._shows(op, cls, slot.name, args))
@@ -210,7 +213,9 @@ class Trace:
         """Return the results, and keep the derivative for the gradient operator."""
         results, pull = self._differentiate(op, cls, row, args)
         several = (results,) if len(cls.output_slots) == 1 else tuple(results)
-        self._records.append(_Record(op, args, several, pull))
+        record = _Record(op, args, several, pull)
+        for key in (None, *((i, name) for i, name in enumerate(op.output(cls.output_slots[0].name)))):
+            self._records.setdefault((op.type, key), []).append(record)
         return results
 
     def _differentiate(
@@ -248,7 +253,7 @@ class Trace:
         return results[0] if len(results) == 1 else results
 
     def _find_record(self, op: Operator, base: type[OpDef], given: Mapping[str, Any]) -> _Record | None:
-        for record in reversed(self._records):
+        for record in reversed(self._records.get(_find_key(op, base), ())):
             if record.op.type == base.type and _belongs(op, record, base, given):
                 return record
         return None
@@ -273,6 +278,18 @@ class Trace:
         self.checks = before  # the forward operator has them
         several = (results,) if len(base.output_slots) == 1 else tuple(results)
         return _Record(op, args, several, pull)
+
+
+def _find_key(op: Operator, base: type[OpDef]) -> Any:
+    """Return where the record of a gradient operator's forward one is.
+
+    By the first result of which there is a gradient: there may be thousands of operators of one type. None
+    takes the place of a result whose gradient has a name of its own.
+    """
+    for i, name in enumerate(op.input(base.output_slots[0].name + GRAD)):
+        if GRAD in name:
+            return base.type, (i, name.partition(GRAD)[0])
+    return base.type, None
 
 
 def _belongs(op: Operator, record: _Record, base: type[OpDef], given: Mapping[str, Any]) -> bool:

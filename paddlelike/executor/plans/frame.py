@@ -80,7 +80,18 @@ def run_parts(frame: Frame, parts: Sequence[Step]) -> None:
 class Frame:
     """The values of one run, by position (see :class:`~paddlelike.executor.plans.layout.Layout`)."""
 
-    __slots__ = ("blocks", "feeds", "fetches", "holders", "layout", "lods", "scope", "services", "values")
+    __slots__ = (
+        "blocks",
+        "feeds",
+        "fetches",
+        "holders",
+        "layout",
+        "lods",
+        "scope",
+        "services",
+        "unshown",
+        "values",
+    )
 
     def __init__(
         self,
@@ -95,6 +106,9 @@ class Frame:
         self.services = services
         self.values: list[Any] = [None] * layout.size
         self.lods: dict[int, LoD] = {}
+        self.unshown: dict[
+            int, LoD
+        ] = {}  # of rows whose variables have none, as gradients; for compiled pieces
         self.holders: dict[int, ScopeVariable] = {}
         self.feeds: dict[str, Any] = {}
         self.fetches: dict[int, int] = {}

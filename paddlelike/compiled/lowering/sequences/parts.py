@@ -22,10 +22,16 @@ def _make_offsets(lengths: Any) -> Any:
 
 
 def gather_sequences(
-    rows: Any, places: Callable[[Any, Any], Any], lengths: Any, size: int, longest: int
+    rows: Any,
+    places: Callable[[Any, Any], Any],
+    lengths: Any,
+    size: int,
+    longest: int,
+    *,
+    exact: bool = False,
 ) -> Packed:
     """Return sequences of these lengths whose row j of sequence i is ``rows[places(i, j)]``."""
-    like = Packed(jnp.zeros((size, 1)), (_make_offsets(lengths),), longest)
+    like = Packed(jnp.zeros((size, 1)), (_make_offsets(lengths),), longest, exact=exact)
     which = jnp.where(like.used, jnp.minimum(like.index_rows(), like.count - 1), 0)
     step = jnp.where(like.used, jnp.arange(size) - like.offsets[0][:-1][which], 0)
     return like.replace(jnp.take(rows, places(which, step), axis=0, mode="clip"))
@@ -112,8 +118,11 @@ def sequence_concat(xs: list[Any]) -> Packed:
         return first[of] + starts[which, of] + step - begin
 
     rows = jnp.concatenate([x.rows for x in xs])
-    longest = find_bucket(sum(x.longest for x in xs))
-    return gather_sequences(rows, find, lengths.sum(1), find_bucket(sum(sizes)), longest)
+    # The longest results are those of the longest sequences of one input, if all others have one length.
+    exact = all(x.exact for x in xs) and sum(not x.full for x in xs) <= 1
+    longest = sum(x.longest for x in xs)
+    longest = longest if exact else find_bucket(longest)
+    return gather_sequences(rows, find, lengths.sum(1), find_bucket(sum(sizes)), longest, exact=exact)
 
 
 @lowers("sequence_enumerate", sequences=True)
@@ -134,11 +143,14 @@ def sequence_reshape(x: Any, *, new_dim: int, ctx: OpContext) -> Packed:
     width = x.rows.shape[1]
     ctx.check(x.lengths * width % new_dim == 0, f"the numbers of a sequence do not fill rows of {new_dim}")
     flat = x.rows.reshape(-1)
-    size = find_bucket(-(-flat.shape[0] // new_dim))
+    is_full = x.full and flat.shape[0] % new_dim == 0
+    size = flat.shape[0] // new_dim if is_full else find_bucket(-(-flat.shape[0] // new_dim))
     missing = size * new_dim - flat.shape[0]
     rows = jnp.pad(flat, (0, missing), mode="wrap" if missing <= flat.shape[0] else "edge")
     offsets = (x.offsets[0] * width // new_dim).astype(jnp.int32)
-    return Packed(rows.reshape(size, new_dim), (offsets,), find_bucket(-(-x.longest * width // new_dim)))
+    ctx.note_count(offsets, x, lambda count: count * width // new_dim)
+    longest = find_bucket(-(-x.longest * width // new_dim))
+    return Packed(rows.reshape(size, new_dim), (offsets,), longest, full=is_full)
 
 
 @lowers("sequence_reshape_grad", sequences=True)
