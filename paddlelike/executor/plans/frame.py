@@ -106,9 +106,8 @@ class Frame:
         self.services = services
         self.values: list[Any] = [None] * layout.size
         self.lods: dict[int, LoD] = {}
-        self.unshown: dict[
-            int, LoD
-        ] = {}  # of rows whose variables have none, as gradients; for compiled pieces
+        # Of rows whose variables have no LoD, as gradients; for compiled pieces.
+        self.unshown: dict[int, LoD] = {}
         self.holders: dict[int, ScopeVariable] = {}
         self.feeds: dict[str, Any] = {}
         self.fetches: dict[int, int] = {}
@@ -121,10 +120,7 @@ class Frame:
         """Read the values of variables of the scope, by position."""
         self.holders.update(holders)
         values = self.values
-        for (
-            position,
-            holder,
-        ) in holders.items():  # which takes long where there are many
+        for position, holder in holders.items():  # which takes long where there are many
             value = holder._value
             if isinstance(value, LoDTensor):
                 values[position] = value._array

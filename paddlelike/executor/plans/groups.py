@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -45,14 +46,15 @@ def group_steps(steps: Sequence[Step], layout: Layout) -> list[Step]:
 
 def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
     """Return consecutive steps of one type, those put together that can be."""
+    if len(steps) < 2 or not _are_independent(steps):
+        return steps
+    steps = _keep_shared(steps)
     groups: dict[str, list[Step]] = {}
     for step in steps:
         binding = step.binding
         takes_rows = step.kernel == ROWS or _has_rows(step.op)
         if binding is not None and _can_group(binding, layout) and not takes_rows:
             groups.setdefault(repr(sorted(binding.keywords.items())), []).append(step)
-    if not _are_independent(steps):
-        return steps
     made: list[Step] = []
     grouped: set[int] = set()
     for group in groups.values():
@@ -67,6 +69,33 @@ def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
             rest = []
         grouped |= {id(step) for step in (*small, *rest)}
     return [step for step in steps if id(step) not in grouped] + made
+
+
+def _keep_shared(steps: list[Step]) -> list[Step]:
+    """Return the steps so that none drops a value that others read, too, as a learning rate.
+
+    They will run in another order than the one in which the last reader was found.
+    """
+    counts = Counter(
+        at for step in steps if step.binding for at in set(flatten_positions(step.binding.inputs))
+    )
+    return [_keep(step, counts) for step in steps]
+
+
+def _keep(step: Step, counts: Mapping[int, int]) -> Step:
+    """Return a step that drops no value of which there are several readers."""
+    binding = step.binding
+    if binding is None or not (kept := [at for at in binding.dead if counts[at] > 1]):
+        return step
+
+    def run(frame: Frame) -> None:
+        values = [frame.values[position] for position in kept]
+        step.run(frame)
+        for position, value in zip(kept, values, strict=True):
+            frame.values[position] = value
+
+    dead = tuple(position for position in binding.dead if position not in kept)
+    return step._replace(run=run, binding=binding._replace(dead=dead))
 
 
 def _count_needed(steps: list[Step]) -> int:

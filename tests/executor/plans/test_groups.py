@@ -87,6 +87,37 @@ def test_all_bits_are_those_of_one_update_after_another(name: str, separately: C
         assert value.tobytes() == together[parameter].tobytes(), parameter
 
 
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adam"])
+def test_a_rate_that_is_computed_lasts_until_the_last_group(
+    name: str, separately: Callable[[], None]
+) -> None:
+    """The last parameter is a small one, whose group runs before the large ones and beside sparse ones."""
+    makers = {"sgd": fluid.optimizer.SGD, "momentum": fluid.optimizer.Momentum, "adam": fluid.optimizer.Adam}
+    keywords = {"momentum": 0.9} if name == "momentum" else {}
+    ids = {"ids": np.array([3, 1, 3])}
+
+    def run() -> dict[str, bytes]:
+        main, startup = fluid.Program(), fluid.Program()
+        main.random_seed = startup.random_seed = 3
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            ends = [fluid.embedding(fluid.data("ids", [None], "int64"), [50, 4], is_sparse=True)]
+            for width in (150, 150, 3, 3, 3, 3, 150, 150, 2):
+                ends.append(fluid.layers.fc(ends[-1], width, act="tanh"))
+            rows = fluid.embedding(fluid.data("ids", [None], "int64"), [50, 2], is_sparse=True)
+            rate = fluid.layers.cosine_decay(0.1, 10, 5)
+            makers[name](rate, **keywords).minimize(fluid.layers.mean(ends[-1] + rows))
+        exe, scope = fluid.Executor(), fluid.core.Scope()
+        exe.run(startup, scope=scope)
+        for _ in range(2):
+            exe.run(main, feed=ids, scope=scope)
+        names = scope.local_var_names()
+        return {one: np.array(scope.find_var(one).get_tensor()).tobytes() for one in names}
+
+    together = run()
+    separately()
+    assert run() == together
+
+
 def test_parameters_with_other_powers_or_rates_keep_their_own(separately: Callable[[], None]) -> None:
     power = {"fc_1.w_0_beta1_pow_acc_0": np.float32([0.5])}
     together = train(*build(fluid.optimizer.Adam(0.1)), 2, **power)
