@@ -142,10 +142,10 @@ def instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float) -> Results:
 
 
 @lowers("affine_channel")
-def affine_channel(x: Any, scale: Any, bias: Any, *, data_layout: str) -> Results:
+def affine_channel(x: Any, scale: Any, bias: Any, *, data_layout: str) -> Any:
     shape = [1] * x.ndim
     shape[1 if data_layout == "NCHW" else -1] = -1
-    return (x * scale.reshape(shape) + bias.reshape(shape),)
+    return x * scale.reshape(shape) + bias.reshape(shape)
 
 
 @lowers("norm")

@@ -35,10 +35,10 @@ from paddlelike.distributed.client.calls import Calls
 from paddlelike.distributed.protocol.messages import Request, Waiting
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.server.service import Service
-from paddlelike.distributed.server.variables import Variables
 from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import UnreachableError
+from paddlelike.executor.plans.context import StepContext
 
 FAULT: dict[str, Any] = {}
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
@@ -164,7 +164,7 @@ def _report_replies() -> None:
 
 
 def _wrap_rounds() -> None:
-    apply, write, run_update = Service._apply, Service._write, Variables._run_update
+    apply, write, run_block = Service._apply, Service._write, StepContext.run_block
     under_way: list[int] = []  # the round, once for every block of it
 
     def applying(service: Service, work: Any) -> None:
@@ -174,11 +174,11 @@ def _wrap_rounds() -> None:
         under_way.clear()
         reach("server.apply.done", work.round)
 
-    def running(variables: Variables, block: int) -> None:
+    def running(context: StepContext, block: Any) -> Any:
         if len(under_way) == 2:
             reach("server.apply.mid", under_way[0])
         under_way.extend(under_way[:1])
-        run_update(variables, block)
+        return run_block(context, block)
 
     def writing(service: Service, request: Any) -> Any:
         reach("server.write", request.version)
@@ -186,7 +186,7 @@ def _wrap_rounds() -> None:
 
     Service._apply = applying  # type: ignore[method-assign]
     Service._write = writing  # type: ignore[method-assign]
-    Variables._run_update = running  # type: ignore[method-assign]
+    StepContext.run_block = running  # type: ignore[method-assign]
 
 
 def _wrap_verbs() -> None:
