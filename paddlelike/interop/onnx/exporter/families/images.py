@@ -110,9 +110,9 @@ def _convert_conv_transpose(step: Step) -> None:
 def _convert_pool(step: Step) -> None:
     rank, layout, kernel = step.rank(), step.attr("data_format"), step.attr("ksize")
     average = step.attr("pooling_type") == "avg"
-    if step.attr("adaptive") and not average and not step.attr("global_pooling"):
-        if follows_fluid("adaptive_maxima"):
-            step.refuse("it is adaptive and takes maxima, of Fluid's windows, which may end behind X")
+    of_fluid = not average and not step.attr("global_pooling") and follows_fluid("adaptive_maxima")
+    if step.attr("adaptive") and of_fluid:
+        step.refuse("it is adaptive and takes maxima, of Fluid's windows, which may end behind X")
     x = to_channels_first(step, step.input(), layout, rank)
     if step.attr("global_pooling") or (step.attr("adaptive") and set(kernel) == {1}):
         out = step.add("GlobalAveragePool" if average else "GlobalMaxPool", x)
