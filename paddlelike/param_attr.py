@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from paddlelike.core.versioned import Versioned
-from paddlelike.display import Displayed
+from paddlelike.foundation.display import Displayed
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 

@@ -1,7 +1,7 @@
 """Fluid's counters of generated names: ``fc_0``, ``fc_0.w_0``, ``fc_0.tmp_0``.
 
 Counters are per key and per process, not per Program; :func:`guard` installs new ones, see
-:class:`~paddlelike.current.Current` for which threads.
+:class:`~paddlelike.foundation.current.Current` for which threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from paddlelike.current import Current
+from paddlelike.foundation.current import Current
 
 __all__ = ["UniqueNameGenerator", "generate", "guard", "switch"]
 

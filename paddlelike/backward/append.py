@@ -28,11 +28,11 @@ from paddlelike.backward.recompute import build_recomputing_steps
 from paddlelike.backward.steps import Step, add_sums, collect_gradients
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
-from paddlelike.garbage import pause_collection
 
 __all__ = ["append_backward", "calc_gradient", "gradients"]
 

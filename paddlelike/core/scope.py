@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Final, TypeVar
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.core.versioned import Versioned
-from paddlelike.current import Current
-from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet
+from paddlelike.foundation.current import Current
+from paddlelike.foundation.display import Displayed
 
 __all__ = ["Scope", "ScopeVariable", "global_scope", "scope_guard"]
 
@@ -195,7 +195,8 @@ def global_scope() -> Scope:
 def scope_guard(scope: Scope) -> Iterator[None]:
     """Use ``scope`` as the global scope inside the ``with`` block.
 
-    The blocks of a thread are its own: see :class:`~paddlelike.current.Current` for what other threads get.
+    The blocks of a thread are its own: see :class:`~paddlelike.foundation.current.Current` for what other
+    threads get.
     """
     with _global_scope.replaced(scope):
         yield

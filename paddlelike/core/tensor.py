@@ -18,8 +18,8 @@ from paddlelike.core.elements import ElementAccess
 from paddlelike.core.places import Place
 from paddlelike.core.rows import merge_rows, sum_rows
 from paddlelike.core.versioned import Versioned
-from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet
+from paddlelike.foundation.display import Displayed
 
 __all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows"]
 

@@ -10,7 +10,6 @@ from typing import Any
 from paddlelike.core import memory
 from paddlelike.core.places import Place, require_device
 from paddlelike.core.scope import Scope, global_scope
-from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor import profile
 from paddlelike.executor.backends import choose_backend
@@ -23,6 +22,7 @@ from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.startup import warn_overwriting
 from paddlelike.executor.steps import run_plan
+from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
-from paddlelike.display import Displayed
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats import registry
+from paddlelike.foundation.display import Displayed
 from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
 from paddlelike.interop.content import Content, list_persistables, open_content
 from paddlelike.interop.damage import list_damage

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.display import Displayed
 from paddlelike.errors import FormatError
+from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.program import Program
 from paddlelike.inspection.inspect import array_of
 from paddlelike.interop.content import Content, Held, open_content

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.display import Displayed
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
+from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.program import Program
 from paddlelike.inspection.statistics import Histogram, Statistics, count_bins, summarize
 from paddlelike.interop.content import Content, FileFacts, Held, list_persistables, open_content

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.display import Displayed
+from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program

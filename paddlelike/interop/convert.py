@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.display import Displayed
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
@@ -20,6 +19,7 @@ from paddlelike.formats.entry import Entry
 from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
+from paddlelike.foundation.display import Displayed
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.progress import ProgressBar
 from paddlelike.interop.spool import Spool

@@ -8,9 +8,9 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from paddlelike.errors import GraphError
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.graph.program import Program
-from paddlelike.garbage import pause_collection
 
 __all__ = ["fingerprint"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from paddlelike.display import Displayed
+from paddlelike.foundation.display import Displayed
 
 __all__ = ["LoadReport", "Moved", "SaveReport"]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.display import Displayed
+from paddlelike.foundation.display import Displayed
 from paddlelike.hooks import find_provider
 
 __all__ = ["Curve", "Curves", "Record", "TrainingLog", "decode_record"]

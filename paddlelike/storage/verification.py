@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from paddlelike.display import Displayed
+from paddlelike.foundation.display import Displayed
 from paddlelike.storage import hashing
 from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.names import MANIFEST

@@ -7,10 +7,10 @@ from typing import Any
 
 from paddlelike.errors import FeedError
 from paddlelike.executor.plans.plan import Plan
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import find_needed_ops
-from paddlelike.garbage import pause_collection
 
 __all__ = ["get_plan"]
 

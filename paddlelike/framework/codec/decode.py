@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import FormatError
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.codec import nesting
 from paddlelike.framework.codec.fields import find_attr_type, read_attr, read_variable
 from paddlelike.framework.codec.schema import messages, parse
@@ -16,7 +17,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
-from paddlelike.garbage import pause_collection
 
 __all__ = ["decode_message", "decode_program"]
 

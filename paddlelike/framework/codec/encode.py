@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from paddlelike.core.dtypes import AttrType
 from paddlelike.errors import GraphError
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.codec.fields import (
     ATTR_FIELDS,
     REPEATED,
@@ -25,7 +26,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.order import order_as_hashed, order_attributes
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.garbage import pause_collection
 
 __all__ = [
     "PADDLE_VERSION",

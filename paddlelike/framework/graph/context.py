@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from paddlelike.current import Current
+from paddlelike.foundation.current import Current
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.program import Program

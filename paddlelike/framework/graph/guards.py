@@ -1,6 +1,6 @@
 """The default programs, and ``with`` blocks that choose programs, name scope and device for new operators.
 
-See :class:`~paddlelike.current.Current` for the threads that a block holds for.
+See :class:`~paddlelike.foundation.current.Current` for the threads that a block holds for.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from paddlelike.current import Current
 from paddlelike.errors import GraphError
+from paddlelike.foundation.current import Current
 from paddlelike.framework.graph.context import CONTEXT, NameScope
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable

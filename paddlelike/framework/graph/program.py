@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paddlelike.display import Displayed
 from paddlelike.errors import GraphError
+from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.context import CONTEXT
 from paddlelike.framework.graph.desc import ProgramDesc
@@ -16,7 +17,6 @@ from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.garbage import pause_collection
 from paddlelike.hooks import find_provider
 
 if TYPE_CHECKING:

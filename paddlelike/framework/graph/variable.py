@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.display import Displayed
 from paddlelike.errors import GraphError
+from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.desc import VariableDesc
 from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.states import EncodedState

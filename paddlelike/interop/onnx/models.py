@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.display import Displayed
 from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.paddle.recognize import is_program
+from paddlelike.foundation.display import Displayed
 from paddlelike.interop.onnx.exporter.export import export_onnx
 from paddlelike.interop.onnx.importer.build import import_onnx
 from paddlelike.io.export.save import save_inference_model

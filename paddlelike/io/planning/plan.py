@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.display import Displayed
 from paddlelike.errors import LoadError, MissingFileError
+from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Held
 from paddlelike.io.planning.match import Proposal, format_near_names

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
-from paddlelike.current import Current
+from paddlelike.foundation.current import Current
 from paddlelike.framework.graph.context import CONTEXT
 from paddlelike.unique_name import UniqueNameGenerator
 

@@ -1,0 +1,1 @@
+"""What classes of every floor stand on: notebooks, values of threads, the garbage collector."""
