@@ -12,25 +12,36 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
 __all__ = ["find_check"]
 
+
+def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of values alone, which ignores the parameters of a primitive."""
+    return lambda *given, **_: function(*given)
+
+
+def _over_axes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a reduction over the axes that a primitive has as a parameter."""
+    return lambda x, axes, **_: function(x, axes)
+
+
 #: What numpy computes as XLA does, of integers and truth values, by the name of a primitive.
 _IN_NUMPY: Final[dict[str, Callable[..., Any]]] = {
-    "and": lambda a, b, **_: np.bitwise_and(a, b),
+    "and": _of_values(np.bitwise_and),
     "broadcast_in_dim": lambda x, shape, broadcast_dimensions, **_: _broadcast(
         x, shape, broadcast_dimensions
     ),
     "convert_element_type": lambda x, new_dtype, **_: np.asarray(x).astype(new_dtype),
-    "eq": lambda a, b, **_: np.equal(a, b),
-    "ge": lambda a, b, **_: np.greater_equal(a, b),
-    "gt": lambda a, b, **_: np.greater(a, b),
-    "le": lambda a, b, **_: np.less_equal(a, b),
-    "lt": lambda a, b, **_: np.less(a, b),
-    "ne": lambda a, b, **_: np.not_equal(a, b),
-    "not": lambda x, **_: np.invert(x),
-    "or": lambda a, b, **_: np.bitwise_or(a, b),
-    "reduce_and": lambda x, axes, **_: np.all(x, axes),
-    "reduce_max": lambda x, axes, **_: np.max(x, axes),
-    "reduce_min": lambda x, axes, **_: np.min(x, axes),
-    "reduce_or": lambda x, axes, **_: np.any(x, axes),
+    "eq": _of_values(np.equal),
+    "ge": _of_values(np.greater_equal),
+    "gt": _of_values(np.greater),
+    "le": _of_values(np.less_equal),
+    "lt": _of_values(np.less),
+    "ne": _of_values(np.not_equal),
+    "not": _of_values(np.invert),
+    "or": _of_values(np.bitwise_or),
+    "reduce_and": _over_axes(np.all),
+    "reduce_max": _over_axes(np.max),
+    "reduce_min": _over_axes(np.min),
+    "reduce_or": _over_axes(np.any),
     "reshape": lambda x, new_sizes, **_: np.reshape(x, new_sizes),
     "squeeze": lambda x, dimensions, **_: np.squeeze(x, dimensions),
     "stack": lambda *given, axis, **_: np.stack(given, axis),
