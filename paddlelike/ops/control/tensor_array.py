@@ -25,6 +25,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
+from paddlelike.ops.kernels.lod import find_lod
 
 __all__ = ["LodArrayLength", "ReadFromArray", "SelectInput", "SelectOutput", "TensorArrayToTensor",
            "WriteToArray"]  # fmt: skip
@@ -54,7 +55,7 @@ class WriteToArray(OpDef):
         array = out if isinstance(out, LoDTensorArray) else LoDTensorArray()
         place = _read_index("write_to_array", i)
         array.extend(LoDTensor() for _ in range(place + 1 - len(array)))
-        array[place] = LoDTensor(x.copy(), ctx.lod("X"))
+        array[place] = LoDTensor(x.copy(), find_lod(ctx, "X"))
         return array
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "check_equal_counts",
     "check_level",
     "expand_ranges",
+    "find_lod",
     "index_sequences",
     "join_lods",
     "make_lod",
@@ -24,15 +25,16 @@ __all__ = [
 ]
 
 
-def read_levels(ctx: Context, slot: str, index: int = 0) -> LoD:
-    """Return the LoD of an input; a gradient has that of the variable it belongs to.
-
-    Raises EnforceNotMet when the input has none.
-    """
+def find_lod(ctx: Context, slot: str, index: int = 0) -> LoD:
+    """Return the LoD of an input, perhaps none; a gradient has that of the variable it belongs to."""
     lod = ctx.lod(slot, index)
     name = ctx.op.input(slot)[index]
-    if not lod and GRAD in name:
-        lod = ctx.read_lod(name.partition(GRAD)[0])
+    return ctx.read_lod(name.partition(GRAD)[0]) if not lod and GRAD in name else lod
+
+
+def read_levels(ctx: Context, slot: str, index: int = 0) -> LoD:
+    """Return the LoD of an input, as :func:`find_lod`; raise EnforceNotMet when it has none."""
+    lod, name = find_lod(ctx, slot, index), ctx.op.input(slot)[index]
     if not lod:
         raise EnforceNotMet(
             f"{ctx.op.type}: {slot} ({name!r}) has no LoD, so that its rows are not sequences",
@@ -114,9 +116,14 @@ def pick_sequences(x: Array, lod: LoD, indices: list[int]) -> tuple[Array, LoD]:
 
 
 def join_lods(lods: list[LoD]) -> LoD:
-    """Return the LoD of several tensors one after the other."""
+    """Return the LoD of several tensors one after the other.
+
+    >>> join_lods([[[0, 2, 3]], [[0, 1, 5]]])
+    [[0, 2, 3, 4, 8]]
+    """
     joined = [list(level) for level in lods[0]]
     for lod in lods[1:]:
         for level, more in zip(joined, lod, strict=True):
-            level.extend(level[-1] + offset for offset in more[1:])
+            rows = level[-1]  # not read in the loop below, which makes the level longer
+            level.extend([rows + offset for offset in more[1:]])
     return joined

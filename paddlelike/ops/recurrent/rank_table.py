@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.kernels.lod import join_lods, pick_sequences
+from paddlelike.ops.kernels.lod import find_lod, join_lods, pick_sequences
 
 __all__ = [
     "ArrayToLodTensor",
@@ -112,11 +112,11 @@ class LodTensorToArray(OpDef):
 
     @staticmethod
     def infer(x: Spec, table: Spec) -> Spec:
-        return Spec(x.shape, x.dtype, 0, VarType.LOD_TENSOR_ARRAY)
+        return Spec(x.shape, x.dtype, max((x.lod_level or 0) - 1, 0), VarType.LOD_TENSOR_ARRAY)
 
     @staticmethod
     def forward(ctx: Context, x: Array, table: RankTable) -> LoDTensorArray:
-        lod = ctx.lod("X") or table.lod  # a gradient need not carry it
+        lod = find_lod(ctx, "X") or table.lod
         starts = np.array(lod[table.level], np.int64)[table.order]
         lengths = np.array(table.lengths)
         out = LoDTensorArray()
@@ -141,7 +141,7 @@ class ArrayToLodTensor(OpDef):
 
     @staticmethod
     def infer(x: Spec, table: Spec) -> Spec:
-        return Spec(x.shape, x.dtype, 1, VarType.LOD_TENSOR)
+        return Spec(x.shape, x.dtype, (x.lod_level or 0) + 1, VarType.LOD_TENSOR)
 
     @staticmethod
     def forward(ctx: Context, x: LoDTensorArray, table: RankTable) -> Array:
@@ -237,8 +237,6 @@ class ReorderLodTensorByRankGrad(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, table: RankTable) -> Array:
-        name = ctx.op.input("X")[0]
-        lod = ctx.lod("X") or ctx.read_lod(name.partition("@GRAD")[0])
-        out, back = pick_sequences(x, lod, np.argsort(table.order).tolist())
+        out, back = pick_sequences(x, find_lod(ctx, "X"), np.argsort(table.order).tolist())
         ctx.set_lod("Out", back)
         return out

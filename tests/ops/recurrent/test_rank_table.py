@@ -15,6 +15,7 @@ from tests.ops.contract import call
 X = np.arange(14, dtype=np.float64).reshape(7, 2)
 ONE: LoD = [[0, 2, 6, 7]]
 TWO: LoD = [[0, 2, 3], [0, 1, 3, 7]]  # two paragraphs: of two sentences and of one
+THREE: LoD = [[0, 2, 3, 6], [0, 1, 2, 3, 4, 6, 7]]  # the second sentences of two paragraphs side by side
 
 
 def table(lod: LoD, level: int = 0) -> RankTable:
@@ -55,7 +56,7 @@ def test_steps_of_paragraphs_are_sentences() -> None:
     assert tensors(array) == [X[[0, 3, 4, 5, 6]].tolist(), X[[1, 2]].tolist()]
 
 
-@pytest.mark.parametrize("lod", [ONE, TWO], ids=["words", "sentences"])
+@pytest.mark.parametrize("lod", [ONE, TWO, THREE], ids=["words", "sentences", "paragraphs"])
 def test_an_array_becomes_the_sequences_it_came_from(lod: LoD) -> None:
     array, _ = call("lod_tensor_to_array", X, table(lod), lods={"X": lod})
     back, ctx = call("array_to_lod_tensor", array, table(lod))
