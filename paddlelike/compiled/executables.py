@@ -15,6 +15,7 @@ from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.checks import find_check
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
+from paddlelike.compiled.tracing.sizes import KnownSizes
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed
 from paddlelike.errors import OperatorError
@@ -59,9 +60,16 @@ class Outline(NamedTuple):
 
 
 def compile_piece(
-    outline: Outline, donated: Mapping[int, Any], kept: Mapping[int, Any], *, on_cpu: bool
+    outline: Outline,
+    donated: Mapping[int, Any],
+    kept: Mapping[int, Any],
+    sizes: KnownSizes,
+    *,
+    on_cpu: bool,
 ) -> Executable:
-    """Return a piece, compiled for values of these shapes; it may write into the memory of ``donated``.
+    """Return a piece, compiled for values of these shapes and for these sizes.
+
+    It may write into the memory of ``donated``.
 
     Raises RefusedError for an operator that cannot be traced.
     """
@@ -71,6 +79,7 @@ def compile_piece(
 
     def compute(donated: dict[int, Any], kept: dict[int, Any], draws: Sequence[Any] | None) -> Any:
         trace = Trace(plan, {**donated, **kept}, draws)
+        trace.sizes = sizes
         for index in outline.steps:
             trace.run(plan.steps[index], index)
         drawn[:] = trace.drawn

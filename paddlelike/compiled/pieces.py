@@ -18,6 +18,7 @@ from paddlelike.compiled.executables import Executable, Outline, compile_piece
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.tracing.draws import draw_all
+from paddlelike.compiled.tracing.sizes import KnownSizes, Sizes, describe_sizes
 from paddlelike.compiled.values import (
     Packed,
     SparseRows,
@@ -74,6 +75,7 @@ class Piece:
         self._reads_memory = device.platform == "cpu"
         self._pads = any(pads_to_longest(plan.steps[index].op) for index in range(start, stop))
         self._counts = any(counts_rows(plan.steps[index].op) for index in range(start, stop))
+        self._sizes = Sizes(plan, start, stop)
         self._outline = Outline(
             plan,
             range(start, stop),
@@ -88,7 +90,10 @@ class Piece:
     def run(self, frame: Frame) -> None:
         """Run the piece on the values of a frame. Raises RefusedError; then nothing has changed."""
         donated, kept, signature = self._collect(frame)
-        executable = self._executables.get(signature) or self._compile(signature, donated, kept)
+        sizes = self._sizes.compute(frame.values, frame.lods)
+        if sizes:
+            signature = (*signature, describe_sizes(sizes))
+        executable = self._executables.get(signature) or self._compile(signature, donated, kept, sizes)
         if len({*map(id, donated.values()), *map(id, kept.values())}) < len(donated) + len(kept):
             donated = _separate(donated, kept)
         if not executable.draws:
@@ -220,20 +225,26 @@ class Piece:
 
     # Compiling
 
-    def _compile(self, signature: Signature, donated: dict[int, Any], kept: dict[int, Any]) -> Executable:
+    def _compile(
+        self, signature: Signature, donated: dict[int, Any], kept: dict[int, Any], sizes: KnownSizes
+    ) -> Executable:
         begin = time.perf_counter()
         with settings(self._device):
-            found = compile_piece(self._outline, donated, kept, on_cpu=self._reads_memory)
+            found = compile_piece(self._outline, donated, kept, sizes, on_cpu=self._reads_memory)
         self._executables[signature] = found
         self.seconds += time.perf_counter() - begin
         self.compilations += 1
-        self._note_shapes(kept)
+        self._note_shapes(kept, describe_sizes(sizes))
         return found
 
-    def _note_shapes(self, values: Mapping[int, Any]) -> None:
-        """Warn, at the tenth compilation, which feeds, or else which values, come in ever other shapes."""
+    def _note_shapes(self, values: Mapping[int, Any], sizes: tuple[Any, ...]) -> None:
+        """Warn, at the tenth compilation, which feeds, or else which values, come in ever other shapes.
+
+        ``sizes``: what the sizes are that follow of fed numbers.
+        """
         for position, value in values.items():
-            self._shapes.setdefault(position, set()).add(_describe(value))
+            given = sizes if position in self._sizes.given else ()
+            self._shapes.setdefault(position, set()).add((*_describe(value), *given))
         if self.compilations != _MOST:
             return
         varying = {n: len(shapes) for n, shapes in self._shapes.items() if len(shapes) > 1}
@@ -244,7 +255,11 @@ class Piece:
                 advice = "Feed batches of sequences that have about as many rows"
                 if self._pads:
                     advice = "sequence_pad pads to the longest sequence: give it a maxlen"
-            self._warn(f"the feed {name!r} came in {varying[position]} shapes", advice)
+            what = f"came in {varying[position]} shapes"
+            if position in self._sizes.given:
+                what = f"gave {varying[position]} different sizes of arrays"
+                advice = "Feed sizes that repeat"
+            self._warn(f"the feed {name!r} {what}", advice)
         if varying and not feeds:
             first = self.plan.steps[min(self._first_reader[n] for n in varying)].op
             self._warn(

@@ -14,14 +14,30 @@ import jax
 import numpy as np
 
 from paddlelike.core.dtypes import AttrType
+from paddlelike.core.tensor import LoD
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef
 
-__all__ = ["evaluate", "run_kernel", "runs_block"]
+__all__ = ["evaluate", "has_plain_kernel", "run_kernel", "runs_block"]
 
 _LARGEST: Final = 64  # elements; larger constants belong to the device
 #: Operators without inputs whose result is a constant of the program.
 _SOURCES: Final = ("fill_constant", "assign_value")
+
+#: Kernels that ask the run for nothing but LoDs, which constants do not have.
+_ASK_FOR_LODS: Final = "concat reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum"
+
+
+class _WithoutLods:
+    """What these kernels see of the run."""
+
+    def lod(self, slot: str, index: int = 0) -> LoD:
+        return []
+
+    read_lod = lod
+
+    def set_lod(self, slot: str, lod: LoD, index: int = 0) -> None:
+        pass
 
 
 def evaluate(op: Operator, cls: type[OpDef], args: list[Any]) -> Any:
@@ -29,11 +45,13 @@ def evaluate(op: Operator, cls: type[OpDef], args: list[Any]) -> Any:
     leaves = jax.tree_util.tree_leaves(args)
     if not leaves and (op.type not in _SOURCES or math.prod(op.attrs.get("shape") or [1]) > _LARGEST):
         return None
-    if cls.external or runs_block(cls) or op.type.endswith("_grad"):
+    if not has_plain_kernel(cls) or op.type.endswith("_grad"):
         return None
     if any(not isinstance(leaf, np.ndarray) or leaf.size > _LARGEST for leaf in leaves):
         return None
-    return run_kernel(op, cls, args)
+    results = run_kernel(op, cls, args)
+    is_large = op.type in _SOURCES and isinstance(results, np.ndarray) and results.size > _LARGEST
+    return None if is_large else results
 
 
 def runs_block(cls: type[OpDef]) -> bool:
@@ -41,11 +59,16 @@ def runs_block(cls: type[OpDef]) -> bool:
     return any(attr.type == AttrType.BLOCK for attr in cls.attrs.values())
 
 
+def has_plain_kernel(cls: type[OpDef]) -> bool:
+    """Return whether a kernel computes results of the inputs and attributes of an operator alone."""
+    return not (cls.external or runs_block(cls)) and (not cls.context or cls.type in _ASK_FOR_LODS.split())
+
+
 def run_kernel(op: Operator, cls: type[OpDef], args: list[Any]) -> Any:
     """Return what numpy's kernel computes; None for kernels that need a run around them."""
-    if cls.context:
+    if not has_plain_kernel(cls):
         return None
     args = jax.tree_util.tree_map(np.copy, args)
     keywords: Mapping[str, Any] = cls.make_forward_keywords(op.attrs, op.outputs)
     with np.errstate(all="ignore"):
-        return cls.forward(*args, **keywords)
+        return cls.forward(*[_WithoutLods()] * cls.context, *args, **keywords)

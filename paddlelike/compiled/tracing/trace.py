@@ -17,6 +17,7 @@ from paddlelike.compiled.tracing.context import Bound, OpContext
 from paddlelike.compiled.tracing.derivatives import differentiate, fit_gradient
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
 from paddlelike.compiled.tracing.matching import match_rows
+from paddlelike.compiled.tracing.sizes import KnownSizes
 from paddlelike.compiled.values import Packed
 from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.graph.operator import Operator
@@ -57,6 +58,7 @@ class Trace:
         self.bounds: dict[int, Bound] = {}  # of numbers, by position
         self.noted_bounds: dict[int, Bound] = {}  # by output slot of the operator that is being traced
         self.capacities: dict[int, int] = {}  # of arrays that a loop writes, by position
+        self.sizes: KnownSizes = {}  # those that the host knows already
         self.seeds: dict[int, int] = {}  # by position of a number that the host draws, the index of its draw
         self._draws = draws
         self._records: dict[Any, list[_Record]] = {}  # see _find_key
@@ -92,6 +94,7 @@ class Trace:
         """Compute the results of an operator. Raises RefusedError when it cannot be compiled."""
         self.index = index
         op = step.op
+        self.values.update(self.sizes.get(index, {}))
         try:
             cls = registry.find_for_version(op.type, self.plan.program.paddle_version)
             results: Any

@@ -1,0 +1,146 @@
+"""Numbers that say shapes: numpy computes them of what a piece is given, before the piece is compiled or run.
+
+The shape of an XLA computation is known when it is compiled. Programs compute sizes all the same: of the fed
+count of a graph's nodes, of the greatest of the fed lengths. These numbers are constants while a piece is
+traced, and part of what it is compiled for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import jax
+import numpy as np
+
+from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.tracing.constants import has_plain_kernel, run_kernel
+from paddlelike.core.tensor import LoD
+from paddlelike.executor.plans.layout import NOTHING
+from paddlelike.framework.opdef import OpDef, registry
+
+__all__ = ["KnownSizes", "Sizes", "describe_sizes"]
+
+KnownSizes = Mapping[int, Mapping[int, np.ndarray[Any, Any]]]  # by step and by position
+
+#: The input slots whose numbers say the shape of a result.
+_NAMES: Final = (
+    "AxesTensor AxesTensorList AxisTensor EndsTensor EndsTensorList ExpandTimes K MaxLenTensor OffsetsTensor "
+    "OutSize OutputShape RepeatTimes SectionsTensorList ShapeTensor ShapeTensorList SizeTensor StartsTensor "
+    "StartsTensorList StepsTensorList StridesTensor StridesTensorList depth_tensor expand_times_tensor "
+    "expand_shapes_tensor repeat_times_tensor"
+)
+_SLOTS: Final = frozenset(_NAMES.split())
+#: The same where other operators have slots of that name for something else.
+_SLOTS_OF: Final[Mapping[str, Sequence[str]]] = {
+    "range": ("Start", "End", "Step"),
+    "linspace": ("Start", "Stop", "Num"),
+    "reshape": ("Shape",),
+    "reshape2": ("Shape",),
+    "expand_v2": ("Shape",),
+    "crop_tensor": ("Shape", "Offsets"),
+}
+_MOST: Final = 4096  # elements that numpy computes a size of
+
+
+class Sizes:
+    """The sizes that the operators ``start`` to ``stop`` of a plan read, computed by some of these operators.
+
+    A size is left out where it depends on parameters, on large arrays, on sequences, or on operators with
+    blocks: the operator that reads it is refused then.
+
+    Attributes
+    ----------
+    given : set
+        The positions of the inputs of the piece that sizes are computed of.
+    """
+
+    def __init__(self, plan: CompiledPlan, start: int, stop: int) -> None:
+        self._plan = plan
+        self._reads: dict[int, list[int]] = {}  # by step, the positions of sizes
+        self._steps: set[int] = set()  # those that compute sizes
+        wanted: set[int] = set()
+        for index in reversed(range(start, stop)):
+            op = plan.steps[index].op
+            cls = registry.find_for_version(op.type, plan.program.paddle_version)
+            if cls is None:
+                continue
+            if plan.writes[index] & wanted:
+                self._steps.add(index)
+                wanted -= plan.writes[index]
+                if _is_plain(cls):
+                    wanted |= plan.reads[index]
+            found = list(_find_sizes(plan, cls, index))
+            if found:
+                self._reads[index] = found
+                wanted.update(found)
+        self.given = wanted - plan.layout.persistables.keys()
+        if not self.given:  # constants: known while the piece is traced in any case
+            self._reads = {}
+
+    def compute(self, values: Sequence[Any], lods: Mapping[int, LoD]) -> KnownSizes:
+        """Return, by step and by position, the sizes that follow of what the piece is given."""
+        if not self._reads:
+            return {}
+        known = {
+            n: np.asarray(values[n])
+            for n in self.given
+            if n < len(values) and _is_small(values[n]) and not lods.get(n)
+        }
+        found: dict[int, dict[int, np.ndarray[Any, Any]]] = {}
+        for index in sorted(self._steps | self._reads.keys()):
+            sizes = {n: known[n] for n in self._reads.get(index, ()) if n in known}
+            if sizes:
+                found[index] = sizes
+            if index in self._steps:
+                self._run(index, known)
+        return found
+
+    def _run(self, index: int, known: dict[int, np.ndarray[Any, Any]]) -> None:
+        """Compute the results of a step where its inputs are known; else they are unknown from now on."""
+        op = self._plan.steps[index].op
+        cls = registry.find_for_version(op.type, self._plan.program.paddle_version)
+        assert cls is not None
+        results: Any = None
+        if _is_plain(cls) and self._plan.reads[index] <= known.keys():
+            args = [
+                [known.get(n) for n in one] if isinstance(one, list) else known.get(one)
+                for one in self._plan.inputs_of[id(op)]
+            ]
+            results = run_kernel(op, cls, args)
+        for position in self._plan.writes[index]:
+            known.pop(position, None)
+        if results is None:
+            return
+        several = (results,) if len(cls.output_slots) == 1 else results
+        for target, result in zip(self._plan.outputs_of[id(op)], several, strict=True):
+            pairs = zip(target, result, strict=False) if isinstance(target, list) else ((target, result),)
+            known.update((n, np.asarray(value)) for n, value in pairs if n > NOTHING and _is_small(value))
+
+
+def describe_sizes(sizes: KnownSizes) -> tuple[Any, ...]:
+    """Return what a piece is compiled for."""
+    return tuple(
+        (index, n, value.shape, value.dtype, value.tobytes())
+        for index, found in sizes.items()
+        for n, value in found.items()
+    )
+
+
+def _find_sizes(plan: CompiledPlan, cls: type[OpDef], index: int) -> list[int]:
+    """Return the positions of the sizes that a step reads."""
+    special = _SLOTS_OF.get(cls.type, ())
+    found: list[int] = []
+    for slot, position in zip(cls.input_slots, plan.inputs_of[id(plan.steps[index].op)], strict=True):
+        if slot.name in _SLOTS or slot.name in special:
+            found += [n for n in (position if isinstance(position, list) else [position]) if n > NOTHING]
+    return found
+
+
+def _is_plain(cls: type[OpDef]) -> bool:
+    """Return whether numpy computes the results of an operator of the values of its inputs alone."""
+    return cls.type != "shape" and not cls.type.endswith("_grad") and has_plain_kernel(cls)
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic | jax.Array) and value.size <= _MOST
