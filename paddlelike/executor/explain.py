@@ -49,7 +49,7 @@ class StepReport(NamedTuple):
     kernel
         "specialized" where the operator gave a kernel of its own for what the program declares, "group" for
         the updates of several parameters at once, "rows" where a dense gradient of an embedding stays the
-        rows that were looked up, and the update changes these alone; else "general".
+        rows that were looked up; else "general".
     compiled
         The loops compiled by numba that worked on its arrays, see ``FLAGS_use_fast_kernels``.
     in_place
@@ -226,7 +226,7 @@ def _run_step(plan: Plan, frame: Frame, step: Step) -> StepReport:
     seconds = time.process_time() - begin
     compiled = tuple(name for name, calls in count_calls().items() if calls > chosen.get(name, 0))
     after = read(outputs)
-    share = _find_share((*before.values(), *after.values())) if step.kernel == ROWS else {}
+    share = _find_share((*before.values(), *after.values())) if _leaves_rows_alone(step) else {}
     moved = sum(_count_moved(value, share) for value in before.values())
     new = {name: value for name, value in after.items() if name not in before}
     views = tuple(name for name, value in new.items() if any(_shares(value, old) for old in before.values()))
@@ -291,6 +291,12 @@ def _find_buffer(array: Array) -> Array:
 def _count_bytes(value: Any) -> int:
     value = getattr(value, "array", value)
     return value.nbytes if isinstance(value, np.ndarray) else 0
+
+
+def _leaves_rows_alone(step: Step) -> bool:
+    """Return whether a step works on some rows of a table alone."""
+    rule = step.binding and step.binding.cls.get_row_update(step.binding.keywords)
+    return step.kernel == ROWS and not (rule and rule.whole)
 
 
 def _find_share(values: Iterable[Any]) -> dict[int, float]:

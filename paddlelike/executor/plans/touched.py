@@ -1,8 +1,9 @@
-"""Dense gradients of embeddings as the rows that are looked up, where the update leaves the other rows alone.
+"""Dense gradients of embeddings as the rows that are looked up, where the update can take them so.
 
 ``embedding(is_sparse=False)`` has a gradient of the size of its table, zeros but for the rows of the batch.
-Where nothing but an update that does not change rows with a gradient of 0.0 reads it, it stays rows from the
-lookup to the update: the same bits in the time that these rows take.
+Where nothing but such an update reads it, it stays rows from the lookup to the update: the same bits. An
+update that does not change rows with a gradient of 0.0 takes the time of the others, one that does is spared
+the passes over zeros.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.executor.plans.binding import make_taker
-from paddlelike.executor.plans.frame import Frame, Step
+from paddlelike.executor.plans.frame import Frame, Step, flatten_positions
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef, registry
@@ -100,7 +101,10 @@ def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
     param = block._find_var_recursive(op.input("Param")[0])
     if param is None or param.type != VarType.LOD_TENSOR or math.prod(param.shape) < _LEAST:
         return False
-    return cls.get_row_update(cls.make_forward_keywords(op.attrs, op.outputs)) is not None
+    rule = cls.get_row_update(cls.make_forward_keywords(op.attrs, op.outputs))
+    if rule is None or rule.forward is None:
+        return rule is not None
+    return all(op.outputs.get(out) == op.inputs.get(source) for out, source in cls.inplace.items())
 
 
 def update_touched(step: Step) -> Step:
@@ -118,6 +122,17 @@ def update_touched(step: Step) -> Step:
     grad_at = binding.inputs[grad_index]
     assert isinstance(grad_at, int)
     checks = [(index, _UnsignedCheck()) for index in rule.unsigned]
+    written = [at for at in flatten_positions(binding.outputs) if at >= 0]
+
+    def run_rows(frame: Frame, inputs: Sequence[Any]) -> None:
+        if rule.forward is None:
+            step.run(frame)
+            return
+        rule.forward(*inputs)
+        for position in written:
+            frame.holders[position]._value.version += 1
+        for position in binding.dead:
+            frame.values[position] = None
 
     def run(frame: Frame) -> None:
         inputs = take(frame.values)
@@ -129,10 +144,14 @@ def update_touched(step: Step) -> Step:
                 _fit(grad, arrays)
                 and rule.holds(*inputs)
                 and all(check.holds(frame, binding.inputs[index]) for index, check in checks)
+                and (rule.forward is None or all(_is_in_scope(frame, at) for at in written))
             )
             if not is_sparse:
                 frame.values[grad_at] = grad.to_dense()
-        step.run(frame)
+        if is_sparse:
+            run_rows(frame, inputs)
+        else:
+            step.run(frame)
         for index, check in checks if is_sparse else ():
             check.remember(frame, binding.inputs[index])
 
@@ -151,6 +170,14 @@ def _fit(grad: SelectedRows, arrays: Sequence[Any]) -> bool:
     )
 
 
+def _is_in_scope(frame: Frame, position: Any) -> bool:
+    """Return whether a value is the array of a variable of the scope."""
+    holder = frame.holders.get(position)
+    tensor = None if holder is None else holder._value
+    array = frame.values[position]
+    return type(tensor) is LoDTensor and tensor._array is array is not None
+
+
 class _UnsignedCheck:
     """Whether an array of the scope holds no NaN and no sign; it is read again only after other writes."""
 
@@ -159,21 +186,17 @@ class _UnsignedCheck:
 
     def holds(self, frame: Frame, position: Any) -> bool:
         """Return whether it is so at this time."""
-        holder = frame.holders.get(position)
-        tensor = None if holder is None else holder._value
-        array = frame.values[position]
-        if type(tensor) is not LoDTensor or tensor._array is not array or array is None:
+        if not _is_in_scope(frame, position):
             return False
+        tensor, array = frame.holders[position]._value, frame.values[position]
         known, version = self._known or (lambda: None, 0)
         is_known: bool = known() is array and version == tensor.version
         return is_known or _is_unsigned(array)
 
     def remember(self, frame: Frame, position: Any) -> None:
         """Record that it is so, after a step that keeps it so."""
-        tensor = frame.holders[position]._value
-        array = frame.values[position]
-        if type(tensor) is LoDTensor and tensor._array is array:
-            self._known = weakref.ref(array), tensor.version
+        if _is_in_scope(frame, position):
+            self._known = weakref.ref(frame.values[position]), frame.holders[position]._value.version
 
 
 def _is_unsigned(array: Array) -> bool:

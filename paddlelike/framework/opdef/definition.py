@@ -48,7 +48,7 @@ class FlatKernel(NamedTuple):
 
 
 class RowUpdate(NamedTuple):
-    """When an update changes no bit of the rows whose gradient is 0.0; see ``OpDef.get_row_update``.
+    """How an update takes a gradient that is 0.0 but in some rows; see ``OpDef.get_row_update``.
 
     Attributes
     ----------
@@ -57,10 +57,16 @@ class RowUpdate(NamedTuple):
         with a sign, not even -0.0. The update keeps them so, unless it makes Param NaN in the same place.
     holds
         Takes what ``forward`` takes. Return whether the numbers of the formula are such.
+    forward
+        Takes what ``forward`` of the operator takes, in its place; None: that one does it.
+    whole
+        The rows without a gradient change as well: they are only spared the passes over zeros.
     """
 
     unsigned: tuple[int, ...]
     holds: Callable[..., bool]
+    forward: Kernel | None = None
+    whole: bool = False
 
 
 class OpDef:
@@ -185,7 +191,10 @@ class OpDef:
 
     @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
-        """Return when an update of Param leaves rows alone whose gradient is 0.0; None: never."""
+        """Return when and how an update of Param takes rows for a dense gradient; None: never.
+
+        They are sorted, each once. The bits are those of the dense gradient, 0.0 in all other rows.
+        """
         return None
 
     @classmethod

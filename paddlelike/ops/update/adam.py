@@ -6,11 +6,13 @@ In the formulas ``g`` is the gradient, ``p`` the parameter, ``lr`` the learning 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, RowUpdate, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import updates as fast
 from paddlelike.ops.update.blocks import (
@@ -20,7 +22,15 @@ from paddlelike.ops.update.blocks import (
     iterate_rows,
     iterate_touched,
 )
-from paddlelike.ops.update.step import Update, average, norm, quotient, read_scalar, require_dense
+from paddlelike.ops.update.step import (
+    Update,
+    average,
+    is_like,
+    norm,
+    quotient,
+    read_scalar,
+    require_dense,
+)
 
 __all__ = ["Adam", "Adamax", "Lamb"]
 
@@ -81,22 +91,45 @@ class Adam(Update):
         *,
         attrs: AdamAttrs,
     ) -> tuple[Array, Array, Array, Array, Array]:
-        results = param, moment1, moment2, beta1_pow, beta2_pow
-        if is_empty_sparse(grad):
-            return results
-        check_shape(param, grad)  # before anything changes
-        others = rate, beta1_pow, beta2_pow, beta1_tensor, beta2_tensor
-        numbers = Adam.read_numbers(*others, attrs=attrs, is_sparse=isinstance(grad, SelectedRows))
-        rule, arrays = Adam.make_rule(numbers), (moment1, moment2)
-        compiled = rule.dense.choose(param.size, param, *arrays) is not None
-        if isinstance(grad, SelectedRows) and not attrs.lazy_mode and not compiled:
-            for rows, values, *part in iterate_rows(param, grad, *arrays):
+        if not is_empty_sparse(grad):
+            check_shape(param, grad)  # before anything changes
+            others = rate, beta1_pow, beta2_pow, beta1_tensor, beta2_tensor
+            numbers = Adam.read_numbers(*others, attrs=attrs, is_sparse=isinstance(grad, SelectedRows))
+            Adam.update_all(numbers, param, grad, moment1, moment2, lazy=attrs.lazy_mode)
+        return param, moment1, moment2, beta1_pow, beta2_pow
+
+    @staticmethod
+    def update_all(
+        numbers: tuple[float, ...],
+        param: Array,
+        grad: Array | SelectedRows,
+        *moments: Array,
+        lazy: bool,
+    ) -> None:
+        """Apply the formula to all elements, or with ``lazy`` to the rows that a sparse gradient holds."""
+        rule = Adam.make_rule(numbers)
+        compiled = rule.dense.choose(param.size, param, *moments) is not None
+        if isinstance(grad, SelectedRows) and not lazy and not compiled:
+            for rows, values, *part in iterate_rows(param, grad, *moments):
                 Adam.update_rows(numbers, rows, values, *part)
-            return results
-        iterate = iterate_touched if attrs.lazy_mode else iterate_blocks
-        for block in iterate(param, grad, *arrays, rule=rule):
+            return
+        iterate = iterate_touched if lazy else iterate_blocks
+        for block in iterate(param, grad, *moments, rule=rule):
             Adam.update(numbers, *block)
-        return results
+
+    @classmethod
+    def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate:
+        attrs: AdamAttrs = keywords["attrs"]
+
+        def holds(param: Array, grad: SelectedRows, rate: Array, *others: Any) -> bool:
+            return bool(grad.row_array.size) and all(is_like(param, moment) for moment in others[:2])
+
+        def forward(param: Array, grad: SelectedRows, rate: Array, *others: Any) -> None:
+            moment1, moment2, *powers = others
+            numbers = Adam.read_numbers(rate, *powers, attrs=attrs)
+            Adam.update_all(numbers, param, grad, moment1, moment2, lazy=False)
+
+        return RowUpdate((), holds, forward, whole=True)
 
     @staticmethod
     def make_rule(numbers: tuple[float, ...]) -> fast.Rule:

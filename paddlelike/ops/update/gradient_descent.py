@@ -19,7 +19,15 @@ from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, 
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import updates as fast
 from paddlelike.ops.update.blocks import BLOCK, is_empty_sparse, iterate_blocks, iterate_touched
-from paddlelike.ops.update.step import Update, is_plain_rate, norm, read_scalar, require_dense, shrink
+from paddlelike.ops.update.step import (
+    Update,
+    is_like,
+    is_plain_rate,
+    norm,
+    read_scalar,
+    require_dense,
+    shrink,
+)
 
 __all__ = ["Dpsgd", "LarsMomentum", "Momentum", "ProximalGd", "Sgd", "draw_normal"]
 
@@ -124,6 +132,13 @@ class Momentum(Update):
         for block in iterate_blocks(param, grad, velocity, rule=Momentum.make_rule(numbers)):
             Momentum.update(numbers, *block)
         return param, velocity
+
+    @classmethod
+    def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate:
+        def holds(param: Array, grad: SelectedRows, velocity: Array, rate: Array) -> bool:
+            return not is_empty_sparse(grad) and is_like(param, velocity)
+
+        return RowUpdate((), holds, whole=True)
 
     @staticmethod
     def make_rule(numbers: tuple[float, ...]) -> fast.Rule:

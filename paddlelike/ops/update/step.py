@@ -22,6 +22,7 @@ from paddlelike.ops.update.groups import make_flat_kernel, make_group_kernel
 __all__ = [
     "Update",
     "average",
+    "is_like",
     "is_plain_rate",
     "norm",
     "quotient",
@@ -89,6 +90,11 @@ def _check_shapes(type: str, given: dict[str, Spec | None]) -> None:
 def read_scalar(array: Array) -> float:
     """Return the value of a learning rate, or of a power of beta, as a float."""
     return float(array.item())
+
+
+def is_like(param: Array, state: Any) -> bool:
+    """Return whether an array has the shape and the dtype of the parameter."""
+    return type(state) is np.ndarray and state.shape == param.shape and state.dtype is param.dtype
 
 
 def is_plain_rate(rate: Array, param: Array) -> bool:

@@ -1,4 +1,7 @@
-"""Dense gradients of embeddings that stay rows: all bits are those of the formula on the whole table."""
+"""Dense gradients of embeddings that stay rows: all bits are those of the formula on the whole table.
+
+But for the moments of Adam: an element of -0.0 stays so, where the formula on the table gives 0.0.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,19 @@ def adapt(p: Any, m: Any, g: Any, lr: Any) -> None:
     p -= lr * g / (np.sqrt(m) + np.float32(1e-6))
 
 
+def roll(p: Any, m: Any, g: Any, lr: Any) -> None:
+    """Momentum over the whole table."""
+    m *= np.float32(0.9)
+    m += g
+    p -= lr * m
+
+
 SGD, ADAGRAD = fluid.optimizer.SGD, fluid.optimizer.Adagrad
-RULES: dict[str, tuple[Any, Rule]] = {"sgd": (SGD, descend), "adagrad": (ADAGRAD, adapt)}
+RULES: dict[str, tuple[Any, Rule]] = {
+    "sgd": (SGD, descend),
+    "adagrad": (ADAGRAD, adapt),
+    "momentum": (lambda rate: fluid.optimizer.Momentum(rate, 0.9), roll),
+}
 
 
 def build(
@@ -72,6 +86,7 @@ def order_of_parts(main: Any) -> list[str]:
 
 
 PROGRAMS = {name: {n: build(made, n) for n in (1, 3)} for name, (made, _) in RULES.items()}
+ADAM = [build(lambda rate, lazy=lazy: fluid.optimizer.Adam(rate, lazy_mode=lazy)) for lazy in (False, True)]
 few_ids = st.lists(st.sampled_from([0, 1, 2, PADDING, 5, 700, HEIGHT - 1]), max_size=12)
 ids_strategy = st.one_of(few_ids, few_ids, few_ids, st.just([*range(0, HEIGHT, 2), 6]))  # half of the table
 
@@ -97,7 +112,7 @@ def test_all_bits_are_those_of_the_dense_formula(
     table = rng.standard_normal((HEIGHT, WIDTH)).astype("float32")
     table[[1, 6, 9]] = np.resize(np.float32(ODD), WIDTH)
     scope.find_var("table").get_tensor().set(table)
-    moments = [n for n in scope.local_var_names() if "moment" in n]
+    moments = [n for n in scope.local_var_names() if "moment" in n or "velocity" in n]
     moment = np.zeros_like(table)
     moment[8:10] = state
     for one in moments:
@@ -132,6 +147,55 @@ def test_all_bits_are_those_of_the_dense_formula(
             _assert_same(scope, one, moment)
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    batches=st.lists(ids_strategy, min_size=1, max_size=3),
+    lazy=st.booleans(),
+    odd_grads=st.booleans(),
+    state=st.sampled_from([0.0, -1.0, 1e-41, np.nan, np.inf]),
+    seed=st.integers(0, 1 << 16),
+)
+def test_adam_sees_zeros_in_all_other_rows(
+    batches: Any, lazy: bool, odd_grads: bool, state: float, seed: int
+) -> None:
+    main, startup, _ = ADAM[lazy]
+    assert count_by_rows(main) == 2
+    rng = np.random.default_rng(seed)
+    exe, scope = fluid.Executor(), fluid.core.Scope()
+    exe.run(startup, scope=scope)
+    names = ["table", *sorted(n for n in scope.local_var_names() if "moment" in n)]
+    values = [rng.standard_normal((HEIGHT, WIDTH)).astype("float32") for _ in names]
+    p, m1, m2 = values
+    m2 *= m2
+    m1[8:10], m2[9:11] = state, state
+    for name, value in zip(names, values, strict=True):
+        scope.find_var(name).get_tensor().set(value)
+    b1, b2 = np.float32(0.9), np.float32(0.999)
+    powers = 1.0 * b1, 1.0 * b2
+    for ids in batches:
+        grad = rng.standard_normal((len(ids), WIDTH)).astype("float32")
+        if odd_grads:
+            grad[rng.random(grad.shape) < 0.1] = rng.choice(np.float32(ODD))
+        g = np.zeros_like(p)
+        with np.errstate(all="ignore"):
+            for row, one in zip(ids, grad, strict=True):
+                if row != PADDING:
+                    g[row] += one
+            m1 *= b1
+            m1 += g * np.float32(1 - float(b1))
+            m2 *= b2
+            m2 += g * g * np.float32(1 - float(b2))
+            rate = float(np.float32(0.1)) * np.sqrt(1 - float(powers[1])) / (1 - float(powers[0]))
+            p -= m1 / (np.sqrt(m2) + np.float32(1e-8)) * np.float32(rate)
+        powers = powers[0] * b1, powers[1] * b2
+        feed = {"ids0": np.array(ids, "int64"), "grad0": grad, "rate": np.float32([0.1])}
+        versions = [scope.find_var(n).get_tensor().version for n in names]
+        exe.run(main, feed=feed, scope=scope)
+        assert [scope.find_var(n).get_tensor().version for n in names] == [v + 1 for v in versions]
+        for name, value in zip(names, values, strict=True):
+            _assert_same(scope, name, value)
+
+
 def _assert_same(scope: Any, name: str, expected: Any) -> None:
     """Compare bits; which NaN comes of two is the processor's choice."""
     got = np.array(scope.find_var(name).get_tensor())
@@ -162,14 +226,14 @@ def test_a_moment_that_somebody_sets_between_runs_is_seen() -> None:
 @pytest.mark.parametrize(
     "main",
     [
-        build(fluid.optimizer.Adam)[0],
+        build(fluid.optimizer.Adamax)[0],
         build(lambda rate: fluid.optimizer.Adagrad(rate, epsilon=0.0))[0],
         build(lambda rate: SGD(rate, regularization=fluid.regularizer.L2Decay(0.1)))[0],
         build(lambda rate: SGD(rate, grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)))[0],
         build(is_sparse=True)[0],
         build(height=100)[0],
     ],
-    ids=["adam", "epsilon 0", "decay", "clip", "sparse", "small"],
+    ids=["adamax", "epsilon 0", "decay", "clip", "sparse", "small"],
 )
 def test_gradients_that_others_read_stay_dense(main: Any) -> None:
     feed = dict.fromkeys(("ids0", "grad0", "rate"))
@@ -216,3 +280,14 @@ def test_an_explanation_says_which_steps_work_on_rows() -> None:
     assert by_type["lookup_table_v2_grad"].kernel == by_type["sgd"].kernel == "rows"
     assert by_type["sgd"].bytes_moved == 4 * (3 * 2 * WIDTH + 1)  # table, gradient, rate
     assert "1 by rows" in str(explained)
+
+
+def test_an_explanation_counts_the_whole_table_where_all_rows_change() -> None:
+    main, startup, _ = build(lambda rate: fluid.optimizer.Momentum(rate, 0.9))
+    exe, scope = fluid.Executor(), fluid.core.Scope()
+    with fluid.scope_guard(scope):
+        exe.run(startup)
+        feed = {"ids0": np.int64([5, 9]), "grad0": np.ones((2, WIDTH), "float32"), "rate": np.float32([0.1])}
+        explained = exe.explain(main, feed, [])
+    (update,) = (step for step in explained.steps if step.operators[0] == "momentum")
+    assert update.bytes_moved == 4 * WIDTH * (4 * HEIGHT + 2) + 4  # table and velocity twice, gradient, rate
