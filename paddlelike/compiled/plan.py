@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from paddlelike.executor.plans.frame import Positions, Step
 from paddlelike.executor.plans.layout import NOTHING
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.plan import Outputs, Plan
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -96,9 +95,7 @@ class CompiledPlan(Plan):
             )
         return positions
 
-    def _bind_outputs(
-        self, cls: type[OpDef], op: Operator, block: Block, index: int | None
-    ) -> tuple[Positions, Any, int | None]:
+    def _bind_outputs(self, cls: type[OpDef], op: Operator, block: Block, index: int | None) -> Outputs:
         bound = super()._bind_outputs(cls, op, block, index)
         targets = [
             [self._find(block, name) for name in op.outputs.get(slot.name, ())] for slot in cls.output_slots

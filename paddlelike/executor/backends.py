@@ -19,6 +19,8 @@ def choose_backend(place: Place, backend: str | None = None) -> str:
     """
     if backend is None:
         backend = str(flag("FLAGS_backend"))
+    if backend == "numpy" and not isinstance(place, CUDAPlace):
+        return backend
     if backend not in BACKENDS:
         raise ValueError(f"FLAGS_backend is {backend!r}, expected one of {', '.join(BACKENDS)}")
     if isinstance(place, CUDAPlace):

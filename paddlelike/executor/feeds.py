@@ -50,14 +50,19 @@ def put_feeds(plan: Plan, frame: Frame, feeds: Mapping[str, Any]) -> None:
 
     Raises FeedError for a value that does not fit its variable.
     """
+    find, values, ndarray = plan.fed.get, frame.values, np.ndarray
     for name, value in feeds.items():
-        fed = plan.fed.get(name)
+        fed = find(name)
         if fed is None:
             continue  # as in Fluid, a feed may hold names that the program does not have
         variable, position, dtype, row = fed
-        plain = type(value) is np.ndarray and value.shape[1:] == row and value.dtype is dtype
-        if plain and value.flags.c_contiguous:  # the usual case
-            frame.values[position] = value
+        if (
+            type(value) is ndarray
+            and value.dtype is dtype
+            and value.shape[1:] == row
+            and value.flags.c_contiguous
+        ):  # the usual case
+            values[position] = value
             continue
         lod = None
         if type(value) is np.ndarray and value.dtype == dtype and _is_plain(value, variable.shape):

@@ -30,8 +30,17 @@ __all__ = [
 
 def read_fetch_list(fetch_list: Any) -> tuple[list[str], list[Operator]]:
     """Return the names to fetch and the update operators to run. Raises TypeError for anything else."""
-    if type(fetch_list) is list and all(type(one) is Variable for one in fetch_list):  # the usual case
-        return [one.name for one in fetch_list], []
+    if type(fetch_list) is list:
+        names = []
+        for one in fetch_list:
+            if isinstance(one, Variable):
+                names.append(one.name)
+            elif type(one) is str:
+                names.append(one)
+            else:
+                break
+        else:  # the usual case
+            return names, []
     return collect_names(fetch_list), collect_updates(fetch_list)
 
 
@@ -110,6 +119,10 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
     ``return_numpy`` would drop a LoD.
     """
     value = frame.values[position] if position < len(frame.values) else None
+    if type(value) is np.ndarray and return_numpy and not frame.lods and name in plan.fetches_of_their_own:
+        if not value.flags.c_contiguous:
+            value = np.asarray(value, order="C")
+        return view_fetched(value)
     if value is None:
         raise NotInitializedError(
             f"fetch_list asks for {name!r}, which holds no value after the run",
@@ -124,7 +137,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
         return as_numpy(value) if return_numpy else value
     if not isinstance(value, np.ndarray):
         return value
-    shared = position in frame.holders or name in plan.aliases.views_of_kept or name in plan.feeds
+    shared = name not in plan.fetches_of_their_own
     lod = frame.lods.get(position)
     if return_numpy and lod:
         raise RuntimeError(

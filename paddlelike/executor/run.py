@@ -157,7 +157,7 @@ class Executor(Displayed):
         """Run a Program; ``backend`` takes the place of FLAGS_backend."""
         fetches, updates = read_fetch_list(fetch_list)
         feeds = get_single_feed(feed)
-        if not program.global_block().ops:
+        if not program.blocks[0].ops:
             if not fetches:
                 warnings.warn("the program to run is empty", UserWarning, stacklevel=3)
                 return []
@@ -342,7 +342,4 @@ class Executor(Displayed):
                 )
         else:
             frame = run_plan(plan, scope, provided, feeds)
-        return [
-            get_fetched(plan, frame, name, position, return_numpy)
-            for name, position in zip(fetches, plan.fetch_positions, strict=True)
-        ]
+        return [get_fetched(plan, frame, name, position, return_numpy) for name, position in plan.fetched]

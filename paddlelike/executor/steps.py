@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core.floats import run_quietly
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EOFException, FaultError, OperatorError
@@ -16,6 +17,7 @@ from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.plans.batches import is_batched
 from paddlelike.executor.plans.frame import Frame, PartError, Step
 from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.unrolled import Unrolled
 from paddlelike.executor.threads import thread_limit
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.operator import Operator
@@ -28,30 +30,39 @@ def run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[
     frame = plan.create_frame(scope, services)
     put_feeds(plan, frame, feeds)
     with thread_limit:
-        run_steps(frame, plan.steps)
+        run_steps(frame, plan.steps, plan.unrolled)
     return frame
 
 
-def run_steps(frame: Frame, steps: list[Step]) -> None:
-    """Run the steps in order.
+def run_steps(frame: Frame, steps: list[Step], unrolled: Unrolled | None = None) -> None:
+    """Run the steps in order; ``unrolled``: the same as one function.
 
     Raises OperatorError with the operator, its variables and the line of the user's script that created it;
     NotInitializedError for an input without a value; UnsupportedError, EOFException and FaultError as kernels
     raise them.
     """
+    run_quietly(_run_steps, frame, steps, unrolled)
+
+
+def _run_steps(frame: Frame, steps: list[Step], unrolled: Unrolled | None) -> None:
     step = None
     try:
-        with np.errstate(all="ignore"):  # as in C: log(0) is -inf and 1 / 0 is inf, without a warning
-            if profile.current is not None:
-                for step in _list_parts(steps):
-                    profile.current.run_step(frame, step)
-            elif flag("FLAGS_check_nan_inf"):
-                for step in _list_parts(steps):
-                    step.run(frame)
-                    _check_finite(frame, step.op)
-            else:
-                for step in steps:
-                    step[0](frame)  # step.run takes 20 ns more
+        if profile.current is not None:
+            for step in _list_parts(steps):
+                profile.current.run_step(frame, step)
+        elif flag("FLAGS_check_nan_inf"):
+            for step in _list_parts(steps):
+                step.run(frame)
+                _check_finite(frame, step.op)
+        elif unrolled is not None and (run := unrolled.find(frame)) is not None:
+            try:
+                run(frame)
+            except BaseException:
+                step = steps[frame.failed]
+                raise
+        else:
+            for step in steps:
+                step[0](frame)  # step.run takes 20 ns more
     except (EOFException, FaultError):
         raise
     except Exception as error:

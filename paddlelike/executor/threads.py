@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["ThreadLimit", "thread_limit"]
 
@@ -26,44 +27,59 @@ class ThreadLimit:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs = 0
-        self._before: list[tuple[Any, int]] = []  # changed pools, and their counts outside of runs
+        self._before: list[tuple[Callable[[int], Any], int]] = []  # of changed pools: counts outside of runs
 
     def __enter__(self) -> None:
         with self._lock:
             self._runs += 1
             if self._runs > 1:
                 return
-            for pool in _find_pools():
-                count = pool.get_num_threads()
+            for get_count, set_count in _find_pools():
+                count = get_count()
                 if count != 1:
-                    _set_count(pool, 1)
-                    self._before.append((pool, count))
+                    set_count(1)
+                    self._before.append((set_count, count))
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._runs -= 1
             if self._runs == 0 and self._before:
-                for pool, count in self._before:
-                    _set_count(pool, count)
+                for set_count, count in self._before:
+                    set_count(count)
                 self._before.clear()
 
 
-def _set_count(pool: Any, count: int) -> None:
-    """Set how many threads a pool has.
+class _Pool(NamedTuple):
+    """How to read and set the count of threads of a BLAS library."""
 
-    Since 3.6 threadpoolctl's own method is without effect in all threads but the first that called it. Here
-    the lock arbitrates, and the run that restores a pool may be in another thread than the one that limited
-    it.
-    """
-    getattr(pool, "_real_set_num_threads", pool.set_num_threads)(count)
+    get_count: Callable[[], Any]
+    set_count: Callable[[int], Any]
 
 
 @lru_cache(maxsize=1)
-def _find_pools() -> tuple[Any, ...]:
+def _find_pools() -> tuple[_Pool, ...]:
     """Return the BLAS libraries of the process, found once, which takes milliseconds."""
     from threadpoolctl import ThreadpoolController  # late: it looks through the libraries of the process
 
-    return tuple(pool for pool in ThreadpoolController().lib_controllers if pool.user_api == "blas")
+    return tuple(map(_bind_pool, (p for p in ThreadpoolController().lib_controllers if p.user_api == "blas")))
+
+
+def _bind_pool(pool: Any) -> _Pool:
+    """Return how to read and set the count of threads of a library that threadpoolctl found.
+
+    Since 3.6 threadpoolctl's own method to set it is without effect in all threads but the first that called
+    it. Here the lock arbitrates, and the run that restores a pool may be in another thread than the one that
+    limited it. And of OpenBLAS its methods look the functions up at every call, which takes several times as
+    long as these.
+    """
+    get_count, set_count = (
+        pool.get_num_threads,
+        getattr(pool, "_real_set_num_threads", pool.set_num_threads),
+    )
+    find = getattr(pool, "_get_symbol", None)
+    if find is None or pool.internal_api != "openblas" or pool.threading_layer == "openmp":
+        return _Pool(get_count, set_count)
+    return _Pool(find("openblas_get_num_threads") or get_count, find("openblas_set_num_threads") or set_count)
 
 
 #: The limit of all runs of this process.

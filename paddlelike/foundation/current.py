@@ -47,7 +47,14 @@ class Current(Generic[T]):
 
     def get(self) -> T:
         """Return the value that the calling thread has."""
-        return self._cell().value
+        try:
+            own: list[_Cell[T]] = self._own.cells
+        except AttributeError:
+            own = self._own_cells()
+        if own:
+            return own[-1].value
+        # Without a call in the usual case: every run asks for the scope.
+        return self._cell().value if self._entered else self._of_process.value
 
     def set(self, value: T) -> T:
         """Replace the value of the block that the calling thread is in, else that of the process.

@@ -94,6 +94,8 @@ def flag(name: str) -> Any:
     if name in _flags:
         return _flags[name]
     default = _DEFAULTS[name]
+    if _environment is not None and _encode(name) not in _environment:  # the usual case, at every run
+        return default
     text = read_environment(name)
     if text is None:
         return default

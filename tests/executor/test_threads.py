@@ -34,11 +34,11 @@ def five_outside() -> Iterator[None]:
     pools = [pool for pool in threadpoolctl.ThreadpoolController().lib_controllers if pool.user_api == "blas"]
     before = [pool.get_num_threads() for pool in pools]
     for pool in pools:
-        threads._set_count(pool, 5)
+        threads._bind_pool(pool).set_count(5)
     yield
     after = [pool.get_num_threads() for pool in pools]
     for pool, count in zip(pools, before, strict=True):
-        threads._set_count(pool, count)
+        threads._bind_pool(pool).set_count(count)
     assert set(after) <= {5}
 
 

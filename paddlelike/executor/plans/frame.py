@@ -39,12 +39,15 @@ class Binding(NamedTuple):
     """What a step of one operator does with the values; such steps may be put together to one."""
 
     cls: type[OpDef]
+    kernel: Callable[..., Any]  # with its attributes filled in
     keywords: Mapping[str, Any]  # of the kernel
     inputs: Positions
     outputs: Positions
     share: Share | None  # passes LoDs on
     dead: tuple[int, ...]  # the values that no later step uses
-    hollow: tuple[int, ...] = ()  # those of which later steps read the shape alone
+    is_plain: bool  # the kernel takes the values as they are, and its results are stored as they are
+    hollow: tuple[int, ...] = ()  # the values of which later steps read the shape alone
+    candidates: tuple[int, ...] = ()  # large ones among these inputs may be written over
 
 
 class Step(NamedTuple):
@@ -82,8 +85,7 @@ class Frame:
 
     __slots__ = (
         "blocks",
-        "feeds",
-        "fetches",
+        "failed",
         "holders",
         "layout",
         "lods",
@@ -109,12 +111,19 @@ class Frame:
         # Of rows whose variables have no LoD, as gradients; for compiled pieces.
         self.unshown: dict[int, LoD] = {}
         self.holders: dict[int, ScopeVariable] = {}
-        self.feeds: dict[str, Any] = {}
-        self.fetches: dict[int, int] = {}
+        self.failed = 0  # the index of the step that failed, see paddlelike.executor.plans.unrolled
 
     def load_persistables(self, variables: Mapping[int, Variable]) -> None:
         """Read the values of persistables from the scope, by position."""
-        self.read_holders(find_holders(self.scope, variables))
+        own, scope, holders, values = self.scope._vars.get, self.scope, self.holders, self.values
+        for position, variable in variables.items():  # in every run, hence without calls of Python
+            name = variable.name
+            holder = holders[position] = own(name) or scope.find_var(name) or scope.var(name)
+            value = holder._value
+            if type(value) is LoDTensor and not value._lod:
+                values[position] = value._array
+            else:
+                self._read_holder(position, holder)
 
     def read_holders(self, holders: Mapping[int, ScopeVariable]) -> None:
         """Read the values of variables of the scope, by position."""
@@ -122,12 +131,19 @@ class Frame:
         values = self.values
         for position, holder in holders.items():  # which takes long where there are many
             value = holder._value
-            if isinstance(value, LoDTensor):
+            if type(value) is LoDTensor and not value._lod:
                 values[position] = value._array
-                if value._lod:
-                    self.lods[position] = value._lod
             else:
-                values[position] = value
+                self._read_holder(position, holder)
+
+    def _read_holder(self, position: int, holder: ScopeVariable) -> None:
+        value = holder._value
+        if not isinstance(value, LoDTensor):
+            self.values[position] = value
+            return
+        self.values[position] = value._array
+        if value._lod:
+            self.lods[position] = value._lod
 
 
 def find_holders(scope: Scope, variables: Mapping[int, Variable]) -> dict[int, ScopeVariable]:

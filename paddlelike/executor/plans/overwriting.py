@@ -12,11 +12,11 @@ from paddlelike.executor.plans.binding import make_taker
 from paddlelike.executor.plans.frame import Binding, Frame, Run, Step, flatten_positions
 from paddlelike.executor.plans.layout import Layout
 
-__all__ = ["is_unshared", "overwrite_inputs"]
+__all__ = ["LEAST", "is_unshared", "overwrite_inputs"]
 
 Array = np.ndarray[Any, Any]
 
-_LEAST: Final = 64 << 10  # bytes; smaller arrays are allocated and filled within the cache
+LEAST: Final = 64 << 10  # bytes; smaller arrays are allocated and filled within the cache
 
 
 def overwrite_inputs(step: Step, hollow: Sequence[int], layout: Layout) -> Step:
@@ -39,7 +39,11 @@ def overwrite_inputs(step: Step, hollow: Sequence[int], layout: Layout) -> Step:
     run = _bind(kernel, binding, candidates, target, step.run)
     names = dict.fromkeys(step.op.input_arg_names)
     over = {layout.get_position(step.op.block, name): name for name in names}
-    return step._replace(run=run, overwrites=tuple(over[at] for at in candidates))
+    return step._replace(
+        run=run,
+        binding=binding._replace(candidates=candidates),
+        overwrites=tuple(over[at] for at in candidates),
+    )
 
 
 def _bind(
@@ -51,7 +55,7 @@ def _bind(
         values = frame.values
         for position in candidates:
             array = values[position]
-            if type(array) is np.ndarray and array.nbytes >= _LEAST and is_unshared(array):
+            if type(array) is np.ndarray and array.nbytes >= LEAST and is_unshared(array):
                 if not kernel(array, *take(values)):
                     continue
                 values[target] = array

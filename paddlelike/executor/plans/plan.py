@@ -29,6 +29,7 @@ from paddlelike.executor.plans.scalars import drop_dims
 from paddlelike.executor.plans.shapes import hollow_after
 from paddlelike.executor.plans.sharing import make_lod_sharer
 from paddlelike.executor.plans.touched import ROWS, find_row_gradients, update_touched
+from paddlelike.executor.plans.unrolled import Unrolled
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
@@ -37,7 +38,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef, make_arguments, registry
 from paddlelike.ops.kernels.fast.late import check_flag
 
-__all__ = ["Fed", "Plan"]
+__all__ = ["Fed", "Outputs", "Plan"]
 
 Array = np.ndarray[Any, Any]
 
@@ -53,7 +54,16 @@ class Fed(NamedTuple):
     )  # the shape of its rows, if arrays with any count of them are taken as they are
 
 
-_MANY: Final = 16  # persistables from which on it pays to remember where they are
+class Outputs(NamedTuple):
+    """Where the results of an operator go."""
+
+    positions: Positions  # by slot
+    store: Store
+    only: int | None  # the position of a result that is just a value
+    is_plain: bool  # all results are stored as they are, one variable each
+
+
+_MANY: Final = 6  # persistables from which on it pays to remember where they are
 
 
 class Plan:
@@ -104,8 +114,18 @@ class Plan:
         )
         self.blocks: dict[int, list[Step]] = {}  # the steps of sub-blocks
         self.steps = self._bind_all(top, chosen)
+        self.unrolled = Unrolled(self.steps, self.layout)
         self.initializes = [] if self.is_batch else find_initialized(top, chosen)
         self.fetch_positions = [self._get_fetch_position(top, name) for name in self.fetches]
+        self.fetched = list(zip(self.fetches, self.fetch_positions, strict=True))
+        # Those whose memory nobody else has after a run: no feed, no persistable and no view of one.
+        self.fetches_of_their_own = {
+            name
+            for name, position in self.fetched
+            if position not in self.layout.persistables
+            and name not in self.aliases.views_of_kept
+            and name not in self.feeds
+        }
 
     def _get_fetch_position(self, block: Block, name: str) -> int:
         if block._find_var_recursive(name) is None and not self.layout.has_position(name):
@@ -178,12 +198,14 @@ class Plan:
         kernel = take_in_order(kernel, cls, op, self.reordered)
         positions = self._get_input_positions(cls, op, block)
         copied = _find_inputs_to_copy(cls, op)
-        targets, store, target = self._bind_outputs(cls, op, block, index)
+        outputs = self._bind_outputs(cls, op, block, index)
+        store = outputs.store
         dead = self._get_dead_positions(block, dying)
         share = make_lod_sharer(cls, op, lambda name: self.layout.get_position(block, name))
         if not cls.context:
-            run = bind_kernel(kernel, positions, copied, store, share, dead, target)
-            binding = Binding(cls, keywords, positions, targets, share, dead)
+            run = bind_kernel(kernel, positions, copied, store, share, dead, outputs.only)
+            is_plain = outputs.is_plain and not copied
+            binding = Binding(cls, kernel, keywords, positions, outputs.positions, share, dead, is_plain)
             return Step(run, op, kind, binding=binding)
         take = make_taker(positions, copied)
 
@@ -216,12 +238,8 @@ class Plan:
                 self.layout.reads.update(read if isinstance(read, list) else [read])
         return positions
 
-    def _bind_outputs(
-        self, cls: type[OpDef], op: Operator, block: Block, index: int | None
-    ) -> tuple[Positions, Store, int | None]:
-        """Return the positions of the outputs, a function that stores the results, and the position of a
-        result that is just a value.
-        """
+    def _bind_outputs(self, cls: type[OpDef], op: Operator, block: Block, index: int | None) -> Outputs:
+        """Return where the results of an operator go."""
         targets: Positions = make_arguments(
             cls.output_slots, op.outputs, lambda name: self.layout.get_position(block, name), -1
         )
@@ -232,21 +250,23 @@ class Plan:
         store = make_storer(targets, several=several, kept=kept, copies=copies, fresh=cls.fresh)
         only = targets[0] if len(targets) == 1 else None
         plain = isinstance(only, int) and only >= 0 and not kept and not copies
-        return targets, store, only if plain and isinstance(only, int) else None
+        target = only if plain and isinstance(only, int) else None
+        return Outputs(targets, store, target, not copies and not any(several))
 
     # Running
 
     def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
         """Return a frame that holds the persistables of ``scope``."""
         frame = Frame(self.layout, self.blocks, scope, services)
-        frame.read_holders(self._find_holders(scope))
+        if len(self.layout.persistables) < _MANY or scope.parent is not None:  # it may erase some as well
+            frame.load_persistables(self.layout.persistables)
+        else:
+            frame.read_holders(self._find_holders(scope))
         return frame
 
     def _find_holders(self, scope: Scope) -> dict[int, ScopeVariable]:
         """Return the persistables in a scope, as found before unless one was removed since."""
         persistables = self.layout.persistables
-        if len(persistables) < _MANY or scope.parent is not None:  # whose variables may be erased as well
-            return find_holders(scope, persistables)
         held = scope.found.get(self)
         if held is None or held[0] != scope.erasures or held[1] != len(persistables):
             erasures = scope.erasures  # read first: another thread may remove variables meanwhile

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.executor.plans.frame import Frame, Step
 
-__all__ = ["hollow_after"]
+__all__ = ["SMALL", "hollow_after", "make_hollow"]
 
-_SMALL: Final = 16 << 10  # bytes; smaller arrays stay as they are
+SMALL: Final = 16 << 10  # bytes; smaller arrays stay as they are
 
 
 def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
@@ -27,8 +27,13 @@ def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
         values = frame.values
         for position in positions:
             value = values[position]
-            if type(value) is np.ndarray and value.nbytes > _SMALL:
-                values[position] = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+            if type(value) is np.ndarray and value.nbytes > SMALL:
+                values[position] = make_hollow(value)
 
     binding = step.binding and step.binding._replace(hollow=positions)
     return step._replace(run=run, binding=binding)
+
+
+def make_hollow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array with the shape and dtype of another one, and one zero for all elements."""
+    return np.broadcast_to(np.zeros((), array.dtype), array.shape)

@@ -186,13 +186,16 @@ def _make_operator(row: _Row) -> type[OpDef]:
         if x is not None and y is not None and row.views and len(x.shape) == 2 and len(y.shape) == 1:
             return None if keywords["axis"] == 0 else _make_bias_gradient(row, backward, keywords)
         alike = x is not None and y is not None and x.shape == y.shape and x.type == y.type
-        if not alike or keywords["wanted"] != (True, True):
+        if not alike:
             return None
+        wanted_x, wanted_y = keywords["wanted"]
 
         def run(d_out: Array, x: Array, y: Array, *more: Array) -> tuple[Array | None, Array | None]:
-            if d_out.shape == x.shape == y.shape:
-                return row.d_x(d_out, x, y, *more), row.d_y(d_out, x, y, *more)  # type: ignore[misc]
-            return backward(d_out, x, y, *more, **keywords)
+            if not d_out.shape == x.shape == y.shape:
+                return backward(d_out, x, y, *more, **keywords)
+            d_x = row.d_x(d_out, x, y, *more) if wanted_x else None  # type: ignore[misc]
+            d_y = row.d_y(d_out, x, y, *more) if wanted_y else None  # type: ignore[misc]
+            return d_x, d_y
 
         return run
 

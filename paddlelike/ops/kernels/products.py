@@ -10,13 +10,14 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.threads import consume, count_threads, map_parts
 
-__all__ = ["LARGE", "multiply"]
+__all__ = ["LARGE", "SHORT", "multiply"]
 
 #: Multiply-adds in one part, about a millisecond: below two of these a product is one part.
 LARGE: Final = 1 << 25
 _PARTS: Final = 16  # at most
 _TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
-_SHORT: Final = 1 << 20  # multiply-adds up to which what numpy does around the product counts
+#: Multiply-adds up to which what numpy does around the product counts.
+SHORT: Final = 1 << 20
 
 
 def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
@@ -30,7 +31,7 @@ def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
            [3.]])
     """
     work = a.size * b.shape[-1]
-    if work < _SHORT and a.ndim == b.ndim == 2 and out is None:
+    if work < SHORT and a.ndim == b.ndim == 2 and out is None:
         return a.dot(b)  # half a microsecond less than matmul, which does the same
     if work < 2 * LARGE or count_threads() == 1:
         return np.matmul(a, b, out=out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -26,7 +25,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.backends import MKLDNN
-from paddlelike.ops.kernels.products import multiply
+from paddlelike.ops.kernels.products import SHORT, multiply
 from paddlelike.ops.operands import can_be_equal, check_same_dtype, count_elements
 
 __all__ = ["Matmul", "Mul"]
@@ -97,7 +96,7 @@ class Mul(OpDef):
     def specialize_grad(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         if any(v is None or len(v.shape) != 2 for v in variables[:2]):
             return None
-        return functools.partial(_multiply_back, keywords)
+        return _make_back(keywords)
 
     @staticmethod
     def forward(x: Array, y: Array, *, x_num_col_dims: int, y_num_col_dims: int) -> Array:
@@ -126,12 +125,20 @@ def _multiply_matrices(x: Array, y: Array) -> Array:
     return multiply(x, y) if x.ndim == 2 else Mul.forward(x, y, x_num_col_dims=1, y_num_col_dims=1)
 
 
-def _multiply_back(keywords: Mapping[str, Any], x: Array, y: Array, d_out: Array) -> Pair:
-    """Return the gradients of two matrices."""
-    if not x.ndim == y.ndim == 2 or d_out.shape != (len(x), y.shape[1]):
-        pair: Pair = Mul.backward(x, y, d_out, **keywords)
-        return pair
-    return _multiply_matrices_back(x, y, d_out, keywords["wanted"])
+def _make_back(keywords: Mapping[str, Any]) -> Kernel:
+    """Return a kernel of the gradients of two matrices, with fewer checks."""
+    wanted = wanted_x, wanted_y = keywords["wanted"]
+
+    def run(x: Array, y: Array, d_out: Array) -> Pair:
+        shape = d_out.shape
+        if not x.ndim == y.ndim == 2 or shape != (len(x), y.shape[1]):
+            pair: Pair = Mul.backward(x, y, d_out, **keywords)
+            return pair
+        if d_out.size * x.shape[1] >= SHORT:
+            return _multiply_matrices_back(x, y, d_out, wanted)
+        return d_out.dot(y.T) if wanted_x else None, x.T.dot(d_out) if wanted_y else None
+
+    return run
 
 
 def _multiply_matrices_back(x: Array, y: Array, d_out: Array, wanted: Wanted) -> Pair:

@@ -86,7 +86,7 @@ def _descend(param: Array, rate: Array, grad: Array) -> Array | SelectedRows:
         return Sgd.forward(param, rate, grad)  # in loops, it may be sparse after all
     if param.size > _COMPILED and Sgd.make_rule((rate.item(),)).update((param, grad)):
         return param
-    return np.subtract(param, grad * rate.reshape(()), out=param)
+    return np.subtract(param, grad * rate.reshape(()), param)
 
 
 def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> SelectedRows:
