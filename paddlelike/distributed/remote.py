@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,7 @@ Array = np.ndarray[Any, Any]
 class _Route:
     """Where the variables of one send or recv are: the server and the entry of each."""
 
+    program: weakref.ref[Program]
     scope: weakref.ref[Scope]
     version: int  # of the program, which may be changed
     client: Client
@@ -61,7 +63,7 @@ class RemoteOperators:
         exit_by_code()
         self._used: list[tuple[Scope, int]] = []
         self._service: Service | None = None
-        self._routes: weakref.WeakKeyDictionary[Program, dict[int, _Route]] = weakref.WeakKeyDictionary()
+        self._routes: dict[int, _Route] = {}  # by id of the operator
         self._trainer_ids: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
 
     def client(self, scope: Scope, block: Block) -> Client:
@@ -204,18 +206,16 @@ class RemoteOperators:
     def _find_route(self, ctx: Context) -> _Route:
         """Return where the variables of a send or recv are; found once for each operator and scope."""
         op: Operator = ctx.op  # type: ignore[assignment]
-        program = op.block.program
-        routes = self._routes.setdefault(program, {})
-        route = routes.get(id(op))  # an operator lives as long as the version of its program
+        program, key = op.block.program, id(op)
+        route = self._routes.get(key)  # an operator lives as long as the version of its program
         if (
             route is not None
+            and route.program() is program
             and route.version == program._version
             and route.scope() is ctx.scope
             and not route.client.is_closed
         ):
             return route
-        if route is not None and route.version != program._version:
-            routes.clear()
         client = self._client(ctx)
         endpoints, is_cut = op.attrs["epmap"], False
         if op.type == "send":
@@ -229,9 +229,18 @@ class RemoteOperators:
             client.find_entry(endpoint, base_name(name) if op.type == "send" else name)
             for name, endpoint in zip(names, endpoints, strict=True)
         ]
-        route = _Route(weakref.ref(ctx.scope), program._version, client, names, places, is_cut)
-        routes[id(op)] = route
+        forget = functools.partial(self._forget_route, weakref.ref(self), key)
+        at = weakref.ref(program, forget), weakref.ref(ctx.scope), program._version
+        self._routes[key] = route = _Route(*at, client, names, places, is_cut)
         return route
+
+    @staticmethod
+    def _forget_route(me: weakref.ref[RemoteOperators], key: int, program: weakref.ref[Program]) -> None:
+        """Drop the route of an operator whose program is gone."""
+        mine = me()
+        route = None if mine is None else mine._routes.get(key)
+        if mine is not None and route is not None and route.program is program:
+            del mine._routes[key]
 
     def _client(self, ctx: Context) -> Client:
         return self.client(ctx.scope, ctx.op.block)  # type: ignore[attr-defined]

@@ -60,7 +60,8 @@ class Calls:
 
     def __init__(self, channels: Sequence[Channel], values: Sequence[dict[int, Array]]) -> None:
         self._channels = channels
-        self._values = values
+        self._values = [{values_at(index): array for index, array in one.items()} for one in values]
+        self._views = [Into(one).views for one in self._values]
         self.payload: Payload | None = None
 
     def make_call(self, call: Call) -> Reply:
@@ -97,8 +98,7 @@ class Calls:
     def _exchange(self, call: Call, *, is_direct: bool) -> Exchange:
         server, request = call.server, call.request
         if isinstance(request, Commit) or (isinstance(request, Pull) and request.slices is None):
-            values = {values_at(index): array for index, array in self._values[server].items()}
-            return Exchange(request, receiver=Into(values))
+            return Exchange(request, receiver=Into(self._values[server], self._views[server]))
         if isinstance(request, Push | Pull | Prefetch | Share):
             assert self.payload is not None
             return self.payload(server, request, is_direct)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -131,7 +132,7 @@ class Message:
 
     def fields_to_header(self) -> Header:
         """Return the fields as plain JSON types."""
-        return {one.name: _to_json(getattr(self, one.name)) for one in dataclasses.fields(self)}
+        return {name: _to_json(getattr(self, name)) for name in _list_fields(type(self))}  # type: ignore[arg-type]
 
     @classmethod
     def fields_from_header(cls, header: Mapping[str, Any], own: set[str]) -> Self:
@@ -142,17 +143,30 @@ class Message:
         FormatError
             The header has an unknown, missing or wrongly typed field.
         """
-        known = {one.name: one for one in dataclasses.fields(cls)}
-        if unknown := set(header) - set(known) - own:
+        known = _list_fields(cls)  # type: ignore[arg-type]
+        if not header.keys() <= known.keys() | own:
+            unknown = set(header) - set(known) - own
             raise FormatError(f"header of {cls.__name__} holds the unknown fields {sorted(unknown)}")
         values = {}
-        for name, one in known.items():
+        for name, (read, is_optional) in known.items():
             if name not in header:
-                if one.default is not dataclasses.MISSING or one.default_factory is not dataclasses.MISSING:
+                if is_optional:
                     continue
                 raise FormatError(f"header of {cls.__name__} lacks {name!r}")
             try:
-                values[name] = one.metadata["read"](header[name])
+                values[name] = read(header[name])
             except ValueError as error:
                 raise FormatError(f"{cls.__name__}.{name}: {error}, got {str(header[name])[:80]!r}") from None
         return cls(**values)
+
+
+@functools.cache
+def _list_fields(cls: type[Message]) -> dict[str, tuple[Callable[[Any], Any], bool]]:
+    """Return by name the reader of each field of a class of messages, and whether it has a default."""
+    return {
+        one.name: (
+            one.metadata["read"],
+            one.default is not dataclasses.MISSING or one.default_factory is not dataclasses.MISSING,
+        )
+        for one in dataclasses.fields(cls)
+    }

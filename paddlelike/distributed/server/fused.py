@@ -4,12 +4,13 @@ The block of a dense parameter in synchronous training is three operators: ``sum
 ``scale`` by their count, and the optimizer's update. One after the other they go through memory three times.
 Here each part of the parameter sees the same operations in the same order, so that the results have the same
 bits; the sum takes the place of the first trainer's gradient. For 2.5 million elements and two trainers SGD
-takes 0.6 of the operators' time, Momentum 0.7, Adam 0.8; small parameters stay in the cache either way.
+takes 0.6 of the operators' time, Momentum 0.7, Adam 0.8. Small parameters are updated together:
+:mod:`paddlelike.distributed.server.grouped`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,11 +22,11 @@ from paddlelike.framework.opdef import Context
 from paddlelike.framework.opdef.registry import find_or_none
 from paddlelike.ops.update.step import Update
 
-__all__ = ["FusedUpdate", "find_fused_update"]
+__all__ = ["PART", "FusedUpdate", "are_alike", "are_numbers", "find_fused_update"]
 
 Array = np.ndarray[Any, Any]
 
-PART: Final = 1 << 16  #: elements of a part; a parameter of no more is left to the operators
+PART: Final = 1 << 16  #: elements of a part
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +59,20 @@ class FusedUpdate:
     written: tuple[str, ...]
 
     def run(self, ctx: Context) -> bool:
-        """Update the parameter; return whether that was done: not if it is small, or a gradient is sparse."""
+        """Update the parameter; return whether that was done: not if a gradient is sparse."""
         gradients = [one for name in self.gradients if (one := ctx.read(name)) is not None]
+        return self._apply(ctx, gradients, self.scale)
+
+    def apply(self, ctx: Context, mean: Array) -> None:
+        """Update the parameter by the mean of its gradients, which is known to fit."""
+        done = self._apply(ctx, [mean], None)
+        assert done, "the gradient of another kind"
+
+    def _apply(self, ctx: Context, gradients: Sequence[Any], scale: float | None) -> bool:
         parameter, *state = (ctx.read(name) for name in self.elements)
         others = [None if name is None else ctx.read(name) for name in self.others]
         arrays = [parameter, *gradients, *state]
-        if not gradients or not _are_alike(arrays) or parameter.size <= PART:
-            return False
-        if any(one is not None and (type(one) is not np.ndarray or one.size != 1) for one in others):
+        if not gradients or not are_alike(arrays) or not are_numbers(others):
             return False
         numbers = self.update.read_numbers(*others, **self.keywords)
         rule = self.update.make_rule(numbers)
@@ -74,8 +81,8 @@ class FusedUpdate:
             part, total, *rest = (array[start : start + PART] for array in flat)
             for gradient in rest[: len(gradients) - 1]:
                 np.add(total, gradient, out=total)
-            if self.scale is not None:
-                np.multiply(total, self.scale, out=total)
+            if scale is not None:
+                np.multiply(total, scale, out=total)
             block = part, total, *rest[len(gradients) - 1 :]
             if rule is None or not rule.update(block):
                 self.update.update(numbers, *block)
@@ -105,7 +112,7 @@ def find_fused_update(block: Block) -> FusedUpdate | None:
         return None
     return FusedUpdate(
         gradients=tuple(add.input("X")),
-        scale=None if scale is None else scale.attrs["scale"],
+        scale=None if scale is None or scale.attrs["scale"] == 1 else scale.attrs["scale"],
         update=cls,
         keywords=keywords,
         elements=tuple(one[0] for one in elements),
@@ -121,7 +128,6 @@ def _is_factor(scale: Operator, total: list[str]) -> bool:
         and scale.input("X") == scale.output("Out") == total
         and not scale.input("ScaleTensor")
         and scale.attrs.get("bias", 0.0) == 0
-        and scale.attrs["scale"] != 1
     )
 
 
@@ -131,7 +137,12 @@ def _writes_its_inputs(cls: type[Update], step: Operator) -> bool:
     return all(step.output(slot) == step.input(cls.inplace[slot]) for slot in outputs)
 
 
-def _are_alike(arrays: list[Any]) -> bool:
+def are_numbers(values: Sequence[Any]) -> bool:
+    """Return whether these are arrays of one element, or None."""
+    return all(one is None or (type(one) is np.ndarray and one.size == 1) for one in values)
+
+
+def are_alike(arrays: Sequence[Any]) -> bool:
     """Return whether these are floating arrays in C order of one shape and one dtype."""
     first = arrays[0]
     return all(

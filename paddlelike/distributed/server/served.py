@@ -44,6 +44,7 @@ class Served:
         self.lookups = _lookups(op)
         self.parameters = _parameters(program, self.blocks)
         self.table = ServerTable(self._rows())
+        self.parameter_indexes = [entry.index for entry in self.table.having(Kind.PARAMETER)]
 
     @property
     def is_synchronous(self) -> bool:

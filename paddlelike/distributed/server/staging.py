@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.distributed.placement import Kind, ServerTable, rows_at, values_at
+from paddlelike.distributed.placement import Entry, Kind, ServerTable, rows_at, values_at
 from paddlelike.distributed.protocol.header import read_pairs
+from paddlelike.distributed.protocol.messages import Push
 from paddlelike.distributed.wire.parts import Into
 from paddlelike.errors import FrameError
 
@@ -22,26 +23,35 @@ __all__ = ["Contribution", "Staging"]
 Array = np.ndarray[Any, Any]
 
 
+class _Memory(NamedTuple):
+    """The memory of a push."""
+
+    dense: dict[int, Array]  # by index of the entry
+    flats: Sequence[Array]  # by group, its gradients behind one another
+    views: Mapping[int, memoryview] | None  # the bytes of ``dense``, if they are known
+
+
 class Contribution(Into):
     """One push: receives the records as they come in; afterwards it has the gradients by entry index."""
 
     def __init__(
-        self,
-        dense: dict[int, Array],
-        sparse: dict[int, SelectedRows],
-        wanted: frozenset[int],
-        make_rows: Callable[[int, int], SelectedRows],
+        self, memory: _Memory, wanted: frozenset[int], make_rows: Callable[[int, int], SelectedRows]
     ) -> None:
-        self.dense = dense
+        self.dense, self.flats, views = memory
         self.sparse: dict[int, SelectedRows] = {}
+        self.request: Push | None = None
         self._wanted = wanted
         self._make_rows = make_rows
+        self._came: dict[int, Array | SelectedRows] | None = None  # once the push is whole
         #: By (trainer, index), what came from other trainers and is not added here: selected rows, which one
         #: operator merges in the end.
         self.others: dict[tuple[int, int], Array | SelectedRows] = {}
-        super().__init__({values_at(index): array for index, array in dense.items()})
-        for index, rows in sparse.items():
-            self._add_rows(index, rows)
+        super().__init__({values_at(index): array for index, array in self.dense.items()}, views)
+
+    @property
+    def memory(self) -> _Memory:
+        """The memory, for another push."""
+        return _Memory(self.dense, self.flats, None if self.sparse else self.views)
 
     def note(self, header: Mapping[str, Any]) -> None:
         """Take the counts of selected rows that were not known when the push began.
@@ -57,9 +67,10 @@ class Contribution(Into):
                 raise FrameError(f"a note of rows of entry {index}, which has come before")
             rows = self._make_rows(index, count)
             self.dense.pop(index, None)
-            self._add_rows(index, rows)
+            self.add_rows(index, rows)
 
-    def _add_rows(self, index: int, rows: SelectedRows) -> None:
+    def add_rows(self, index: int, rows: SelectedRows) -> None:
+        """Take the gradient of an entry as selected rows."""
         assert rows.array is not None
         self.sparse[index] = rows
         self.add({rows_at(index): rows.row_array, values_at(index): rows.array})
@@ -73,6 +84,12 @@ class Contribution(Into):
             else:  # here it came as selected rows
                 self.others[trainer, index] = other.dense.pop(index)
 
+    def is_dense(self, indexes: Collection[int]) -> bool:
+        """Return whether no gradient of these came as selected rows, from this trainer or those merged."""
+        return not any(index in indexes for index in self.sparse) and not any(
+            index in indexes for _, index in self.others
+        )
+
     def finish(self, *, whole: bool) -> dict[int, Array | SelectedRows]:
         """Return the gradients that came, by index; ``whole``: every gradient of the server must have come.
 
@@ -81,6 +98,8 @@ class Contribution(Into):
         FrameError
             A gradient is missing or came in part, or its row ids are outside of the variable.
         """
+        if self._came is not None:
+            return self._came
         if whole:
             self.check()
             missing = self._wanted - self.dense.keys() - self.sparse.keys()
@@ -97,7 +116,8 @@ class Contribution(Into):
                     f"the gradient has rows {ids.min()} to {ids.max()}; its variable has {rows.height()} rows"
                 )
         came = {index: array for index, array in self.dense.items() if self._filled[values_at(index)]}
-        return came | self.sparse
+        self._came = came | self.sparse
+        return self._came
 
 
 class Staging:
@@ -111,13 +131,23 @@ class Staging:
         Indexes of gradients that come as selected rows only: a table may be too large to be in memory twice.
     most
         Bytes of dense gradients that may be here at once; three sets of arrays may always be.
+    groups
+        Indexes of gradients of one dtype that lie behind one another in memory.
     """
 
-    def __init__(self, table: ServerTable, only_rows: Collection[int] = (), *, most: int = 1 << 62) -> None:
+    def __init__(
+        self,
+        table: ServerTable,
+        only_rows: Collection[int] = (),
+        *,
+        most: int = 1 << 62,
+        groups: Sequence[Sequence[int]] = (),
+    ) -> None:
         self._only_rows = frozenset(only_rows)
         self._wanted = frozenset(entry.index for entry in table.having(Kind.GRADIENT))
         self._entries = {entry.index: entry for entry in table.having(Kind.GRADIENT, Kind.COUNTER)}
-        self._free: list[dict[int, Array]] = []
+        self._groups = [[self._entries[index] for index in group] for group in groups]
+        self._free: list[_Memory] = []
         self._lock = threading.Lock()
         self._used: weakref.WeakSet[Contribution] = weakref.WeakSet()
         sizes = [
@@ -144,15 +174,27 @@ class Staging:
         for index, count in rows:
             sparse[index] = self._make_rows(index, count)
         with self._lock:
-            dense = self._free.pop() if self._free else {}
-        for index in sparse.keys() & dense.keys():
-            del dense[index]
-        for index, entry in self._entries.items():
-            if index not in dense and index not in sparse and index not in self._only_rows:
-                dense[index] = memory.empty(entry.shape, entry.numpy_dtype)
-        contribution = Contribution(dense, sparse, self._wanted, self._make_rows)
+            found = self._free.pop() if self._free else None
+        dense, flats, views = found or _Memory({}, [_make_flat(one) for one in self._groups], None)
+        some = {*sparse, *self._only_rows}
+        if some & dense.keys() or len(dense) + len(some) != len(self._entries):
+            kept = {index: array for index, array in dense.items() if index not in some}
+            dense, views = kept | self._make_arrays(flats, {*kept, *some}), None
+        contribution = Contribution(_Memory(dense, flats, views), self._wanted, self._make_rows)
+        for index, selected in sparse.items():
+            contribution.add_rows(index, selected)
         self._used.add(contribution)
         return contribution
+
+    def _make_arrays(self, flats: Sequence[Array], but: Collection[int]) -> dict[int, Array]:
+        """Return arrays for all gradients ``but`` some: parts of ``flats``, and others of their own."""
+        made: dict[int, Array] = {}
+        for flat, group in zip(flats, self._groups, strict=True):
+            made.update((entry.index, part) for entry, part in zip(group, _cut(flat, group), strict=True))
+        for index, entry in self._entries.items():
+            if index not in made and index not in but:
+                made[index] = memory.empty(entry.shape, entry.numpy_dtype)
+        return {index: array for index, array in made.items() if index not in but}
 
     def _make_rows(self, index: int, count: int) -> SelectedRows:
         entry = self._entries.get(index)
@@ -167,4 +209,18 @@ class Staging:
         """Let a later push reuse the memory. Called when nobody reads it any more."""
         self._used.discard(contribution)
         with self._lock:
-            self._free.append(contribution.dense)
+            self._free.append(contribution.memory)
+
+
+def _make_flat(entries: Sequence[Entry]) -> Array:
+    """Return memory for variables of one dtype, one behind the other."""
+    return memory.empty((sum(math.prod(entry.shape) for entry in entries),), entries[0].numpy_dtype)
+
+
+def _cut(flat: Array, entries: Sequence[Entry]) -> Iterator[Array]:
+    """Yield the part of each variable."""
+    start = 0
+    for entry in entries:
+        end = start + math.prod(entry.shape)
+        yield flat[start:end].reshape(entry.shape)
+        start = end

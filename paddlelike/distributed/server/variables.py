@@ -17,8 +17,10 @@ import numpy as np
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import Entry, Kind
 from paddlelike.distributed.server.fused import FusedUpdate, find_fused_update
+from paddlelike.distributed.server.grouped import find_groups
 from paddlelike.distributed.server.served import Lookup, Served
 from paddlelike.distributed.server.staging import Contribution
+from paddlelike.distributed.wire import as_bytes
 from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError
 from paddlelike.framework.opdef import Context
 from paddlelike.framework.passes.views import collect_writes
@@ -49,7 +51,10 @@ class Variables:
         self._served = served
         self.guards = {} if served.is_synchronous else _guards(served)
         self._fused = _find_fused_updates(served) if served.is_synchronous else {}
+        #: Parameters that are updated together; their gradients lie behind one another in the staging.
+        self.groups = find_groups(served, self._fused)
         self._schedule = threading.Lock()  # its block is one for all trainers
+        self._bytes: dict[int, tuple[Array, memoryview]] = {}  # by index of the entry, which stays mostly
         self._check_values()
         self._start_counters()
 
@@ -73,6 +78,14 @@ class Variables:
                 f"got {found}"
             )
         return value
+
+    def bytes_of(self, entry: Entry) -> memoryview:
+        """Return the bytes of :meth:`value`, as they are in memory."""
+        array = self.value(entry)
+        known = self._bytes.get(entry.index)
+        if known is None or known[0] is not array:
+            known = self._bytes[entry.index] = array, as_bytes(array)
+        return known[1]
 
     def shard(self, entry: Entry) -> tuple[Array, Array]:
         """Return the ids that a table which is sharded by id has met, and all its rows, also unused ones."""
@@ -117,20 +130,25 @@ class Variables:
         """
         served, ctx = self._served, self._ctx
         given = {trainer: one.finish(whole=True) for trainer, one in contributions.items()}
-        merged = {key: value for one in contributions.values() for key, value in one.others.items()}
+        ordered = [contributions[trainer] for trainer in sorted(contributions)]
+        if served.schedule > 0:
+            ctx.run_block(served.schedule)
+        done = {block for group in self.groups if group.run(ctx, ordered) for block in group.blocks}
+        merged = {key: value for one in ordered for key, value in one.others.items()}
         for entry in served.table.having(Kind.GRADIENT):
+            if served.blocks[entry.name] in done:
+                continue
             names = served.inputs[entry.name] or {0: entry.name}
             for trainer, name in names.items():  # None: a trainer that has left, or was merged, adds nothing
                 ctx.write(
                     name,
                     given[trainer][entry.index] if trainer in given else merged.get((trainer, entry.index)),
                 )
-        if served.schedule > 0:
-            ctx.run_block(served.schedule)
         sums = {block: name for name, block in served.blocks.items()}
         for index in served.op.attrs["optimize_blocks"]:
-            if index != served.schedule:  # which Fluid lists among them
-                self._run_update(index)
+            if index == served.schedule or index in done:  # Fluid lists the schedule among them
+                continue
+            self._run_update(index)
             if index in sums:
                 ctx.write(sums[index], None)  # its memory is the next sum's
 

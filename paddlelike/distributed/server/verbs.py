@@ -123,10 +123,12 @@ class _PushVerb(_Verb):
         found = service.take_memory(request, _LONGEST_TURN) if reply is None else reply
         if isinstance(found, Reply):
             raise Refused(found.to_header())
+        found.request = request
         return found
 
     def end(self, head: Header, receiver: Contribution) -> Answer:
-        request = Push.from_header(head)
+        request = receiver.request
+        assert request is not None
         service = self.service
         receiver.finish(whole=service.mode == "sync")
         service.monitor.bytes_in += receiver.size
@@ -142,7 +144,7 @@ class _CommitVerb(_Verb):
         reply = self.service.ask_until(request, min(request.poll, _LONGEST_TURN))
         parts: Iterable[Part] = ()
         if isinstance(reply, CommitReply):
-            parts = _values(self.service, [e.index for e in self.service.served.table.having(Kind.PARAMETER)])
+            parts = _values(self.service, self.service.served.parameter_indexes)
         return reply.to_header(), parts
 
 
@@ -153,9 +155,8 @@ class _PullVerb(_Verb):
         reply = service.ask_until(request, _LONGEST_TURN)
         if not isinstance(reply, PullReply):
             return reply.to_header(), ()
-        table = service.served.table
         if request.slices is None:
-            return reply.to_header(), _values(service, [e.index for e in table.having(Kind.PARAMETER)])
+            return reply.to_header(), _values(service, service.served.parameter_indexes)
         return reply.to_header(), _yield_asked(service, request.slices)
 
 
@@ -230,9 +231,8 @@ def _values(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
     """Return the values of entries as they are now, copied in pieces where another thread may write."""
     for index in indexes:
         entry = service.served.table.entries[index]
-        array = service.variables.value(entry)
-        service.monitor.bytes_out += array.nbytes
-        view = as_bytes(array)
+        view = service.variables.bytes_of(entry)
+        service.monitor.bytes_out += len(view)
         guard = service.variables.guards.get(entry.name)
         if guard is None:
             yield Part(values_at(index), 0, view)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -82,6 +83,8 @@ class Into:
     ----------
     arrays
         Writable C-order arrays by index. They are written while the call runs, also where it fails later.
+    views
+        Their bytes, where an earlier receiver of the same arrays has made them.
 
     Examples
     --------
@@ -93,11 +96,17 @@ class Into:
     array([1., 2.], dtype=float32)
     """
 
-    def __init__(self, arrays: Mapping[int, Array]) -> None:
-        self.arrays: dict[int, Array] = {}
-        self._memory: dict[int, memoryview] = {}
-        self._filled: dict[int, int] = {}
-        self.add(arrays)
+    def __init__(self, arrays: Mapping[int, Array], views: Mapping[int, memoryview] | None = None) -> None:
+        self.arrays: dict[int, Array] = dict(arrays)
+        self._memory = (
+            {index: as_bytes(array) for index, array in arrays.items()} if views is None else dict(views)
+        )
+        self._filled = dict.fromkeys(self._memory, 0)
+
+    @property
+    def views(self) -> Mapping[int, memoryview]:
+        """The bytes of the arrays by index."""
+        return self._memory
 
     def add(self, arrays: Mapping[int, Array]) -> None:
         """Add arrays to be filled, in place of those of the same index."""
@@ -130,6 +139,8 @@ class Into:
 
     def check(self, only: Iterable[int] | None = None) -> None:
         """Raise FrameError unless every array (of ``only``, if given) was filled to its last byte."""
+        if only is None and all(map(operator.eq, self._filled.values(), map(len, self._memory.values()))):
+            return  # both have the same order
         for index in self._memory if only is None else only:
             filled, size = self._filled[index], len(self._memory[index])
             if filled != size:

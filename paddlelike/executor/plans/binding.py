@@ -93,6 +93,17 @@ def make_storer(
 
         return store_each
 
+    if single and not copies and isinstance(targets[0], list) and len(targets[0]) == 1:
+        (only,) = targets[0]
+        if only in kept:  # a parameter that comes from a server
+
+            def store_only(frame: Frame, result: Any) -> None:
+                value = result[0] if result else None
+                if value is not None and not _is_held(frame, only, value):
+                    frame.values[only] = write_persistable(frame, only, value, fresh=fresh)
+
+            return store_only
+
     def store(frame: Frame, result: Any) -> None:
         results = (result,) if single else result
         for target, value, many in zip(targets, results, several, strict=True):

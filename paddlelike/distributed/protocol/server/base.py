@@ -71,6 +71,16 @@ class ServerBase:
             self._work = work
         return work
 
+    def take_round(self) -> Apply | None:
+        """Do as :meth:`take_work` if the next work is a synchronous round."""
+        if self.mode != "sync" or self._failure or self._work is not None:
+            return None
+        work = self._next_work()
+        if not isinstance(work, Apply):
+            return None
+        self._work = work
+        return work
+
     def find_merge(self) -> Merge | None:
         """Return an addition that can be made before the round is complete; :meth:`end_merge` ends it.
 
