@@ -10,10 +10,11 @@ __all__ = ["RowGroups", "add_rows", "merge_rows", "sum_rows"]
 
 Array = np.ndarray[Any, Any]
 
-_WIDE: Final = 32  # elements of a row from which on whole rows are added, where few repeat
+_WIDE: Final = 32  # elements of a row from which on whole rows are added, however many repeat
 _REPEATS: Final = 3  # how often a row comes at most on average, so that few count as repeating
-_ROUNDS: Final = 8
 _LARGE: Final = 1 << 15  # elements
+_DIGIT: Final = 16  # bits of the integers that numpy sorts by counting, several times as fast as others
+_MANY: Final = 1 << 11  # ids from which on two sorts by such digits are faster than one
 
 
 class RowGroups(NamedTuple):
@@ -25,15 +26,14 @@ class RowGroups(NamedTuple):
 
     @classmethod
     def of(cls, rows: Array, height: int | None = None) -> RowGroups:
-        """Return the groups; numpy sorts ids below 65,536 several times as fast."""
-        keys = rows.astype(np.uint16) if height is not None and height <= 1 << 16 else rows
-        order = keys.argsort(kind="stable")
-        ordered = rows[order]
+        """Return the groups of ids, which are below ``height`` if that is given."""
+        order = _sort(rows, height)
+        ordered = rows.take(order)
         begins = np.empty(len(rows), np.bool_)
         begins[:1] = True
         np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
-        starts = np.flatnonzero(begins)
-        return cls(order, starts, ordered[starts])
+        starts = begins.nonzero()[0]
+        return cls(order, starts, ordered.take(starts))
 
     def count_members(self) -> Array:
         """Return the size of each group."""
@@ -44,25 +44,46 @@ class RowGroups(NamedTuple):
 
     def add(self, sums: Array, values: Array) -> None:
         """Add to row k of ``sums`` the values of group k, in their order."""
-        size = len(self.order)
-        if size > _REPEATS * len(self.starts) or values.shape[1] < _WIDE:
-            owner = np.empty(size, np.int64)
-            owner[self.order] = np.repeat(np.arange(len(self.starts)), self.count_members())
+        order, starts, width = self.order, self.starts, values.shape[1]
+        if len(starts) == len(order):
+            sums += values.take(order, axis=0)
+        elif width == 1 or (width < _WIDE and len(order) > _REPEATS * len(starts)):
+            owner = np.empty(len(order), np.int64)
+            owner[order] = np.repeat(np.arange(len(starts)), self.count_members())
             _add_elements(sums, owner, values)
-            return
-        sums += values[self.order[self.starts]]
+        else:
+            self._add_in_rounds(sums, values)
+
+    def _add_in_rounds(self, sums: Array, values: Array) -> None:
+        """Add the first values of all groups, then the second, until fewer groups than rounds are left."""
+        order = self.order
+        sums += values.take(order.take(self.starts), axis=0)
         lengths = self.count_members()
-        more = np.flatnonzero(lengths > 1)
-        for place in range(1, _ROUNDS):
-            if not len(more):
-                return
-            sums[more] += values[self.order[self.starts[more] + place]]
-            more = more[lengths[more] > place + 1]
-        rest = lengths[more] - _ROUNDS
-        ends = np.cumsum(rest)
-        firsts = self.starts[more] + _ROUNDS
-        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(firsts - ends + rest, rest)
-        _add_elements(sums, np.repeat(more, rest), values[self.order[places]])
+        groups, place, longest = (lengths > 1).nonzero()[0], 1, int(lengths.max())
+        starts, lengths = self.starts.take(groups), lengths.take(groups)
+        while len(groups) and len(groups) >= longest - place:
+            sums[groups] += values.take(order.take(starts + place), axis=0)
+            place += 1
+            longer = (lengths > place).nonzero()[0]
+            groups, starts, lengths = groups.take(longer), starts.take(longer), lengths.take(longer)
+        for group, start, length in zip(groups.tolist(), starts.tolist(), lengths.tolist(), strict=True):
+            rows = values.take(order[start + place - 1 : start + length], axis=0)
+            rows[0] = sums[group]
+            np.add.reduce(rows, axis=0, out=sums[group])  # from the first row on, where rows are not single
+
+
+def _sort(rows: Array, height: int | None) -> Array:
+    """Return the indexes of ids in rising order; those of equal ids in their own."""
+    if height is not None and height <= 1 << _DIGIT:
+        return rows.astype(np.uint16).argsort(kind="stable")
+    top = int(rows.max()) if len(rows) >= _MANY and rows.min() >= 0 else 1 << 2 * _DIGIT
+    if top >= 1 << 2 * _DIGIT:
+        return rows.argsort(kind="stable")
+    if top < 1 << _DIGIT:
+        return rows.astype(np.uint16).argsort(kind="stable")
+    by_low = rows.astype(np.uint16).argsort(kind="stable")
+    high = (rows >> _DIGIT).astype(np.uint16)
+    return by_low.take(high.take(by_low).argsort(kind="stable"))
 
 
 def _add_elements(total: Array, rows: Array, values: Array) -> None:
@@ -70,6 +91,9 @@ def _add_elements(total: Array, rows: Array, values: Array) -> None:
 
     2.3 ms against 0.6 ms for 4096 rows of 64 float32.
     """
+    if values.shape[1] == 1:
+        np.add.at(total.reshape(-1), rows, values.reshape(-1))
+        return
     at = rows.reshape(-1, 1) * values.shape[1] + np.arange(values.shape[1])
     np.add.at(total.reshape(-1), at.reshape(-1), values.reshape(-1))
 

@@ -35,8 +35,10 @@ def test_a_sum_has_the_height_and_dtype_asked_for() -> None:
     assert out.ravel().tolist() == [0, 0, 0, 0, 3, 0]
 
 
-@pytest.mark.parametrize("width", [8, 40])
-@pytest.mark.parametrize(("count", "height"), [(300, 20), (300, 150), (300, 5000), (40, 100_000)])
+@pytest.mark.parametrize("width", [1, 2, 8, 40])
+@pytest.mark.parametrize(
+    ("count", "height"), [(300, 20), (300, 150), (300, 5000), (40, 100_000), (3000, 4000), (3000, 100_000)]
+)
 def test_rows_of_any_width_and_repetition_have_the_bits_of_the_loop(
     count: int, height: int, width: int
 ) -> None:
@@ -51,6 +53,15 @@ def test_rows_of_any_width_and_repetition_have_the_bits_of_the_loop(
     ids, sums = merge_rows(rows, values)
     assert ids.tolist() == sorted(set(rows.tolist()))
     np.testing.assert_array_equal(sums, expected[ids])
+
+
+@pytest.mark.parametrize("top", [1, 1 << 16, 1 << 32, 1 << 62])
+def test_many_ids_of_any_size_are_sorted(top: int) -> None:
+    rows = np.random.default_rng(5).integers(-1 if top == 1 else 0, top + 5, 3000)
+    ids, sums = merge_rows(rows, np.ones((3000, 1)))
+    expected, counts = np.unique(rows, return_counts=True)
+    np.testing.assert_array_equal(ids, expected)
+    np.testing.assert_array_equal(sums[:, 0], counts)
 
 
 def test_rows_that_are_merged_already_are_not_copied() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.opdef import Array, Context, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.engines import iterate_minimal, shuffle
+from paddlelike.ops.kernels.engines import shuffle
 
 __all__ = ["ShuffleBatch"]
 
@@ -39,11 +39,11 @@ class ShuffleBatch(OpDef):
         ctx: Context, x: Array, seed: Array | None, *, startup_seed: int
     ) -> tuple[Array, Array, Array]:
         ctx.set_lod("Out", ctx.lod("X"))
-        engine = iterate_minimal(startup_seed if seed is None else int(seed.flat[0]))
-        order = np.array(shuffle(math.prod(x.shape[:-1]), engine), np.int64)
+        first = startup_seed if seed is None else int(seed.flat[0])
+        order, following = shuffle(math.prod(x.shape[:-1]), first)
         out = np.empty_like(x)
         out.reshape(len(order), -1)[order] = x.reshape(len(order), -1)
-        return out, order, np.array([next(engine)], np.int64)
+        return out, order, np.array([following], np.int64)
 
     @staticmethod
     def backward(ctx: Context, order: Array, d_out: Array, *, startup_seed: int) -> Array:

@@ -7,12 +7,18 @@ bound are drawn as by ``std::uniform_int_distribution`` of the library that Flui
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Final
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
 
 __all__ = ["draw_below", "iterate_mersenne", "iterate_minimal", "shuffle"]
 
 _MODULUS: Final = 2**31 - 1
+_M, _FACTOR = np.uint64(_MODULUS), np.uint64(16807)
 _WORDS, _HALF, _MASK64 = 312, 156, 2**64 - 1
 _LOW31: Final = 2**31 - 1
 
@@ -59,10 +65,40 @@ def draw_below(engine: Iterator[int], span: int, *, low: int, steps: int) -> int
             return value // scale
 
 
-def shuffle(count: int, engine: Iterator[int]) -> list[int]:
-    """Return 0 .. count-1 in the order that ``std::shuffle`` gives with the minimal standard engine."""
+def shuffle(count: int, seed: int) -> tuple[Array, int]:
+    """Return 0 .. count-1 in the order that ``std::shuffle`` gives with the minimal standard engine.
+
+    And the value that the engine gives next.
+    """
+    drawn = _draw_minimal(seed, max(count, 1))
+    spans = np.arange(2, count + 1, dtype=np.uint64)
+    others = (drawn[:-1] - np.uint64(1)) // (np.uint64(_MODULUS - 2) // spans)
+    if (others < spans).all():
+        return _exchange(count, others.tolist()), int(drawn[-1])
+    engine = iterate_minimal(seed)  # a value has to be drawn again: in one shuffle of ten, of 20,000 rows
+    found = [draw_below(engine, last + 1, low=1, steps=_MODULUS - 2) for last in range(1, count)]
+    return _exchange(count, found), next(engine)
+
+
+def _exchange(count: int, others: list[int]) -> Array:
+    """Return 0 .. count-1 after each but the first has changed places with one up to itself."""
     order = list(range(count))
-    for last in range(1, count):
-        other = draw_below(engine, last + 1, low=1, steps=_MODULUS - 2)
-        order[last], order[other] = order[other], order[last]
-    return order
+    for last, other in enumerate(others, 1):
+        order[last], order[other] = order[other], last
+    return np.array(order, np.int64)
+
+
+def _draw_minimal(seed: int, count: int) -> Array:
+    """Return the first values of the minimal standard engine."""
+    state = np.uint64(seed % 2**64 % _MODULUS or 1)
+    drawn: Array = _compute_powers(count.bit_length())[1 : count + 1] * state % _M
+    return drawn
+
+
+@functools.lru_cache(maxsize=4)
+def _compute_powers(bits: int) -> Array:
+    """Return the first 2^bits powers of the minimal standard engine's multiplier."""
+    powers = np.ones(1, np.uint64)
+    for _ in range(bits):
+        powers = np.concatenate([powers, powers * (powers[-1] * _FACTOR % _M) % _M])
+    return powers

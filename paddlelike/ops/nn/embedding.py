@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _NO_PADDING = -1
+_UNSIGNED = np.dtype(np.uint64)
 _MANY = 4  # rows of a table for each one looked up, below which the whole table takes less time
 
 
@@ -62,16 +63,15 @@ class _Lookup(OpDef):
 
     @staticmethod
     def forward(w: Array | SelectedRows, ids: Array, *, padding_idx: int) -> Array:
-        flat = ids.reshape(-1)
         if isinstance(w, SelectedRows):
-            table, rows = w.array, _find_rows(w, flat)
+            table, rows = w.array, _find_rows(w, ids.reshape(-1)).reshape(ids.shape)
             assert table is not None
         else:
-            table, rows = w, flat
-            _check_ids(flat, len(w), padding_idx)
+            table, rows = w, ids
+            _check_ids(ids, len(w), padding_idx)
         out = table.take(rows, axis=0, mode="clip")
         if padding_idx != _NO_PADDING:
-            out[flat == padding_idx] = 0
+            out[ids == padding_idx] = 0
         return out
 
     @staticmethod
@@ -83,8 +83,14 @@ class _Lookup(OpDef):
 
 def _check_ids(ids: Array, height: int, padding_idx: int) -> None:
     """Raise EnforceNotMet when an id is neither a row of the table nor the padding."""
-    if ids.size == 0 or (ids.min() >= 0 and ids.max() < height):
+    if ids.size == 0:
         return
+    if ids.dtype.itemsize == _UNSIGNED.itemsize:  # one pass: negative ids are the greatest without a sign
+        if np.maximum.reduce(ids.view(_UNSIGNED), axis=None) < height:
+            return
+    elif ids.min() >= 0 and ids.max() < height:
+        return
+    ids = ids.reshape(-1)
     outside = (ids < 0) | (ids >= height)
     if padding_idx != _NO_PADDING:
         outside &= ids != padding_idx
@@ -130,8 +136,7 @@ class LookupTable(_Lookup):
 
     @staticmethod
     def forward(w: Array | SelectedRows, ids: Array, *, padding_idx: int) -> Array:
-        out = _Lookup.forward(w, ids, padding_idx=padding_idx)
-        return out.reshape(*ids.shape[:-1], out.shape[-1])
+        return _Lookup.forward(w, ids.reshape(ids.shape[:-1]), padding_idx=padding_idx)
 
 
 @register
@@ -139,11 +144,6 @@ class LookupTableV2(_Lookup):
     """``Out[i...] = W[Ids[i...]]``; zeros where the id is ``padding_idx`` (-1: there is none)."""
 
     type = "lookup_table_v2"
-
-    @staticmethod
-    def forward(w: Array | SelectedRows, ids: Array, *, padding_idx: int) -> Array:
-        out = _Lookup.forward(w, ids, padding_idx=padding_idx)
-        return out.reshape(*ids.shape, out.shape[-1])
 
 
 class _LookupGrad(OpDef):

@@ -79,6 +79,8 @@ class SequencePool(OpDef):
         offsets = read_last_level(ctx, "X", len(x))
         ctx.set_lod("Out", read_levels(ctx, "X")[:-1])
         full = _Full(offsets)
+        if full.single and pooltype != "MAX":
+            return x.copy(), None
         if full.count == 0:
             return np.full((len(full.which), *x.shape[1:]), pad_value, x.dtype), None
         index = None
@@ -99,6 +101,8 @@ class SequencePool(OpDef):
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array, max_index: Array | None, *, pooltype: str) -> Array:
         full = _Full(read_last_level(ctx, "X", len(x)))
+        if full.single and pooltype != "MAX":
+            return d_out.copy()
         d_rows = d_out if full.all else d_out[full.which]
         if pooltype in _WEIGHT:
             if pooltype != "SUM":
@@ -124,9 +128,10 @@ class _Full:
     def __init__(self, offsets: Array) -> None:
         self.starts, self.ends = offsets[:-1], offsets[1:]
         self.lengths = self.ends - self.starts
-        self.which = self.lengths > 0
-        self.count = int(np.count_nonzero(self.which))
+        self.count = int(np.count_nonzero(self.lengths))
         self.all = self.count == len(self.lengths)
+        self.single = self.all and self.count == offsets[-1]  # one row each, as fields of one value have
+        self.which = self.lengths > 0
         if not self.all:
             self.starts, self.ends, self.lengths = (
                 each[self.which] for each in (self.starts, self.ends, self.lengths)

@@ -171,9 +171,14 @@ class Squeeze(OpDef):
 
     @staticmethod
     def forward(x: Array, *, axes: list[int]) -> Array:
-        return x.reshape(_squeeze_dims(x.shape, axes))
+        return x.reshape(_find_squeezed_dims(x.shape, tuple(axes)))
 
     backward = staticmethod(_backward_by_x)
+
+
+@functools.lru_cache(maxsize=4096)
+def _find_squeezed_dims(dims: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:
+    return _squeeze_dims(dims, axes)
 
 
 def _squeeze_dims(dims: Sequence[int], axes: Sequence[int]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
@@ -11,6 +12,7 @@ from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 __all__ = ["Slice", "StridedSlice"]
 
 Box = tuple[slice, ...]  # the part of an array that is cut out, one slice per dim
+Shape = tuple[int, ...]
 Tensor = Array | None
 Tensors = list[Array] | None
 
@@ -26,6 +28,9 @@ class SliceAttrs(Attrs):
 
     def bounds(self, dims: Sequence[int], start: Tensor, end: Tensor, starts: Tensors, ends: Tensors) -> Box:
         """Return the slice of each dim of an input; tensors go before the attributes."""
+        if start is None and end is None and not starts and not ends:
+            numbers = self.axes, self.starts, self.ends, self.decrease_axis
+            return _find_fixed_bounds(tuple(dims), *map(tuple, numbers))
         ones = [1] * len(self.axes)
         first, last = read_numbers(self.starts, start, starts), read_numbers(self.ends, end, ends)
         return _find_bounds("slice", dims, self.axes, first, last, ones, self.decrease_axis)
@@ -50,6 +55,11 @@ class StridedSliceAttrs(SliceAttrs):
         first, last = read_numbers(self.starts, start, starts), read_numbers(self.ends, end, ends)
         steps = read_numbers(self.strides, stride, strides)
         return _find_bounds("strided_slice", dims, self.axes, first, last, steps, self.decrease_axis)
+
+
+@functools.lru_cache(maxsize=4096)
+def _find_fixed_bounds(dims: Shape, axes: Shape, starts: Shape, ends: Shape, decrease_axis: Shape) -> Box:
+    return _find_bounds("slice", dims, axes, starts, ends, [1] * len(axes), decrease_axis)
 
 
 def _find_bounds(
