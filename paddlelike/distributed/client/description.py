@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paddlelike.distributed.client.receivers import Pieces
@@ -11,7 +12,7 @@ from paddlelike.distributed.protocol.messages import Mode
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import DeadlineError, FaultError, RejectedError, UnreachableError
 
-__all__ = ["Description", "describe"]
+__all__ = ["Description", "common_mode", "describe"]
 
 _LARGEST = 64 << 20  # bytes of a table; 100,000 variables take 6 MB
 _PAUSE = 0.1  # seconds between attempts
@@ -60,3 +61,17 @@ def describe(channel: Channel, window: float) -> Description:
                 hint="is the process at this endpoint a parameter server of the same version?",
             )
         return Description(ServerTable.from_bytes(text.join_pieces()), mode, trainers)
+
+
+def common_mode(endpoints: Sequence[str], found: Sequence[Description]) -> Mode:
+    """Return the mode of all servers. Raises FaultError where they are not of one job."""
+    if len({(one.mode, one.trainers) for one in found}) != 1:
+        each = ", ".join(
+            f"{endpoint}: {one.mode}, {one.trainers} trainers"
+            for endpoint, one in zip(endpoints, found, strict=True)
+        )
+        raise FaultError(
+            f"the servers do not run the same job: {each}",
+            hint="give all processes the same list of servers and the same count of trainers",
+        )
+    return found[0].mode

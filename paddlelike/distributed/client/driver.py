@@ -16,13 +16,12 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.distributed.client.calls import Calls, Payload
-from paddlelike.distributed.client.description import Description, describe
+from paddlelike.distributed.client.description import common_mode, describe
 from paddlelike.distributed.client.gradients import Abandoned
+from paddlelike.distributed.client.heartbeat import Heartbeat
 from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.protocol.messages import (
-    Mode,
     Reply,
-    reply_from_header,
 )
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.protocol.trainer.steps import Call, Closed, Done, Pause, Resumed, Step
@@ -39,7 +38,6 @@ _Result = TypeVar("_Result")
 
 SMALL = 64 << 10  # bytes for one server that one thread sends, or receives, for all servers in turn
 _POLL = 1.0  # seconds between two looks at what to do
-_BEAT_TIMEOUT = 5.0  # seconds for a sign of life
 
 
 class _Begun(NamedTuple):
@@ -81,8 +79,7 @@ class Driver:
         )
         self._turn = threading.RLock()
         self._changed = threading.Condition()
-        self._ended = threading.Event()
-        self._beats: threading.Thread | None = None
+        self._heartbeat = Heartbeat(self.channels)
         self._orders: list[queue.SimpleQueue[bool]] = []  # by server, of the thread that pushes; False: end
         self._done: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._begun = 0  # servers to which a goal of begin() is being carried out
@@ -90,7 +87,7 @@ class Driver:
         try:
             found = list(self._pool.map(lambda c: describe(c, settings.limits.window), self.channels))
             self.tables = [one.table for one in found]
-            self.mode = _common_mode(self.endpoints, found)
+            self.mode = common_mode(self.endpoints, found)
             self.values = [
                 {e.index: memory.empty(e.shape, e.numpy_dtype) for e in table.having(Kind.PARAMETER)}
                 for table in self.tables
@@ -110,8 +107,7 @@ class Driver:
                 rollback=settings.rollback,
                 limits=settings.limits,
             )
-            self._beats = threading.Thread(target=self._beat, args=(settings.lease / 3,), daemon=True)
-            self._beats.start()
+            self._heartbeat.start(self.state, self._changed, settings.lease / 3)
             self.reach(lambda state, now: state.join(now))
         except BaseException:
             self.disconnect()
@@ -238,15 +234,14 @@ class Driver:
 
     def disconnect(self) -> None:
         """Close the connections without telling the servers."""
-        self._ended.set()
+        self._heartbeat.end()
         self._end_begun()
         for orders in self._orders:
             orders.put(False)
         for channel in self.channels:
             channel.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
-        if self._beats is not None and self._beats.is_alive():
-            self._beats.join()
+        self._heartbeat.join()
 
     def _start_together(self) -> dict[int, _Begun]:
         """Send the first request of a goal to every server, before any answer is awaited; return those sent.
@@ -336,31 +331,3 @@ class Driver:
         with self._changed:
             self._why, self.is_lost = why, True
             self._changed.notify_all()
-
-    def _beat(self, interval: float) -> None:
-        while not self._ended.wait(interval):
-            with self._changed:
-                request = self.state.make_beat()
-            for server, channel in enumerate(self.channels):
-                try:
-                    head = channel.call("Beat", request.to_header(), timeout=_BEAT_TIMEOUT)
-                    reply = reply_from_header("Beat", head)
-                except (RemoteError, FormatError):  # the next call of a goal reports it
-                    continue
-                with self._changed:
-                    self.state.take_beat_reply(server, reply)
-                    self._changed.notify_all()
-
-
-def _common_mode(endpoints: Sequence[str], found: Sequence[Description]) -> Mode:
-    """Return the mode of all servers. Raises FaultError where they are not of one job."""
-    if len({(one.mode, one.trainers) for one in found}) != 1:
-        each = ", ".join(
-            f"{endpoint}: {one.mode}, {one.trainers} trainers"
-            for endpoint, one in zip(endpoints, found, strict=True)
-        )
-        raise FaultError(
-            f"the servers do not run the same job: {each}",
-            hint="give all processes the same list of servers and the same count of trainers",
-        )
-    return found[0].mode

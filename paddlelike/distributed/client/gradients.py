@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -40,8 +40,10 @@ class Gradients:
     def __init__(self, tables: Sequence[ServerTable]) -> None:
         self._tables = tables
         self.outboxes: list[Outbox] = [{} for _ in tables]
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = [threading.Condition(self._lock) for _ in tables]  # each wakes one thread
         self._sizes = [0 for _ in tables]  # bytes put so far
+        self._taken = [0 for _ in tables]  # those that a push has begun to send
         self._is_open = True
         self._is_abandoned = False
         self.has_begun = False  # a push has begun to send them
@@ -66,10 +68,11 @@ class Gradients:
             self.outboxes[server][index] = value
             self._sizes[server] += size
             return self._sizes[server] >= EARLY
-        with self._changed:
+        with self._lock:
             self.outboxes[server][index] = value
             self._sizes[server] += size
-            self._changed.notify_all()
+            if self._has_enough(server):  # to be woken for less costs more than to send it later
+                self._changed[server].notify()
         return True
 
     def check_whole(self, endpoints: Sequence[str]) -> None:
@@ -89,25 +92,26 @@ class Gradients:
 
     def close(self) -> None:
         """Note that no further gradient comes."""
-        with self._changed:
+        with self._lock:
             self._is_open = False
-            self._changed.notify_all()
+            self._notify()
 
     def abandon(self) -> None:
         """End the calls that send: the step is not completed."""
-        with self._changed:
+        with self._lock:
             self._is_abandoned = True
-            self._changed.notify_all()
+            self._notify()
 
-    def wait_until_closed(self) -> None:
+    def wait_until_closed(self, server: int) -> None:
         """Wait until no further gradient comes. Raises Abandoned."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._is_open or self._is_abandoned)
+        with self._lock:
+            self._changed[server].wait_for(lambda: not self._is_open or self._is_abandoned)
             self._check()
 
     def start(self, server: int) -> tuple[tuple[tuple[int, int], ...], Iterator[Item]]:
         """Return the row counts known now, for the header of a push, and everything that it sends."""
-        with self._changed:
+        with self._lock:
+            self._taken[server] = 0
             rows = row_counts(self.outboxes[server])
         return rows, self._yield_items(server, {index for index, _ in rows})
 
@@ -117,12 +121,12 @@ class Gradients:
         Selected rows whose count was not in the header come behind a note of it.
         """
         outbox = self.outboxes[server]
-        count = size = 0
+        count = 0
         while True:
-            with self._changed:
+            with self._lock:
                 self._check()
                 new = list(islice(outbox.items(), count, None))
-                size, is_open = self._sizes[server], self._is_open
+                self._taken[server], is_open = self._sizes[server], self._is_open
             for index, value in new:
                 if isinstance(value, SelectedRows) and index not in announced:
                     yield Note({"rows": [[index, len(value.row_array)]]})
@@ -131,18 +135,24 @@ class Gradients:
             if not is_open:
                 return
             yield FLUSH
-            while not self._wait_for_more(server, size):
+            while not self._wait_for_more(server):
                 yield FLUSH  # the server hears that this call is alive
 
-    def _wait_for_more(self, server: int, sent: int) -> bool:
+    def _wait_for_more(self, server: int) -> bool:
         """Return whether enough came, or the last of it; False: nothing for seconds. Raises Abandoned."""
-        with self._changed:
-            is_enough: Callable[[], bool] = lambda: (  # noqa: E731
-                self._sizes[server] - sent >= EARLY or not self._is_open or self._is_abandoned
+        with self._lock:
+            found = self._changed[server].wait_for(
+                lambda: self._has_enough(server) or not self._is_open or self._is_abandoned, _ALIVE
             )
-            found = self._changed.wait_for(is_enough, _ALIVE)
             self._check()
             return found
+
+    def _has_enough(self, server: int) -> bool:
+        return self._sizes[server] - self._taken[server] >= EARLY
+
+    def _notify(self) -> None:
+        for changed in self._changed:
+            changed.notify_all()
 
     def _check(self) -> None:
         if self._is_abandoned:

@@ -230,4 +230,4 @@ def test_a_step_that_was_given_up_ends_its_calls() -> None:
     with pytest.raises(Abandoned):
         next(items)
     with pytest.raises(Abandoned):
-        step.wait_until_closed()
+        step.wait_until_closed(0)

@@ -1,0 +1,66 @@
+"""The signs of life that a trainer gives its servers beside its calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from paddlelike.distributed.protocol.messages import reply_from_header
+from paddlelike.distributed.protocol.trainer import TrainerState
+from paddlelike.distributed.wire import Channel
+from paddlelike.errors import FormatError, RemoteError
+
+__all__ = ["Heartbeat"]
+
+_TIMEOUT = 5.0  # seconds for one call
+
+
+class Heartbeat:
+    """The thread that sends a heartbeat to every server in turn.
+
+    Parameters
+    ----------
+    channels
+        By server.
+    """
+
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        self._channels = channels
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, state: TrainerState, changed: threading.Condition, interval: float) -> None:
+        """Start the thread.
+
+        Parameters
+        ----------
+        state
+            Of the trainer; ``changed`` guards it.
+        interval
+            Seconds between two heartbeats.
+        """
+        self._thread = threading.Thread(target=self._run, args=(state, changed, interval), daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Send no further heartbeat; one may be under way."""
+        self._ended.set()
+
+    def join(self) -> None:
+        """Wait for the thread, if there is one."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, state: TrainerState, changed: threading.Condition, interval: float) -> None:
+        while not self._ended.wait(interval):
+            with changed:
+                request = state.make_beat()
+            for server, channel in enumerate(self._channels):
+                try:
+                    head = channel.call("Beat", request.to_header(), timeout=_TIMEOUT)
+                    reply = reply_from_header("Beat", head)
+                except (RemoteError, FormatError):  # the next call of a goal reports it
+                    continue
+                with changed:
+                    state.take_beat_reply(server, reply)
+                    changed.notify_all()
