@@ -94,7 +94,7 @@ class Piece:
         if sizes:
             signature = (*signature, describe_sizes(sizes))
         executable = self._executables.get(signature) or self._compile(signature, donated, kept, sizes)
-        if len({*map(id, donated.values()), *map(id, kept.values())}) < len(donated) + len(kept):
+        if donated and len({*map(id, donated.values()), *map(id, kept.values())}) < len(donated) + len(kept):
             donated = _separate(donated, kept)
         if not executable.draws:
             results = self._run(frame, executable, donated, kept, [])
@@ -123,7 +123,7 @@ class Piece:
             executable.require(executable.check_first(flat))
         results, checked, *replaced = executable.run(donated, kept, draws)
         if self._reads_memory:
-            jax.block_until_ready((results, checked))  # before anybody writes into the memory it reads
+            self._wait(results)  # before anybody writes into the memory it reads
         if executable.check_first is None and executable.checks:
             try:
                 executable.require(checked)
@@ -134,6 +134,14 @@ class Piece:
                 raise
         found: dict[int, Any] = results
         return found
+
+    def _wait(self, results: Mapping[int, Any]) -> None:
+        """Wait until the results are there; one computation makes all of them."""
+        for value in results.values():
+            if type(value) is self._array_type:
+                value.block_until_ready()
+                return
+        jax.block_until_ready(results)
 
     # Inputs
 

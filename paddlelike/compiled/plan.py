@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from paddlelike.executor.plans.frame import Positions, Step
 from paddlelike.executor.plans.layout import NOTHING
 from paddlelike.executor.plans.plan import Outputs, Plan
+from paddlelike.executor.plans.touched import find_row_gradients
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -30,6 +31,8 @@ class CompiledPlan(Plan):
         The types of operators whose gradient operators are in the program.
     block_gradients : dict
         By step that runs a block, the step that computes its gradient.
+    made_as_rows : set
+        By ``id``: operators whose dense gradient may stay rows, see :mod:`paddlelike.executor.plans.touched`.
     reads, writes : list
         The positions that each step reads or writes, blocks included.
     """
@@ -54,6 +57,10 @@ class CompiledPlan(Plan):
             if step.op.sub_blocks():
                 read |= written & kept  # what they hold already, where the block is not run
         top = program.global_block()
+        run = [step.op for step in self.steps]
+        kept_names = {*self.fetches, *self.fetched_by_op.values(), *self.fed}
+        rows = find_row_gradients(top, run, kept_names, others_stay=True)
+        self.made_as_rows = {id(run[index]) for index in rows.producers}
         fetched = [self.layout.get_position(top, name) for name in self.fetched_by_op.values()]
         needed = {*self.fetch_positions, *fetched}
         self.needed_after: list[set[int]] = [needed]

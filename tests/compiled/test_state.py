@@ -176,3 +176,37 @@ def test_tables_are_updated_by_rows_and_kept_when_an_id_is_wrong(optimizer: Call
         want = np.array(theirs.scope.find_var(name).get_tensor())
         # Of five float32 terms, in another order.
         np.testing.assert_allclose(before[name], want, rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "optimizer", [fluid.optimizer.SGD, fluid.optimizer.Adagrad], ids=lambda o: o.__name__
+)
+def test_a_step_of_a_large_table_with_a_dense_gradient_takes_no_other_table(
+    optimizer: Callable[..., Any],
+) -> None:
+    shape = (1 << 14, 8)
+
+    def make() -> Any:
+        ids, others = (fluid.data(name, [None, 3], "int64") for name in ("ids", "others"))
+        first, second = (
+            fluid.embedding(one, list(shape), padding_idx=2, param_attr="table") for one in (ids, others)
+        )
+        return fluid.layers.mean(fluid.layers.square(first * 2.0 + second - 0.5))
+
+    ours, theirs = (build(make, lambda: optimizer(0.5)) for _ in range(2))
+    before = np.array(ours.scope.find_var("table").get_tensor())
+    feeds = [
+        {"ids": np.array([[1, 1, 4], [7, 2, 1]]), "others": np.array([[9, 9, 1], [2, 5, 16383]])},
+        {"ids": np.array([[4, 0, 0]]), "others": np.array([[8, 8, 8]])},
+    ]
+    losses, wanted = train(ours, feeds), train(theirs, feeds, "numpy")
+    np.testing.assert_allclose(losses, wanted, rtol=1e-6)
+    for name in (v.name for v in ours.main.list_vars() if v.persistable):
+        found, want = (np.array(net.scope.find_var(name).get_tensor()) for net in (ours, theirs))
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-7)  # sums in another order
+    after = np.array(ours.scope.find_var("table").get_tensor())
+    touched = {0, 1, 4, 5, 7, 8, 9, 16383}
+    assert set(np.flatnonzero((before != after).any(1))) == touched
+    (piece,) = next(v for key, v in ours.main.plans.items() if key[0] == "engine").pieces
+    for executable in piece._executables.values():
+        assert executable.run.memory_analysis().temp_size_in_bytes < before.nbytes

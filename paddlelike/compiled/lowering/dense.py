@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,8 @@ from paddlelike.ops.linalg.matmul import find_matmul_shape
 from paddlelike.ops.operands import check_same_dtype
 
 Results = tuple[Any, ...]
+
+_FEW: Final = 4  # rows of a table for each one looked up, from which on an update of those alone is faster
 
 
 @lowers("mul")
@@ -110,7 +112,7 @@ def lookup_table_v2(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
 
 
 @lowers("lookup_table_grad", "lookup_table_v2_grad", sequences=True)
-def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_idx: int) -> Any:
+def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_idx: int, ctx: Any) -> Any:
     values = d_out.rows if isinstance(d_out, Packed) else d_out
     if isinstance(ids, Packed):  # unused rows have no gradient; their ids are that of the first row
         values = ids.mask(values)
@@ -121,7 +123,9 @@ def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_
         return SparseRows(rows, values, w.shape[0])
     if padding_idx != -1:
         values = jnp.where((rows == padding_idx)[:, None], 0, values)
-    return jnp.zeros(w.shape, values.dtype).at[rows].add(values)
+    found = SparseRows(rows, values, w.shape[0])
+    few = rows.shape[0] * _FEW <= w.shape[0]
+    return found if few and id(ctx.op) in ctx.plan.made_as_rows else found.to_dense()
 
 
 @lowers("bmm")

@@ -40,11 +40,14 @@ class RowGradients(NamedTuple):
     updates: frozenset[int]
 
 
-def find_row_gradients(block: Block, ops: Sequence[Operator], keep: Iterable[str]) -> RowGradients:
+def find_row_gradients(
+    block: Block, ops: Sequence[Operator], keep: Iterable[str], *, others_stay: bool = False
+) -> RowGradients:
     """Return the operators whose dense gradients may stay rows.
 
     Such a gradient is written once, by a lookup or as the sum of several of them, and read once, by an
-    update. ``keep``: variables that are fed or fetched.
+    update. ``keep``: variables that are fed or fetched. ``others_stay``: only where the update does not
+    change rows with a gradient of 0.0.
     """
     classes = [registry.find_for_version(op.type, block.program.paddle_version) for op in ops]
     if not any(cls is not None and _makes_rows(cls, op) for cls, op in zip(classes, ops, strict=True)):
@@ -79,7 +82,7 @@ def find_row_gradients(block: Block, ops: Sequence[Operator], keep: Iterable[str
     producers: set[int] = set()
     updates: set[int] = set()
     for index, (op, cls) in enumerate(zip(ops, classes, strict=True)):
-        if cls is None or not _updates_large_table(cls, op, block):
+        if cls is None or not _updates_large_table(cls, op, block, others_stay=others_stay):
             continue
         found = find_producers(op.input("Grad")[0], index)
         if found is not None:
@@ -94,8 +97,8 @@ def _makes_rows(cls: type[OpDef], op: Operator) -> bool:
     return cls.make_rows_kernel(cls.make_forward_keywords(op.attrs, op.outputs)) is not None
 
 
-def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
-    """Return whether an update of a large table may leave rows alone."""
+def _updates_large_table(cls: type[OpDef], op: Operator, block: Block, *, others_stay: bool) -> bool:
+    """Return whether an update of a large table takes rows."""
     if cls.get_row_update.__func__ is OpDef.get_row_update.__func__:  # type: ignore[attr-defined]
         return False
     param = block._find_var_recursive(op.input("Param")[0])
@@ -104,7 +107,9 @@ def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
     rule = cls.get_row_update(cls.make_forward_keywords(op.attrs, op.outputs))
     if rule is None or rule.forward is None:
         return rule is not None
-    return all(op.outputs.get(out) == op.inputs.get(source) for out, source in cls.inplace.items())
+    return not others_stay and all(
+        op.outputs.get(out) == op.inputs.get(source) for out, source in cls.inplace.items()
+    )
 
 
 def update_touched(step: Step) -> Step:
