@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from paddlelike.compiled.backend import count_devices, find_device, wide_types
+from paddlelike.compiled.compilations import PassedOverError
 from paddlelike.compiled.demands import is_sparse_variable
 from paddlelike.compiled.pieces import Piece
 from paddlelike.compiled.plan import CompiledPlan
@@ -102,6 +103,10 @@ class Engine:
                     continue
                 try:
                     piece.run(frame)
+                    index = piece.stop
+                except PassedOverError:
+                    for index in range(piece.start, piece.stop):
+                        self._run_on_host(frame, index)
                     index = piece.stop
                 except RefusedError as error:
                     failed[error.index] = error.reason

@@ -33,7 +33,9 @@ def explain(program: Program, feeds: Iterable[str], fetches: list[str], place: P
         number += 1
         index = piece.stop
         types = [step.op.type for step in steps[piece.start : piece.stop]]
-        lines.append(f"piece {number}: {_count(types)}, {_describe_compilations(piece)}")
+        line = f"piece {number}: {_count(types)}, {_describe_compilations(piece)}"
+        passed_over = piece.compiled.passed_over
+        lines.append(f"{line}; numpy ran it {passed_over} times, for new shapes" if passed_over else line)
     return "\n".join(lines)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from paddlelike.compiled.arrays import Ranks, TensorArray
 from paddlelike.compiled.backend import settings
+from paddlelike.compiled.compilations import Compilations, Signature, describe
 from paddlelike.compiled.demands import counts_rows, draws_values, find_shapes_kept, pads_to_longest
 from paddlelike.compiled.executables import Executable, Outline, compile_piece
 from paddlelike.compiled.plan import CompiledPlan
@@ -33,11 +33,9 @@ from paddlelike.executor.plans.frame import Frame
 
 __all__ = ["Piece"]
 
-_MOST: Final = 10  # compilations of one piece before the warning
 _SMALL: Final = (
     64  # elements; XLA copies a donated array before it writes there, which costs more than a new one
 )
-Signature = tuple[Any, ...]
 
 
 class Piece:
@@ -45,8 +43,8 @@ class Piece:
 
     Attributes
     ----------
-    compilations : int
-        How often it was compiled: once for each choice of shapes.
+    compiled : Compilations
+        What was compiled of it.
     seconds : float
         The time that took.
     """
@@ -54,10 +52,8 @@ class Piece:
     def __init__(self, plan: CompiledPlan, start: int, stop: int, device: Any) -> None:
         self.plan = plan
         self.start, self.stop = start, stop
-        self.compilations = 0
         self.seconds = 0.0
         self._device = device
-        self._executables: dict[Signature, Executable] = {}
         self._shapes: dict[int, set[Any]] = {}
         written: set[int] = set()
         self._first_reader: dict[int, int] = {}
@@ -76,6 +72,7 @@ class Piece:
         self._pads = any(pads_to_longest(plan.steps[index].op) for index in range(start, stop))
         self._counts = any(counts_rows(plan.steps[index].op) for index in range(start, stop))
         self._sizes = Sizes(plan, start, stop)
+        self.compiled = Compilations(plan, self._first_reader, self._sizes.given, pads=self._pads)
         self._outline = Outline(
             plan,
             range(start, stop),
@@ -84,16 +81,24 @@ class Piece:
             may_draw=any(draws_values(plan, plan.steps[index].op) for index in range(start, stop)),
         )
 
+    @property
+    def compilations(self) -> int:
+        """How often it was compiled: once for each choice of shapes."""
+        return self.compiled.count
+
     def __len__(self) -> int:
         return self.stop - self.start
 
     def run(self, frame: Frame) -> None:
-        """Run the piece on the values of a frame. Raises RefusedError; then nothing has changed."""
+        """Run the piece on the values of a frame.
+
+        Raises RefusedError, or PassedOverError for shapes that numpy runs; then nothing has changed.
+        """
         donated, kept, signature = self._collect(frame)
         sizes = self._sizes.compute(frame.values, frame.lods)
         if sizes:
             signature = (*signature, describe_sizes(sizes))
-        executable = self._executables.get(signature) or self._compile(signature, donated, kept, sizes)
+        executable = self.compiled.find(signature) or self._compile(signature, donated, kept, sizes)
         if donated and len({*map(id, donated.values()), *map(id, kept.values())}) < len(donated) + len(kept):
             donated = _separate(donated, kept)
         if not executable.draws:
@@ -172,14 +177,14 @@ class Piece:
                     donated[position] = value
                     continue
             else:
-                described += position, _describe(value)
+                described += position, describe(value)
             kept[position] = value
         if sequences:
             packed = self._pack(sequences)
             for position in packed.keys() & frame.unshown.keys() - frame.lods.keys():
                 packed[position].shown = False
             kept |= packed
-            described += [(position, _describe(value)) for position, value in packed.items()]
+            described += [(position, describe(value)) for position, value in packed.items()]
         return donated, kept, tuple(described)
 
     def _pack(self, sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]]) -> dict[int, Packed]:
@@ -236,54 +241,13 @@ class Piece:
     def _compile(
         self, signature: Signature, donated: dict[int, Any], kept: dict[int, Any], sizes: KnownSizes
     ) -> Executable:
+        self.compiled.check_worth(signature, kept, describe_sizes(sizes))
         begin = time.perf_counter()
         with settings(self._device):
             found = compile_piece(self._outline, donated, kept, sizes, on_cpu=self._reads_memory)
-        self._executables[signature] = found
         self.seconds += time.perf_counter() - begin
-        self.compilations += 1
-        self._note_shapes(kept, describe_sizes(sizes))
+        self.compiled.add(signature, found, kept, describe_sizes(sizes))
         return found
-
-    def _note_shapes(self, values: Mapping[int, Any], sizes: tuple[Any, ...]) -> None:
-        """Warn, at the tenth compilation, which feeds, or else which values, come in ever other shapes.
-
-        ``sizes``: what the sizes are that follow of fed numbers.
-        """
-        for position, value in values.items():
-            given = sizes if position in self._sizes.given else ()
-            self._shapes.setdefault(position, set()).add((*_describe(value), *given))
-        if self.compilations != _MOST:
-            return
-        varying = {n: len(shapes) for n, shapes in self._shapes.items() if len(shapes) > 1}
-        feeds = {name: fed.position for name, fed in self.plan.fed.items() if fed.position in varying}
-        for name, position in feeds.items():
-            advice = "Feed batches of one size, padded to few lengths, or sequences with a LoD"
-            if isinstance(values.get(position), Packed):
-                advice = "Feed batches of sequences that have about as many rows"
-                if self._pads:
-                    advice = "sequence_pad pads to the longest sequence: give it a maxlen"
-            what = f"came in {varying[position]} shapes"
-            if position in self._sizes.given:
-                what = f"gave {varying[position]} different sizes of arrays"
-                advice = "Feed sizes that repeat"
-            self._warn(f"the feed {name!r} {what}", advice)
-        if varying and not feeds:
-            first = self.plan.steps[min(self._first_reader[n] for n in varying)].op
-            self._warn(
-                f"values that numpy computes, which operator {first.type!r} reads, came in "
-                f"{max(varying.values())} shapes",
-                "CompiledProgram.explain says which operators numpy runs, and why",
-            )
-
-    @staticmethod
-    def _warn(cause: str, advice: str) -> None:
-        warnings.warn(
-            f"a program was compiled {_MOST} times, because {cause}; every new shape costs a compilation. "
-            f"{advice}",
-            UserWarning,
-            stacklevel=9,
-        )
 
     # Outputs
 
@@ -355,18 +319,3 @@ def _separate(updated: dict[int, Any], kept: dict[int, Any]) -> dict[int, Any]:
         seen.add(id(value))
         separate[position] = value
     return separate
-
-
-def _describe(value: Any) -> Any:
-    """Return what a compiled piece depends on, of a value that is no array of JAX."""
-    if isinstance(value, Packed):
-        return (
-            value.rows.shape,
-            value.rows.dtype,
-            value.longest,
-            value.full,
-            *(len(level) for level in value.offsets),
-        )
-    if isinstance(value, SparseRows):
-        return (value.values.shape, value.values.dtype, value.height)
-    return (value.shape, value.dtype)

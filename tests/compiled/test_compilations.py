@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
+from paddlelike.compiled import compilations
 from paddlelike.errors import PaddlelikeError
 from tests.compiled.nets import build, train
 
@@ -163,3 +164,35 @@ def test_the_tenth_compilation_names_the_padding_to_the_longest_sequence() -> No
     train(net, [{"words": rows(rng, [n, 1])} for n in range(1, 10)])
     with pytest.warns(UserWarning, match="the feed 'words' came in 10 shapes.* give it a maxlen"):
         train(net, [{"words": rows(rng, [10, 1])}])
+
+
+def test_numpy_runs_shapes_that_are_new_again_and_again_until_they_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compilations, "_OFTEN", 3)
+    monkeypatch.setattr(compilations, "_RECENT", 4)
+
+    def make() -> Any:
+        hidden = L.dropout(L.fc(fluid.data("x", [None, 3]), 4, act="tanh"), 0.5)
+        return L.mean(L.square(L.fc(hidden, 1) - 1.0))
+
+    def adam() -> Any:
+        return fluid.optimizer.Adam(0.1)
+
+    rng = np.random.default_rng(0)
+    feeds = [{"x": rng.standard_normal((n, 3)).astype("float32")} for n in (1, 2, 3, 4, 5, 2, 5, 6, 5)]
+    ours, theirs = build(make, adam), build(make, adam)
+    losses = train(ours, feeds[:3])
+    with pytest.warns(UserWarning, match="3 of the last 4 runs .* because the feed 'x' came in 4 shapes"):
+        losses += train(ours, feeds[3:4])
+    losses += train(ours, feeds[4:])  # without another warning
+    # Another order of float32 sums.
+    np.testing.assert_allclose(losses, train(theirs, feeds, "numpy"), rtol=1e-5)
+    for name in (v.name for v in ours.main.list_vars() if v.persistable):
+        found, want = (np.array(net.scope.find_var(name).get_tensor()) for net in (ours, theirs))
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-6, err_msg=name)
+    # Compiled: 1, 2, 3, the second 5, and 6, since shapes came back; numpy: 4, and 5 at first.
+    (piece,) = next(v for key, v in ours.main.plans.items() if key[0] == "engine").pieces
+    assert (piece.compilations, piece.compiled.passed_over) == (5, 2)
+    program = fluid.CompiledProgram(ours.main).with_backend("jax")
+    assert "numpy ran it 2 times, for new shapes" in program.explain(["x"], ours.fetch)

@@ -208,5 +208,5 @@ def test_a_step_of_a_large_table_with_a_dense_gradient_takes_no_other_table(
     touched = {0, 1, 4, 5, 7, 8, 9, 16383}
     assert set(np.flatnonzero((before != after).any(1))) == touched
     (piece,) = next(v for key, v in ours.main.plans.items() if key[0] == "engine").pieces
-    for executable in piece._executables.values():
+    for executable in piece.compiled._executables.values():
         assert executable.run.memory_analysis().temp_size_in_bytes < before.nbytes
