@@ -224,7 +224,7 @@ def _run_lstm(
     )
     steps = Steps.of(read_last_level(ctx, source, len(projected)), reverse=attrs.is_reverse)
     first = lstm_steps.Initial(*(order_initial_rows(each, steps, len(wh), wh.dtype) for each in initial))
-    ran = lstm_steps.run_steps(cell, steps, projected.take(steps.rows, axis=0), first)
+    ran = lstm_steps.run_steps(cell, steps, projected, first)
     for slot in ("Hidden", "Cell"):
         ctx.set_lod(slot, ctx.lod(source))
     return scatter_rows(ran.hidden, steps.rows), scatter_rows(ran.cell, steps.rows)

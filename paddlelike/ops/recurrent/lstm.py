@@ -153,9 +153,7 @@ class Lstm(OpDef):
         steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         cell = attrs.make_cell(weight, bias)
         initial = Initial(*(order_initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
-        gates = x.take(steps.rows, axis=0)
-        gates += cell.bias
-        ran = lstm_steps.run_steps(cell, steps, gates, initial)
+        ran = lstm_steps.run_steps(cell, steps, x + cell.bias, initial)
         hidden, state = (scatter_rows(rows, steps.rows) for rows in (ran.hidden, ran.cell))
         return hidden, state, ran.gates, ran.pre_act
 
@@ -249,9 +247,7 @@ class Lstmp(OpDef):
             order_initial_rows(h0, steps, len(weight), x.dtype),
             order_initial_rows(c0, steps, cell.width, x.dtype),
         )
-        gates = x.take(steps.rows, axis=0)
-        gates += cell.bias
-        ran = lstm_steps.run_steps(cell, steps, gates, initial)
+        ran = lstm_steps.run_steps(cell, steps, x + cell.bias, initial)
         projection, state = (scatter_rows(rows, steps.rows) for rows in (ran.fed_back, ran.cell))
         return projection, state, ran.gates, ran.pre_act, ran.hidden
 

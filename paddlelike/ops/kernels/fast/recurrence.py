@@ -1,4 +1,4 @@
-"""What a step of an LSTM or a GRU does between its products and its exponentials, in one pass each.
+"""What steps of an LSTM or a GRU do between their products and their exponentials, in one pass each.
 
 Every operation rounds as numpy's does: the results have the same bits. Gates are sigmoids, whose argument is
 at most 13, as in Paddle's recurrent kernels; numpy takes the exponentials.
@@ -11,7 +11,16 @@ from typing import Final
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
 
-__all__ = ["add_to_gates", "blend_states", "find_factors", "reset_states", "update_cells"]
+__all__ = [
+    "add_state_gradients",
+    "add_to_gates",
+    "blend_states",
+    "find_factors",
+    "find_gru_factors",
+    "multiply_gate_gradients",
+    "reset_states",
+    "update_cells",
+]
 
 _LEAST: Final = 1 << 15  # elements of all steps
 
@@ -29,21 +38,22 @@ def add_to_gates(gates: Array, fed: Array, first: int, last: int, limit: Number)
             gates[i, j] += fed[i, j]
 
 
-@compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, ::1])", least=_LEAST)
+@compile_late("void(T[:, :, ::1], T[:, ::1], T[:, ::1], T[:, ::1])", least=_LEAST)
 def update_cells(gates: Array, last: Array, cells: Array, copied: Array) -> None:
     """Turn the exponentials of an LSTM's gates into sigmoids; ``cells = candidate input + last forget``.
 
-    ``gates`` are (n, 4H): candidate, then the exponentials of input, forget, output. The cells are
+    ``gates`` are (4, n, H): candidate, then the exponentials of input, forget, output. The cells are
     written twice.
     """
     width = cells.shape[1]
     one = gates.dtype.type(1)
     for i in range(cells.shape[0]):
-        g = gates[i]
-        for j in range(width, 4 * width):
-            g[j] = g[j] / (g[j] + one)
+        for k in range(1, 4):
+            g = gates[k, i]
+            for j in range(width):
+                g[j] = g[j] / (g[j] + one)
         for j in range(width):
-            cells[i, j] = g[j] * g[width + j] + last[i, j] * g[2 * width + j]
+            cells[i, j] = gates[0, i, j] * gates[1, i, j] + last[i, j] * gates[2, i, j]
         for j in range(width):
             copied[i, j] = cells[i, j]
 
@@ -98,3 +108,48 @@ def blend_states(update: Array, candidate: Array, last: Array, origin: bool, hid
         else:
             for j in range(last.shape[1]):
                 hidden[i, j] = (candidate[i, j] - last[i, j]) * update[i, j] + last[i, j]
+
+
+@compile_late("void(T[:, ::1], T[:, ::1], boolean, T[:, :, ::1])", least=_LEAST)
+def find_gru_factors(gates: Array, last: Array, origin: bool, factors: Array) -> None:
+    """Write what gradients are multiplied by in a GRU whose candidate is a tangent, as numpy's kernel does.
+
+    ``gates`` are (T, 3H), ``factors`` (5, T, H): of candidate, update, kept state, reset, reset state.
+    """
+    width = last.shape[1]
+    one = last.dtype.type(1)
+    for i in range(last.shape[0]):
+        u, r, candidate = gates[i, :width], gates[i, width : 2 * width], gates[i, 2 * width :]
+        for j in range(width):
+            keep, renew, change = one - u[j], u[j], candidate[j] - last[i, j]
+            if origin:
+                keep, renew, change = renew, keep, last[i, j] - candidate[j]
+            factors[0, i, j] = (one - candidate[j] * candidate[j]) * renew
+            factors[1, i, j] = u[j] * (one - u[j]) * change
+            factors[2, i, j] = keep
+            factors[3, i, j] = r[j] * (one - r[j]) * last[i, j]
+            factors[4, i, j] = r[j]
+
+
+@compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, ::1])", least=_LEAST)
+def multiply_gate_gradients(d_next: Array, d_step: Array, d_candidate: Array, d_update: Array) -> None:
+    """Add the gradient from the next step to that of a GRU's state; multiply factors of gates by the sum."""
+    for i in range(d_step.shape[0]):
+        if i < d_next.shape[0]:
+            for j in range(d_step.shape[1]):
+                d_step[i, j] += d_next[i, j]
+        for j in range(d_step.shape[1]):
+            d_candidate[i, j] *= d_step[i, j]
+            d_update[i, j] *= d_step[i, j]
+
+
+@compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, ::1], T[:, ::1], T[:, ::1])", least=_LEAST)
+def add_state_gradients(
+    d_next: Array, d_through_reset: Array, d_kept: Array, d_step: Array, by_reset: Array, d_reset_last: Array
+) -> None:
+    """``d_next += d_through_reset + d_kept d_step + by_reset d_reset_last``, one term after the other."""
+    for i in range(d_next.shape[0]):
+        for j in range(d_next.shape[1]):
+            total = d_next[i, j] + d_through_reset[i, j]
+            total = total + d_kept[i, j] * d_step[i, j]
+            d_next[i, j] = total + by_reset[i, j] * d_reset_last[i, j]

@@ -10,6 +10,7 @@ So a step works on blocks: its update gates, then its reset gates, then its cand
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from paddlelike.ops.kernels.recurrence.steps import (
     Activation,
     Steps,
     find_activation,
+    transpose_weight,
 )
 
 __all__ = ["GruCell", "make_cell", "run_steps", "run_steps_back"]
@@ -30,8 +32,7 @@ __all__ = ["GruCell", "make_cell", "run_steps", "run_steps_back"]
 class GruCell(NamedTuple):
     """The parameters of all steps."""
 
-    update: Array  # weights of the gates, (H, H)
-    reset: Array
+    both: Array  # weights of the update and the reset gate, (2, H, H)
     candidate: Array
     gate_act: Activation
     act: Activation
@@ -42,9 +43,8 @@ class GruCell(NamedTuple):
         width = len(weight)
         flat = weight.reshape(-1)
         cut = 2 * width * width
-        both = flat[:cut].reshape(width, 2, width)
-        update, reset = (np.ascontiguousarray(both[:, k]) for k in range(2))
-        return cls(update, reset, flat[cut:].reshape(width, width), gate_act, act, origin)
+        both = np.ascontiguousarray(flat[:cut].reshape(width, 2, width).swapaxes(0, 1))
+        return cls(both, flat[cut:].reshape(width, width), gate_act, act, origin)
 
     def weight_gradient(self, d_gates: Array, last: Array, reset_last: Array) -> Array:
         """Return the gradient of the weight, its two blocks one after the other."""
@@ -90,8 +90,7 @@ def _run_step(cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: 
     count = len(last)
     both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
     fed = fed[: 2 * count]
-    np.dot(last, cell.update, fed[:count])
-    np.dot(last, cell.reset, fed[count:])
+    np.matmul(last, cell.both, out=fed.reshape(2, count, -1))
     np.add(both, fed, both)
     cell.gate_act.apply(both)
     np.multiply(r, last, reset_last)
@@ -110,8 +109,7 @@ def _run_step_compiled(
     dtype, count = gates.dtype, len(last)
     both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
     fed = fed[: 2 * count]
-    np.dot(last, cell.update, fed[:count])
-    np.dot(last, cell.reset, fed[count:])
+    np.matmul(last, cell.both, out=fed.reshape(2, count, -1))
     fast.add_to_gates.get_compiled(dtype)(both, fed, 0, both.shape[1], dtype.type(LARGEST))
     np.exp(both, out=both)
     fast.reset_states.get_compiled(dtype)(u, r, last, reset_last)
@@ -129,30 +127,44 @@ def run_steps_back(
     are overwritten. Returns the gradients of the gates and of the states that the first step started from.
     """
     factors = _compute_factors(cell, gates, last)
-    candidate_t, update_t, reset_t = cell.candidate.T, cell.update.T, cell.reset.T
+    candidate_t, update_t, reset_t = (transpose_weight(w, steps) for w in (cell.candidate, *cell.both))
+    first = fast.multiply_gate_gradients.choose(gates.size, d_hidden, *factors[:2])
+    second = fast.add_state_gradients.choose(gates.size, d_hidden) if first is not None else None
     d_next = d_hidden[:0]
     for begin, end, _ in reversed(steps.spans):
         d_step = d_hidden[begin:end]
-        if len(d_next):
-            d_step[: len(d_next)] += d_next
         d_candidate, d_update, d_kept, d_reset, d_through_reset = [each[begin:end] for each in factors]
-        np.multiply(d_candidate, d_step, d_candidate)
+        if first is not None:
+            first(d_next, d_step, d_candidate, d_update)
+        else:
+            if len(d_next):
+                d_step[: len(d_next)] += d_next
+            np.multiply(d_candidate, d_step, d_candidate)
+            np.multiply(d_update, d_step, d_update)
         d_reset_last = np.dot(d_candidate, candidate_t)
-        np.multiply(d_update, d_step, d_update)
         np.multiply(d_reset, d_reset_last, d_reset)
         d_next = np.dot(d_update, update_t)
+        if second is not None:
+            second(d_next, np.dot(d_reset, reset_t), d_kept, d_step, d_through_reset, d_reset_last)
+            continue
         np.add(d_next, np.dot(d_reset, reset_t), d_next)
         np.add(d_next, np.multiply(d_kept, d_step, d_kept), d_next)
         np.add(d_next, np.multiply(d_through_reset, d_reset_last, d_reset_last), d_next)
     return np.concatenate([factors[1], factors[3], factors[0]], axis=1), d_next
 
 
-def _compute_factors(cell: GruCell, gates: Array, last: Array) -> list[Array]:
+def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array]:
     """Return what gradients are multiplied by.
 
     Those of hidden states, to be those of candidate, update gate and state before; then those of the reset
     states, to be those of the reset gate and of the state before.
     """
+    if cell.gate_act is ACTIVATIONS["sigmoid"] and cell.act is ACTIVATIONS["tanh"]:
+        kernel = fast.find_gru_factors.choose(gates.size, gates, last)
+        if kernel is not None:
+            factors = np.empty((5, *last.shape), last.dtype)
+            kernel(gates, last, cell.origin, factors)
+            return tuple(factors)
     u, r, candidate = (np.ascontiguousarray(gate) for gate in np.split(gates, 3, axis=1))
     keep, renew = (u, 1 - u) if cell.origin else (1 - u, u)  # parts of the last state and of the candidate
     new, old = (last, candidate) if cell.origin else (candidate, last)

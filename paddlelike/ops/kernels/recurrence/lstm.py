@@ -1,7 +1,8 @@
 """The steps of long short-term memory, forwards and backwards, for lstm and lstmp.
 
 Arrays are in batch order (:mod:`paddlelike.ops.kernels.recurrence.steps`). Gates are columns of one array, in
-the order candidate, input, forget, output.
+the order candidate, input, forget, output. A step works on blocks ``(4, n, H)``: numpy takes twice as long
+over columns of a wider array.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from paddlelike.ops.kernels.recurrence.steps import (
     clip,
     clip_gradient,
     find_activation,
+    transpose_weight,
 )
 
 __all__ = [
@@ -56,7 +58,7 @@ class Cell(NamedTuple):
     width: int
     weight: Array  # of what is fed back, (H or P, 4H)
     bias: Array  # of the gates, (4H,)
-    peepholes: list[Array] | None  # from the cell to the input, forget and output gate
+    peepholes: Array | None  # (3, 1, H): from the cell to the input, forget and output gate
     gate: Activation
     cell: Activation
     candidate: Activation
@@ -108,7 +110,7 @@ def make_cell(
         width,
         weight,
         parts[:4].reshape(-1),
-        list(parts[4:7]) if use_peepholes else None,
+        parts[4:7, None] if use_peepholes else None,
         find_activation(op, "gate_activation", gate_activation),
         find_activation(op, "cell_activation", cell_activation),
         find_activation(op, "candidate_activation", candidate_activation),
@@ -118,51 +120,71 @@ def make_cell(
     )
 
 
-def run_steps(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> StepResults:
-    """Run all steps; ``gates`` hold the projected input plus the bias, and are overwritten."""
-    width, projection = cell.width, cell.projection
-    cells, pre_acts, hiddens = (np.empty((len(gates), width), gates.dtype) for _ in range(3))
+def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults:
+    """Run all steps of the projected input ``x`` with the bias, whose rows are those of the sequences."""
+    width, blocks = cell.width, steps.find_blocks(4)
+    gates = x.reshape(-1, width).take(blocks.source, axis=0)
+    cells, pre_acts, hiddens = (np.empty((len(x), width), x.dtype) for _ in range(3))
     fed_back = hiddens
-    if projection is not None:
-        fed_back = np.empty((len(gates), len(cell.weight)), gates.dtype)
-    fed = np.empty((steps.first, 4 * width), gates.dtype)
-    add = _choose(fast.add_to_gates, cell, gates, *initial)
+    if cell.projection is not None:
+        fed_back = np.empty((len(x), len(cell.weight)), x.dtype)
+    weights = np.ascontiguousarray(cell.weight.reshape(-1, 4, width).swapaxes(0, 1))
+    room = np.empty((4 * steps.first, width), x.dtype)
+    usual = _choose(fast.add_to_gates, cell, gates, *initial) is not None
+    run, count = _run_cell_compiled if usual else _run_cell, -1
     for begin, end, before in steps.spans:
-        g, state = gates[begin:end], cells[begin:end]
+        if end - begin != count:
+            count = end - begin
+            fed = room[: 4 * count].reshape(4, count, width)
         last, last_state = initial
         if before >= 0:
-            last, last_state = (x[before : before + end - begin] for x in (fed_back, cells))
-        np.matmul(last, cell.weight, out=fed[: end - begin])
-        active, hidden = pre_acts[begin:end], hiddens[begin:end]
-        if add is not None:
-            add(g, fed[: end - begin], width, 4 * width, g.dtype.type(LARGEST))
-            cell.candidate.apply(g[:, :width])
-            np.exp(g[:, width:], out=g[:, width:])
-            fast.update_cells.get_compiled(g.dtype)(g, last_state, state, active)
-            np.multiply(g[:, 3 * width :], cell.cell.apply(active), out=hidden)
-            _project(cell.projection, hidden, fed_back[begin:end])
-            continue
-        g += fed[: end - begin]
-        candidate, i, f, o = _split_gates(g, width)
-        cell.candidate.apply(candidate)
-        if cell.peepholes is None:
-            cell.gate.apply(g[:, width:])
-        else:
-            i += last_state * cell.peepholes[0]
-            f += last_state * cell.peepholes[1]
-            cell.gate.apply(g[:, width : 3 * width])
-        np.multiply(candidate, i, out=state)
-        np.multiply(last_state, f, out=active)
-        state += active
-        clip(state, cell.limit)
-        if cell.peepholes is not None:
-            o += state * cell.peepholes[2]
-            cell.gate.apply(o)
-        active[...] = state
-        cell.cell.apply(active)
-        np.multiply(o, active, out=hidden)
-        _project(projection, hidden, fed_back[begin:end])
-    return StepResults(gates, cells, pre_acts, hiddens, fed_back)
+            last, last_state = fed_back[before : before + count], cells[before : before + count]
+        np.matmul(last, weights, out=fed)  # takes half as long as four small products
+        g = gates[4 * begin : 4 * end].reshape(4, count, width)
+        run(cell, g, fed, last_state, cells[begin:end], pre_acts[begin:end], hiddens[begin:end])
+        _project(cell.projection, hiddens[begin:end], fed_back[begin:end])
+    return StepResults(
+        gates.take(blocks.in_batch, axis=0).reshape(x.shape), cells, pre_acts, hiddens, fed_back
+    )
+
+
+def _run_cell(
+    cell: Cell, gates: Array, fed: Array, last: Array, state: Array, active: Array, hidden: Array
+) -> None:
+    """Run one step; ``gates`` (4, n, H) hold the input, ``fed`` what is fed back, and is room after that."""
+    np.add(gates, fed, gates)
+    candidate, i, f, o = gates
+    cell.candidate.apply(candidate)
+    if cell.peepholes is None:
+        cell.gate.apply(gates[1:])
+    else:
+        both, seen = gates[1:3], fed[1:3]
+        np.multiply(last, cell.peepholes[:2], seen)
+        np.add(both, seen, both)
+        cell.gate.apply(both)
+    np.multiply(candidate, i, state)
+    np.multiply(last, f, active)
+    np.add(state, active, state)
+    clip(state, cell.limit)
+    if cell.peepholes is not None:
+        np.add(o, np.multiply(state, cell.peepholes[2], hidden), o)
+        cell.gate.apply(o)
+    active[...] = state
+    cell.cell.apply(active)
+    np.multiply(o, active, hidden)
+
+
+def _run_cell_compiled(
+    cell: Cell, gates: Array, fed: Array, last: Array, state: Array, active: Array, hidden: Array
+) -> None:
+    """Run one step with the same bits, between its product and exponentials in one pass each."""
+    dtype, size = gates.dtype, last.size
+    add = fast.add_to_gates.get_compiled(dtype)
+    add(gates.reshape(1, -1), fed.reshape(1, -1), size, 4 * size, dtype.type(LARGEST))
+    cell.candidate.apply(gates[0])
+    np.exp(gates[1:], out=gates[1:])
+    fast.update_cells.get_compiled(dtype)(gates, last, state, active)
+    np.multiply(gates[3], cell.cell.apply(active), out=hidden)
 
 
 def _choose(kernel: FastKernel, cell: Cell, gates: Array, *others: Array) -> Kernel | None:
@@ -193,7 +215,8 @@ def run_steps_back(
     width, projection = cell.width, cell.projection
     d_gates, by_state = _compute_factors(cell, steps, ran, initial)
     learning = 3 * width if cell.stops_gradients else 0  # the first gate that gets gradients
-    weight_t = cell.weight[:, learning:].T
+    weight_t = transpose_weight(cell.weight[:, learning:], steps)
+    projected_t = None if projection is None else transpose_weight(projection.weight, steps)
     d_next, d_next_state = d_fed_back[:0], ran.cell[:0] if d_last is None else d_last
     for begin, end, _ in reversed(steps.spans):
         d_g = d_gates[begin:end]
@@ -203,7 +226,7 @@ def run_steps_back(
         if projection is not None:
             d_h *= projection.act.slope(ran.fed_back[begin:end])
             clip_gradient(d_h, ran.fed_back[begin:end], projection.limit)
-            d_h = d_h @ projection.weight.T
+            d_h = d_h @ projected_t
         d_o *= d_h
         d_next_state = _run_cell_back(cell, ran, slice(begin, end), d_h, d_g, by_state, d_next_state)
         d_next = d_g[:, learning:] @ weight_t
