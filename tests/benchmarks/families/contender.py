@@ -34,7 +34,7 @@ class Steps:
         with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(self.scope):
             loss, out, self.batch = build(fluid)
             predict = main.clone(for_test=True)._prune([out])
-            fluid.optimizer.SGD(1e-3).minimize(loss)
+            getattr(fluid.optimizer, networks.OPTIMIZERS.get(name, "SGD"))(1e-3).minimize(loss)
             self.exe.run(startup)
         self.programs = {"train": (main, loss.name), "predict": (predict, out.name)}
         read = {name for block in predict.blocks for op in block.ops for name in op.input_arg_names}

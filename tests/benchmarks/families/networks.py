@@ -206,9 +206,63 @@ def words(fluid):
     return layers.mean(cost), h, {"x": draw_ids(5000, 128), "y": draw_ids(5000, 128, 1)}
 
 
+def shuffled(fluid):
+    """Pairs of words beside pairs in random order of the same batch, with dense gradients of large tables."""
+    layers = fluid.layers
+    x, y = fluid.data("x", [None], "int64"), fluid.data("y", [None], "int64")
+    rows = fluid.embedding(x, [20000, 64])
+    true, bias = fluid.embedding(y, [20000, 64]), fluid.embedding(y, [20000, 1])
+
+    def score(other, bias):
+        return layers.reduce_sum(rows * other, 1, True) + bias
+
+    out = score(true, bias)
+    losses = [layers.sigmoid_cross_entropy_with_logits(out, layers.ones_like(out))]
+    for seed in range(1, 6):
+        one, other = (fluid.contrib.layers.shuffle_batch(each, seed) for each in (true, bias))
+        wrong = score(one, other)
+        losses.append(layers.sigmoid_cross_entropy_with_logits(wrong, layers.zeros_like(wrong)))
+    return layers.mean(layers.sums(losses)), out, {"x": draw_ids(20000, 500), "y": draw_ids(20000, 500)}
+
+
+def fields(fluid):
+    """Embeddings of twenty fields of any size, pooled by sequence, and cross layers; trained by Adam."""
+    layers = fluid.layers
+    label = fluid.data("y", [None, 1], "int64")
+    parts, batch = [fluid.data("x", [None, 13])], {"x": draw(16, 13), "y": draw_ids(2, 16, 1)}
+    for index in range(20):
+        name, height = f"field{index}", 100 * (index + 1) ** 2
+        ids = fluid.data(name, [None, 1], "int64", lod_level=1)
+        parts.append(layers.sequence_pool(fluid.embedding(ids, [height, 4 + index]), "sum"))
+        lengths = [1] * 16 if index % 4 else [1, 2, 3, 2] * 4
+        batch[name] = fluid.create_lod_tensor(draw_ids(height, sum(lengths), 1), [lengths], fluid.CPUPlace())
+    first = h = layers.concat([layers.reshape(part, [-1, part.shape[-1]]) for part in parts], 1)
+    for _ in range(2):
+        h = layers.elementwise_mul(first, layers.fc(h, 1, bias_attr=False), axis=0) + h
+    share = layers.fc(layers.concat([h, layers.fc(first, 64, act="relu")], 1), 2, act="softmax")
+    layers.auc(share, label)
+    return layers.mean(layers.cross_entropy(share, label)), share, batch
+
+
+def factors(fluid):
+    """Factorization machine over a table of two million elements with a dense gradient; trained by Adam."""
+    layers = fluid.layers
+    ids, label = fluid.data("x", [None, 39], "int64"), fluid.data("y", [None, 1])
+    rows = fluid.embedding(ids, [200000, 9], padding_idx=0)
+    total = layers.reduce_sum(rows, 1)
+    pairs = layers.reduce_sum(layers.square(total) - layers.reduce_sum(layers.square(rows), 1), 1, True) * 0.5
+    out = layers.sigmoid(pairs)
+    batch = {"x": draw_ids(200000, 16, 39), "y": (draw(16, 1) > 0).astype("float32")}
+    return layers.mean(layers.log_loss(out, label)), out, batch
+
+
+#: Of networks that are not trained by SGD.
+OPTIMIZERS = {"fields": "Adam", "factors": "Adam"}
+
 NETWORKS = {
     f.__name__: f
     for f in (
         mobile, generator, segmentation, deformable, tagger, decoder, beam, ranking, experts, graph, words,
+        shuffled, fields, factors,
     )
 }  # fmt: skip
