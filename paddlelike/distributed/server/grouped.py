@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,6 @@ __all__ = ["GroupedUpdate", "find_groups"]
 
 Array = np.ndarray[Any, Any]
 Member = tuple[int, int, FusedUpdate]  # the index of the gradient, the block, and what that does
-
-_FEWEST: Final = 2
-
 
 class GroupedUpdate:
     """The updates of some parameters by one optimizer.
@@ -143,7 +140,7 @@ def find_groups(served: Served, updates: dict[int, FusedUpdate]) -> list[Grouped
         alone = [one for one in members if all(users.get(name) == 1 for name in one[2].written)]
         for batch in _split(alone, size):
             kernel = batch[0][2].update.make_group_kernel(batch[0][2].keywords)
-            if len(batch) >= _FEWEST and kernel is not None:
+            if kernel is not None:
                 groups.append(GroupedUpdate(len(groups), batch, kernel))
     return groups
 
