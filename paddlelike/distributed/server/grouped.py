@@ -29,6 +29,7 @@ __all__ = ["GroupedUpdate", "find_groups"]
 Array = np.ndarray[Any, Any]
 Member = tuple[int, int, FusedUpdate]  # the index of the gradient, the block, and what that does
 
+
 class GroupedUpdate:
     """The updates of some parameters by one optimizer.
 
@@ -121,7 +122,8 @@ class GroupedUpdate:
 def find_groups(served: Served, updates: dict[int, FusedUpdate]) -> list[GroupedUpdate]:
     """Return the groups of small parameters among the updates by block.
 
-    A block whose variables another one uses, other than to read a learning rate, keeps its place.
+    Gradients that come as rows are in none. A block whose variables another one uses, other than to read a
+    learning rate, keeps its place.
     """
     blocks = served.op.block.program.blocks
     size: dict[int, int] = {}
@@ -130,7 +132,7 @@ def find_groups(served: Served, updates: dict[int, FusedUpdate]) -> list[Grouped
         block = served.blocks[entry.name]
         update = updates.get(block)
         size[entry.index] = int(np.prod(entry.shape))
-        if update is None or size[entry.index] >= PART:
+        if update is None or size[entry.index] >= PART or entry.index in served.sparse:
             continue
         kind = update.update, sorted(update.keywords.items()), update.scale, entry.dtype
         kinds.setdefault(repr(kind), []).append((entry.index, block, update))

@@ -12,6 +12,8 @@ import paddlelike as fluid
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.remote import RemoteOperators
+from paddlelike.distributed.server.fused import find_fused_update
+from paddlelike.distributed.server.grouped import find_groups
 from paddlelike.distributed.server.served import Served
 from paddlelike.distributed.server.staging import Contribution, Staging
 from paddlelike.distributed.server.variables import Variables
@@ -142,3 +144,17 @@ def test_pushes_that_were_merged_before_the_round_give_the_same_bits(serve: Serv
 
     found = serve(OPTIMIZERS["sgd"], merge, together=True)
     assert found == serve(OPTIMIZERS["sgd"], draw, together=False)
+
+
+def test_the_gradient_of_a_sparse_embedding_is_in_no_group() -> None:
+    ids = fluid.data("ids", [None, 1], "int64")
+    x = fluid.layers.embedding(ids, [50, 4], is_sparse=True)
+    fluid.optimizer.Adagrad(0.1).minimize(fluid.layers.mean(fluid.layers.fc(x, 3)))
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers="127.0.0.1:6174", trainers=2)
+    main, _ = t.get_pserver_programs("127.0.0.1:6174")
+    (op,) = (one for one in main.global_block().ops if one.type == "listen_and_serv")
+    served = Served(op)
+    blocks = {index: find_fused_update(main.blocks[index]) for index in served.blocks.values()}
+    (group,) = find_groups(served, {index: one for index, one in blocks.items() if one is not None})
+    assert [served.table.entries[index].name for index in group.indexes] == ["fc_0.b_0@GRAD", "fc_0.w_0@GRAD"]
