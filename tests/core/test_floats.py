@@ -9,6 +9,7 @@ import pytest
 
 from paddlelike.core import floats
 from paddlelike.core.floats import run_quietly
+from paddlelike.ops.kernels.threads import map_parts
 
 
 def divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -39,3 +40,13 @@ def test_it_can_be_entered_again() -> None:
     assert run_quietly(run_quietly, divide, np.ones(1), np.zeros(1)) == np.inf
     with pytest.raises(RuntimeWarning):
         divide(np.ones(1), np.zeros(1))
+
+
+@pytest.mark.skipif(int(np.__version__.split(".")[0]) < 2, reason="numpy 1 does not copy into buffers")
+def test_buffers_are_small_in_the_function_and_in_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = np.getbufsize()
+    small = run_quietly(np.getbufsize)
+    assert small < before
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert list(map_parts(lambda part: np.getbufsize(), range(3))) == [small] * 3
+    assert np.getbufsize() == before

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from paddlelike.core.floats import run_quietly
 from paddlelike.framework.flags import flag, is_set, read_environment
 
 __all__ = ["consume", "count_threads", "map_parts"]
@@ -47,11 +48,11 @@ def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator
         yield from map(work, parts)
         return
     pool, rest = _pools.get(count), iter(parts)
-    waiting = [pool.submit(work, part) for part in itertools.islice(rest, 2 * count)]
+    waiting = [pool.submit(run_quietly, work, part) for part in itertools.islice(rest, 2 * count)]
     try:
         while waiting:
             yield waiting.pop(0).result()
-            waiting += [pool.submit(work, part) for part in itertools.islice(rest, 1)]
+            waiting += [pool.submit(run_quietly, work, part) for part in itertools.islice(rest, 1)]
     finally:
         for future in waiting:
             future.cancel()

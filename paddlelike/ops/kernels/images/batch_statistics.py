@@ -105,14 +105,15 @@ def normalize_dx(
     times = tile(factor, fold)
     if fixed:
         return (d_folded * times).reshape(rows.shape), d_scale, d_bias
-    slope = tile(-factor * inverse * d_scale / count, fold)
-    shift = tile(-factor * d_bias / count, fold)
+    slope = inverse * d_scale / count
+    shift = d_bias / count - mean * slope  # together, factor (d - ((rows - mean) slope + mean(d)))
+    slope, shift = tile(slope, fold), tile(shift, fold)
     dx = np.empty(folded.shape, d_rows.dtype)
     for part in _split(folded):
-        out = np.subtract(folded[part], center, out=dx[part])
-        out *= slope
+        out = np.multiply(folded[part], slope, out=dx[part])
         out += shift
-        out += d_folded[part] * times
+        np.subtract(d_folded[part], out, out=out)
+        out *= times
     return dx.reshape(rows.shape), d_scale, d_bias
 
 
