@@ -164,7 +164,11 @@ class Piece:
             value = values[position] if position < size else None
             if value is None:
                 continue
-            if lods and lods.get(position) and isinstance(value, np.ndarray | jax.Array):
+            if (
+                lods
+                and isinstance(value, np.ndarray | jax.Array)
+                and _are_sequences(value, lods.get(position))
+            ):
                 self._check_dtype(value, reader)
                 sequences[position] = np.asarray(value), lods[position]
                 continue
@@ -303,6 +307,14 @@ class Piece:
         tensor.adopt_from_device(value, lods.get(position) if lods else None)
         if holder.value is not tensor:
             holder.set_value(tensor)
+
+
+def _are_sequences(value: Any, lod: LoD | None) -> bool:
+    """Return whether a LoD cuts an array.
+
+    It does not where rows without one were added to sequences: `concat` leaves its result the LoD of X[0].
+    """
+    return bool(lod) and len(value) == lod[-1][-1]  # type: ignore[index]
 
 
 def _is_small(shape: Sequence[int]) -> bool:

@@ -34,6 +34,7 @@ from paddlelike.framework.opdef import OpDef, registry
 
 __all__ = [
     "Lowering",
+    "find_across_rows",
     "find_forward",
     "find_lowering",
     "is_row_by_row",
@@ -74,6 +75,7 @@ class Lowering(NamedTuple):
 
 
 _ROWS: Final[dict[str, Lowering]] = {}
+_ACROSS: Final[dict[str, Lowering]] = {}
 
 
 def lowers(
@@ -81,9 +83,13 @@ def lowers(
     sequences: bool = False,
     draws: bool = False,
     constants: bool = False,
+    across_rows: bool = False,
     without: Mapping[str, str] = _NOTHING,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that puts a function into the table, for operators of these types."""
+    """Return a decorator that puts a function into the table, for operators of these types.
+
+    ``across_rows``: it takes sequences, and only where the operator does not work on each row alone.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = inspect.signature(function).parameters.values()
@@ -97,10 +103,11 @@ def lowers(
                 keywords["ctx"] = ctx
             return function(*args, **keywords)
 
-        row = Lowering(call, sequences, draws, without=without, takes_constants=constants)
+        row = Lowering(call, sequences or across_rows, draws, without=without, takes_constants=constants)
+        table = _ACROSS if across_rows else _ROWS
         for type in types:
-            assert type not in _ROWS, type
-            _ROWS[type] = row
+            assert type not in table, type
+            table[type] = row
         return function
 
     return register
@@ -125,6 +132,12 @@ def find_lowering(cls: type[OpDef]) -> Lowering | None:
         if forward is not None:
             return forward._replace(by_vjp=True)
     return found
+
+
+def find_across_rows(cls: type[OpDef]) -> Lowering | None:
+    """Return how an operator is computed of sequences whose rows it does not leave alone, or None."""
+    load_lowerings()
+    return _ACROSS.get(cls.type)
 
 
 def find_forward(cls: type[OpDef]) -> type[OpDef] | None:

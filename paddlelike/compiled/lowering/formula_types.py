@@ -82,18 +82,18 @@ def _leaves_first(name: str) -> Condition:
 
 
 _UNCONDITIONAL: Final = """
-    abs acos asin assign atan bce_loss bpr_loss brelu cast ceil clip cos cos_sim cross_entropy cross_entropy2
-    dropout
-    elementwise_add elementwise_div elementwise_floordiv elementwise_max elementwise_min elementwise_mod
-    elementwise_mul elementwise_pow elementwise_sub elu equal erf exp fc fill_zeros_like floor gelu
-    greater_equal
-    greater_than hard_shrink hard_sigmoid hard_swish hinge_loss huber_loss label_smooth leaky_relu less_equal
-    less_than log log1p log_loss logical_and logical_not logical_or logical_xor logsigmoid lookup_table
-    lookup_table_v2 lstm_unit minus mish modified_huber_loss not_equal one_hot one_hot_v2 pow rank_loss
-    reciprocal relu relu6 round rsqrt scale selu sigmoid sigmoid_cross_entropy_with_logits sign sin
-    smooth_l1_loss soft_relu softplus softshrink softsign sqrt square squared_l2_distance stanh sum swish tanh
-    tanh_shrink thresholded_relu where gru_unit cvm fusion_repeated_fc_relu fusion_squared_mat_sub
-    fused_elemwise_activation
+    abs acos affine_channel asin assign atan bce_loss bpr_loss brelu cast ceil clip conv2d
+    conv2d_transpose conv3d cos cos_sim cross_entropy cross_entropy2 cvm depthwise_conv2d dropout
+    elementwise_add elementwise_div elementwise_floordiv elementwise_max elementwise_min
+    elementwise_mod elementwise_mul elementwise_pow elementwise_sub elu equal erf exp fc
+    fill_any_like fill_zeros_like floor fused_elemwise_activation fusion_repeated_fc_relu
+    fusion_squared_mat_sub gelu greater_equal greater_than group_norm gru_unit hard_shrink
+    hard_sigmoid hard_swish hinge_loss huber_loss label_smooth leaky_relu less_equal less_than log
+    log1p log_loss logical_and logical_not logical_or logical_xor logsigmoid lookup_table
+    lookup_table_v2 lrn lstm_unit margin_rank_loss minus mish modified_huber_loss not_equal one_hot
+    one_hot_v2 pool2d pool3d pow prelu rank_loss reciprocal relu relu6 round rsqrt scale selu
+    sigmoid sigmoid_cross_entropy_with_logits sign sin smooth_l1_loss soft_relu softplus softshrink
+    softsign sqrt square squared_l2_distance stanh sum swish tanh tanh_shrink thresholded_relu where
 """
 _REDUCTIONS: Final = "reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum"
 
@@ -101,6 +101,9 @@ _REDUCTIONS: Final = "reduce_all reduce_any reduce_max reduce_mean reduce_min re
 ROW_BY_ROW: Final[Mapping[str, Condition]] = {
     **dict.fromkeys(_UNCONDITIONAL.split(), _always),
     **dict.fromkeys(_REDUCTIONS.split(), _reduces_no_rows),
+    "arg_max": _leaves_first("axis"),
+    "arg_min": _leaves_first("axis"),
+    "argsort": _leaves_first("axis"),
     "box_decoder_and_assign": _always,
     "concat": _leaves_first("axis"),
     "expand": lambda attrs: list(attrs.get("expand_times", [2]))[:1] == [1],
@@ -108,12 +111,16 @@ ROW_BY_ROW: Final[Mapping[str, Condition]] = {
     "flatten2": lambda attrs: attrs.get("axis", 1) == 1,
     "hash": _always,
     "layer_norm": lambda attrs: attrs.get("begin_norm_axis", 1) > 0,
+    "log_softmax": _leaves_first("axis"),
     "mul": _always,
+    "norm": _leaves_first("axis"),
+    "pad": lambda attrs: not any(attrs["paddings"][:2]),
     "reshape2": lambda attrs: list(attrs.get("shape", ()))[:1] in ([-1], [0]),  # and has as many rows
     "slice": _leaves_first("axes"),
     "softmax": _leaves_first("axis"),
     "softmax_with_cross_entropy": _leaves_first("axis"),
     "split": _leaves_first("axis"),
+    "stack": _leaves_first("axis"),
     "squeeze2": lambda attrs: bool(attrs.get("axes")) and _leaves_first("axes")(attrs),
     "transpose2": lambda attrs: list(attrs["axis"])[:1] == [0],
     "unsqueeze2": _leaves_first("axes"),

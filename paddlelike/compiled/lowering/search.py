@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed
 from paddlelike.core.dtypes import VarType, numpy_dtype
@@ -23,25 +24,41 @@ def where_index(condition: Any) -> Packed:
     return _count(rows, (condition != 0).sum())
 
 
-@lowers("unique")
+@lowers("unique", sequences=True)
 def unique(x: Any, *, dtype: int) -> tuple[Packed, Any]:
     found, index, _ = unique_with_counts(x, dtype=dtype)
     return found, index
 
 
-@lowers("unique_with_counts")
+@lowers("unique_with_counts", sequences=True)
 def unique_with_counts(x: Any, *, dtype: int) -> tuple[Packed, Any, Packed]:
+    if isinstance(x, Packed):
+        return _find_among_rows(x, dtype)
+    found, index, counts, live = _find_unique(x, jnp.ones(x.shape[0], jnp.int64), dtype)
+    return _count(found, live), index, _count(counts, live)
+
+
+def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Any, Packed]:
+    """Return the same of the rows in use; the others repeat the first one."""
+    if x.offsets:
+        raise LoweringError("its lowering takes no sequences")
+    found, index, counts, live = _find_unique(x.rows, x.used.astype(jnp.int64), dtype)
+    live = jnp.where(x.total > 0, live, 0)
+    return _count(found, live), x.replace(index), _count(counts, live)
+
+
+def _find_unique(x: Any, weights: Any, dtype: int) -> tuple[Any, Any, Any, Any]:
+    """Return numbers as they first come, the place of each of X among them, their counts, how many."""
     number = numpy_dtype(VarType(dtype))
     size = x.shape[0]
     order = jnp.argsort(x, stable=True)
     ranked = x[order]
     starts = jnp.concatenate([jnp.ones(1, bool), ranked[1:] != ranked[:-1]])[:size]
     group = jnp.zeros(size, jnp.int64).at[order].set(jnp.cumsum(starts) - 1)  # of each number of X
-    live = starts.sum()
     # The groups by their first numbers; unused ones come last.
     first = jnp.full(size, size, jnp.int64).at[group].min(jnp.arange(size))
     by_first = jnp.argsort(first, stable=True)
     rank = jnp.zeros(size, jnp.int64).at[by_first].set(jnp.arange(size))
-    places = jnp.where(jnp.arange(size) < live, first[by_first], 0)
-    counts = jnp.zeros(size, jnp.int64).at[group].add(1)[by_first]
-    return _count(x[places], live), rank[group].astype(number), _count(counts.astype(number), live)
+    places = jnp.where(jnp.arange(size) < starts.sum(), first[by_first], 0)
+    counts = jnp.zeros(size, jnp.int64).at[group].add(weights)[by_first]
+    return x[places], rank[group].astype(number), counts.astype(number), starts.sum()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -14,29 +14,55 @@ from paddlelike.framework.opdef import GRAD, OpDef
 __all__ = ["match_rows"]
 
 
+#: Besides ``elementwise_``: operators with one row of the one operand for each row of the other.
+_PAIRING: Final = """
+    bpr_loss cos_sim cross_entropy cross_entropy2 cross_entropy_grad2 hinge_loss huber_loss log_loss
+    margin_rank_loss modified_huber_loss rank_loss sigmoid_cross_entropy_with_logits smooth_l1_loss
+    softmax_with_cross_entropy
+"""
+
+
 def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) -> list[Any]:
     """Return the arguments of an operator of two operands; where one has rows of its own, with unused ones.
 
-    Numpy runs the operator, or refuses it, where these are not as many rows as the sequences have.
+    Numpy runs the operator, or refuses it, where these are not as many rows as the sequences have. So it is
+    with XShape, which a piece before keeps without the unused rows.
     """
+    if any(slot.name == "XShape" for slot in cls.input_slots) and cls.type.endswith("2_grad"):
+        return [
+            _match_shape(ctx, arg, like) if slot.name == "XShape" else arg
+            for slot, arg in zip(cls.input_slots, args, strict=True)
+        ]
     type = cls.type.removesuffix("_grad")
-    if not (type.startswith("elementwise_") or type == "cos_sim"):
+    if not (type.startswith("elementwise_") or type in _PAIRING.split()):
         return args
-    size, dims = like.rows.shape[0], like.rows.ndim
-    axis = ctx.op.attrs.get("axis", -1)
+    axis = ctx.op.attrs.get("axis", -1) if type.startswith("elementwise_") else -1
+    dims = like.rows.ndim
     packed = [isinstance(one, Packed) for one in ctx.read_inputs()]
     found = []
     for slot, arg, is_packed in zip(cls.input_slots, args, packed, strict=True):
         has_rows = isinstance(arg, jax.Array) and (arg.ndim == dims or (0 < arg.ndim < dims and axis == 0))
         if is_packed or not has_rows or arg.shape[0] == 1:
             found.append(arg)
-            continue
-        if like.full and arg.shape[0] == size:
-            found.append(arg)
-            continue
-        ctx.require(like.total == arg.shape[0], "an input without a LoD has another count of rows")
-        missing = max(size - arg.shape[0], 0)
-        unused = jnp.broadcast_to(arg[:1], (missing, *arg.shape[1:]))
-        unused = jnp.zeros_like(unused) if slot.name.endswith(GRAD) else unused
-        found.append(jnp.concatenate([arg, unused])[:size])
+        else:
+            found.append(_add_unused(ctx, arg, like, is_gradient=slot.name.endswith(GRAD)))
     return found
+
+
+def _add_unused(ctx: OpContext, arg: Any, like: Packed, *, is_gradient: bool) -> Any:
+    size = like.rows.shape[0]
+    if like.full and arg.shape[0] == size:
+        return arg
+    ctx.require(like.total == arg.shape[0], "an input without a LoD has another count of rows")
+    missing = max(size - arg.shape[0], 0)
+    unused = jnp.broadcast_to(arg[:1], (missing, *arg.shape[1:]))
+    return jnp.concatenate([arg, jnp.zeros_like(unused) if is_gradient else unused])[:size]
+
+
+def _match_shape(ctx: OpContext, xshape: Any, like: Packed) -> Any:
+    """Return XShape, (0, *shape of X), of an X with the unused rows of ``like``."""
+    size = like.rows.shape[0]
+    if xshape is None or xshape.ndim < 2 or xshape.shape[1] == size:
+        return xshape
+    ctx.require(like.total == xshape.shape[1], "Out@GRAD has another count of rows than X")
+    return jnp.zeros((0, size, *xshape.shape[2:]), xshape.dtype)

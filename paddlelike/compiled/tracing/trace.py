@@ -11,7 +11,13 @@ import numpy as np
 
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import LoweringError, RefusedError
-from paddlelike.compiled.table import Lowering, find_forward, find_lowering, is_row_by_row
+from paddlelike.compiled.table import (
+    Lowering,
+    find_across_rows,
+    find_forward,
+    find_lowering,
+    is_row_by_row,
+)
 from paddlelike.compiled.tracing.constants import evaluate, runs_block
 from paddlelike.compiled.tracing.context import Bound, OpContext
 from paddlelike.compiled.tracing.derivatives import differentiate, fit_gradient
@@ -160,7 +166,10 @@ class Trace:
         if not packed or row.handles_sequences:
             return row.function(ctx, args, cls, op.attrs)
         if not is_row_by_row(cls.type, op.attrs):
-            raise LoweringError("its lowering takes no sequences")
+            across = find_across_rows(cls)
+            if across is None:
+                raise LoweringError("its lowering takes no sequences")
+            return across.function(ctx, args, cls, op.attrs)
         plain = jax.tree_util.tree_map(
             lambda leaf: leaf.rows if isinstance(leaf, Packed) else leaf, args, is_leaf=_is_packed
         )

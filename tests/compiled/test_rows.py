@@ -1,0 +1,130 @@
+"""Rows of sequences, and rows without a LoD, joined, paired and reshaped: one piece, and numpy's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+
+import paddlelike as fluid
+from tests.compiled.nets import Net, build, train
+
+L = fluid.layers
+LENGTHS = {"x": [3, 2, 4], "y": [3, 2, 4], "z": [2, 2], "label": [3, 2, 4]}
+
+
+def sgd() -> Any:
+    return fluid.optimizer.SGD(0.1)
+
+
+def make_feeds(net: Net) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(0)
+    feeds: list[dict[str, Any]] = []
+    for _ in range(2):
+        arrays = {n: rng.standard_normal((sum(LENGTHS[n]), 6)).astype("float32") for n in "xyz"}
+        arrays["label"] = rng.integers(0, 5, (9, 1))
+        feed = {n: fluid.create_lod_tensor(a, [LENGTHS[n]], fluid.CPUPlace()) for n, a in arrays.items()}
+        feed["flat"] = rng.standard_normal((9, 6)).astype("float32")
+        feeds.append({n: value for n, value in feed.items() if net.main.global_block().has_var(n)})
+    return feeds
+
+
+def sequences(name: str) -> Any:
+    return fluid.data(name, [None, 6], lod_level=1)
+
+
+def flat() -> Any:
+    return fluid.data("flat", [None, 6])
+
+
+def refused(net: Net) -> list[str]:
+    """Return the types of the operators that numpy ran, but for ``print``."""
+    (engine,) = (v for key, v in net.main.plans.items() if key[0] == "engine")
+    types = [engine.plan.steps[index].op.type for index in engine.refused]
+    return [type for type in types if type != "print"]
+
+
+def compare(make: Callable[[], Any]) -> None:
+    """Train with both engines; assert equal losses, and that numpy ran nothing of the compiled program."""
+    losses = []
+    for backend in ("numpy", "jax"):
+        net = build(make, sgd)
+        losses.append(train(net, make_feeds(net), backend))
+    assert refused(net) == []
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
+
+
+def scores() -> Any:
+    """Return the loss of scores of positives and negatives, as a session has them."""
+    positive, negative = L.fc(sequences("x"), 1), L.fc(sequences("z"), 1)
+    labels = L.concat([L.ones_like(positive), L.zeros_like(negative)], axis=0)
+    return L.mean(L.sigmoid_cross_entropy_with_logits(L.concat([positive, negative], axis=0), labels))
+
+
+def labels() -> Any:
+    label = fluid.data("label", [None, 1], dtype="int64", lod_level=1)
+    return L.mean(L.softmax_with_cross_entropy(L.fc(flat(), 5), label))
+
+
+def images() -> Any:
+    rows = L.reshape(L.fc(sequences("x"), 16), [-1, 1, 4, 4])
+    return L.mean(L.pool2d(L.conv2d(rows, 2, 3, padding=1), 2, "max", 2))
+
+
+def lengths() -> Any:
+    both = L.stack([L.l2_normalize(L.fc(sequences(n), 4), axis=1) for n in "xy"], axis=1)
+    return L.mean(L.fc(L.reduce_sum(both, dim=1), 1))
+
+
+@pytest.mark.parametrize("make", [scores, labels, images, lengths])
+def test_rows_of_sequences_train_in_one_piece(make: Callable[[], Any]) -> None:
+    compare(make)
+
+
+def test_joined_rows_of_which_only_the_first_are_sequences_all_count() -> None:
+    compare(lambda: L.mean(L.fc(L.concat([L.fc(sequences("x"), 4), L.fc(flat(), 4)], axis=0), 1)))
+
+
+def test_a_lod_that_does_not_cut_an_array_is_none_for_the_operators_behind_numpys() -> None:
+    def make() -> Any:
+        joined = L.concat([L.fc(sequences("x"), 4), L.fc(flat(), 4)], axis=0)
+        return L.mean(L.fc(L.Print(joined, message="", print_phase="forward"), 1))
+
+    compare(make)
+
+
+def test_joined_sequences_are_those_of_both() -> None:
+    net = build(lambda: L.concat([sequences("x"), sequences("z")], axis=0))
+    program = fluid.CompiledProgram(net.main).with_backend("jax")
+    feed = make_feeds(net)[0]
+    (found,) = net.exe.run(program, feed=feed, fetch_list=net.fetch, scope=net.scope, return_numpy=False)
+    np.testing.assert_array_equal(np.array(found), np.concatenate([np.array(feed["x"]), np.array(feed["z"])]))
+    assert found.recursive_sequence_lengths() == [[3, 2, 4, 2, 2]]
+
+
+@pytest.mark.parametrize("shape", [[-1, 2, 4], [0, 4, 2]])
+def test_the_gradient_of_a_reshape_may_be_in_another_piece(shape: list[int]) -> None:
+    def make() -> Any:
+        rows = L.transpose(L.reshape(L.fc(sequences("x"), 8), shape), [0, 2, 1])
+        rows = L.Print(rows, message="", print_phase="forward")
+        return L.mean(L.fc(L.reshape(rows, [-1, 8]), 1))
+
+    compare(make)
+
+
+def test_unique_numbers_of_the_rows_in_use() -> None:
+    def make() -> Any:
+        ids, wanted = fluid.data("ids", [None], dtype="int64"), fluid.data("wanted", [None], dtype="bool")
+        some = L.gather(ids, L.reshape(L.where(wanted), [-1]))
+        found, index, counts = L.unique_with_counts(some)
+        return [found, index, counts]
+
+    net = build(make)
+    wanted = np.array([True, False, True, True, False, True])
+    found, index, counts = train(net, [{"ids": np.array([7, 5, 7, 3, 5, 7]), "wanted": wanted}])[0]
+    assert (found.tolist(), index.tolist(), counts.tolist()) == ([7, 3], [0, 0, 1, 0], [3, 1])
+    assert refused(net) == []
