@@ -320,7 +320,7 @@ class Executor(Displayed):
         services: dict[str, Any] | None = None,
         backend: str | None = None,
     ) -> list[Any]:
-        if choose_backend(self.place, backend) == "jax":
+        if choose_backend(self.place, backend) != "numpy":
             run_compiled = find_provider("run_compiled")
             assert run_compiled is not None
             given = self._services | (services or {})

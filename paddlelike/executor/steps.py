@@ -30,18 +30,18 @@ def run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[
     frame = plan.create_frame(scope, services)
     put_feeds(plan, frame, feeds)
     with thread_limit:
-        run_steps(frame, plan.steps, plan.unrolled)
+        run_quietly(_run_steps, frame, plan.steps, plan.unrolled)  # run_steps, without the call
     return frame
 
 
-def run_steps(frame: Frame, steps: list[Step], unrolled: Unrolled | None = None) -> None:
-    """Run the steps in order; ``unrolled``: the same as one function.
+def run_steps(frame: Frame, steps: list[Step]) -> None:
+    """Run the steps in order.
 
     Raises OperatorError with the operator, its variables and the line of the user's script that created it;
     NotInitializedError for an input without a value; UnsupportedError, EOFException and FaultError as kernels
     raise them.
     """
-    run_quietly(_run_steps, frame, steps, unrolled)
+    run_quietly(_run_steps, frame, steps, None)
 
 
 def _run_steps(frame: Frame, steps: list[Step], unrolled: Unrolled | None) -> None:

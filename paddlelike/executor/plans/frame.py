@@ -115,15 +115,7 @@ class Frame:
 
     def load_persistables(self, variables: Mapping[int, Variable]) -> None:
         """Read the values of persistables from the scope, by position."""
-        own, scope, holders, values = self.scope._vars.get, self.scope, self.holders, self.values
-        for position, variable in variables.items():  # in every run, hence without calls of Python
-            name = variable.name
-            holder = holders[position] = own(name) or scope.find_var(name) or scope.var(name)
-            value = holder._value
-            if type(value) is LoDTensor and not value._lod:
-                values[position] = value._array
-            else:
-                self._read_holder(position, holder)
+        self.read_holders(find_holders(self.scope, variables))
 
     def read_holders(self, holders: Mapping[int, ScopeVariable]) -> None:
         """Read the values of variables of the scope, by position."""

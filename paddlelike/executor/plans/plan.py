@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -61,9 +61,6 @@ class Outputs(NamedTuple):
     store: Store
     only: int | None  # the position of a result that is just a value
     is_plain: bool  # all results are stored as they are, one variable each
-
-
-_MANY: Final = 6  # persistables from which on it pays to remember where they are
 
 
 class Plan:
@@ -258,9 +255,9 @@ class Plan:
     def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
         """Return a frame that holds the persistables of ``scope``."""
         frame = Frame(self.layout, self.blocks, scope, services)
-        if len(self.layout.persistables) < _MANY or scope.parent is not None:  # it may erase some as well
+        if scope.parent is not None:  # which may erase some as well
             frame.load_persistables(self.layout.persistables)
-        else:
+        elif self.layout.persistables:
             frame.read_holders(self._find_holders(scope))
         return frame
 

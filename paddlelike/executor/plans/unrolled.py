@@ -128,7 +128,7 @@ def _write_step(
         lines = [f"v[{targets[0]}] = {call}"]
     if binding.dead:
         lines.append(f"{_assign(binding.dead)}None")
-    for position in binding.hollow:
+    for position in set(binding.hollow) - _find_watched(binding).keys():
         lines += [
             f"x = v[{position}]",
             f"if type(x) is ndarray and x.nbytes > {shapes.SMALL}: v[{position}] = hollow(x)",
@@ -171,27 +171,33 @@ def _write_result(binding: Binding, target: int, name: str, layout: Layout) -> l
 
 
 def _write_choice(index: int, binding: Binding, lines: list[str]) -> list[str]:
-    """Return the lines of a step; where it may write over an input, for a small one."""
-    if not binding.candidates:
+    """Return the lines of a step; where it does more with large inputs, for small ones."""
+    watched = _find_watched(binding)
+    if not watched:
         return lines
-    pairs = [(f"x{item}", position) for item, position in enumerate(binding.candidates)]
+    names = [f"x{item}" for item in range(len(watched))]
     is_large = " or ".join(
-        f"type({name}) is ndarray and {name}.nbytes >= {overwriting.LEAST}" for name, _ in pairs
+        f"type({name}) is ndarray and {name}.nbytes >= {least}"
+        for name, least in zip(names, watched.values(), strict=True)
     )
+    forget = f" {' = '.join(names)} = None"  # nobody else may refer to what is written over
     return [
-        *(f"{name} = v[{position}]" for name, position in pairs),
+        *(f"{name} = v[{position}]" for name, position in zip(names, watched, strict=True)),
         f"if {is_large}:",
-        f" {_assign_names(name for name, _ in pairs)}None",  # which nobody else may refer to
+        forget,
         f" s{index}(frame)",
         "else:",
         *(" " + line for line in lines),
-        f" {_assign_names(name for name, _ in pairs)}None",
+        forget,
     ]
+
+
+def _find_watched(binding: Binding) -> dict[int, int]:
+    """Return the bytes from which on the step does more with an input than its operator, by position."""
+    inputs = set(flatten_positions(binding.inputs))
+    watched = dict.fromkeys(binding.candidates, overwriting.LEAST)
+    return watched | {position: shapes.SMALL + 1 for position in binding.hollow if position in inputs}
 
 
 def _assign(positions: Iterable[int]) -> str:
     return "".join(f"v[{position}] = " for position in positions)
-
-
-def _assign_names(names: Iterable[str]) -> str:
-    return "".join(f"{name} = " for name in names)

@@ -122,7 +122,9 @@ class Mul(OpDef):
 
 
 def _multiply_matrices(x: Array, y: Array) -> Array:
-    return multiply(x, y) if x.ndim == 2 else Mul.forward(x, y, x_num_col_dims=1, y_num_col_dims=1)
+    if not x.ndim == y.ndim == 2:
+        return Mul.forward(x, y, x_num_col_dims=1, y_num_col_dims=1)
+    return x.dot(y) if x.size * y.shape[1] < SHORT else multiply(x, y)
 
 
 def _make_back(keywords: Mapping[str, Any]) -> Kernel:
