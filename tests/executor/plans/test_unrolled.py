@@ -13,7 +13,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import OperatorError
 from paddlelike.executor.feeds import put_feeds
-from paddlelike.executor.plans import shapes, unrolled
+from paddlelike.executor.plans import overwriting, shapes, unrolled
 from paddlelike.executor.plans.cached import get_plan
 from tests.helpers.fresh import fresh_programs
 
@@ -110,22 +110,29 @@ def test_the_function_releases_what_the_steps_release(make: Any, x: Any) -> None
     assert sum(strides is not None for strides in left[0]) < len(plan.steps)
 
 
-def test_large_values_are_written_over_and_hollowed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("trains", "seen_of"),
+    [(True, [set(), {"hollow"}, {"hollow", "over"}]), (False, [set(), set(), {"over"}])],
+    ids=["training", "prediction"],
+)
+def test_large_values_are_written_over_and_hollowed(
+    monkeypatch: pytest.MonkeyPatch, trains: bool, seen_of: list[set[str]]
+) -> None:
     seen: list[str] = []
 
     def note(what: str, function: Any) -> Any:
         return lambda *given: seen.append(what) or function(*given)
 
     monkeypatch.setattr(shapes, "make_hollow", note("hollow", shapes.make_hollow))
+    monkeypatch.setattr(overwriting, "is_unshared", note("over", overwriting.is_unshared))
     with fresh_programs(seed=3) as (main, startup):
-        fluid.optimizer.SGD(0.05).minimize(classify(fluid.data("x", [None, 40]), None))
+        loss = classify(fluid.data("x", [None, 40]), None)
+        if trains:
+            fluid.optimizer.SGD(0.05).minimize(loss)
         fluid.Executor().run(startup)
-        plan = get_plan(main, {"x": None}, [], None)
-        steps = [
-            step._replace(run=note("over", step.run)) if step.overwrites else step for step in plan.steps
-        ]
-        run = unrolled.unroll(steps, plan.layout, has_lods=False)
-        for x, expected in ((SMALL, set()), (LARGE[:300], {"hollow"}), (LARGE, {"hollow", "over"})):
+        plan = get_plan(main, {"x": None}, [loss.name], None)
+        run = unrolled.unroll(plan.steps, plan.layout, has_lods=False)
+        for x, expected in zip((SMALL, LARGE[:300], LARGE), seen_of, strict=True):
             frame = plan.create_frame(fluid.global_scope(), {})
             put_feeds(plan, frame, {"x": x})
             run(frame)
