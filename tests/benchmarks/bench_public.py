@@ -3,8 +3,8 @@
     PADDLELIKE_FLUID185_PYTHON=... python -m tests.benchmarks.bench_public [--rounds 5] [--only graph,beam]
 
 Images, sequences, loops, ranking, graphs (``families/networks.py``), and images of real sizes
-(``families/images.py``), each with a small batch. Both libraries are
-processes that stay, on one thread, and take turns within rounds; Fluid runs with its program cache, this package
+(``families/images.py``, ``classifiers.py``), each with a small batch. Both libraries are processes that stay, on
+one thread, and take turns within rounds; Fluid runs with its program cache, this package
 with numpy alone. Shown are processor milliseconds, the best of the rounds, and the median of the ratios within a
 round. Without the variable this package runs alone.
 """

@@ -31,9 +31,12 @@ OF_FLUID = {
     "rcnn": (6.861357688903809, 15.0),
     "crnn": (108.91365051269531, 45.0),
     "upscale": (1.7357741594314575, 0.3024837076663971),
+    "shuffle": (4.551371097564697, 0.009794277139008045),
+    "excite": (4.543356895446777, 0.009674969129264355),
+    "densenet": (4.569784164428711, 0.01502346433699131),
 }
 
-LARGE = {"deeplab", "unet", "yolo", "ssd", "upscale"}
+LARGE = {"deeplab", "densenet", "unet", "yolo", "ssd", "upscale"}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of Fluid's quirks

@@ -17,10 +17,11 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import classifiers
 import images
 import networks
 
-NETWORKS = dict(networks.NETWORKS, **images.NETWORKS)
+NETWORKS = dict(networks.NETWORKS, **images.NETWORKS, **classifiers.NETWORKS)
 
 
 class Steps:
