@@ -34,6 +34,7 @@ from typing import Any
 from paddlelike.distributed.client.calls import Calls
 from paddlelike.distributed.protocol.messages import Request, Waiting
 from paddlelike.distributed.protocol.trainer import TrainerState
+from paddlelike.distributed.server.grouped import GroupedUpdate
 from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Channel
@@ -165,6 +166,7 @@ def _report_replies() -> None:
 
 def _wrap_rounds() -> None:
     apply, write, run_block = Service._apply, Service._write, StepContext.run_block
+    run_group = GroupedUpdate.run
     under_way: list[int] = []  # the round, once for every block of it
 
     def applying(service: Service, work: Any) -> None:
@@ -180,6 +182,22 @@ def _wrap_rounds() -> None:
         under_way.extend(under_way[:1])
         return run_block(context, block)
 
+    def grouping(group: GroupedUpdate, *args: Any) -> bool:
+        kernel = group._kernel
+
+        def update_in_parts(members: Any) -> bool:
+            if not kernel(members[:1]):
+                return False
+            if under_way:
+                reach("server.apply.mid", under_way[0])
+            return len(members) == 1 or kernel(members[1:])
+
+        group._kernel = update_in_parts
+        try:
+            return run_group(group, *args)
+        finally:
+            group._kernel = kernel
+
     def writing(service: Service, request: Any) -> Any:
         reach("server.write", request.version)
         return write(service, request)
@@ -187,20 +205,27 @@ def _wrap_rounds() -> None:
     Service._apply = applying  # type: ignore[method-assign]
     Service._write = writing  # type: ignore[method-assign]
     StepContext.run_block = running  # type: ignore[method-assign]
+    GroupedUpdate.run = grouping  # type: ignore[method-assign]
 
 
 def _wrap_verbs() -> None:
-    hear, ask = Service.hear, Service.ask
+    hear, ask, ask_until = Service.hear, Service.ask, Service.ask_until
 
     def heard(service: Service, request: Request) -> None:
         reach(f"server.{request.verb.lower()}", _number(request))
         hear(service, request)
 
     def asked(service: Service, request: Request) -> Any:
-        reply = ask(service, request)
+        return answered(request, ask(service, request))
+
+    def asked_until(service: Service, request: Request, patience: float) -> Any:
+        return answered(request, ask_until(service, request, patience))
+
+    def answered(request: Request, reply: Any) -> Any:
         if reply.kind == "ok":
             reach(f"server.{request.verb.lower()}.done", _number(request))
         return reply
 
     Service.hear = heard  # type: ignore[method-assign]
     Service.ask = asked  # type: ignore[method-assign]
+    Service.ask_until = asked_until  # type: ignore[method-assign]

@@ -148,9 +148,7 @@ class TrainerState(TrainerAgreements):
             return Pause(link.retry_at)
         self._ticket += 1
         link.begin_call(self._ticket, now)
-        # Those of a round are equal: the kernel is told of a timeout only where it changes
-        is_long = self._stage in ("push", "commit", "finish", "share")
-        timeout = self.limits.call + (self.limits.poll if is_long else 0)
+        timeout = self.limits.call + (self.limits.poll if self._stage in ("commit", "finish", "share") else 0)
         if self._stage == "leave":
             timeout = min(self.limits.call, _LAST_CALL)
         return Call(server, self._request(server), timeout, link.ticket)
