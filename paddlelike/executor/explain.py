@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.core import memory
+from paddlelike.core.dtypes import convert_dtype
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import UnsupportedError
@@ -21,7 +22,7 @@ from paddlelike.executor.plans.touched import ROWS
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.threads import thread_limit
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.opdef import registry
+from paddlelike.framework.opdef import OpDef, Spec, make_arguments, name_results, registry
 from paddlelike.ops.kernels.fast.late import count_calls
 
 __all__ = ["Explanation", "Rates", "StepReport", "explain_plan"]
@@ -235,7 +236,8 @@ def _run_step(plan: Plan, frame: Frame, step: Step) -> StepReport:
     for op in ops:
         cls = registry.find_for_version(op.type, plan.program.paddle_version)
         if cls is not None:
-            products += cls.count_multiply_adds(_list_shapes(op, before, after), op.attrs, op.outputs)
+            shapes = _infer_unused(cls, op, before) | _list_shapes(op, before, after)
+            products += cls.count_multiply_adds(shapes, op.attrs, op.outputs)
             in_place += [n for out in cls.inplace for n in op.output(out) if n in before]
     rates = measure_rates()
     gone = {name for name, value in read(before).items() if value is None and before[name] is not None}
@@ -270,6 +272,20 @@ def _list_shapes(op: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -
             if arrays:
                 shapes.setdefault(slot.removesuffix("@GRAD"), arrays[0].shape)
     return shapes
+
+
+def _infer_unused(cls: type[OpDef], op: Operator, before: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the outputs of a product of matrices, which are released at once if unused."""
+    if cls.count_multiply_adds.__func__ is OpDef.count_multiply_adds.__func__:  # type: ignore[attr-defined]
+        return {}
+
+    def describe(name: str) -> Spec | None:
+        value = before[name]
+        return Spec(value.shape, convert_dtype(value.dtype)) if isinstance(value, np.ndarray) else None
+
+    specs = make_arguments(cls.input_slots, op.inputs, describe)
+    results = cls.infer(*specs, **cls.make_infer_keywords(op.attrs))
+    return {slot.name: spec.shape for slot, _, spec in name_results(cls.output_slots, op.outputs, results)}
 
 
 def _count_temporaries(frame: Frame) -> int:

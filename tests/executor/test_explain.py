@@ -46,6 +46,21 @@ def test_multiply_adds_and_bytes_are_those_of_the_arithmetic(exe: fluid.Executor
     assert explained.persistable_bytes == 4 * (5 * 27 + 180 * 2 + 1)
 
 
+def test_products_whose_results_nobody_reads_are_counted(exe: fluid.Executor) -> None:
+    with fresh_programs() as (main, startup):
+        x = fluid.data("x", [None, 3, 8, 8])
+        fluid.layers.conv2d(x, 5, 3, bias_attr=False)
+        flat = fluid.layers.reshape(x, [-1, 8, 24])
+        fluid.layers.matmul(flat, flat, transpose_y=True)
+        fluid.layers.fc(x, 2, bias_attr=False)
+        exe.run(startup)
+        explained = exe.explain(main, FEED)
+    counts = {step.operators[0]: step.multiply_adds for step in explained.steps}
+    assert counts["conv2d"] == 4 * 5 * 6 * 6 * 3 * 3 * 3
+    assert counts["matmul"] == 4 * 8 * 8 * 24
+    assert counts["mul"] == 4 * 192 * 2
+
+
 def test_steps_say_what_they_overwrite_share_and_release(exe: fluid.Executor) -> None:
     explained, _ = explain_training(exe)
     updates = [step for step in explained.steps if step.operators[0] == "sgd"]

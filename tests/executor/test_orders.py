@@ -40,3 +40,29 @@ def test_fetched_arrays_are_in_c_order() -> None:
         for as_numpy in (True, False):
             (found,) = exe.run(main, feed=feed, fetch_list=[out], return_numpy=as_numpy)
             assert np.asarray(found).flags.c_contiguous
+
+
+def test_a_loop_with_an_array_of_tensors_reads_the_result_of_a_pool() -> None:
+    """The slot of the loop's gradient that holds the pool's result holds the array as well."""
+    layers = fluid.layers
+    with fresh_programs() as (main, startup):
+        image = fluid.data("x", [None, 3, 8, 8])
+        pooled = layers.pool2d(layers.conv2d(image, 4, 3, padding=1), 2, pool_stride=2)
+        times, limit = (layers.fill_constant([1], "int64", count) for count in (0, 3))
+        array = layers.array_write(layers.scale(pooled, 1.0), times)
+        below = layers.less_than(times, limit)
+        with layers.While(below).block():
+            after = layers.tanh(layers.array_read(array, times)) + pooled
+            layers.increment(times)
+            layers.array_write(after, times, array)
+            layers.less_than(times, limit, cond=below)
+        loop = layers.mean(layers.array_read(array, times))
+        value = pooled
+        for _ in range(3):
+            value = layers.tanh(value) + pooled
+        grads = [fluid.gradients(loss, [pooled])[0] for loss in (loop, layers.mean(value))]
+        exe = fluid.Executor()
+        exe.run(startup)
+        feed = {"x": np.linspace(-1, 1, 2 * 192).reshape(2, 3, 8, 8).astype("float32")}
+        found, unrolled = exe.run(main, feed=feed, fetch_list=grads)
+    np.testing.assert_allclose(found, unrolled, rtol=1e-5)  # sums of three terms in another order

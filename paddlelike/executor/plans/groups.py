@@ -87,6 +87,7 @@ def _keep(step: Step, counts: Mapping[int, int]) -> Step:
     binding = step.binding
     if binding is None or not (kept := [at for at in binding.dead if counts[at] > 1]):
         return step
+    parts = tuple(_keep(part, counts) for part in step.parts)  # which run one by one in a profile
 
     def run(frame: Frame) -> None:
         values = [frame.values[position] for position in kept]
@@ -95,7 +96,7 @@ def _keep(step: Step, counts: Mapping[int, int]) -> Step:
             frame.values[position] = value
 
     dead = tuple(position for position in binding.dead if position not in kept)
-    return step._replace(run=run, binding=binding._replace(dead=dead))
+    return step._replace(run=run, binding=binding._replace(dead=dead), parts=parts)
 
 
 def _count_needed(steps: list[Step]) -> int:

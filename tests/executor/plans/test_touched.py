@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.errors import OperatorError
+from paddlelike.executor import profile
 from paddlelike.executor.plans.cached import get_plan
 
 HEIGHT, WIDTH = 2048, 32
@@ -266,6 +267,33 @@ def test_a_check_for_nan_sees_the_dense_gradient(monkeypatch: pytest.MonkeyPatch
             exe.run(main, feed={**feed, "grad0": grad + np.float32(np.nan)}, scope=scope)
     finally:
         fluid.set_flags({"FLAGS_check_nan_inf": False})
+
+
+@pytest.mark.parametrize("flag", ["FLAGS_check_nan_inf", None])
+def test_a_rate_that_is_computed_lasts_for_all_tables(flag: str | None) -> None:
+    """A profile, like a check for nan, runs the updates one by one."""
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 3
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        ids = fluid.data("ids", [None], "int64")
+        tables = [fluid.embedding(ids, [HEIGHT, WIDTH], param_attr=name) for name in "ab"]
+        rate = fluid.layers.exponential_decay(0.1, 2, 0.5)
+        ADAGRAD(rate * 0.5).minimize(fluid.layers.mean(tables[0] * tables[1]))
+    assert count_by_rows(main) == 4
+    exe, feed, found = fluid.Executor(), {"ids": np.int64([5, 9, 5])}, []
+    for one_by_one in (False, True):
+        scope = fluid.core.Scope()
+        exe.run(startup, scope=scope)
+        if one_by_one and flag is None:
+            profile.start()
+        fluid.set_flags({"FLAGS_check_nan_inf": one_by_one and flag is not None})
+        try:
+            exe.run(main, feed=feed, scope=scope)
+        finally:
+            profile.stop()
+            fluid.set_flags({"FLAGS_check_nan_inf": False})
+        found.append([np.array(scope.find_var(name).get_tensor()).tobytes() for name in "ab"])
+    assert found[0] == found[1]
 
 
 def test_an_explanation_says_which_steps_work_on_rows() -> None:
