@@ -26,7 +26,7 @@ from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_
 from paddlelike.executor.plans.orders import find_reordered, take_in_order
 from paddlelike.executor.plans.overwriting import overwrite_inputs
 from paddlelike.executor.plans.scalars import drop_dims
-from paddlelike.executor.plans.shapes import hollow_after
+from paddlelike.executor.plans.shapes import find_reshaped, hollow_after, take_in_shape
 from paddlelike.executor.plans.sharing import make_lod_sharer
 from paddlelike.executor.plans.touched import ROWS, find_row_gradients, update_touched
 from paddlelike.executor.plans.unrolled import Unrolled
@@ -106,9 +106,9 @@ class Plan:
             kept = fed.position in self.layout.persistables or name in self.aliases.overwrites_feed
             if count == -1 and dims and min(dims) >= 0 and not kept:
                 self.fed[name] = fed._replace(row=tuple(dims))
-        self.reordered = (
-            set() if self.is_batch else find_reordered([*chosen, *(o for b in blocks for o in b.ops)])
-        )
+        every = [] if self.is_batch else [*chosen, *(op for block in blocks for op in block.ops)]
+        self.reordered = find_reordered(every)
+        self.reshaped = find_reshaped(every)
         self.blocks: dict[int, list[Step]] = {}  # the steps of sub-blocks
         self.steps = self._bind_all(top, chosen)
         self.unrolled = Unrolled(self.steps, self.layout)
@@ -193,6 +193,7 @@ class Plan:
         plain, kind = (rows_kernel, ROWS) if rows_kernel else _make_kernel(cls, op, block, keywords)
         kernel = drop_dims(plain, cls, op, block)
         kernel = take_in_order(kernel, cls, op, self.reordered)
+        kernel = take_in_shape(kernel, cls, op, self.reshaped)
         positions = self._get_input_positions(cls, op, block)
         copied = _find_inputs_to_copy(cls, op)
         outputs = self._bind_outputs(cls, op, block, index)

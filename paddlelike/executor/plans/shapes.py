@@ -11,6 +11,7 @@ from paddlelike.executor.plans.frame import Frame, Step
 __all__ = ["SMALL", "hollow_after", "make_hollow"]
 
 SMALL: Final = 16 << 10  # bytes; smaller arrays stay as they are
+_RESHAPES: Final = frozenset({"reshape", "reshape2"})
 
 
 def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
@@ -37,3 +38,24 @@ def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
 def make_hollow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return an array with the shape and dtype of another one, and one zero for all elements."""
     return np.broadcast_to(np.zeros((), array.dtype), array.shape)
+
+
+def find_reshaped(ops: Iterable[Operator]) -> set[str]:
+    """Return the variables that a reshape overwrites with themselves."""
+    return {op.input("X")[0] for op in ops if op.type in _RESHAPES and op.input("X") == op.output("Out")}
+
+
+def take_in_shape(
+    kernel: Callable[..., Any], cls: type[OpDef], op: Operator, reshaped: Set[str]
+) -> Callable[..., Any]:
+    """Return a kernel that gets the value which a gradient is computed from in the shape of the gradient."""
+    if not cls.by_element or cls.forward_of is None or reshaped.isdisjoint(op.input_arg_names):
+        return kernel
+    if len(cls.input_slots) != 2:
+        return kernel
+
+    def run(value: Any, d_out: Any) -> Any:
+        same_size = value.shape != d_out.shape and value.size == d_out.size
+        return kernel(value.reshape(d_out.shape) if same_size else value, d_out)
+
+    return run

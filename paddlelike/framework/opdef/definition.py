@@ -94,6 +94,8 @@ class OpDef:
     fresh: ClassVar[bool] = False
     #: Inputs (N, C, ...) may have their channels last in memory, and then so may results; others get C order.
     any_order: ClassVar[bool] = False
+    #: Every element of the result depends on the elements at its place alone.
+    by_element: ClassVar[bool] = False
     #: Results may have their channels last in memory, whatever the inputs have.
     reorders: ClassVar[bool] = False
     #: Input slots of which the kernel reads shape and dtype alone: their memory can be free by then.

@@ -134,6 +134,7 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "context": cls.context,
             "external": cls.external,
             "any_order": cls.any_order,
+            "by_element": cls.by_element,
             "shapes_of": gradient.shapes_of,
             "reorders": cls.reorders,
             "views": cls.views if gradient.views is None else gradient.views,

@@ -68,6 +68,7 @@ def register_function_row(
         "attrs": attrs,
         "lod": "X",
         "any_order": True,
+        "by_element": True,
         "gradient": Gradient(*([] if reads is None else [reads]), "Out@GRAD", lod="Out@GRAD"),
         "infer": staticmethod(_infer_like),
         "forward": staticmethod(value if name in _ONE_ARRAY else in_pieces(value, _LEAST.get(name, LARGE))),
