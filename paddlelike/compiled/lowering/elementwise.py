@@ -73,4 +73,5 @@ def clip_by_norm(x: Any, *, max_norm: float) -> Any:
     if isinstance(x, SparseRows):
         x = x.to_dense()
     length = jnp.sqrt(jnp.sum(x * x))
-    return jnp.where(length > max_norm, x * (max_norm / jnp.where(length > 0, length, 1)), x).astype(x.dtype)
+    scaled = x * (max_norm / jnp.where(length == 0, 1, length))
+    return jnp.where(length <= max_norm, x, scaled).astype(x.dtype)

@@ -242,7 +242,7 @@ def ftrl(
         before, after = squared**-lr_power, total**-lr_power
         z = linear + g - (after - before) / lr * param
         new = (jnp.copysign(l1, z).astype(z.dtype) - z) / (after / lr + 2 * l2)
-        return jnp.where(jnp.abs(z) <= l1, 0, new), total, z
+        return jnp.where(jnp.abs(z) > l1, new, 0), total, z
 
     return _update_rows(update, grad, param, squared, linear)
 

@@ -1,14 +1,22 @@
-"""Values of which later operators read shape and dtype alone: their memory is released, the shape stays."""
+"""Values of which later operators read shape and dtype alone, and values that are reshaped in place.
+
+The memory of the former is released, the shape stays. The latter: ``layers.reshape(x, shape, inplace=True)``
+writes into the variable of ``x``. The gradient of an activation that computed it gets the value in the new
+shape, and its gradient in the old one. As in Fluid, their elements meet in the order of memory.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Set
 from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.executor.plans.frame import Frame, Step
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import OpDef
 
-__all__ = ["SMALL", "hollow_after", "make_hollow"]
+__all__ = ["SMALL", "find_reshaped", "hollow_after", "make_hollow", "take_in_shape"]
 
 SMALL: Final = 16 << 10  # bytes; smaller arrays stay as they are
 _RESHAPES: Final = frozenset({"reshape", "reshape2"})

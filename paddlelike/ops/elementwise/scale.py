@@ -199,7 +199,7 @@ class ClipByNorm(OpDef):
 def _limit_norm(x: Array, max_norm: float) -> Array:
     flat = x.reshape(-1)
     norm = math.sqrt(np.dot(flat, flat))
-    return x * (max_norm / norm) if norm > max_norm else x.copy()
+    return x.copy() if norm <= max_norm else x * (max_norm / norm)  # NaN everywhere if the norm is NaN
 
 
 @register

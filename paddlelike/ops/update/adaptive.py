@@ -324,4 +324,4 @@ class Ftrl(Update):
         z += g
         z -= (after - before) / lr * p
         p[...] = (np.copysign(l1, z) - z) / (after / lr + 2 * l2)
-        p[np.abs(z) <= l1] = 0
+        p[~(np.abs(z) > l1)] = 0  # also where z is NaN, as in Paddle
