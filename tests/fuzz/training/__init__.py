@@ -1,0 +1,1 @@
+"""Random training programs, run through every path of the executor."""
