@@ -128,7 +128,9 @@ class Piece:
             executable.require(executable.check_first(flat))
         results, checked, *replaced = executable.run(donated, kept, draws)
         if self._reads_memory:
-            self._wait(results)  # before anybody writes into the memory it reads
+            # Before anybody writes into the memory it reads. Where JAX computes in a thread of its own, one
+            # result may be there before another.
+            jax.block_until_ready((results, checked))
         if executable.check_first is None and executable.checks:
             try:
                 executable.require(checked)
@@ -139,14 +141,6 @@ class Piece:
                 raise
         found: dict[int, Any] = results
         return found
-
-    def _wait(self, results: Mapping[int, Any]) -> None:
-        """Wait until the results are there; one computation makes all of them."""
-        for value in results.values():
-            if type(value) is self._array_type:
-                value.block_until_ready()
-                return
-        jax.block_until_ready(results)
 
     # Inputs
 
