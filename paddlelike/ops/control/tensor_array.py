@@ -54,7 +54,7 @@ class WriteToArray(OpDef):
         out = ctx.read(ctx.op.output("Out")[0])
         array = out if isinstance(out, LoDTensorArray) else LoDTensorArray()
         place = _read_index("write_to_array", i)
-        array.extend(LoDTensor() for _ in range(place + 1 - len(array)))
+        array.extend([LoDTensor()] * (place + 1 - len(array)))  # elements are replaced, never written into
         array[place] = LoDTensor(x.copy(), find_lod(ctx, "X"))
         return array
 

@@ -31,6 +31,8 @@ class Totals(dict[Any, Any]):
             self[key] = value
         elif key in self._sums and isinstance(total, np.ndarray) and isinstance(value, np.ndarray):
             total += value
+        elif key in self._sums and isinstance(total, LoDTensorArray) and isinstance(value, LoDTensorArray):
+            _add_array(total, value)
         else:
             self[key] = add_values([total, value])
             self._sums.add(key)
@@ -79,6 +81,16 @@ def _add_rows(xs: list[SelectedRows]) -> SelectedRows:
     rows = np.concatenate([x.row_array for x in xs])
     values = np.concatenate([x.array for x in xs if x.array is not None])
     return SelectedRows(rows, xs[0].height(), values).merge()
+
+
+def _add_array(total: LoDTensorArray, more: LoDTensorArray) -> None:
+    """Add the elements of an array, most of which may be empty, to those of the same index in ``total``."""
+    count = len(total)
+    for index, tensor in enumerate(more[:count]):
+        if (value := tensor.array) is not None:
+            before = total[index]
+            total[index] = tensor if before.array is None else LoDTensor(before.array + value, before.lod())
+    total.extend(more[count:])
 
 
 def _add_arrays(arrays: list[LoDTensorArray]) -> LoDTensorArray:

@@ -28,8 +28,9 @@ __all__ = [
 def find_lod(ctx: Context, slot: str, index: int = 0) -> LoD:
     """Return the LoD of an input, perhaps none; a gradient has that of the variable it belongs to."""
     lod = ctx.lod(slot, index)
-    name = ctx.op.input(slot)[index]
-    return ctx.read_lod(name.partition(GRAD)[0]) if not lod and GRAD in name else lod
+    if lod or GRAD not in (name := ctx.op.input(slot)[index]):
+        return lod
+    return ctx.read_lod(name.partition(GRAD)[0])
 
 
 def read_levels(ctx: Context, slot: str, index: int = 0) -> LoD:

@@ -127,6 +127,34 @@ def decoder(fluid):
     return loss, scores, {"x": cut(fluid, draw_ids(500, sum(LENGTHS), 1)), "y": draw_ids(10, len(LENGTHS), 1)}
 
 
+def paragraphs(fluid):
+    """A loop over the paragraphs of texts: each a recurrent layer, and the share of every sentence."""
+    layers = fluid.layers
+    words = fluid.data("x", [None, 1], "int64", lod_level=2)
+    rnn = layers.DynamicRNN()
+    rows = layers.embedding(words, [500, 64])
+    with rnn.block():
+        h = layers.dynamic_gru(layers.fc(rnn.step_input(rows), 192), 64)
+        share = layers.sequence_softmax(layers.fc(h, 1))
+        rnn.output(layers.sequence_pool(layers.elementwise_mul(h, share, axis=0), "sum"))
+    label = fluid.data("y", [None, 1], "int64")
+    loss, scores = classify(fluid, layers.sequence_pool(rnn(), "max"), 10, label)
+    counts = [2, 3, 2, 1]
+    batch = fluid.create_lod_tensor(draw_ids(500, sum(LENGTHS), 1), [counts, LENGTHS], fluid.CPUPlace())
+    return loss, scores, {"x": batch, "y": draw_ids(10, 4, 1)}
+
+
+def sentence(fluid):
+    """Long short-term memory in both directions along one sentence."""
+    layers = fluid.layers
+    words, label = fluid.data("x", [None, 1], "int64", lod_level=1), fluid.data("y", [None, 1], "int64")
+    rows = layers.embedding(words, [2000, 128])
+    both = [layers.dynamic_lstm(layers.fc(rows, 512), 512, is_reverse=way)[0] for way in (False, True)]
+    loss, scores = classify(fluid, layers.sequence_pool(layers.concat(both, 1), "max"), 2, label)
+    rows = fluid.create_lod_tensor(draw_ids(2000, 60, 1), [[60]], fluid.CPUPlace())
+    return loss, scores, {"x": rows, "y": draw_ids(2, 1, 1)}
+
+
 def beam(fluid):
     """Beam search of 20 words; only a layer beside it is trained."""
     layers = fluid.layers
@@ -262,7 +290,7 @@ OPTIMIZERS = {"fields": "Adam", "factors": "Adam"}
 NETWORKS = {
     f.__name__: f
     for f in (
-        mobile, generator, segmentation, deformable, tagger, decoder, beam, ranking, experts, graph, words,
-        shuffled, fields, factors,
+        mobile, generator, segmentation, deformable, tagger, decoder, paragraphs, sentence, beam,
+        ranking, experts, graph, words, shuffled, fields, factors,
     )
 }  # fmt: skip

@@ -25,3 +25,19 @@ def test_elements_of_arrays_that_have_no_partner_are_kept() -> None:
     assert isinstance(total, LoDTensorArray)
     assert [np.asarray(each).tolist() for each in total] == [[2.0, 2.0], [3.0, 3.0], [5.0, 5.0]]
     assert np.asarray(one[0]).tolist() == [1.0, 1.0]
+
+
+def test_a_total_of_arrays_is_the_sum_of_all_of_them() -> None:
+    """As the gradients of a loop come: every step fills one element, now and then one that others filled."""
+    filled = [(4, 3), (3, 2), (3, 1), (1, 0), (5, 4)]  # elements, and the one that is filled
+    arrays, want = [], np.zeros((5, 2))
+    for number, (count, at) in enumerate([*filled, (4, 2)], 1):
+        array = LoDTensorArray(LoDTensor() for _ in range(count))
+        array[at] = LoDTensor(np.full(2, 10.0**number))
+        want[at] += 10.0**number
+        arrays.append(array)
+    totals = Totals()
+    for array in arrays:
+        totals.add("x", array)
+    assert [np.asarray(each).tolist() for each in totals["x"]] == want.tolist()
+    assert np.asarray(arrays[0][3]).tolist() == [10.0, 10.0]
