@@ -15,6 +15,7 @@ from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.checks import find_check
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
+from paddlelike.compiled.tracing.orders import delay_transposes
 from paddlelike.compiled.tracing.sizes import KnownSizes
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed
@@ -111,11 +112,11 @@ def compile_piece(
     draws = [find_shapes(draw) for draw in asked]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Some donated buffers were not usable")
-        traced = jax.jit(compute, donate_argnums=0).trace(*shapes, draws)
+        traced = jax.jit(delay_transposes(compute), donate_argnums=0).trace(*shapes, draws)
         # A choice between old and new arrays keeps both: a copy of every table that is updated by rows.
         check_first = find_check(traced.jaxpr, on_cpu=on_cpu) if checks else None
         if checks and check_first is None:
-            traced = jax.jit(keep_unless_checked, donate_argnums=0).trace(*shapes, draws)
+            traced = jax.jit(delay_transposes(keep_unless_checked), donate_argnums=0).trace(*shapes, draws)
         return Executable(traced.lower().compile(), asked, checks, check_first)
 
 

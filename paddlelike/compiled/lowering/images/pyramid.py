@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.lowering.images.convolution import reduce_windows
+from paddlelike.compiled.lowering.images.pools import reduce_windows
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.ops.kernels.images import pool as pool_kernels
