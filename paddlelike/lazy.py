@@ -45,14 +45,14 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         module, attribute = origins.get(name, (package, name))
         if module != package:
             found = getattr(__import__(module, fromlist=[attribute]), attribute)
-        elif not attribute.startswith("_") and find_spec(f"{package}.{attribute}") is not None:
-            found = import_module(f"{package}.{attribute}")
-        else:
-            found = find_left_out(f"{package}.{name}".partition(".")[2].removeprefix("fluid."))
-            if found is None:
-                raise make_attribute_error(package, name, names)
+            setattr(sys.modules[package], name, found)
             return found
-        setattr(sys.modules[package], name, found)
+        if not attribute.startswith("_") and find_spec(f"{package}.{attribute}") is not None:
+            # Not set here: the import system does so after all of the module ran. Other threads wait for it.
+            return import_module(f"{package}.{attribute}")
+        found = find_left_out(f"{package}.{name}".partition(".")[2].removeprefix("fluid."))
+        if found is None:
+            raise make_attribute_error(package, name, names)
         return found
 
     return names, get, lambda: names

@@ -50,6 +50,18 @@ def test_a_stub_says_where_names_come_from(tmp_path: Path) -> None:
     }
 
 
+def test_a_module_is_no_attribute_before_all_of_it_ran(package: str, tmp_path: Path) -> None:
+    """Or another thread that uses it meanwhile finds a module without its functions."""
+    (tmp_path / package / "circular.py").write_text(
+        f"import {package}\n"
+        f"from {package} import circular\n"  # as modules do that need each other
+        f"SEEN = vars({package}).get('circular')\n"
+    )
+    module = importlib.import_module(package)
+    assert module.circular.SEEN is None
+    assert vars(module)["circular"] is module.circular
+
+
 def test_names_are_imported_when_they_are_used(package: str) -> None:
     module = importlib.import_module(package)
     assert dir(module) == module.__all__ == ["GREATEST", "double", "dumps", "inner"]
