@@ -5,8 +5,8 @@
 Each library trains each net in a process of its own (``nets/trainer.py``): ``paddlelike`` is the executor of
 numpy, which stays on the CPU, ``compiled`` this package with ``FLAGS_backend=jax``, ``jax`` the net written for
 JAX by hand, ``torch`` the eager one. The processes of a net take turns, each with ``--steps`` steps a round; feeds
-and fetches belong to a step, but the nets by hand keep their batch on the device. On a CPU all compute on one
-thread.
+and fetches belong to a step, but the nets by hand keep their batch on the device. On a CPU numpy and PyTorch compute
+on one thread, XLA on all cores that it finds.
 
 Shown are the steps a second (the median of the rounds), processor seconds a step, the seconds of the first step
 with its compilation beyond another step, and the peak of the memory. For what XLA compiles: the operations of a step

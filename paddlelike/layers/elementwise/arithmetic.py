@@ -201,6 +201,8 @@ def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variab
 def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Variable:
     """Return ``x``, scaled down so that its L2 norm is at most ``max_norm`` (operator ``clip_by_norm``).
 
+    Zeros stay zeros, of which Fluid 1.8.5 makes NaN.
+
     Raises TypeError unless ``x`` is a variable of a supported dtype.
     """
     check_variable("clip_by_norm", "x", x, (VarType.FP32,))

@@ -1,0 +1,1 @@
+"""Tests of lowerings of sequences and loops."""

@@ -1,0 +1,1 @@
+"""Tests of what happens while a program is traced."""
