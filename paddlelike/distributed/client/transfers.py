@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,8 +29,8 @@ _MOST_IDS = 1 << 34  # bytes of the row ids of a table
 _MOST_TEXT = 1 << 32  # bytes of the texts of all trainers in one exchange
 
 
-class Transfers:
-    """What a trainer transfers outside of its steps; see :class:`.Client`."""
+class Transfers(ABC):
+    """What a trainer transfers outside of its steps; its steps are those of :class:`.Client`."""
 
     def __init__(self, trainer: int, endpoints: Sequence[str], settings: Settings | None = None) -> None:
         self.trainer = trainer
@@ -118,8 +119,9 @@ class Transfers:
         indexes[server] = (index,)
         self._pull(indexes, [receiver for _ in self.endpoints])
 
+    @abstractmethod
     def _check(self, reached: bool, *, in_step: bool = False) -> None:
-        raise NotImplementedError
+        """Raise RoundRolledBack unless a goal was reached; in a step, its rest may be discarded instead."""
 
 
 def _into(arrays: Mapping[int, Array]) -> Into:
