@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core.floats import run_quietly
 from paddlelike.distributed.protocol.messages import Push, Reply, Request, Waiting
 from paddlelike.distributed.protocol.server.work import Work
 from paddlelike.distributed.server.staging import Contribution
@@ -48,8 +49,7 @@ class Service(Workers):
             reply, work = self._ask_or_take_round(request, end)
             if work is None:
                 return reply
-            with np.errstate(all="ignore"):  # as in every run
-                self.do(work)
+            run_quietly(self.do, work)  # as in every run
 
     def _ask_or_take_round(self, request: Request, end: float) -> tuple[Reply, Work | None]:
         """Return the answer, or a round to apply before."""

@@ -16,8 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-import numpy as np
-
+from paddlelike.core.floats import run_quietly
 from paddlelike.distributed.placement import Kind, Placement
 from paddlelike.distributed.protocol.messages import Mode, Save
 from paddlelike.distributed.protocol.server import ServerState
@@ -36,7 +35,6 @@ from paddlelike.framework.opdef import Context
 
 __all__ = ["Task", "Workers"]
 
-Array = np.ndarray[Any, Any]
 Task = tuple[Callable[[], Any], Future[Any]]
 
 _log = logging.getLogger("paddlelike.distributed")
@@ -49,7 +47,6 @@ STAGED = 256 << 20
 APPLIERS = 4  #: threads that apply asynchronous updates at most; numpy works on several processors at once
 
 _POLL = 0.25  # seconds between two looks at whether a signal came
-_LONGEST_WAIT = 1.0  # seconds in which a call that waits finds that its trainer was replaced
 _LAST_WORDS = 3.0  # seconds in which trainers are told that this server failed
 
 
@@ -164,7 +161,9 @@ class Workers:
         """Start the threads that apply asynchronous updates beside the one that owns the variables."""
         most = 1 if self.mode == "sync" else min(self.served.trainers, os.cpu_count() or 1, APPLIERS)
         threads = [
-            threading.Thread(target=self._apply_updates, name="paddlelike-apply", daemon=True)
+            threading.Thread(
+                target=run_quietly, args=(self._apply_updates,), name="paddlelike-apply", daemon=True
+            )
             for _ in range(most - 1)
         ]
         for thread in threads:
@@ -172,14 +171,13 @@ class Workers:
         return threads
 
     def _apply_updates(self) -> None:
-        with np.errstate(all="ignore"):  # as in every run
-            try:
-                while (work := self._next(is_owner=False)) is not None:
-                    self.do(work)
-            except Exception as error:
-                with self.changed:
-                    self._error = self._error or error
-                    self.asked.notify_all()
+        try:
+            while (work := self._next(is_owner=False)) is not None:
+                self.do(work)
+        except Exception as error:
+            with self.changed:
+                self._error = self._error or error
+                self.asked.notify_all()
 
     def stop(self) -> None:
         """Let :meth:`run` return soon."""
