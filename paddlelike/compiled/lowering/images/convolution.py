@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import jax
@@ -139,13 +140,18 @@ def _turn(x: Any) -> Any:
 def _list_shifts(x: Any, windows: Windows) -> list[Any]:
     """Return, for each element of a kernel, the elements of ``x`` that it meets: shape (N, C, *out)."""
     x = jnp.pad(x, [(0, 0), (0, 0), *windows.pads])
-    steps = zip(x.shape[2:], windows.extent, windows.strides, strict=True)
-    spans = [(size - extent) // stride * stride + 1 for size, extent, stride in steps]
+    return list_places(x, windows.kernel, windows.strides, windows.dilations)
+
+
+def list_places(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> list[Any]:
+    """Return, for each place in a window, the elements of ``x`` that are at it: shape (N, C, *out)."""
+    steps = zip(x.shape[2:], kernel, strides, dilations, strict=True)
+    spans = [(size - (k - 1) * d - 1) // stride * stride + 1 for size, k, stride, d in steps]
     found = []
-    for place in np.ndindex(*windows.kernel):
-        starts = [p * d for p, d in zip(place, windows.dilations, strict=True)]
+    for place in np.ndindex(*kernel):
+        starts = [p * d for p, d in zip(place, dilations, strict=True)]
         stops = [start + span for start, span in zip(starts, spans, strict=True)]
-        found.append(jax.lax.slice(x, (0, 0, *starts), (*x.shape[:2], *stops), (1, 1, *windows.strides)))
+        found.append(jax.lax.slice(x, (0, 0, *starts), (*x.shape[:2], *stops), (1, 1, *strides)))
     return found
 
 

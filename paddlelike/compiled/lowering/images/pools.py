@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.backend import computes_on_cpu
-from paddlelike.compiled.lowering.images.convolution import put_back, take_first
+from paddlelike.compiled.lowering.images.convolution import list_places, put_back, take_first
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.ops.kernels.images import pool as pool_kernels
@@ -71,7 +71,7 @@ def reduce_windows(x: Any, axes: Sequence[pool_kernels.Axis], function: Any, sta
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _find_maxima(kernel: tuple[int, ...], strides: tuple[int, ...], x: Any) -> Any:
     """Return the maxima of the windows of ``x``, of shape (N, C, *dims)."""
-    return functools.reduce(jnp.maximum, _list_places(kernel, strides, x))
+    return functools.reduce(jnp.maximum, list_places(x, kernel, strides, (1,) * len(kernel)))
 
 
 def _find_maxima_forward(kernel: tuple[int, ...], strides: tuple[int, ...], x: Any) -> tuple[Any, Any]:
@@ -86,7 +86,7 @@ def _find_maxima_backward(
     x, maxima = kept
     places = list(np.ndindex(*kernel))
     first = jnp.full(maxima.shape, len(places), jnp.uint8)
-    for i, values in reversed(list(enumerate(_list_places(kernel, strides, x)))):
+    for i, values in reversed(list(enumerate(list_places(x, kernel, strides, (1,) * len(kernel))))):
         first = jnp.where(values == maxima, np.uint8(i), first)
     first = jax.lax.optimization_barrier(first)  # else it is computed for each place again
     total = jnp.zeros((), x.dtype)
@@ -101,16 +101,6 @@ def _find_maxima_backward(
 
 
 _find_maxima.defvjp(_find_maxima_forward, _find_maxima_backward)
-
-
-def _list_places(kernel: tuple[int, ...], strides: tuple[int, ...], x: Any) -> list[Any]:
-    """Return, for each place in a window, the elements of ``x`` that are at it."""
-    counts = [(size - k) // step for size, k, step in zip(x.shape[2:], kernel, strides, strict=True)]
-    found = []
-    for place in np.ndindex(*kernel):
-        stops = [p + n * step + 1 for p, n, step in zip(place, counts, strides, strict=True)]
-        found.append(jax.lax.slice(x, (0, 0, *place), (*x.shape[:2], *stops), (1, 1, *strides)))
-    return found
 
 
 def _pad_after(axis: pool_kernels.Axis) -> int:
