@@ -74,14 +74,13 @@ class RowGroups(NamedTuple):
 
 def _sort(rows: Array, height: int | None) -> Array:
     """Return the indexes of ids in rising order; those of equal ids in their own."""
-    if height is not None and height <= 1 << _DIGIT:
-        return rows.astype(np.uint16).argsort(kind="stable")
-    top = int(rows.max()) if len(rows) >= _MANY and rows.min() >= 0 else 1 << 2 * _DIGIT
-    if top >= 1 << 2 * _DIGIT:
+    if height is None or height > 1 << _DIGIT:
+        height = int(rows.max()) + 1 if len(rows) >= _MANY and rows.min() >= 0 else None
+    if height is None or height > 1 << 2 * _DIGIT:
         return rows.argsort(kind="stable")
-    if top < 1 << _DIGIT:
-        return rows.astype(np.uint16).argsort(kind="stable")
     by_low = rows.astype(np.uint16).argsort(kind="stable")
+    if height <= 1 << _DIGIT:
+        return by_low
     high = (rows >> _DIGIT).astype(np.uint16)
     return by_low.take(high.take(by_low).argsort(kind="stable"))
 
