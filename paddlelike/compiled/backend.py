@@ -13,6 +13,7 @@ import numpy as np
 
 from paddlelike.core.places import CUDAPlace, Place
 from paddlelike.errors import ExtraMissingError, UnsupportedError
+from paddlelike.framework.flags import flag
 
 __all__ = [
     "computes_on_cpu",
@@ -20,6 +21,7 @@ __all__ = [
     "count_gpus",
     "find_device",
     "find_devices",
+    "find_options",
     "load_jax",
     "settings",
     "wide_types",
@@ -105,6 +107,18 @@ def find_devices(places: Sequence[Place]) -> list[Any]:
             "import of jax, or run it with numpy",
         )
     return list(cpus[: len(places)])
+
+
+def find_options(*, on_cpu: bool) -> dict[str, bool]:
+    """Return how XLA compiles.
+
+    What a program rounds to float16 is rounded, also where the next operator takes float32 again. GPUs add up
+    in one order where ``FLAGS_cudnn_deterministic`` says so.
+    """
+    options = {"xla_allow_excess_precision": False}
+    if not on_cpu and flag("FLAGS_cudnn_deterministic"):
+        options["xla_gpu_deterministic_ops"] = True
+    return options
 
 
 def wide_types() -> Any:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.arrays import SavedSteps
+from paddlelike.compiled.backend import find_options
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.checks import find_check
@@ -117,7 +118,7 @@ def compile_piece(
         check_first = find_check(traced.jaxpr, on_cpu=on_cpu) if checks else None
         if checks and check_first is None:
             traced = jax.jit(delay_transposes(keep_unless_checked), donate_argnums=0).trace(*shapes, draws)
-        return Executable(traced.lower().compile(), asked, checks, check_first)
+        return Executable(traced.lower().compile(find_options(on_cpu=on_cpu)), asked, checks, check_first)
 
 
 def _shape_of(value: Any) -> Any:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from paddlelike.compiled.backend import find_devices, settings
+from paddlelike.compiled.backend import find_devices, find_options, settings
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
@@ -258,10 +258,11 @@ class Copies:
             lambda one: jax.ShapeDtypeStruct((count, *one.shape), one.dtype, sharding=each),
             [find_shapes(draw) for draw in asked],
         )
+        options = find_options(on_cpu=self._mesh.devices.flat[0].platform == "cpu")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Some donated buffers were not usable")
             lowered = jax.jit(on_all, donate_argnums=0).lower(updated, kept, fed, draws)
-            return _Executable(lowered.compile(), asked, checks)
+            return _Executable(lowered.compile(options), asked, checks)
 
     def _share(self, trace: Trace) -> None:
         """Sum the gradients over the copies; give all what the first copy wrote."""

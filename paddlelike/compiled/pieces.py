@@ -152,6 +152,7 @@ class Piece:
         values, given_away = frame.values, self._donated
         lods = frame.unshown | frame.lods if frame.unshown else frame.lods
         array_type, size = self._array_type, len(values)
+        sent: list[Any] = []
         sequences: dict[int, tuple[np.ndarray[Any, Any], LoD]] = {}
         # This loop is most of what a network of many parameters costs outside of XLA.
         for position, reader in self._first_reader.items():
@@ -168,6 +169,7 @@ class Piece:
                 continue
             if type(value) is not array_type:
                 value = self._upload(frame, position, value, reader)
+                sent.append(value)
             if type(value) is array_type:
                 aval = value.aval  # the array's own properties take four times as long
                 described += position, aval.shape, aval.dtype
@@ -177,6 +179,8 @@ class Piece:
             else:
                 described += position, describe(value)
             kept[position] = value
+        if not self._reads_memory:
+            jax.block_until_ready(sent)  # before anybody writes into the memory that is sent
         if sequences:
             packed = self._pack(sequences)
             for position in packed.keys() & frame.unshown.keys() - frame.lods.keys():

@@ -13,6 +13,7 @@ __all__ = ["flag", "get_flags", "is_set", "read_environment", "set_flags"]
 _EFFECTIVE: Final[Mapping[str, Any]] = {
     "FLAGS_check_nan_inf": False,  # whether an operator that computes nan or inf is an error
     "FLAGS_paddle_num_threads": 1,  # of kernels, during a run
+    "FLAGS_cudnn_deterministic": False,  # of programs on GPUs; the others always are
     "FLAGS_backend": "numpy",  # not Fluid's: what runs programs, "numpy" or "jax"
     "FLAGS_fluid_quirks": True,  # not Fluid's: see paddlelike.framework.quirks
     "FLAGS_use_fast_kernels": True,  # not Fluid's: see paddlelike.ops.kernels.fast
@@ -55,6 +56,9 @@ def set_flags(flags: Mapping[str, Any]) -> None:
         An operator that computes nan or inf is an error that names it.
     ``FLAGS_paddle_num_threads`` (1)
         How many threads kernels take while a program runs. When it is not set, ``OMP_NUM_THREADS`` says so.
+    ``FLAGS_cudnn_deterministic`` (False)
+        Programs compiled for a GPU from then on give the same bits from run to run: what many threads add
+        has one order, and algorithms are not chosen by their times. On CPUs all programs do so.
     ``FLAGS_backend`` ("numpy")
         Not Fluid's: ``"jax"`` runs programs as XLA computations, see :mod:`paddlelike.compiled`.
     ``FLAGS_fluid_quirks`` (True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from paddlelike.framework.opdef import EMPTY, OpDef, grad_name, registry
 from tests.ops import contract
 from tests.ops.contract import Case, View
 
-__all__ = ["DifferenceError", "check_case"]
+__all__ = ["DifferenceError", "check_case", "lower_case"]
 
 
 #: Lowerings are compared, not what XLA's optimizations make of them, which take most of the time.
@@ -34,12 +35,34 @@ def check_case(case: Case) -> list[str]:
 
     Raises RefusedError for an operator that cannot be compiled, DifferenceError for another result.
     """
+    done: list[str] = []
+    for views, values, lods in _forms(case):
+        _compare(views, values, lods)
+        done = [view.type for view in views]
+    return done
+
+
+def lower_case(case: Case, platform: str) -> list[str]:
+    """Return the modules of StableHLO for devices of a kind: of the value of a case, and of its gradients.
+
+    Raises RefusedError for an operator that cannot be compiled.
+    """
+    texts = []
+    for views, values, lods in _forms(case):
+        compute, given, _ = _prepare(views, values, lods)
+        with settings(jax.devices("cpu")[0]):
+            traced = jax.jit(lambda given, compute=compute: compute(given)[0]).trace(given)
+            texts.append(traced.lower(lowering_platforms=(platform,)).as_text())
+    return texts
+
+
+def _forms(case: Case) -> Iterator[tuple[list[View], dict[str, Any], dict[str, Any]]]:
+    """Yield an operator alone, then with those of its gradient, each with the values that it is given."""
     view, values, lods = contract._named(case)
     op = registry.find(case.type)
-    done = [case.type]
-    _compare([view], values, lods)
+    yield [view], values, lods
     if not op.has_gradient(view):
-        return done
+        return
     contract.run(view, values, lods)
     rng = np.random.default_rng(3)
     for slot in op.output_slots:
@@ -51,11 +74,8 @@ def check_case(case: Case) -> list[str]:
                     lods[grad_name(name)] = lods[name]
     start = contract._named(case)[1]
     given = start | {name: value for name, value in values.items() if name.endswith("@GRAD")}
-    if not any(name.endswith("@GRAD") for name in given):  # of integers
-        return done
-    grads = [View(g.type, g.inputs, g.outputs, g.attrs) for g in op.make_grad(view)]
-    _compare([view, *grads], given, lods)
-    return done + [g.type for g in grads]
+    if any(name.endswith("@GRAD") for name in given):  # none are of integers
+        yield [view, *(View(g.type, g.inputs, g.outputs, g.attrs) for g in op.make_grad(view))], given, lods
 
 
 def _compare(views: list[View], values: dict[str, Any], lods: dict[str, Any]) -> None:
@@ -75,6 +95,29 @@ def _copy(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(views: list[View], values: dict[str, Any], lods: dict[str, Any]) -> dict[str, Any]:
+    compute, given, position = _prepare(views, values, lods)
+    covered: list[Uncovered] = []
+
+    def compute_all(given: dict[int, Any]) -> tuple[dict[int, Any], list[Any]]:
+        results, checks = compute(given)
+        covered[:] = [message for message, _ in checks]
+        return results, [holds for _, holds in checks]
+
+    with settings(jax.devices("cpu")[0]):
+        results, held = jax.jit(compute_all, compiler_options=_QUICK)(given)
+    for message, holds in zip(covered, held, strict=True):
+        if not holds:
+            raise RefusedError(message.step, message)
+    back = {index: name for name, index in position.items()}
+    return {back[n]: value for n, value in results.items()}
+
+
+def _prepare(
+    views: list[View], values: dict[str, Any], lods: dict[str, Any]
+) -> tuple[
+    Callable[[dict[int, Any]], tuple[dict[int, Any], list[tuple[Uncovered, Any]]]], Any, dict[str, int]
+]:
+    """Return what computes operators with JAX, what it is given, and the positions of the variables."""
     names = sorted(
         {n for v in views for table in (v.inputs, v.outputs) for names in table.values() for n in names}
     )
@@ -93,26 +136,17 @@ def _run(views: list[View], values: dict[str, Any], lods: dict[str, Any]) -> dic
         if n in position and v is not None
     }
 
-    covered: list[Uncovered] = []
-
-    def compute(given: dict[int, Any]) -> tuple[dict[int, Any], list[Any]]:
+    def compute(given: dict[int, Any]) -> tuple[dict[int, Any], list[tuple[Uncovered, Any]]]:
         trace = Trace(plan, dict(given), None)  # type: ignore[arg-type]
         for index, view in enumerate(views):
             op = registry.find(view.type)
             known = {name: value for name, value in view.attrs.items() if name in op.attrs}
             view.attrs = contract.full_attrs(op, known)
             trace.run(Step(lambda frame: None, view), index)  # type: ignore[arg-type]
-        covered[:] = [message for _, message, _ in trace.checks if isinstance(message, Uncovered)]
-        held = [holds for _, message, holds in trace.checks if isinstance(message, Uncovered)]
-        return {n: v for n, v in trace.values.items() if v is not None}, held
+        checks = [(message, holds) for _, message, holds in trace.checks if isinstance(message, Uncovered)]
+        return {n: v for n, v in trace.values.items() if v is not None}, checks
 
-    with settings(jax.devices("cpu")[0]):
-        results, held = jax.jit(compute, compiler_options=_QUICK)(given)
-    for message, holds in zip(covered, held, strict=True):
-        if not holds:
-            raise RefusedError(message.step, message)
-    back = {index: name for name, index in position.items()}
-    return {back[n]: value for n, value in results.items()}
+    return compute, given, position
 
 
 def _place(op: type[OpDef], names: Any, position: dict[str, int], slots: str) -> list[Any]:

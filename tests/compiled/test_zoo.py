@@ -38,8 +38,11 @@ def make_feed(main: Any, rng: np.random.Generator) -> dict[str, Any]:
     return feed
 
 
-def compare(name: str) -> dict[str, str] | None:
-    """Return what numpy ran of a layer and why; None where numpy itself cannot run it on such a feed."""
+def compare(name: str, place: Any = None) -> dict[str, str] | None:
+    """Return what numpy ran of a layer and why; None where numpy itself cannot run it on such a feed.
+
+    ``place``: where it is compiled for, the CPU if that is None.
+    """
     with fresh_programs() as (main, startup):
         main.random_seed = startup.random_seed = 3
         try:
@@ -49,9 +52,9 @@ def compare(name: str) -> dict[str, str] | None:
                 pairs = fluid.backward.append_backward(fluid.layers.mean(fetch[0]))
                 fetch += [gradient for _, gradient in pairs]
             feed = make_feed(main, np.random.default_rng(5))
-            exe = fluid.Executor()
             results = []
             for backend in ("numpy", "jax"):
+                exe = fluid.Executor(place if backend == "jax" else None)
                 scope = Scope()
                 scope.generator.state = 11
                 if startup.global_block().ops:

@@ -156,9 +156,14 @@ def list_places(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations
 
 
 def _convolve_planes(x: Any, w: Any, windows: Windows) -> Any:
-    """Return a convolution of each channel with a kernel of its own: products that XLA fuses."""
-    factors = w.reshape(1, w.shape[0], -1, *[1] * len(windows.kernel))
-    return sum(shifted * factors[:, :, i] for i, shifted in enumerate(_list_shifts(x, windows)))
+    """Return a convolution of each channel with a kernel of its own: products that XLA fuses.
+
+    Those of float16 are added up in float32, as a product of matrices does.
+    """
+    dtype, wide = x.dtype, jnp.promote_types(x.dtype, jnp.float32)
+    factors = w.astype(wide).reshape(1, w.shape[0], -1, *[1] * len(windows.kernel))
+    shifts = _list_shifts(x.astype(wide), windows)
+    return sum(shifted * factors[:, :, i] for i, shifted in enumerate(shifts)).astype(dtype)
 
 
 def _multiply_columns(x: Any, w: Any, windows: Windows, groups: int) -> Any:
