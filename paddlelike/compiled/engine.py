@@ -27,6 +27,8 @@ __all__ = ["Engine"]
 
 #: Operators with blocks whose lowering runs the block.
 _BLOCKS: Final = ("while", "conditional_block", "conditional_block_infer", "recurrent")
+#: Results of numpy without a LoD that have a row for each row of an input with one: of which slots.
+_ROWS_LIKE: Final = {"distribute_fpn_proposals": ("RestoreIndex", "FpnRois")}
 
 
 class Engine:
@@ -127,11 +129,21 @@ class Engine:
         self._keep_lods(frame, index)
 
     def _keep_lods(self, frame: Frame, index: int) -> None:
-        """Note of which sequences the gradients that numpy computed are the rows: these show no LoD."""
+        """Note of which sequences the gradients that numpy computed are the rows: these show no LoD.
+
+        So do a few other results: with the count of their rows, that of the regions of a batch, as their
+        shape, a piece would be compiled for nearly every batch.
+        """
         unshown, lods = frame.unshown, frame.lods
         op = self.plan.steps[index].op
         for position in self.plan.writes[index]:
             unshown.pop(position, None)
+        if op.type in _ROWS_LIKE:
+            result, source = _ROWS_LIKE[op.type]
+            target = self._find_position(op, op.output(result)[0])
+            origin = self._find_position(op, op.input(source)[0])
+            if target is not None and origin in lods:
+                unshown[target] = lods[origin]
         if not (lods or unshown) or not any(GRAD in name for name in op.output_arg_names):
             return
         found = [

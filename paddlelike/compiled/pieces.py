@@ -182,28 +182,36 @@ class Piece:
         if not self._reads_memory:
             jax.block_until_ready(sent)  # before anybody writes into the memory that is sent
         if sequences:
-            packed = self._pack(sequences)
+            fed = [lods[one.position] for one in self.plan.fed.values() if one.position in lods]
+            packed = self._pack(sequences, fed)
             for position in packed.keys() & frame.unshown.keys() - frame.lods.keys():
                 packed[position].shown = False
             kept |= packed
             described += [(position, describe(value)) for position, value in packed.items()]
         return donated, kept, tuple(described)
 
-    def _pack(self, sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]]) -> dict[int, Packed]:
+    def _pack(
+        self, sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]], fed: Sequence[LoD]
+    ) -> dict[int, Packed]:
         """Return sequences with padding.
 
         Those whose rows are alike, as the words of a question and of its answers, take the size of the
         largest: with a size for each, nearly every batch would be another choice of sizes to compile.
         Sequences of one row each, as the ids of a click, are just these rows, and go with arrays of as many;
         so are those of one length, as the fields of a click, where results depend on the count of rows.
+        Both are said of what is fed: of rows that numpy chose, as the regions of images, it is chance.
         """
+        levels = [level for lod in fed for level in lod]
+        chosen = {n for n, (_, lod) in sequences.items() if lod[-1] not in levels}
         single = {
             n
             for n, (rows, lod) in sequences.items()
             if len(rows)
+            and n not in chosen
             and (bool((np.diff(lod[-1]) == 1).all()) or (self._counts and have_one_length([lod])))
         }
-        sizes = find_sizes({n: one for n, one in sequences.items() if n not in single}, padded=self._pads)
+        others = {n: one for n, one in sequences.items() if n not in single}
+        sizes = find_sizes(others, padded=self._pads, chosen=chosen)
         return {
             n: pack(
                 rows,

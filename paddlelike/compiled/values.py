@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 import jax
@@ -196,25 +196,30 @@ class Sizes(NamedTuple):
 
 
 def find_sizes(
-    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]], *, padded: bool
+    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]],
+    *,
+    padded: bool,
+    chosen: Set[int] = frozenset(),
 ) -> dict[int, Sizes]:
     """Return the sizes that sequences share with those whose rows are alike, or that have the same LoD.
 
     ``padded``: for a piece that pads them to the longest, which follows of the values: where that takes at
     most twice the rows they share the count of padded rows, so that there is one choice of sizes for each
-    longest sequence, not several.
+    longest sequence, not several. ``chosen``: those that have one length by chance.
     """
     rows_alike: dict[Any, list[tuple[np.ndarray[Any, Any], LoD]]] = {}
     lod_alike: dict[Any, list[Sizes]] = {}
     for rows, lod in sequences.values():
         rows_alike.setdefault((rows.shape[1:], rows.dtype), []).append((rows, lod))
+    by_chance = {(rows.shape[1:], rows.dtype) for n, (rows, _) in sequences.items() if n in chosen}
     for rows, lod in sequences.values():
         group = rows_alike[rows.shape[1:], rows.dtype]
         most, longest = find_largest(group)
         if padded:
             whole = (len(lod[-1]) - 1) * int(np.diff(lod[-1]).max(initial=0))
             most = max(most, whole) if whole <= 2 * len(rows) else most
-        found = Sizes((most, longest), have_one_length([lod for _, lod in group]))
+        alike = (rows.shape[1:], rows.dtype) not in by_chance and have_one_length([lod for _, lod in group])
+        found = Sizes((most, longest), alike)
         lod_alike.setdefault(tuple(lod[-1]), []).append(found)
     return {
         n: Sizes(

@@ -28,8 +28,8 @@ _FORMULAS: Final = """
     flip@2 floor floor_grad frobenius_norm@2 fsp fsp_grad gather@2 greater_equal greater_than
     grid_sampler hard_shrink hard_shrink_grad hard_sigmoid hard_sigmoid_grad hard_swish
     hard_swish_grad hash hinge_loss hinge_loss_grad huber_loss huber_loss_grad i0 i0e imag increment
-    instance_norm_grad_grad iou_similarity is_empty isclose isfinite isfinite_v2 isinf isinf_v2
-    isnan isnan_v2 kldiv_loss kldiv_loss_grad kron kron_grad l1_norm l1_norm_grad label_smooth
+    instance_norm_grad_grad is_empty isclose isfinite isfinite_v2 isinf isinf_v2 isnan isnan_v2
+    kldiv_loss kldiv_loss_grad kron kron_grad l1_norm l1_norm_grad label_smooth
     label_smooth_grad leaky_relu leaky_relu_grad leaky_relu_grad_grad lerp less_equal less_than log
     log10 log1p log1p_grad log2 log_grad log_loss log_loss_grad log_softmax logcumsumexp logical_and
     logical_not logical_or logical_xor logit logsumexp margin_rank_loss margin_rank_loss_grad
@@ -92,8 +92,9 @@ _UNCONDITIONAL: Final = """
     log1p log_loss logical_and logical_not logical_or logical_xor logsigmoid lookup_table
     lookup_table_v2 lrn lstm_unit margin_rank_loss minus mish modified_huber_loss not_equal one_hot
     one_hot_v2 pool2d pool3d pow prelu rank_loss reciprocal relu relu6 round rsqrt scale selu
-    sigmoid sigmoid_cross_entropy_with_logits sign sin smooth_l1_loss soft_relu softplus softshrink
-    softsign sqrt square squared_l2_distance stanh sum swish tanh tanh_shrink thresholded_relu where
+    sigmoid sigmoid_cross_entropy_with_logits sigmoid_focal_loss sign sin smooth_l1_loss soft_relu
+    softplus softshrink softsign sqrt square squared_l2_distance stanh sum swish tanh tanh_shrink
+    thresholded_relu where
 """
 _REDUCTIONS: Final = "reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum"
 

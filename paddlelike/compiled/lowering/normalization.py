@@ -12,6 +12,8 @@ import numpy as np
 
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed
 
 Results = tuple[Any, ...]
 
@@ -42,11 +44,43 @@ def batch_norm(
     if x.size == scale.size:  # one element for each channel: as in Paddle, nothing happens
         return x, mean, variance, jnp.zeros_like(mean), jnp.zeros_like(mean), None
     y, *found = _normalize_batch(channel, epsilon, x, scale, bias)
+    return y, *_move_statistics(mean, variance, found, momentum, momentum_tensor)
+
+
+def _move_statistics(mean: Any, variance: Any, found: Any, momentum: float, tensor: Any) -> Results:
+    """Return the moving statistics, the batch's mean and inverse deviation, and no reserved space."""
     batch_mean, batch_variance, inverse = map(jax.lax.stop_gradient, found)
-    keep = momentum if momentum_tensor is None else momentum_tensor.reshape(()).astype(mean.dtype)
+    keep = momentum if tensor is None else tensor.reshape(()).astype(mean.dtype)
     pairs = ((mean, batch_mean), (variance, batch_variance))
     moved = [old * keep + (1 - keep) * new for old, new in pairs]
-    return y, *moved, batch_mean, inverse, None
+    return *moved, batch_mean, inverse, None
+
+
+@lowers("batch_norm", across_rows=True)
+def batch_norm_of_rows(
+    x: Packed, scale: Any, bias: Any, mean: Any, variance: Any, momentum_tensor: Any,
+    *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
+    data_layout: str, ctx: OpContext,
+) -> Results:  # fmt: skip
+    """Normalize the rows in use by their own statistics, or by those of the batches before."""
+    if use_global_stats or (is_test and not trainable_statistics):
+        y, *others = batch_norm(
+            x.rows, scale, bias, mean, variance, momentum_tensor, momentum=momentum, epsilon=epsilon,
+            is_test=is_test, use_global_stats=use_global_stats, trainable_statistics=trainable_statistics,
+            data_layout=data_layout,
+        )  # fmt: skip
+        return x.replace(y), *others
+    axes, shape = _along(x.rows.ndim - 1 if data_layout == "NHWC" else 1, x.rows)
+    count = x.total * (x.rows.size // (x.rows.shape[0] * scale.size))
+    ctx.require(count > 1, "of one element for each channel there are no statistics")
+    size = jnp.maximum(count, 1).astype(x.rows.dtype)
+    batch_mean = x.mask().sum(axes) / size
+    centered = x.rows - batch_mean.reshape(shape)
+    batch_variance = x.mask(centered * centered).sum(axes) / size
+    inverse = 1 / jnp.sqrt(batch_variance + epsilon)
+    y = centered * (inverse * scale).reshape(shape) + bias.reshape(shape)
+    found = (batch_mean, batch_variance, inverse)
+    return x.replace(y), *_move_statistics(mean, variance, found, momentum, momentum_tensor)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
@@ -122,26 +156,52 @@ def layer_norm(x: Any, scale: Any, bias: Any, *, epsilon: float, begin_norm_axis
 
 @lowers("group_norm")
 def group_norm(x: Any, scale: Any, bias: Any, *, epsilon: float, groups: int, data_layout: str) -> Results:
-    last = data_layout == "NHWC"
-    channels = x.shape[-1 if last else 1]
-    shape = (
-        (x.shape[0], -1, groups, channels // groups) if last else (x.shape[0], groups, channels // groups, -1)
-    )
-    y, mean, variance, _ = _normalize(x.reshape(shape), (1, 3) if last else (2, 3), epsilon)
-    per_channel = (1, 1, groups, -1) if last else (1, groups, -1, 1)
+    grouped, axes, per_channel = _group_channels(x, groups, data_layout)
+    y, mean, variance, _ = _normalize(grouped, axes, epsilon)
     y = y if scale is None else y * scale.reshape(per_channel)
     y = y if bias is None else y + bias.reshape(per_channel)
     return y.reshape(x.shape), mean.reshape(x.shape[0], groups), variance.reshape(x.shape[0], groups)
 
 
-@lowers("instance_norm")
+@lowers("group_norm_grad")
+def group_norm_grad(
+    y: Any, scale: Any, bias: Any, variance: Any, d_y: Any, *, epsilon: float, groups: int, data_layout: str
+) -> Results:
+    """Return the gradients by Y, as Paddle does; what a scale of 0 has wiped out is taken as 0."""
+    (normal, axes, per_channel), g = _group_channels(y, groups, data_layout), d_y
+    g = g.reshape(normal.shape)
+    kept = tuple(i for i in range(4) if per_channel[i] == 1)
+    d_bias = g.sum(kept).reshape(-1)
+    if bias is not None:
+        normal = normal - bias.reshape(per_channel)
+    if scale is not None:
+        factor = scale.reshape(per_channel)
+        normal = jnp.where(factor != 0, normal / jnp.where(factor != 0, factor, 1), 0)
+    d_scale = (g * normal).sum(kept).reshape(-1)
+    g = g if scale is None else g * factor
+    along = (g * normal).mean(axes, keepdims=True)
+    mean = g.mean(axes, keepdims=True)
+    d_x = (g - mean - normal * along) / jnp.sqrt(variance.reshape(mean.shape) + epsilon)
+    return d_x.reshape(y.shape), d_scale, d_bias
+
+
+def _group_channels(x: Any, groups: int, data_layout: str) -> tuple[Any, tuple[int, int], list[int]]:
+    """Return x by groups, the axes of a group, and the shape of one number for each channel."""
+    if data_layout == "NHWC":
+        size = x.shape[-1] // groups
+        return x.reshape(x.shape[0], -1, groups, size), (1, 3), [1, 1, groups, size]
+    size = x.shape[1] // groups
+    return x.reshape(x.shape[0], groups, size, -1), (2, 3), [1, groups, size, 1]
+
+
+@lowers("instance_norm", without={"Bias": "Scale"})
 def instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float) -> Results:
     y, mean, _, inverse = _normalize(x.reshape(*x.shape[:2], -1), 2, epsilon)
     y = y * scale.reshape(-1, 1) + bias.reshape(-1, 1)
     return y.reshape(x.shape), mean.reshape(-1), inverse.reshape(-1)
 
 
-@lowers("affine_channel")
+@lowers("affine_channel", without={"Bias": "Scale"})
 def affine_channel(x: Any, scale: Any, bias: Any, *, data_layout: str) -> Any:
     shape = [1] * x.ndim
     shape[1 if data_layout == "NCHW" else -1] = -1

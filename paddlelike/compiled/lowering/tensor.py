@@ -102,7 +102,7 @@ def scatter_grad(d_out: Any, ids: Any, updates: Any) -> Results:
     return d_out, jnp.take(d_out, ids.reshape(-1), axis=0, mode="clip")
 
 
-@lowers("scatter_nd_add")
+@lowers("scatter_nd_add", without={"X": "Out@GRAD"})
 def scatter_nd_add(x: Any, index: Any, updates: Any, *, ctx: Any) -> Any:
     return x.at[_places(x, index, ctx)].add(updates)
 
@@ -183,7 +183,7 @@ def unfold(x: Any, *, kernel_sizes: Any, strides: Any, paddings: Any, dilations:
     return patches.reshape(x.shape[0], patches.shape[1], -1)
 
 
-@lowers("temporal_shift")
+@lowers("temporal_shift", without={"X": "Out@GRAD"})
 def temporal_shift(x: Any, *, seg_num: int, shift_ratio: float) -> Any:
     frames = x.reshape(-1, seg_num, *x.shape[1:])
     first, second = int(x.shape[1] * shift_ratio), int(x.shape[1] * 2 * shift_ratio)

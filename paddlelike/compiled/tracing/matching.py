@@ -17,8 +17,8 @@ __all__ = ["match_rows"]
 #: Besides ``elementwise_``: operators with one row of the one operand for each row of the other.
 _PAIRING: Final = """
     bpr_loss cos_sim cross_entropy cross_entropy2 cross_entropy_grad2 hinge_loss huber_loss log_loss
-    margin_rank_loss modified_huber_loss rank_loss sigmoid_cross_entropy_with_logits smooth_l1_loss
-    softmax_with_cross_entropy
+    margin_rank_loss modified_huber_loss rank_loss sigmoid_cross_entropy_with_logits sigmoid_focal_loss
+    smooth_l1_loss softmax_with_cross_entropy
 """
 
 

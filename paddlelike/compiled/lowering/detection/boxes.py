@@ -1,4 +1,4 @@
-"""Boxes and anchors: box_coder, box_clip, yolo_box."""
+"""Boxes and anchors: box_coder, box_clip, iou_similarity, yolo_box."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.lowering.detection.regions import round_half_away
+from paddlelike.compiled.lowering.detection.regions import multiply, round_half_away
 from paddlelike.compiled.lowering.sequences.sequence import require_sequences
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
@@ -19,9 +19,14 @@ from paddlelike.compiled.values import Packed
 def box_coder(
     prior: Any, variances: Any, target: Any, *, code_type: str, box_normalized: bool, axis: int, variance: Any
 ) -> Any:
-    if isinstance(prior, Packed) or isinstance(variances, Packed):
-        raise LoweringError("the anchors have a LoD")
     boxes = target.rows if isinstance(target, Packed) else target
+    like = target
+    if isinstance(prior, Packed):  # regions, each with codes of its own
+        like, prior = prior, prior.rows
+        if axis == 0 or prior.shape[0] != boxes.shape[0] or code_type == "encode_center_size":
+            raise LoweringError("the anchors have a LoD")
+    if isinstance(variances, Packed):
+        raise LoweringError("the variances have a LoD")
     edge = 0 if box_normalized else 1
     if variances is None and variance:
         variances = jnp.asarray(np.array(variance, np.float32).astype(prior.dtype))
@@ -29,12 +34,12 @@ def box_coder(
         out = _encode(prior, variances, boxes, edge)
     else:
         if axis == 1:
-            if isinstance(target, Packed):
+            if isinstance(target, Packed) and like is target:
                 raise LoweringError("the anchors are the rows of sequences")
             prior = prior[:, None]
             variances = variances if variances is None or variances.ndim == 1 else variances[:, None]
         out = _decode(prior, variances, boxes, edge)
-    return target.replace(out) if isinstance(target, Packed) else out
+    return like.replace(out) if isinstance(like, Packed) else out
 
 
 def _encode(prior: Any, variances: Any, target: Any, edge: int) -> Any:
@@ -73,6 +78,22 @@ def box_clip(boxes: Any, info: Any) -> Any:
     bound = (size - 1)[jnp.minimum(boxes.index_rows(), boxes.count - 1)].astype(rows.dtype)
     most = bound[:, np.array([1, 0, 1, 0])].reshape(-1, *[1] * (rows.ndim - 2), 4)
     return boxes.replace(jnp.maximum(jnp.minimum(rows, most), 0))
+
+
+@lowers("iou_similarity", sequences=True)
+def iou_similarity(x: Any, y: Any, *, box_normalized: bool) -> Any:
+    """Return the overlaps with the bits of numpy's: of equal ones the first is matched."""
+    if isinstance(y, Packed):
+        raise LoweringError("the boxes of Y have a LoD")
+    rows = x.rows if isinstance(x, Packed) else x
+    edge = 0 if box_normalized else 1
+    a, b = rows.T[:, :, None], y.T[:, None]
+    height = jnp.minimum(a[3], b[3]) - jnp.maximum(a[1], b[1]) + edge
+    width = jnp.minimum(a[2], b[2]) - jnp.maximum(a[0], b[0]) + edge
+    common = multiply(jnp.maximum(width, 0), jnp.maximum(height, 0))
+    areas = [multiply(one[3] - one[1] + edge, one[2] - one[0] + edge) for one in (a, b)]
+    out = common / (areas[0] + areas[1] - common + jnp.asarray(1e-10, rows.dtype))
+    return x.replace(out) if isinstance(x, Packed) else out
 
 
 @lowers("box_decoder_and_assign")

@@ -150,6 +150,16 @@ def lod_reset(x: Any, y: Any, *, target_lod: Any, append: bool, ctx: OpContext) 
     return Packed(rows, (*above, offsets), rows.shape[0])
 
 
+@lowers("lod_reset_grad", sequences=True)
+def lod_reset_grad(d_out: Any, x: Any) -> Any:
+    rows = d_out.mask() if isinstance(d_out, Packed) else d_out
+    if not isinstance(x, Packed):
+        return rows[: x.shape[0]]
+    missing = max(x.rows.shape[0] - rows.shape[0], 0)
+    rows = jnp.concatenate([rows, jnp.zeros((missing, *rows.shape[1:]), rows.dtype)])
+    return x.replace(rows[: x.rows.shape[0]], shown=False)
+
+
 def _fit_rows(x: Any, like: Packed, ctx: OpContext) -> Any:
     """Return the rows of ``x``, as many as ``like`` has with the unused ones."""
     rows, total = (x.rows, x.total) if isinstance(x, Packed) else (x, x.shape[0])
