@@ -24,7 +24,7 @@ from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_sha
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, find_largest, have_one_length, pack
 from paddlelike.core.places import Place
-from paddlelike.core.scope import Scope
+from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoD, LoDTensor
 from paddlelike.errors import OperatorError
 from paddlelike.executor.explanations import format_line
@@ -123,17 +123,19 @@ class Copies:
                 executable = self._executables[signature] = self._compile(updated, kept, fed)
                 self.seconds += time.perf_counter() - begin
                 self.compilations += 1
-            before = scope.generator.state
+            state = scope.generator.state
             draws = self._draw(executable.draws, scope, parts)
-            persistables, fetched, held = executable.run(updated, kept, fed, draws)
-            for position, value in persistables.items():
-                holder = scope.find_var(plan.layout.persistables[position].name)
-                assert holder is not None
-                holder.get_tensor().adopt_from_device(value)
-            if executable.checks and not (truth := np.asarray(held)).all():
+            persistables, fetched, held, before = executable.run(updated, kept, fed, draws)
+            failed = bool(executable.checks) and not (truth := np.asarray(held)).all()
+            # The memory of the old ones is gone: where checks failed their values came back.
+            found = {n: before.get(n, persistables[n]) for n in updated} if failed else persistables
+            for position, value in found.items():
+                name = plan.layout.persistables[position].name
+                _store(scope.find_var(name) or scope.var(name), value)
+            if failed:
                 op, message = executable.checks[int(np.argmin(truth))]
                 if isinstance(message, Uncovered):
-                    scope.generator.state = before  # numpy draws the same numbers again
+                    scope.generator.state = state  # numpy draws the same numbers again
                     raise RefusedError(message.step, message)
                 raise OperatorError(f"operator {op.type!r} failed: {message}{format_line(op)}")
         return [self._read(position, fetched[position]) for position in plan.fetch_positions]
@@ -141,12 +143,9 @@ class Copies:
     def _read(self, position: int, value: Any) -> list[LoDTensor]:
         """Return the values of a fetched variable in all copies."""
         if isinstance(value, Packed):
-            rows, offsets = np.array(value.rows), [np.asarray(level) for level in value.offsets]
-            lods = [[level[i].tolist() for level in offsets] for i in range(len(rows))]
-            return [
-                LoDTensor(part[: lod[-1][-1]], lod if value.shown else None)
-                for part, lod in zip(rows, lods, strict=True)
-            ]
+            leaves, form = jax.tree_util.tree_flatten(value)
+            parts = zip(*map(np.array, leaves), strict=True)
+            return [_unpack(jax.tree_util.tree_unflatten(form, part)) for part in parts]
         values = np.array(value)
         count = len(values) if position in self._per_copy else 1
         return [LoDTensor(values[i]) for i in range(count)]
@@ -203,6 +202,8 @@ class Copies:
             value = tensor.find_on_device()
             if value is None or value.is_deleted():
                 value = tensor.array
+            if value is None:
+                continue
             if not isinstance(value, jax.Array) or value.sharding != everywhere:
                 value = jax.device_put(value, everywhere)
             (updated if position in self._written else kept)[position] = value
@@ -237,17 +238,21 @@ class Copies:
             if any(isinstance(value, SparseRows) for value in found.values()):  # before anything changes
                 raise RefusedError(_NO_STEP, "a sparse gradient is fetched")
             fetched = jax.tree_util.tree_map(lambda value: value[None], found)
-            new = {
-                n: jnp.where(held.all() != 0, trace.values[n], old) if checks else trace.values[n]
-                for n, old in updated.items()
-            }
-            return new, fetched, held
+            new, before = {n: trace.values[n] for n in self._written if trace.values.get(n) is not None}, {}
+            if not all(isinstance(value, jax.Array | Packed) for value in new.values()):
+                raise RefusedError(_NO_STEP, "it writes a persistable that is no array")
+            for n, old in updated.items() if checks else ():
+                if isinstance(new[n], jax.Array) and (old.shape, old.dtype) == (new[n].shape, new[n].dtype):
+                    new[n] = jnp.where(held.all() != 0, new[n], old)
+                else:  # as the table of `auc` after the first step
+                    before[n] = old
+            return new, fetched, held, before
 
         def on_all(*args: Any) -> Any:
             specs = (_ALL, _ALL, _EACH, _EACH)[: len(args)]
             run = (lambda a, b, c: compute(a, b, c, None)) if len(args) == 3 else compute
             return jax.shard_map(
-                run, mesh=self._mesh, in_specs=specs, out_specs=(_ALL, _EACH, _ALL), check_vma=False
+                run, mesh=self._mesh, in_specs=specs, out_specs=(_ALL, _EACH, _ALL, _ALL), check_vma=False
             )(*args)
 
         jax.eval_shape(on_all, updated, kept, fed)
@@ -278,5 +283,20 @@ class Copies:
                 share = jax.lax.pmean if self._average else jax.lax.psum
                 trace.values[position] = share(value, _AXIS)
         for position in self._written_by_each:
-            if trace.values.get(position) is not None:
-                trace.values[position] = jax.lax.all_gather(trace.values[position], _AXIS)[0]
+            trace.values[position] = jax.tree_util.tree_map(
+                lambda value: jax.lax.all_gather(value, _AXIS)[0], trace.values.get(position)
+            )
+
+
+def _unpack(value: Packed) -> LoDTensor:
+    """Return sequences without their padding."""
+    lod = [np.asarray(level).tolist() for level in value.offsets]
+    return LoDTensor(np.array(value.rows)[: int(value.total)], lod if lod and value.shown else None)
+
+
+def _store(holder: ScopeVariable, value: Any) -> None:
+    """Put what the copies wrote into the scope."""
+    if isinstance(value, Packed):
+        holder.set_value(_unpack(value))
+    else:
+        holder.get_tensor().adopt_from_device(value)
