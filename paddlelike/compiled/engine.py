@@ -11,6 +11,7 @@ import numpy as np
 from paddlelike.compiled.backend import count_devices, find_device, wide_types
 from paddlelike.compiled.compilations import PassedOverError
 from paddlelike.compiled.demands import is_sparse_variable
+from paddlelike.compiled.gradients import find_forward_for_numpy
 from paddlelike.compiled.pieces import Piece
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
@@ -29,6 +30,12 @@ __all__ = ["Engine"]
 _BLOCKS: Final = ("while", "conditional_block", "conditional_block_infer", "recurrent")
 #: Results of numpy without a LoD that have a row for each row of an input with one: of which slots.
 _ROWS_LIKE: Final = {"distribute_fpn_proposals": ("RestoreIndex", "FpnRois")}
+
+#: Operators that reach outside of a program, but see no variables of it but their own.
+_SEE_THEIR_OWN: Final = (
+    "create_double_buffer_reader", "create_py_reader", "load", "load_combine", "print", "py_func", "read",
+    "save", "save_combine",
+)  # fmt: skip
 
 
 class Engine:
@@ -112,16 +119,19 @@ class Engine:
                     index = piece.stop
                 except RefusedError as error:
                     failed[error.index] = error.reason
-                    self._pieces = {
-                        n: p for n, p in self._pieces.items() if not p.start <= error.index < p.stop
-                    }
+                    self._drop_pieces(error.index)
         for position in self.plan.fetch_positions:
             self._bring_to_host(frame, position)
 
     def _run_on_host(self, frame: Frame, index: int) -> None:
+        forward = find_forward_for_numpy(self.plan, frame, index)
+        if forward is not None and forward not in self.refused:
+            self.refused[forward] = "its gradient, which numpy runs, reads what its lowering leaves out"
+            self._drop_pieces(forward)
+            self._run_on_host(frame, forward)
         touched: Iterable[int] = self.plan.reads[index] | self.plan.writes[index]
         cls = registry.find_or_none(self.plan.steps[index].op.type)
-        if cls is not None and cls.external:
+        if cls is not None and cls.external and cls.type not in _SEE_THEIR_OWN:
             touched = range(len(frame.values))  # it may look at any variable, as a server does
         for position in touched:
             self._bring_to_host(frame, position)
@@ -185,6 +195,10 @@ class Engine:
             return None  # only constants
         piece = self._pieces[start] = Piece(self.plan, start, stop, self.device)
         return piece
+
+    def _drop_pieces(self, index: int) -> None:
+        """Forget the pieces that a step is in."""
+        self._pieces = {n: p for n, p in self._pieces.items() if not p.start <= index < p.stop}
 
     def _find_stop(self, start: int, failed: Mapping[int, str]) -> int:
         """Return the end of the piece that begins with a step.

@@ -12,6 +12,7 @@ import numpy as np
 
 from paddlelike.compiled.arrays import SavedSteps
 from paddlelike.compiled.backend import find_options
+from paddlelike.compiled.gradients import find_left_out
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.checks import find_check
@@ -84,6 +85,10 @@ def compile_piece(
         trace.sizes = sizes
         for index in outline.steps:
             trace.run(plan.steps[index], index)
+        missing = [n for n in outline.outputs if trace.values.get(n) is None]
+        left_out = find_left_out(plan, outline.steps, missing)
+        if left_out is not None:
+            raise RefusedError(left_out, "its gradient, in another piece, reads what its lowering leaves out")
         drawn[:] = trace.drawn
         checks[:] = [(op, message) for op, message, _ in trace.checks]
         found = {n: trace.values[n] for n in outline.outputs if trace.values.get(n) is not None}

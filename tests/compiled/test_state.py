@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
+from paddlelike.compiled.engine import Engine
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import OperatorError
 from tests.compiled.nets import Net, batches, build, regression, train
@@ -210,3 +211,25 @@ def test_a_step_of_a_large_table_with_a_dense_gradient_takes_no_other_table(
     (piece,) = next(v for key, v in ours.main.plans.items() if key[0] == "engine").pieces
     for executable in piece.compiled._executables.values():
         assert executable.run.memory_analysis().temp_size_in_bytes < before.nbytes
+
+
+def test_an_operator_that_prints_brings_no_parameter_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    brought: set[int] = set()
+    bring = Engine._bring_to_host
+
+    def note(frame: Any, position: int) -> None:
+        brought.add(position)
+        bring(frame, position)
+
+    def make() -> Any:
+        layers = fluid.layers
+        x, y = fluid.data("x", [None, 6]), fluid.data("y", [None, 1])
+        error = layers.square_error_cost(layers.fc(x, 1, param_attr="w"), y)
+        return layers.mean(layers.Print(error, print_phase="forward"))
+
+    monkeypatch.setattr(Engine, "_bring_to_host", staticmethod(note))
+    net = build(make, lambda: fluid.optimizer.Adam(0.1))
+    train(net, batches(3))
+    (engine,) = (v for key, v in net.main.plans.items() if key[0] == "engine")
+    assert brought
+    assert brought.isdisjoint(engine.plan.layout.persistables)

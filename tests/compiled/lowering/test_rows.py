@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
+from paddlelike.compiled.engine import Engine
 from tests.compiled.nets import Net, build, train
 
 L = fluid.layers
@@ -80,7 +81,26 @@ def lengths() -> Any:
     return L.mean(L.fc(L.reduce_sum(both, dim=1), 1))
 
 
-@pytest.mark.parametrize("make", [scores, labels, images, lengths])
+def products() -> Any:
+    """Return the loss of rows that are multiplied by a table, matrix by matrix, and with each other."""
+    table = L.create_parameter([7, 4], "float32")
+    x, y = (L.fc(sequences(n), 4) for n in "xy")
+    words = L.matmul(x, table, transpose_y=True)
+    matrices = L.matmul(L.reshape(x, [-1, 2, 2]), L.reshape(y, [-1, 2, 2]), transpose_y=True)
+    return L.mean(words) + L.mean(matrices) + L.mean(L.matmul(x, y, transpose_x=True))
+
+
+def print_between(layer: Callable[[], Any]) -> Any:
+    """Return the loss of a layer; numpy runs an operator between it and its gradient."""
+    return L.mean(L.Print(L.mean(layer()), print_phase="forward"))
+
+
+def projected() -> Any:
+    """Return states whose gradient is not given the input: it cannot compute them again."""
+    return print_between(lambda: L.dynamic_lstmp(L.fc(sequences("x"), 16), 16, 3)[0])
+
+
+@pytest.mark.parametrize("make", [scores, labels, images, lengths, products])
 def test_rows_of_sequences_train_in_one_piece(make: Callable[[], Any]) -> None:
     compare(make)
 
@@ -128,3 +148,31 @@ def test_unique_numbers_of_the_rows_in_use() -> None:
     found, index, counts = train(net, [{"ids": np.array([7, 5, 7, 3, 5, 7]), "wanted": wanted}])[0]
     assert (found.tolist(), index.tolist(), counts.tolist()) == ([7, 3], [0, 0, 1, 0], [3, 1])
     assert refused(net) == []
+
+
+def test_an_operator_whose_gradient_in_another_piece_needs_what_it_leaves_out_runs_with_numpy() -> None:
+    losses = []
+    for backend in ("numpy", "jax"):
+        net = build(projected, sgd)
+        losses.append(train(net, make_feeds(net), backend))
+    assert refused(net) == ["lstmp", "lstmp_grad"]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
+
+
+def test_numpy_runs_the_operator_whose_gradient_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = Engine._find_obstacle
+    monkeypatch.setattr(
+        Engine,
+        "_find_obstacle",
+        lambda self, index: find(self, index) or _refuse(self.plan.steps[index].op.type),
+    )
+    losses = []
+    for backend in ("numpy", "jax"):
+        net = build(lambda: L.mean(L.dynamic_lstm(L.fc(sequences("x"), 16), 16)[0]), sgd)
+        losses.append(train(net, make_feeds(net) * 2, backend))
+    assert refused(net) == ["lstm_grad", "lstm"]  # in the order in which that was known
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
+
+
+def _refuse(type: str) -> str | None:
+    return "for this test" if type == "lstm_grad" else None

@@ -34,7 +34,8 @@ def write_to_array(x: Any, i: Any, *, ctx: OpContext) -> TensorArray:
         array = array.grow(int(place) + 1)
         array.touched = touched
     else:
-        ctx.check((place >= 0) & (place < array.capacity), "the index is larger than the array becomes")
+        # In a loop whose count of steps is unknown there is room for what it was given.
+        ctx.require((place >= 0) & (place < array.capacity), "how long the array becomes depends on values")
     x = jnp.asarray(x) if isinstance(x, np.ndarray) else x
     return array.write(place, x)
 

@@ -1,7 +1,9 @@
 """How many steps a loop has, as far as that is known before it runs.
 
 The operators that compute the condition of a loop are run by numpy's kernels while the program is traced,
-where what they start from is known: constants, or lengths of sequences, of which a bound is known.
+where what they start from is known: constants, or lengths of sequences, of which a bound is known. A
+condition may join a known one to one that depends on values, as "not at the last step, and no sentence is
+finished": then the known one gives a bound.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from paddlelike.framework.opdef import registry
 __all__ = ["Trips", "find_trips"]
 
 _MOST: Final = 100_000  # steps that are followed
+_OPEN: Final[Any] = object()  # a condition that depends on values, joined to a known one
+_LOGIC: Final = ("logical_and", "logical_or", "logical_not", "assign")
 Values = dict[int, Any]
 
 
@@ -48,7 +52,7 @@ class Trips(NamedTuple):
 
 
 class _UnknownError(Exception):
-    """The condition depends on values that only the device knows."""
+    """What is asked for depends on values that only the device knows."""
 
 
 def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
@@ -66,9 +70,11 @@ def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
         except _UnknownError:
             return None
     steps, lengths, last = found
-    exact = not follower.bounded
+    exact = not (follower.bounded or follower.is_open)
 
     def count(given: Mapping[int, Any]) -> int:
+        if follower.is_open:
+            raise LoweringError("the count of its steps is computed")
         return steps if exact else follower.follow(given)[0]
 
     return Trips(steps, exact, lengths, last if exact else {}, count)
@@ -102,6 +108,7 @@ class _Follower:
         bounds = ctx.trace.bounds
         self._bounds = {n: bounds[n] for n in self._needed if n not in self._start and n in bounds}
         self.bounded = bool(self._bounds)
+        self.is_open = False  # whether a step may be the last one, as values say
 
     def _find(self, names: list[str]) -> list[int]:
         return self._ctx.find_positions(names, self._block)
@@ -131,14 +138,25 @@ class _Follower:
             values[position] = np.array([number], np.int64)
             if not number:
                 values[self._condition] = np.zeros(1, bool)
+        if values.get(self._condition) is None:
+            values[self._condition] = _OPEN  # whether there is a first step
         lengths: dict[int, int] = {}
         steps = 0
-        while self._read(values, self._condition).item():
+        while self._goes_on(values):
+            if steps == _MOST and self.is_open:
+                raise _UnknownError
             if steps == _MOST:
                 raise LoweringError(f"it has more than {_MOST} steps")
             self._run_step(values, lengths)
             steps += 1
         return steps, lengths, values
+
+    def _goes_on(self, values: Values) -> bool:
+        """Return whether there may be one more step."""
+        if values.get(self._condition) is _OPEN:
+            self.is_open = True
+            return True
+        return bool(self._read(values, self._condition).item())
 
     def _run_step(self, values: Values, lengths: dict[int, int]) -> None:
         for op in self._ops:
@@ -149,23 +167,37 @@ class _Follower:
                 self._run(op, values)
 
     def _run(self, op: Operator, values: Values) -> None:
-        cls = registry.find_for_version(op.type, self._plan.program.paddle_version)
-        if cls is None or op.sub_blocks():
-            raise _UnknownError
-        args = [
-            [self._read(values, n) for n in position] if isinstance(position, list) else
-            self._read(values, position) if position > 0 else None
-            for position in self._plan.inputs_of[id(op)]
-        ]  # fmt: skip
-        results = run_kernel(op, cls, args)
-        if results is None:
-            raise _UnknownError
-        several = (results,) if len(cls.output_slots) == 1 else results
-        for target, result in zip(self._plan.outputs_of[id(op)], several, strict=True):
+        """Compute the results of an operator; those that depend on values are unknown from now on."""
+        try:
+            results = self._compute(op, values)
+        except _UnknownError:
+            for position in self._find(op.output_arg_names):
+                values.pop(position, None)
+            return
+        for target, result in zip(self._plan.outputs_of[id(op)], results, strict=True):
             if isinstance(target, list):
                 values.update(zip(target, result, strict=False))
             elif target > 0:
                 values[target] = result
+
+    def _compute(self, op: Operator, values: Values) -> tuple[Any, ...]:
+        cls = registry.find_for_version(op.type, self._plan.program.paddle_version)
+        if cls is None or op.sub_blocks():
+            raise _UnknownError
+        positions = self._plan.inputs_of[id(op)]
+        if op.type in _LOGIC:
+            decided = _decide(op.type, [values.get(n) for n in positions if isinstance(n, int)])
+            if decided is not None:
+                return (decided,)
+        args = [
+            [self._read(values, n) for n in position] if isinstance(position, list) else
+            self._read(values, position) if position > 0 else None
+            for position in positions
+        ]  # fmt: skip
+        results = run_kernel(op, cls, args)
+        if results is None:
+            raise _UnknownError
+        return (results,) if len(cls.output_slots) == 1 else results
 
     @staticmethod
     def _read(values: Values, position: int) -> Any:
@@ -173,3 +205,19 @@ class _Follower:
         if not isinstance(found, np.ndarray) or found.size > 64:
             raise _UnknownError
         return found
+
+
+def _decide(type: str, args: list[Any]) -> Any:
+    """Return the result of a logical operator of which not all arguments are known; None if it is unknown.
+
+    One known argument may decide; where it does not, the result is open.
+    """
+    known = [arg for arg in args if isinstance(arg, np.ndarray)]
+    if len(known) == len(args):
+        return None
+    if type in ("logical_not", "assign"):
+        return _OPEN if args[0] is _OPEN else None
+    deciding = type == "logical_or"
+    if any(arg.size == 1 and bool(arg.item()) == deciding for arg in known):
+        return np.full(1, deciding)
+    return _OPEN if known or any(arg is _OPEN for arg in args) else None
