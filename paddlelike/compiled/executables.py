@@ -21,6 +21,7 @@ from paddlelike.compiled.tracing.orders import delay_transposes
 from paddlelike.compiled.tracing.sizes import KnownSizes
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed
+from paddlelike.core.memory import keep_freed_block
 from paddlelike.errors import OperatorError
 from paddlelike.executor.explanations import format_line
 from paddlelike.framework.graph.operator import Operator
@@ -123,7 +124,10 @@ def compile_piece(
         check_first = find_check(traced.jaxpr, on_cpu=on_cpu) if checks else None
         if checks and check_first is None:
             traced = jax.jit(delay_transposes(keep_unless_checked), donate_argnums=0).trace(*shapes, draws)
-        return Executable(traced.lower().compile(find_options(on_cpu=on_cpu)), asked, checks, check_first)
+        compiled = traced.lower().compile(find_options(on_cpu=on_cpu))
+    if on_cpu and (needs := compiled.memory_analysis()) is not None:
+        keep_freed_block(needs.temp_size_in_bytes)
+    return Executable(compiled, asked, checks, check_first)
 
 
 def _shape_of(value: Any) -> Any:

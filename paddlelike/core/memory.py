@@ -10,6 +10,7 @@ import ctypes
 import functools
 import math
 import os
+import threading
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from paddlelike.core.dtypes import unify_dtype
 from paddlelike.errors import OutOfMemoryError
 
-__all__ = ["HEADROOM", "Arena", "empty", "is_placed", "keep_freed_memory", "place"]
+__all__ = ["HEADROOM", "Arena", "empty", "is_placed", "keep_freed_block", "keep_freed_memory", "place"]
 
 HEADROOM: Final = 64  # bytes in front of the data that belong to the same buffer
 _PAGE: Final = 4096
@@ -26,6 +27,9 @@ _M_MMAP_THRESHOLD: Final = -3
 _LARGE: Final = 64 * 1024  # below this a page of padding costs more than it saves
 _OWN: Final = 16 << 20  # bytes; larger arrays share no block
 _BLOCK: Final = 64 << 20
+_SHARED: Final = (1 << 25) - _PAGE  # bytes of the largest block that is kept without being asked for
+_TOTAL: Final = 1 << 30
+_MOST: Final = 2**31 - 1  # of a C integer
 
 Array = np.ndarray[Any, Any]
 
@@ -115,10 +119,37 @@ def keep_freed_memory() -> bool:
     each of its pages: a LeNet step takes 34 instead of 24 ms. Returns whether the C library accepted (only
     glibc does); PADDLELIKE_KEEP_MEMORY=0 in the environment disables this.
     """
-    if os.environ.get("PADDLELIKE_KEEP_MEMORY") == "0":
-        return False
-    mallopt = getattr(ctypes.CDLL(None) if os.name == "posix" else None, "mallopt", None)
-    if mallopt is None:
-        return False
-    trimmed = mallopt(_M_TRIM_THRESHOLD, 1 << 30)
-    return bool(mallopt(_M_MMAP_THRESHOLD, 1 << 25) and trimmed)
+    return _freed.keep(_SHARED)
+
+
+def keep_freed_block(size: int) -> bool:
+    """Ask the C library to keep a freed block of ``size`` bytes, which every step will ask for again.
+
+    It goes to the system at once where it is larger than :func:`keep_freed_memory` says, or than 2 GiB.
+    """
+    return keep_freed_memory() and _freed.keep(size)
+
+
+class _Freed:
+    """The largest block that the C library keeps."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._largest = 0
+
+    def keep(self, size: int) -> bool:
+        if os.environ.get("PADDLELIKE_KEEP_MEMORY") == "0":
+            return False
+        mallopt = getattr(ctypes.CDLL(None) if os.name == "posix" else None, "mallopt", None)
+        if mallopt is None:
+            return False
+        with self._lock:
+            if size <= self._largest:
+                return True
+            self._largest = size
+            # Blocks beyond the first number are not kept, nor is free memory beyond the second.
+            trimmed = mallopt(_M_TRIM_THRESHOLD, min(size + _TOTAL, _MOST))
+            return bool(mallopt(_M_MMAP_THRESHOLD, min(size + _PAGE, _MOST)) and trimmed)
+
+
+_freed = _Freed()

@@ -15,6 +15,9 @@ from typing import Any, Final, NamedTuple
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
+from paddlelike.compiled.backend import computes_on_cpu
+from paddlelike.compiled.tracing.repeats import compute_once, find_repeated
+
 __all__ = ["delay_transposes"]
 
 _LEAST_DIMS: Final = 4  # of images
@@ -85,9 +88,11 @@ def _evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Iterable[Any]) -> list[
     def read(var: Any) -> Any:
         return var.val if isinstance(var, Literal) else values[var]
 
+    repeated = find_repeated(jaxpr) if computes_on_cpu() else ()
     for eqn in jaxpr.eqns:
         results = _apply(eqn, [read(var) for var in eqn.invars])
-        values.update(zip(eqn.outvars, results, strict=True))
+        for var, result in zip(eqn.outvars, results, strict=True):
+            values[var] = _compute_once(result) if var in repeated else result
     return [read(var) for var in jaxpr.outvars]
 
 
@@ -106,6 +111,12 @@ def _apply(eqn: JaxprEqn, args: list[Any]) -> Sequence[Any]:
         if results is not None:
             return results
     return _bind(eqn, [_settle(arg) for arg in args], params)
+
+
+def _compute_once(value: Any) -> Any:
+    if isinstance(value, _Moved):
+        return value._replace(array=compute_once(value.array))
+    return compute_once(value)
 
 
 def _is_of_images(permutation: Sequence[int]) -> bool:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.backend import computes_on_cpu
+from paddlelike.compiled.lowering.images import channels_last
 from paddlelike.compiled.table import lowers
 from paddlelike.ops.kernels.images.windows import Windows, is_channels_last, make_windows
 from paddlelike.ops.nn.convolution.conv_transpose import find_output_dims
@@ -90,51 +91,14 @@ def _convolve(x: Any, w: Any, windows: Windows, groups: int) -> Any:
 
 def _convolve_last(x: Any, w: Any, windows: Windows, groups: int = 1) -> Any:
     """Return a convolution whose channels come last while it is computed."""
-    dims = "DHW"[3 - len(windows.kernel) :]
-    data, kernel = f"N{dims}C", f"{dims}IO"
-    out = jax.lax.conv_general_dilated(
-        jnp.moveaxis(x, 1, -1), jnp.moveaxis(w, (0, 1), (-1, -2)), windows.strides, windows.pads,
-        rhs_dilation=windows.dilations, dimension_numbers=(data, kernel, data), feature_group_count=groups,
-    )  # fmt: skip
-    return jnp.moveaxis(out, -1, 1)
+    kernels = jnp.moveaxis(w, (0, 1), (-1, -2))
+    return jnp.moveaxis(channels_last.convolve(jnp.moveaxis(x, 1, -1), kernels, windows, groups), -1, 1)
 
 
 def _multiply_last(x: Any, w: Any, windows: Windows) -> Any:
     """Return a convolution of kernels of one element: a product of matrices."""
     (kept,) = _list_shifts(x, windows)
-    return jnp.moveaxis(_multiply(jnp.moveaxis(kept, 1, -1), w.reshape(w.shape[:2])), -1, 1)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=())
-def _multiply(x: Any, w: Any) -> Any:
-    """Return the products of ``x``, shape (N, *dims, I), and ``w``, shape (O, I)."""
-    return x @ w.T
-
-
-def _multiply_forward(x: Any, w: Any) -> tuple[Any, Results]:
-    return _multiply(x, w), (x, w)
-
-
-def _multiply_backward(kept: Results, d_out: Any) -> Results:
-    """Return the gradients. For that of ``w`` XLA transposes an operand: here the smaller one, by samples.
-
-    Left to itself it takes up to 2.6 times as long, through rows that are not in the cache.
-    """
-    x, w = kept
-    if x.shape[-1] <= d_out.shape[-1]:
-        d_w = (_turn(x) @ d_out.reshape(-1, d_out.shape[-1])).T
-    else:
-        d_w = _turn(d_out) @ x.reshape(-1, x.shape[-1])
-    return d_out @ w, d_w
-
-
-_multiply.defvjp(_multiply_forward, _multiply_backward)
-
-
-def _turn(x: Any) -> Any:
-    """Return the channels of ``x`` as rows."""
-    samples = jnp.swapaxes(x.reshape(x.shape[0], -1, x.shape[-1]), 1, 2)
-    return jnp.swapaxes(samples, 0, 1).reshape(x.shape[-1], -1)
+    return jnp.moveaxis(channels_last.multiply(jnp.moveaxis(kept, 1, -1), w.reshape(w.shape[:2])), -1, 1)
 
 
 def _list_shifts(x: Any, windows: Windows) -> list[Any]:
