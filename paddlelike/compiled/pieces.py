@@ -167,6 +167,8 @@ class Piece:
                 self._check_dtype(value, reader)
                 sequences[position] = np.asarray(value), lods[position]
                 continue
+            if lods and _stands_for_none(value, lods.get(position)):
+                raise RefusedError(reader, "it reads one row that stands for none")
             if type(value) is not array_type:
                 value = self._upload(frame, position, value, reader)
                 sent.append(value)
@@ -321,6 +323,11 @@ def _are_sequences(value: Any, lod: LoD | None) -> bool:
     It does not where rows without one were added to sequences: `concat` leaves its result the LoD of X[0].
     """
     return bool(lod) and len(value) == lod[-1][-1]  # type: ignore[index]
+
+
+def _stands_for_none(value: Any, lod: LoD | None) -> bool:
+    """Return whether sequences are all empty, but have a row, as ``ctc_align`` leaves them."""
+    return bool(lod) and lod[-1][-1] == 0 and len(value) == 1  # type: ignore[index]
 
 
 def _is_small(shape: Sequence[int]) -> bool:

@@ -277,8 +277,9 @@ class Executor(Displayed):
 
         Returns
         -------
-        An :class:`~paddlelike.executor.explain.Explanation`; its text is a table. Of a CompiledProgram for
-        another backend, what that backend says.
+        An :class:`~paddlelike.executor.explain.Explanation`; its text is a table. Where the CompiledProgram,
+        ``FLAGS_backend`` or the place has JAX run it: a text of the compiled pieces, see
+        :meth:`~paddlelike.executor.compiled.CompiledProgram.explain`.
 
         Raises
         ------
@@ -305,7 +306,12 @@ class Executor(Displayed):
                     hint="pass the Program that the CompiledProgram was made of",
                 )
             return explain(self, scope, feed, fetch_list, repeat)
-        feeds, fetches = get_single_feed(feed), collect_names(fetch_list)
+        fetches = collect_names(fetch_list)
+        if choose_backend(self.place) != "numpy":
+            explain_compiled = find_provider("explain_compiled")
+            assert explain_compiled is not None
+            return explain_compiled(program, list(feed or ()), fetches, self.place)
+        feeds = get_single_feed(feed)
         plan = get_plan(program, feeds, fetches, None)
         return explain_plan(plan, scope, dict(self._services), feeds, repeat)
 

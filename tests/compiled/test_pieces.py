@@ -63,6 +63,8 @@ def test_explanations_name_pieces_and_reasons() -> None:
     program = fluid.CompiledProgram(net.main).with_backend("jax")
     text = program.explain(feed=["x"], fetch_list=net.fetch)
     assert net.exe.explain(program, {"x": 0}, net.fetch) == text
+    with use("jax"):
+        assert net.exe.explain(net.main, {"x": 0}, net.fetch) == text
     assert "piece 1: 1 operator" in text
     assert "print: it reaches outside of the program" in text
 

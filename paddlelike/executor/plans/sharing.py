@@ -57,7 +57,10 @@ def _collect_pairs(cls: type[OpDef], op: Operator, get_position: Callable[[str],
 
 
 def _has_rows(result: Any, path: tuple[int, ...], rows: int) -> bool:
-    """Return whether the value at ``path`` in a kernel's result is an array with that count of rows."""
+    """Return whether the value at ``path`` in a kernel's result is an array with that count of rows.
+
+    One row stands for none, too: that is what ``ctc_align`` gives where no label is left.
+    """
     for index in path:
         result = result[index]
-    return isinstance(result, np.ndarray) and result.shape[:1] == (rows,)
+    return isinstance(result, np.ndarray) and len(result.shape) > 0 and result.shape[0] in (rows, rows or 1)

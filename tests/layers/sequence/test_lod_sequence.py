@@ -111,3 +111,22 @@ def test_a_speller_learns_words_without_being_told_where_they_are() -> None:
     assert costs[-1] < 0.1 < costs[0]
     assert np.array(found).ravel().tolist() == [1, 2, 3]
     assert found.recursive_sequence_lengths() == [[2, 1]]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+def test_a_speller_that_says_nothing_is_as_far_off_as_the_words_are_long(backend: str) -> None:
+    """Values of Paddle 1.8.5: a row of -1 stands for none, and its LoD goes on to what is computed of it."""
+    if backend == "jax":
+        pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+    with fresh_programs() as (main, _):
+        scores = fluid.data("scores", [None, 4], lod_level=1)
+        word = fluid.data("word", [None, 1], "int64", lod_level=1)
+        spelled = layers.cast(layers.ctc_greedy_decoder(scores, blank=3), "int64")
+        distance, _ = layers.edit_distance(spelled, word, normalized=False)
+        blanks = np.eye(4, dtype=np.float32)[[3] * 6]
+        feed = {"scores": fed(blanks, [2, 4]), "word": fed(np.array([[1], [2], [1]]), [2, 1])}
+        program = fluid.CompiledProgram(main).with_backend(backend)
+        for _ in range(2):
+            found = fluid.Executor().run(program, feed, [spelled, distance], return_numpy=False)
+    assert [one.lod() for one in found] == [[[0, 0, 0]], []]
+    assert [np.array(one).tolist() for one in found] == [[[-1]], [[2.0], [1.0]]]
