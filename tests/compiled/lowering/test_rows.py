@@ -90,6 +90,20 @@ def products() -> Any:
     return L.mean(words) + L.mean(matrices) + L.mean(L.matmul(x, y, transpose_x=True))
 
 
+def others() -> Any:
+    """Return the loss of operators that few networks apply to each row of sequences."""
+    x, y = (L.fc(sequences(n), 4) for n in "xy")
+    images = L.reshape(x, [-1, 4, 1, 1])
+    wide = L.pad2d(L.maxout(L.shuffle_channel(images, 2), 2), [0, 0, 1, 1])
+    chosen = L.multiplex([x, y], L.cast(L.argmax(x, axis=1), "int32") * 0)
+    parts = [
+        L.bilinear_tensor_product(x, y, 3), L.cumsum(x, axis=1), chosen, wide, L.pixel_shuffle(images, 2),
+        L.strided_slice(y, axes=[1], starts=[0], ends=[4], strides=[2]),
+        L.teacher_student_sigmoid_loss(L.fc(x, 1), L.reduce_sum(L.ones_like(y), dim=1, keep_dim=True)),
+    ]  # fmt: skip
+    return L.sums([L.mean(L.square(part)) for part in parts])
+
+
 def print_between(layer: Callable[[], Any]) -> Any:
     """Return the loss of a layer; numpy runs an operator between it and its gradient."""
     return L.mean(L.Print(L.mean(layer()), print_phase="forward"))
@@ -100,7 +114,7 @@ def projected() -> Any:
     return print_between(lambda: L.dynamic_lstmp(L.fc(sequences("x"), 16), 16, 3)[0])
 
 
-@pytest.mark.parametrize("make", [scores, labels, images, lengths, products])
+@pytest.mark.parametrize("make", [scores, labels, images, lengths, products, others])
 def test_rows_of_sequences_train_in_one_piece(make: Callable[[], Any]) -> None:
     compare(make)
 
