@@ -54,8 +54,12 @@ class Compilations:
         """Return what was compiled for these shapes, or None: then :meth:`check_worth` follows."""
         found = self._executables.get(signature)
         if found is not None:
-            self._recent.append(False)
+            self.count_known()
         return found
+
+    def count_known(self) -> None:
+        """Record a run with shapes that were compiled before."""
+        self._recent.append(False)
 
     def check_worth(self, signature: Signature, values: Mapping[int, Any], sizes: tuple[Any, ...]) -> None:
         """Raise PassedOverError if these shapes are new, as those of nearly all runs before."""

@@ -15,6 +15,7 @@ from paddlelike.compiled.gradients import find_forward_for_numpy
 from paddlelike.compiled.pieces import Piece
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
+from paddlelike.compiled.state.repeats import CompiledFrame
 from paddlelike.compiled.table import find_lowering, is_row_by_row
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope
@@ -65,9 +66,14 @@ class Engine:
             index = index + 1 if piece is None else piece.stop
         return found
 
-    def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
+    def create_frame(self, scope: Scope, services: dict[str, Any]) -> CompiledFrame:
         """Return a frame that holds the persistables of ``scope``, those of the device as they are there."""
-        frame = Frame(self.plan.layout, self.plan.blocks, scope, services)
+        frame = CompiledFrame(self.plan.layout, self.plan.blocks, scope, services)
+        frame.repeat = repeat = scope.found.pop(self, None)
+        if repeat is not None:
+            if repeat.prepare(frame):
+                return frame
+            frame.repeat = None
         find, holders, values = scope._vars.get, frame.holders, frame.values
         # Without calls: this loop is most of what a small program costs.
         for position, name in self._persistables:
@@ -77,13 +83,13 @@ class Engine:
             if type(value) is LoDTensor:
                 if value._lod:
                     frame.lods[position] = value._lod
-                copy = value._device
-                if copy is None or copy.version != value.version:
+                array = value._device
+                if array is None or value._device_version != value.version:
                     value = value.array
-                elif self._has_others or copy.value.is_deleted():
+                elif self._has_others or array.is_deleted():
                     value = self._find_on_device(value)
                 else:
-                    value = copy.value
+                    value = array
             values[position] = value
         return frame
 
@@ -96,7 +102,7 @@ class Engine:
             tensor.keep_on_device(value)
         return value
 
-    def run(self, frame: Frame) -> None:
+    def run(self, frame: CompiledFrame) -> None:
         """Run all steps. Raises what the kernels of numpy raise."""
         steps = self.plan.steps
         index = 0
@@ -120,6 +126,8 @@ class Engine:
                 except RefusedError as error:
                     failed[error.index] = error.reason
                     self._drop_pieces(error.index)
+        if frame.repeat is not None and len(self._pieces) == 1:
+            frame.scope.found[self] = frame.repeat
         for position in self.plan.fetch_positions:
             self._bring_to_host(frame, position)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 from paddlelike.compiled.arrays import SavedSteps
 from paddlelike.compiled.backend import find_options
@@ -26,13 +27,20 @@ from paddlelike.errors import OperatorError
 from paddlelike.executor.explanations import format_line
 from paddlelike.framework.graph.operator import Operator
 
-__all__ = ["Executable", "Outline", "compile_piece"]
+__all__ = ["Executable", "Outline", "compile_piece", "separate"]
 
 
 class Executable(NamedTuple):
-    """A compiled piece for one choice of shapes."""
+    """A compiled piece for one choice of shapes.
+
+    ``run`` takes three lists: the values at the positions ``donated`` and ``kept``, and the random values. It
+    returns those at the positions ``results``, which of the checks hold, and old values of other shapes.
+    """
 
     run: Any
+    donated: Sequence[int]
+    kept: Sequence[int]
+    results: Sequence[int]
     draws: list[Draw | DrawLoop]
     checks: list[tuple[Operator, str]]  # by index in the second result, whether they hold
     check_first: Any  # computes the second result beforehand, where that is quick
@@ -69,11 +77,13 @@ def compile_piece(
     kept: Mapping[int, Any],
     sizes: KnownSizes,
     *,
+    same: Mapping[int, int],
     on_cpu: bool,
 ) -> Executable:
     """Return a piece, compiled for values of these shapes and for these sizes.
 
-    It may write into the memory of ``donated``.
+    It may write into the memory of ``donated``. ``same``: the positions of values that are those of another
+    position, before and after.
 
     Raises RefusedError for an operator that cannot be traced.
     """
@@ -81,8 +91,12 @@ def compile_piece(
     drawn: list[Draw | DrawLoop] = []
     checks: list[tuple[Operator, str]] = []
 
-    def compute(donated: dict[int, Any], kept: dict[int, Any], draws: Sequence[Any] | None) -> Any:
-        trace = Trace(plan, {**donated, **kept}, draws)
+    places = sorted(donated), sorted(kept.keys() - same.keys())
+    results: list[int] = []
+
+    def compute(donated: list[Any], kept: list[Any], draws: Sequence[Any] | None) -> Any:
+        given = dict(zip((*places[0], *places[1]), (*donated, *kept), strict=True))
+        trace = Trace(plan, given | {n: given[first] for n, first in same.items()}, draws)
         trace.sizes = sizes
         for index in outline.steps:
             trace.run(plan.steps[index], index)
@@ -93,26 +107,33 @@ def compile_piece(
         drawn[:] = trace.drawn
         checks[:] = [(op, message) for op, message, _ in trace.checks]
         found = {n: trace.values[n] for n in outline.outputs if trace.values.get(n) is not None}
-        found = {n: value for n, value in found.items() if not isinstance(value, SavedSteps)}
+        found = {
+            n: value for n, value in found.items() if n not in same and not isinstance(value, SavedSteps)
+        }
         for n, source in outline.shapes_of.items():
             x = trace.values.get(source)
             if n in found and isinstance(x, Packed) and found[n].shape[1:] == x.rows.shape:
                 found[n] = x.replace(x.rows[:, None][:, :0], shown=False)
-        return found, jnp.stack([holds for _, _, holds in trace.checks]) if checks else None
+        results[:] = found
+        return list(found.values()), jnp.stack([holds for _, _, holds in trace.checks]) if checks else None
 
-    def keep_unless_checked(donated: dict[int, Any], kept: dict[int, Any], draws: Sequence[Any]) -> Any:
+    def keep_unless_checked(donated: list[Any], kept: list[Any], draws: Sequence[Any]) -> Any:
         """Return the results, with old persistables if a check fails; apart those of another shape."""
-        found, held = compute(donated, kept, draws)
+        values, held = compute(donated, kept, draws)
+        found = dict(zip(results, values, strict=True))
         before = {}
-        for position in donated.keys() & found.keys():
-            old, new = donated[position], found[position]
+        for position, old in zip(places[0], donated, strict=True):
+            new = found.get(position)
             if isinstance(new, jax.Array) and (old.shape, old.dtype) == (new.shape, new.dtype):
                 found[position] = jnp.where(held.all(), new, old)
-            else:  # as the table of `auc` after the first step
+            elif new is not None:  # as the table of `auc` after the first step
                 before[position] = old
-        return found, held, before
+        return list(found.values()), held, before
 
-    shapes = jax.tree_util.tree_map(_shape_of, (dict(donated), dict(kept)))
+    shapes = [
+        jax.tree_util.tree_map(_shape_of, [given[n] for n in part])
+        for given, part in zip((donated, kept), places, strict=True)
+    ]
     if outline.may_draw:
         jax.eval_shape(lambda a, b: compute(a, b, None), *shapes)
     asked = list(drawn)
@@ -124,11 +145,36 @@ def compile_piece(
         check_first = find_check(traced.jaxpr, on_cpu=on_cpu) if checks else None
         if checks and check_first is None:
             traced = jax.jit(delay_transposes(keep_unless_checked), donate_argnums=0).trace(*shapes, draws)
+        elif checks:
+            traced = jax.jit(_without_last(traced), donate_argnums=0).trace(*shapes, draws)
         compiled = traced.lower().compile(find_options(on_cpu=on_cpu))
     if on_cpu and (needs := compiled.memory_analysis()) is not None:
         keep_freed_block(needs.temp_size_in_bytes)
-    return Executable(compiled, asked, checks, check_first)
+    return Executable(compiled, *places, results, asked, checks, check_first)
+
+
+def _without_last(traced: Any) -> Callable[..., Any]:
+    """Return a traced function without the last of its results, which need not be computed a second time."""
+    function, form = jaxpr_as_fun(traced.jaxpr), jax.tree_util.tree_structure(traced.out_info)
+
+    def compute(*args: Any) -> Any:
+        *found, last = function(*jax.tree_util.tree_leaves(args))
+        return jax.tree_util.tree_unflatten(form, [*found, last])[0], None
+
+    return compute
 
 
 def _shape_of(value: Any) -> Any:
     return jax.ShapeDtypeStruct(value.shape, value.dtype)
+
+
+def separate(updated: dict[int, Any], kept: dict[int, Any]) -> dict[int, Any]:
+    """Return the arrays that will be overwritten, none of which is given a second time."""
+    seen = {id(value) for value in kept.values()}
+    separate = {}
+    for position, value in updated.items():
+        if id(value) in seen:
+            value = jax.numpy.array(value, copy=True)
+        seen.add(id(value))
+        separate[position] = value
+    return separate

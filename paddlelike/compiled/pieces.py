@@ -12,24 +12,28 @@ import numpy as np
 
 from paddlelike.compiled.arrays import Ranks, TensorArray
 from paddlelike.compiled.backend import settings
-from paddlelike.compiled.compilations import Compilations, Signature, describe
+from paddlelike.compiled.compilations import Compilations, PassedOverError, Signature, describe
 from paddlelike.compiled.demands import counts_rows, draws_values, find_shapes_kept, pads_to_longest
-from paddlelike.compiled.executables import Executable, Outline, compile_piece
+from paddlelike.compiled.executables import Executable, Outline, compile_piece, separate
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
+from paddlelike.compiled.state.alike import find_alike
+from paddlelike.compiled.state.repeats import CompiledFrame, create_repeat
 from paddlelike.compiled.tracing.draws import draw_all
 from paddlelike.compiled.tracing.sizes import KnownSizes, Sizes, describe_sizes
 from paddlelike.compiled.values import (
     Packed,
     SparseRows,
+    align_feed,
+    are_sequences,
     find_array_type,
-    find_sizes,
-    have_one_length,
-    pack,
+    pack_all,
+    stands_for_none,
 )
 from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
 from paddlelike.errors import OperatorError
 from paddlelike.executor.plans.frame import Frame
+from paddlelike.executor.plans.touched import is_unsigned
 
 __all__ = ["Piece"]
 
@@ -64,7 +68,10 @@ class Piece:
         kept = plan.layout.persistables.keys()
         needed = plan.needed_after[stop - 1]
         updated = written & kept & self._first_reader.keys()
-        self._donated = {n for n in updated if not _is_small(plan.layout.persistables[n].shape)}
+        small = {n for n in updated if _is_small(plan.layout.persistables[n].shape)}
+        self._donated = updated - small
+        self._alike = find_alike(plan, start, stop, small)
+        self._unsigned = plan.find_unsigned(range(start, stop))
         self._dying = [n for n in self._first_reader if n not in needed and n not in kept]
         self._array_type: Any = find_array_type()
         # On a CPU the arrays of a run need no copies.
@@ -89,58 +96,90 @@ class Piece:
     def __len__(self) -> int:
         return self.stop - self.start
 
-    def run(self, frame: Frame) -> None:
+    def run(self, frame: CompiledFrame) -> None:
         """Run the piece on the values of a frame.
 
         Raises RefusedError, or PassedOverError for shapes that numpy runs; then nothing has changed.
         """
+        repeat, frame.repeat = frame.repeat, None
+        if repeat is not None and repeat.fits(frame):
+            self.compiled.count_known()
+            for position in repeat.copied:
+                value = frame.values[position]
+                value = align_feed(value) if self._reads_memory else self._put(value).block_until_ready()
+                frame.values[position] = value
+            take = repeat.take_donated(frame.values), repeat.take_kept(frame.values)
+            repeat.store(frame, self._run(frame, repeat.executable, *take, {}))
+            frame.repeat = repeat
+            return
         donated, kept, signature = self._collect(frame)
         sizes = self._sizes.compute(frame.values, frame.lods)
         if sizes:
             signature = (*signature, describe_sizes(sizes))
-        executable = self.compiled.find(signature) or self._compile(signature, donated, kept, sizes)
+        same = self._alike.find_same(kept)
+        if same:
+            signature = (*signature, tuple(same.items()))
+        executable = self.compiled.find(signature) or self._compile(signature, donated, kept, sizes, same)
         if donated and len({*map(id, donated.values()), *map(id, kept.values())}) < len(donated) + len(kept):
-            donated = _separate(donated, kept)
-        if not executable.draws:
-            results = self._run(frame, executable, donated, kept, [])
-        else:
-            generator = frame.scope.generator
-            before = generator.state
-            draws = draw_all(executable.draws, generator, kept)
-            try:
-                results = self._run(frame, executable, donated, kept, draws)
-            except RefusedError:
-                generator.state = before  # numpy draws the same numbers again
-                raise
-        self._store(frame, results)
+            donated = separate(donated, kept)
+        take = [donated[n] for n in executable.donated], [kept[n] for n in executable.kept]
+        found = dict(zip(executable.results, self._run(frame, executable, *take, kept), strict=True))
+        found |= {n: found[first] for n, first in same.items()}
+        self._store(frame, found)
+        if len(self) == len(self.plan.steps) and not self._sizes.given:
+            frame.repeat = create_repeat(self.plan, frame, executable, donated | kept, found, same)
 
     def _run(
         self,
         frame: Frame,
         executable: Executable,
-        donated: dict[int, Any],
-        kept: dict[int, Any],
-        draws: list[Any],
-    ) -> dict[int, Any]:
+        donated: Sequence[Any],
+        kept: Sequence[Any],
+        given: Mapping[int, Any],
+    ) -> list[Any]:
+        """Return the results; ``given``: what the random values depend on. Raises what `_compute` raises."""
+        if not executable.draws:
+            return self._compute(frame, executable, donated, kept, [])
+        generator = frame.scope.generator
+        before = generator.state
+        draws = draw_all(executable.draws, generator, given)
+        try:
+            return self._compute(frame, executable, donated, kept, draws)
+        except RefusedError:
+            generator.state = before  # numpy draws the same numbers again
+            raise
+
+    def _compute(
+        self,
+        frame: Frame,
+        executable: Executable,
+        donated: Sequence[Any],
+        kept: Sequence[Any],
+        draws: Sequence[Any],
+    ) -> list[Any]:
         """Return the results. Where a check does not hold, raise; then persistables have their old values."""
         if executable.check_first is not None:
-            flat = jax.tree_util.tree_leaves((donated, kept, draws))
-            executable.require(executable.check_first(flat))
-        results, checked, *replaced = executable.run(donated, kept, draws)
+            executable.require(executable.check_first(jax.tree_util.tree_leaves((donated, kept, draws))))
+        found = executable.run(list(donated), list(kept), draws)
+        results: list[Any] = found[0]
         if self._reads_memory:
             # Before anybody writes into the memory it reads. Where JAX computes in a thread of its own, one
             # result may be there before another.
-            jax.block_until_ready((results, checked))
+            for value in results:
+                if type(value) is self._array_type:
+                    value.block_until_ready()
+                else:
+                    jax.block_until_ready(value)
         if executable.check_first is None and executable.checks:
             try:
-                executable.require(checked)
+                executable.require(found[1])
             except (RefusedError, OperatorError):
-                old = {n: results[n] for n in donated.keys() & results.keys()} | replaced[0]
+                by_position = dict(zip(executable.results, results, strict=True))
+                old = {n: by_position[n] for n in executable.donated if n in by_position} | found[2]
                 for position, value in old.items():
                     self._store_one(frame, position, value)
                 raise
-        found: dict[int, Any] = results
-        return found
+        return results
 
     # Inputs
 
@@ -154,6 +193,7 @@ class Piece:
         array_type, size = self._array_type, len(values)
         sent: list[Any] = []
         sequences: dict[int, tuple[np.ndarray[Any, Any], LoD]] = {}
+        uploaded: dict[Any, Any] = {}
         # This loop is most of what a network of many parameters costs outside of XLA.
         for position, reader in self._first_reader.items():
             value = values[position] if position < size else None
@@ -162,15 +202,15 @@ class Piece:
             if (
                 lods
                 and isinstance(value, np.ndarray | jax.Array)
-                and _are_sequences(value, lods.get(position))
+                and are_sequences(value, lods.get(position))
             ):
                 self._check_dtype(value, reader)
                 sequences[position] = np.asarray(value), lods[position]
                 continue
-            if lods and _stands_for_none(value, lods.get(position)):
+            if lods and stands_for_none(value, lods.get(position)):
                 raise RefusedError(reader, "it reads one row that stands for none")
             if type(value) is not array_type:
-                value = self._upload(frame, position, value, reader)
+                value = self._upload(frame, position, value, reader, uploaded)
                 sent.append(value)
             if type(value) is array_type:
                 aval = value.aval  # the array's own properties take four times as long
@@ -185,54 +225,20 @@ class Piece:
             jax.block_until_ready(sent)  # before anybody writes into the memory that is sent
         if sequences:
             fed = [lods[one.position] for one in self.plan.fed.values() if one.position in lods]
-            packed = self._pack(sequences, fed)
+            packed = pack_all(sequences, fed, self.plan.gradients, counts=self._counts, padded=self._pads)
             for position in packed.keys() & frame.unshown.keys() - frame.lods.keys():
                 packed[position].shown = False
             kept |= packed
             described += [(position, describe(value)) for position, value in packed.items()]
         return donated, kept, tuple(described)
 
-    def _pack(
-        self, sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]], fed: Sequence[LoD]
-    ) -> dict[int, Packed]:
-        """Return sequences with padding.
-
-        Those whose rows are alike, as the words of a question and of its answers, take the size of the
-        largest: with a size for each, nearly every batch would be another choice of sizes to compile.
-        Sequences of one row each, as the ids of a click, are just these rows, and go with arrays of as many;
-        so are those of one length, as the fields of a click, where results depend on the count of rows.
-        Both are said of what is fed: of rows that numpy chose, as the regions of images, it is chance.
-        """
-        levels = [level for lod in fed for level in lod]
-        chosen = {n for n, (_, lod) in sequences.items() if lod[-1] not in levels}
-        single = {
-            n
-            for n, (rows, lod) in sequences.items()
-            if len(rows)
-            and n not in chosen
-            and (bool((np.diff(lod[-1]) == 1).all()) or (self._counts and have_one_length([lod])))
-        }
-        others = {n: one for n, one in sequences.items() if n not in single}
-        sizes = find_sizes(others, padded=self._pads, chosen=chosen)
-        return {
-            n: pack(
-                rows,
-                lod,
-                is_gradient=n in self.plan.gradients,
-                least=sizes[n].least if n in sizes else (0, 0),
-                alike=n in sizes and sizes[n].alike,
-                exact=self._pads,
-                unused=n not in single,
-            )
-            for n, (rows, lod) in sequences.items()
-        }
-
     @staticmethod
     def _check_dtype(value: Any, reader: int) -> None:
         if value.dtype.kind not in "fiub":
             raise RefusedError(reader, f"it reads an array of {value.dtype}")
 
-    def _upload(self, frame: Frame, position: int, value: Any, reader: int) -> Any:
+    def _upload(self, frame: Frame, position: int, value: Any, reader: int, uploaded: dict[Any, Any]) -> Any:
+        """Return a value as the piece takes it; ``uploaded``: what may be that of several persistables."""
         if isinstance(value, SelectedRows):
             if value.array is None:
                 raise RefusedError(reader, "it reads a SelectedRows that holds nothing yet")
@@ -240,23 +246,37 @@ class Piece:
         if not isinstance(value, np.ndarray):
             raise RefusedError(reader, f"it reads a {type(value).__name__}")
         self._check_dtype(value, reader)
+        if position in self._unsigned and not is_unsigned(value):
+            raise PassedOverError  # numpy updates all rows, until that changes
         holder = frame.holders.get(position)
         if self._reads_memory and holder is None:
-            return value  # as it is; XLA copies it where its memory is not aligned
-        array = jax.device_put(value, self._device, may_alias=False)
+            return align_feed(value)  # as it is, if it can be
+        group = self._alike.group_of.get(position)
+        key = None if group is None else (group, value.shape, value.dtype, value.tobytes())
+        array = self._put(value) if key not in uploaded else uploaded[key]
+        if key is not None:
+            uploaded[key] = array
         if holder is not None and isinstance(holder.value, LoDTensor) and position not in self._donated:
             holder.value.keep_on_device(array)
         return array
 
+    def _put(self, value: np.ndarray[Any, Any]) -> Any:
+        return jax.device_put(value, self._device, may_alias=False)
+
     # Compiling
 
     def _compile(
-        self, signature: Signature, donated: dict[int, Any], kept: dict[int, Any], sizes: KnownSizes
+        self,
+        signature: Signature,
+        donated: dict[int, Any],
+        kept: dict[int, Any],
+        sizes: KnownSizes,
+        same: Mapping[int, int],
     ) -> Executable:
         self.compiled.check_worth(signature, kept, describe_sizes(sizes))
         begin = time.perf_counter()
         with settings(self._device):
-            found = compile_piece(self._outline, donated, kept, sizes, on_cpu=self._reads_memory)
+            found = compile_piece(self._outline, donated, kept, sizes, same=same, on_cpu=self._reads_memory)
         self.seconds += time.perf_counter() - begin
         self.compiled.add(signature, found, kept, describe_sizes(sizes))
         return found
@@ -317,30 +337,5 @@ class Piece:
             holder.set_value(tensor)
 
 
-def _are_sequences(value: Any, lod: LoD | None) -> bool:
-    """Return whether a LoD cuts an array.
-
-    It does not where rows without one were added to sequences: `concat` leaves its result the LoD of X[0].
-    """
-    return bool(lod) and len(value) == lod[-1][-1]  # type: ignore[index]
-
-
-def _stands_for_none(value: Any, lod: LoD | None) -> bool:
-    """Return whether sequences are all empty, but have a row, as ``ctc_align`` leaves them."""
-    return bool(lod) and lod[-1][-1] == 0 and len(value) == 1  # type: ignore[index]
-
-
 def _is_small(shape: Sequence[int]) -> bool:
     return 0 <= math.prod(shape) <= _SMALL and -1 not in shape
-
-
-def _separate(updated: dict[int, Any], kept: dict[int, Any]) -> dict[int, Any]:
-    """Return the arrays that will be overwritten, none of which is given a second time."""
-    seen = {id(value) for value in kept.values()}
-    separate = {}
-    for position, value in updated.items():
-        if id(value) in seen:
-            value = jax.numpy.array(value, copy=True)
-        seen.add(id(value))
-        separate[position] = value
-    return separate

@@ -11,7 +11,7 @@ from paddlelike.executor.plans.touched import find_row_gradients
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
-from paddlelike.framework.opdef import EMPTY, GRAD, OpDef
+from paddlelike.framework.opdef import EMPTY, GRAD, OpDef, registry
 
 __all__ = ["CompiledPlan"]
 
@@ -33,6 +33,8 @@ class CompiledPlan(Plan):
         By step that runs a block, the step that computes its gradient.
     made_as_rows : set
         By ``id``: operators whose dense gradient may stay rows, see :mod:`paddlelike.executor.plans.touched`.
+    row_updates : dict
+        By ``id`` of an update that takes such a gradient, its index.
     reads, writes : list
         The positions that each step reads or writes, blocks included.
     """
@@ -61,6 +63,7 @@ class CompiledPlan(Plan):
         kept_names = {*self.fetches, *self.fetched_by_op.values(), *self.fed}
         rows = find_row_gradients(top, run, kept_names, others_stay=True)
         self.made_as_rows = {id(run[index]) for index in rows.producers}
+        self.row_updates = {id(run[index]): index for index in rows.updates}
         fetched = [self.layout.get_position(top, name) for name in self.fetched_by_op.values()]
         needed = {*self.fetch_positions, *fetched}
         self.needed_after: list[set[int]] = [needed]
@@ -72,6 +75,19 @@ class CompiledPlan(Plan):
         for index in op.sub_blocks():
             for inner in self.program.blocks[index].ops:
                 found |= self._collect(inner, table)
+        return found
+
+    def find_unsigned(self, steps: range) -> set[int]:
+        """Return the positions of state that must have no NaN and no sign, for updates of rows alone."""
+        found: set[int] = set()
+        for index in self.row_updates.values():
+            op = self.steps[index].op
+            cls = registry.find_for_version(op.type, self.program.paddle_version)
+            if cls is None or index not in steps:
+                continue
+            rule = cls.get_row_update(cls.make_forward_keywords(op.attrs, op.outputs))
+            if rule is not None:
+                found |= {n for slot in rule.unsigned for n in _flatten([self.inputs_of[id(op)][slot]])}
         return found
 
     def find_gradient_reads(self, block: int) -> set[int]:

@@ -10,20 +10,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from paddlelike.core import memory
 from paddlelike.core.tensor import LoD
 
 __all__ = [
     "Packed",
     "SparseRows",
+    "align_feed",
+    "are_sequences",
     "find_array_type",
     "find_bucket",
     "find_largest",
     "find_sizes",
     "have_one_length",
+    "is_large",
     "pack",
+    "pack_all",
+    "stands_for_none",
 ]
 
 _SMALLEST: Final = 8
+_ALIGNMENT: Final = 64  # bytes; XLA copies arrays that begin elsewhere
+_LARGE: Final = 100_000  # bytes; XLA copies more than that in a thread of its own
 
 
 @jax.tree_util.register_pytree_node_class
@@ -150,6 +158,34 @@ def find_array_type() -> type:
     return type(jnp.zeros(0))
 
 
+def is_large(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether XLA would wait for another thread to copy an array that is not aligned."""
+    return array.nbytes > _LARGE
+
+
+def align_feed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array that XLA need not copy, or copies at once: itself, or a copy.
+
+    While a thread copies an input, XLA cannot compute in the thread of the caller.
+    """
+    if not is_large(array) or array.__array_interface__["data"][0] % _ALIGNMENT == 0:
+        return array
+    return memory.place(array)
+
+
+def are_sequences(value: Any, lod: LoD | None) -> bool:
+    """Return whether a LoD cuts an array.
+
+    It does not where rows without one were added to sequences: `concat` leaves its result the LoD of X[0].
+    """
+    return bool(lod) and len(value) == lod[-1][-1]  # type: ignore[index]
+
+
+def stands_for_none(value: Any, lod: LoD | None) -> bool:
+    """Return whether sequences are all empty, but have a row, as ``ctc_align`` leaves them."""
+    return bool(lod) and lod[-1][-1] == 0 and len(value) == 1  # type: ignore[index]
+
+
 def find_bucket(count: int, *, steps: int = 4) -> int:
     """Return the size for ``count`` rows: at most a quarter more, beyond the first 64.
 
@@ -250,7 +286,7 @@ def pack(
     lengths = np.diff(lod[-1])
     bucket = find_bucket(max(len(rows), least[0]), steps=8 if alike else 4)
     size = bucket if unused else len(rows)
-    padded = np.empty((size, *rows.shape[1:]), rows.dtype)
+    padded = memory.empty((size, *rows.shape[1:]), rows.dtype)  # aligned, see align_feed
     padded[: len(rows)] = rows
     padded[len(rows) :] = rows[:1] if len(rows) and not is_gradient else 0
     longest = int(lengths.max(initial=0 if exact else 1))
@@ -258,3 +294,45 @@ def pack(
     return Packed(
         padded, tuple(np.asarray(level, np.int32) for level in lod), longest, exact=exact, full=not unused
     )
+
+
+def pack_all(
+    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]],
+    fed: Sequence[LoD],
+    gradients: Set[int],
+    *,
+    counts: bool,
+    padded: bool,
+) -> dict[int, Packed]:
+    """Return sequences with padding; ``padded``: for an operator that pads them to the longest.
+
+    Those whose rows are alike, as the words of a question and of its answers, take the size of the
+    largest: with a size for each, nearly every batch would be another choice of sizes to compile.
+    Sequences of one row each, as the ids of a click, are just these rows, and go with arrays of as many;
+    so are those of one length, as the fields of a click, where results depend on the count of rows
+    (``counts``). Both are said of what is fed: of rows that numpy chose, as the regions of images, it is
+    chance.
+    """
+    levels = [level for lod in fed for level in lod]
+    chosen = {n for n, (_, lod) in sequences.items() if lod[-1] not in levels}
+    single = {
+        n
+        for n, (rows, lod) in sequences.items()
+        if len(rows)
+        and n not in chosen
+        and (bool((np.diff(lod[-1]) == 1).all()) or (counts and have_one_length([lod])))
+    }
+    others = {n: one for n, one in sequences.items() if n not in single}
+    sizes = find_sizes(others, padded=padded, chosen=chosen)
+    return {
+        n: pack(
+            rows,
+            lod,
+            is_gradient=n in gradients,
+            least=sizes[n].least if n in sizes else (0, 0),
+            alike=n in sizes and sizes[n].alike,
+            exact=padded,
+            unused=n not in single,
+        )
+        for n, (rows, lod) in sequences.items()
+    }

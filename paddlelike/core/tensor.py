@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,17 +21,10 @@ from paddlelike.core.versioned import Versioned
 from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.display import Displayed
 
-__all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows"]
+__all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows", "adopt_all"]
 
 Array = np.ndarray[Any, Any]
 LoD = list[list[int]]
-
-
-class DeviceCopy(NamedTuple):
-    """An array of a device, and the version of the tensor that has the same elements."""
-
-    value: Any
-    version: int
 
 
 class LoDTensor(ElementAccess, Versioned, Displayed):
@@ -44,13 +37,17 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
     ([[0, 2, 5]], [5])
     """
 
-    __slots__ = ("_array", "_device", "_lod", "version")
+    __slots__ = ("_array", "_device", "_device_version", "_lod", "version")
 
-    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"_device": lambda: None}
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
+        "_device": lambda: None,
+        "_device_version": lambda: 0,
+    }
 
     def __init__(self, array: Array | None = None, lod: LoD | None = None) -> None:
         self._array = array  # unset while the value is on a device only, see adopt_from_device
-        self._device: DeviceCopy | None = None
+        self._device: Any = None  # an array of a device that had the same elements at a version
+        self._device_version = 0
         self._lod: LoD = [] if lod is None else lod
         self.version = 0  # increased by every write
 
@@ -73,23 +70,22 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         """Take over an array of a device, which numpy.asarray reads; it is copied at the first use here."""
         self._lod = [] if lod is None else lod
         self.version += 1
-        self._device = DeviceCopy(value, self.version)
+        self._device, self._device_version = value, self.version
         self._array = None
         del self._array
 
     def keep_on_device(self, value: Any) -> None:
         """Remember an array of a device with the same elements."""
-        self._device = DeviceCopy(value, self.version)
+        self._device, self._device_version = value, self.version
 
     def find_on_device(self) -> Any:
         """Return the array of a device that has the same elements as this tensor, or None."""
-        copy = self._device
-        return copy.value if copy is not None and copy.version == self.version else None
+        return self._device if self._device_version == self.version else None
 
     def __getattr__(self, name: str) -> Any:
         # Called only for an attribute that is not set: the array of a tensor whose value is on a device.
         if name == "_array" and self._device is not None:
-            self._array = memory.place(np.asarray(self._device.value))
+            self._array = memory.place(np.asarray(self._device))
             return self._array
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -157,6 +153,16 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
             return "LoDTensor(empty)"
         lod = f", lod={self._lod}" if self._lod else ""
         return f"LoDTensor(shape={self.shape()}, dtype={self._array.dtype}{lod})\n{self._array}"
+
+
+def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
+    """Have tensors without a LoD take over arrays of a device, each as ``adopt_from_device`` does."""
+    # Without calls: this loop is most of what a small compiled step costs outside of XLA.
+    for tensor, value in zip(tensors, values, strict=True):
+        tensor._device = value
+        tensor._device_version = tensor.version = tensor.version + 1
+        tensor._array = None
+        del tensor._array
 
 
 def _lod_problem(lod: LoD, rows: int | None) -> str:

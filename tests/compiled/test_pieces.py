@@ -345,4 +345,4 @@ def test_rows_are_gathered_from_and_by_sequences_that_are_cut_again() -> None:
 def test_sparse_rows_that_hold_nothing_yet_are_left_to_numpy() -> None:
     piece = object.__new__(Piece)
     with pytest.raises(RefusedError, match="holds nothing yet"):
-        piece._upload(None, 0, SelectedRows([], 4), 0)  # type: ignore[arg-type]
+        piece._upload(None, 0, SelectedRows([], 4), 0, {})  # type: ignore[arg-type]

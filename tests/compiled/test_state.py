@@ -233,3 +233,45 @@ def test_an_operator_that_prints_brings_no_parameter_to_the_host(monkeypatch: py
     (engine,) = (v for key, v in net.main.plans.items() if key[0] == "engine")
     assert brought
     assert brought.isdisjoint(engine.plan.layout.persistables)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adagrad"])
+@pytest.mark.parametrize("rate", [np.inf, np.nan])
+def test_a_rate_that_is_not_finite_spoils_all_rows_of_a_table_with_a_dense_gradient(
+    optimizer: str, rate: float
+) -> None:
+    ours, theirs = (build(looked_up, lambda: getattr(fluid.optimizer, optimizer)(0.5)) for _ in range(2))
+    for net, by in ((ours, "jax"), (theirs, "numpy")):
+        train(net, LOOKED_UP, by)
+        net.scope.find_var("learning_rate_0").get_tensor().set(np.full(1, rate, "float32"))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            train(net, LOOKED_UP, by)
+    found, want = (np.array(net.scope.find_var("table").get_tensor()) for net in (ours, theirs))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(want))
+    assert np.isnan(found).mean() > 0.99
+
+
+@pytest.mark.parametrize("odd", [np.nan, -1.0])
+def test_a_moment_without_a_root_spoils_its_element_of_a_table_with_a_dense_gradient(odd: float) -> None:
+    ours, theirs = (build(looked_up, lambda: fluid.optimizer.Adagrad(0.5)) for _ in range(2))
+    for net, by in ((ours, "jax"), (theirs, "numpy")):
+        train(net, LOOKED_UP, by)
+        moment = net.scope.find_var("table_moment_0").get_tensor()
+        changed = np.array(moment)
+        changed[77, 3] = odd
+        moment.set(changed)
+        with np.errstate(invalid="ignore"):
+            train(net, LOOKED_UP * 2, by)
+    found, want = (np.array(net.scope.find_var("table").get_tensor()) for net in (ours, theirs))
+    assert np.argwhere(np.isnan(found)).tolist() == np.argwhere(np.isnan(want)).tolist() == [[77, 3]]
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-7)  # sums in another order
+
+
+LOOKED_UP = [{"ids": np.array([[1, 1, 4], [7, 2, 1]])}]
+
+
+def looked_up() -> Any:
+    """Return a loss of some rows of a table that is large enough to be updated by rows."""
+    rows = fluid.embedding(fluid.data("ids", [None, 3], "int64"), [1 << 14, 8], param_attr="table")
+    return fluid.layers.mean(fluid.layers.square(rows - 0.5))

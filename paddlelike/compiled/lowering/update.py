@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
@@ -50,6 +51,23 @@ def _update_rows(
     return tuple(one.at[rows].set(new, mode="drop") for one, new in zip(arrays, found, strict=True))
 
 
+def _spoil_others(ctx: OpContext, param: Any, grad: Any, lr: Any) -> Any:
+    """Return a table of which some rows were updated. If its gradient is dense, others may be NaN as well.
+
+    They are for a learning rate that is not finite: ``0 * lr`` is NaN. A loop, of one step at most, needs no
+    copy of the table; a choice does.
+    """
+    if not isinstance(grad, SparseRows) or id(ctx.op) not in ctx.plan.row_updates:
+        return param
+
+    def spoil(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        others = jnp.ones(grad.height, bool).at[grad.rows].set(False, mode="drop")
+        others = others.reshape(-1, *[1] * (param.ndim - 1))
+        return jnp.zeros((), bool), jnp.where(others, jnp.nan, state[1]).astype(param.dtype)
+
+    return lax.while_loop(lambda state: state[0], spoil, (~jnp.isfinite(lr), param))[1]
+
+
 def _average(mean: Any, decay: Any, x: Any) -> Any:
     return mean * decay + (1 - decay) * x
 
@@ -90,10 +108,10 @@ def dpsgd(
 
 
 @lowers("sgd")
-def sgd(param: Any, rate: Any, grad: Any) -> Any:
+def sgd(param: Any, rate: Any, grad: Any, *, ctx: OpContext) -> Any:
     lr = _scalar(rate, param)
     if isinstance(grad, SparseRows):
-        return param.at[grad.rows].add(-lr * grad.values)
+        return _spoil_others(ctx, param.at[grad.rows].add(-lr * grad.values), grad, lr)
     return param - lr * grad
 
 
@@ -176,14 +194,15 @@ def lamb(
 
 
 @lowers("adagrad")
-def adagrad(param: Any, grad: Any, moment: Any, rate: Any, *, epsilon: float) -> Results:
+def adagrad(param: Any, grad: Any, moment: Any, rate: Any, *, epsilon: float, ctx: OpContext) -> Results:
     lr = _scalar(rate, param)
 
     def update(g: Any, param: Any, moment: Any) -> Results:
         moment = moment + g * g
         return param - lr * g / (jnp.sqrt(moment) + epsilon), moment
 
-    return _update_rows(update, grad, param, moment)
+    param, moment = _update_rows(update, grad, param, moment)
+    return _spoil_others(ctx, param, grad, lr), moment
 
 
 @lowers("decayed_adagrad")

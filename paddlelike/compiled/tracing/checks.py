@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import jax
@@ -13,48 +14,50 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 __all__ = ["find_check"]
 
 
-def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of values alone, which ignores the parameters of a primitive."""
-    return lambda *given, **_: function(*given)
+def _make(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of the parameters of a primitive, which has none that matter."""
+    return lambda **_: function
 
 
-def _over_axes(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a reduction over the axes that a primitive has as a parameter."""
-    return lambda x, axes, **_: function(x, axes)
+def _make_reduction(function: np.ufunc) -> Callable[..., Any]:
+    return lambda axes, **_: functools.partial(function.reduce, axis=axes)
 
 
-#: What numpy computes as XLA does, of integers and truth values, by the name of a primitive.
+#: What numpy computes as XLA does, of integers and truth values, by the name of a primitive: functions of the
+#: parameters of an equation that return one of its values.
 _IN_NUMPY: Final[dict[str, Callable[..., Any]]] = {
-    "and": _of_values(np.bitwise_and),
-    "broadcast_in_dim": lambda x, shape, broadcast_dimensions, **_: _broadcast(
-        x, shape, broadcast_dimensions
+    "and": _make(np.bitwise_and),
+    "broadcast_in_dim": lambda shape, broadcast_dimensions, **_: (
+        lambda x: _broadcast(x, shape, broadcast_dimensions)
     ),
-    "convert_element_type": lambda x, new_dtype, **_: np.asarray(x).astype(new_dtype),
-    "eq": _of_values(np.equal),
-    "ge": _of_values(np.greater_equal),
-    "gt": _of_values(np.greater),
-    "le": _of_values(np.less_equal),
-    "lt": _of_values(np.less),
-    "ne": _of_values(np.not_equal),
-    "not": _of_values(np.invert),
-    "or": _of_values(np.bitwise_or),
-    "reduce_and": _over_axes(np.all),
-    "reduce_max": _over_axes(np.max),
-    "reduce_min": _over_axes(np.min),
-    "reduce_or": _over_axes(np.any),
-    "reshape": lambda x, new_sizes, **_: np.reshape(x, new_sizes),
-    "squeeze": lambda x, dimensions, **_: np.squeeze(x, dimensions),
-    "stack": lambda *given, axis, **_: np.stack(given, axis),
+    "convert_element_type": lambda new_dtype, **_: lambda x: np.asarray(x).astype(new_dtype),
+    "eq": _make(np.equal),
+    "ge": _make(np.greater_equal),
+    "gt": _make(np.greater),
+    "le": _make(np.less_equal),
+    "lt": _make(np.less),
+    "ne": _make(np.not_equal),
+    "not": _make(np.invert),
+    "or": _make(np.bitwise_or),
+    "reduce_and": _make_reduction(np.logical_and),
+    "reduce_max": _make_reduction(np.maximum),
+    "reduce_min": _make_reduction(np.minimum),
+    "reduce_or": _make_reduction(np.logical_or),
+    "reshape": lambda new_sizes, **_: lambda x: x.reshape(new_sizes),
+    "squeeze": lambda dimensions, **_: lambda x: np.squeeze(x, dimensions),
+    "stack": lambda axis, **_: lambda *given: np.stack(given, axis) if axis else np.array(given),
 }
 
 
-class _Step(NamedTuple):
-    """One equation: a function of values by their numbers, where constants have None."""
+class _Steps(NamedTuple):
+    """What numpy computes, in a list of values: those given, constants, then one for each step.
 
-    function: Callable[..., Any]
-    params: Mapping[str, Any]
-    inputs: tuple[tuple[int | None, np.ndarray[Any, Any] | None], ...]
-    result: int
+    ``steps``: each a function, the indexes of its inputs and that of its result.
+    """
+
+    read: Sequence[int]  # the indexes of what is read of the given values
+    constants: Sequence[Any]
+    steps: Sequence[tuple[Callable[..., Any], Sequence[int], int]]
 
 
 def find_check(traced: ClosedJaxpr, *, on_cpu: bool) -> Any:
@@ -96,38 +99,41 @@ def _find_needed(jaxpr: Jaxpr) -> list[Any] | None:
     return found[::-1]
 
 
-def _plan_steps(jaxpr: Jaxpr, equations: Sequence[Any]) -> list[_Step] | None:
+def _plan_steps(jaxpr: Jaxpr, equations: Sequence[Any]) -> _Steps | None:
     """Return what numpy computes, each value once; None where it lacks a primitive."""
+    count = len(jaxpr.invars)
     numbers: dict[Any, int] = {var: index for index, var in enumerate(jaxpr.invars)}
-    known: dict[Any, int] = {}
-    steps: list[_Step] = []
+    literals = [var for one in equations for var in one.invars if isinstance(var, Literal)]
+    constants = {(str(var.aval), np.asarray(var.val).tobytes()): np.asarray(var.val) for var in literals}
+    known: dict[Any, int] = {key: count + index for index, key in enumerate(constants)}
+    steps: list[tuple[Callable[..., Any], Sequence[int], int]] = []
     for equation in equations:
-        function = _IN_NUMPY.get(equation.primitive.name)
-        if function is None or any(not isinstance(v, Literal) and v not in numbers for v in equation.invars):
+        make = _IN_NUMPY.get(equation.primitive.name)
+        if make is None or any(not isinstance(v, Literal) and v not in numbers for v in equation.invars):
             return None
-        inputs = tuple(
-            (None, np.asarray(var.val)) if isinstance(var, Literal) else (numbers[var], None)
+        inputs = [
+            known[str(var.aval), np.asarray(var.val).tobytes()] if isinstance(var, Literal) else numbers[var]
             for var in equation.invars
-        )
-        described = [constant.tobytes() if constant is not None else number for number, constant in inputs]
-        key = (equation.primitive.name, str(equation.params), str(equation.outvars[0].aval), *described)
+        ]
+        key = (equation.primitive.name, str(equation.params), str(equation.outvars[0].aval), *inputs)
         if key not in known:
-            known[key] = len(jaxpr.invars) + len(steps)
-            steps.append(_Step(function, equation.params, inputs, known[key]))
+            known[key] = count + len(constants) + len(steps)
+            steps.append((make(**equation.params), inputs, known[key]))
         numbers[equation.outvars[0]] = known[key]
-    return steps if steps and numbers[jaxpr.outvars[-1]] == steps[-1].result else None
+    if not steps or numbers[jaxpr.outvars[-1]] != steps[-1][-1]:
+        return None
+    return _Steps(
+        sorted({n for _, inputs, _ in steps for n in inputs if n < count}), [*constants.values()], steps
+    )
 
 
-def _run(steps: Sequence[_Step], flat: Sequence[Any]) -> Any:
-    values: dict[int, Any] = {}
-    for function, params, inputs, result in steps:
-        given = []
-        for number, constant in inputs:
-            if number is not None and number not in values:
-                values[number] = np.asarray(flat[number])
-            given.append(constant if number is None else values[number])
-        values[result] = function(*given, **params)
-    return values[steps[-1].result]
+def _run(planned: _Steps, flat: Sequence[Any]) -> Any:
+    values = [*flat, *planned.constants, *planned.steps]
+    for index in planned.read:
+        values[index] = np.asarray(values[index])
+    for function, inputs, result in planned.steps:
+        values[result] = function(*[values[index] for index in inputs])
+    return values[-1]
 
 
 def _compile(traced: ClosedJaxpr, equations: Sequence[Any]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from paddlelike.core import memory
 from paddlelike.core.random import Generator
 
 __all__ = ["Draw", "DrawLoop", "draw_all", "draw_values", "find_shapes"]
@@ -80,7 +81,8 @@ def draw_values(
                     whole[step] = part
         return stacked
     own = Generator(draw.seed) if draw.seed else generator
-    whole = np.zeros(draw.shape, draw.dtype)
+    whole = memory.empty(draw.shape, np.dtype(draw.dtype))  # aligned, see align_feed
+    whole.fill(0)
     used = whole if draw.rows is None else whole[: draw.rows(given, steps)]
     count = math.prod(used.shape)
     used[...] = np.asarray(draw.sample(own, count)).reshape(used.shape)

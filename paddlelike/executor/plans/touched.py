@@ -25,7 +25,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-__all__ = ["ROWS", "RowGradients", "find_row_gradients", "update_touched"]
+__all__ = ["ROWS", "RowGradients", "find_row_gradients", "is_unsigned", "update_touched"]
 
 ROWS: Final = "rows"  # the kernel of a step that works on rows alone
 _LEAST: Final = 1 << 16  # elements of a table; updates of smaller ones take less than finding the rows
@@ -196,7 +196,7 @@ class _UnsignedCheck:
         tensor, array = frame.holders[position]._value, frame.values[position]
         known, version = self._known or (lambda: None, 0)
         is_known: bool = known() is array and version == tensor.version
-        return is_known or _is_unsigned(array)
+        return is_known or is_unsigned(array)
 
     def remember(self, frame: Frame, position: Any) -> None:
         """Record that it is so, after a step that keeps it so."""
@@ -204,10 +204,10 @@ class _UnsignedCheck:
             self._known = weakref.ref(frame.values[position]), frame.holders[position]._value.version
 
 
-def _is_unsigned(array: Array) -> bool:
+def is_unsigned(array: Array) -> bool:
     """Return whether no element is NaN or has a sign, by the bits: those are the integers up to infinity's.
 
-    >>> [_is_unsigned(np.array([x])) for x in (0.0, np.inf, -0.0, np.nan)]
+    >>> [is_unsigned(np.array([x])) for x in (0.0, np.inf, -0.0, np.nan)]
     [True, True, False, False]
     """
     if not array.size:

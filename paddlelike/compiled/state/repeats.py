@@ -1,0 +1,181 @@
+"""What a run of a program leaves for the next one, which nearly always has the same shapes.
+
+A step of a small net takes XLA some ten microseconds. To look up each variable, to see what kind of value it
+holds, and to describe it takes Python longer than that; to see that nobody wrote to it since takes a tenth.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.compiled.executables import Executable
+from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.tracing.draws import Draw
+from paddlelike.compiled.values import find_array_type, is_large
+from paddlelike.core.scope import Scope, ScopeVariable
+from paddlelike.core.tensor import LoDTensor, adopt_all
+from paddlelike.executor.plans.binding import Take, make_taker
+from paddlelike.executor.plans.frame import Frame
+
+__all__ = ["CompiledFrame", "Repeat", "create_repeat"]
+
+
+class CompiledFrame(Frame):
+    """A frame that may hold what the run before left, and then what this one leaves for the next."""
+
+    __slots__ = ("repeat",)
+
+    repeat: Repeat | None
+
+
+class Repeat:
+    """The persistables of a scope after a run of a program's only piece, and how to run it again.
+
+    It is in ``Scope.found``, taken from there by one run at a time: where two threads run one program, the
+    second does without.
+
+    Parameters
+    ----------
+    executable
+        What the piece was compiled to for these shapes.
+    holders
+        The persistables that the piece reads or writes, those that it writes first.
+    arrays
+        Their values on the device.
+    stored
+        By position of what the piece writes, the index of the result.
+    fed
+        By position of what is fed: its shape and dtype.
+    copied
+        The positions of what is fed and may have to be copied first.
+    only
+        The positions of which others must not write: several have one array.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        frame: Frame,
+        executable: Executable,
+        holders: Mapping[int, ScopeVariable],
+        arrays: Sequence[Any],
+        stored: Mapping[int, int],
+        fed: Mapping[int, tuple[Any, Any]],
+        only: Iterable[int],
+        copied: Sequence[int],
+    ) -> None:
+        self.executable = executable
+        self.holders = frame.holders
+        self._erasures = scope.erasures
+        self._kept = list(holders.values())
+        self._tensors = [holder._value for holder in self._kept]
+        self._arrays = list(arrays)
+        self._positions = list(holders)
+        self._values: list[Any] = [None] * len(frame.values)
+        for position, array in zip(holders, arrays, strict=True):
+            self._values[position] = array
+        self._fed = [(position, *described) for position, described in fed.items()]
+        self.copied = copied
+        self._only = frozenset(only)
+        self.take_donated: Take = make_taker(executable.donated)
+        self.take_kept: Take = make_taker(executable.kept)
+        self._stored = list(stored)
+        self._take_stored: Take = make_taker(list(stored.values()))
+        self._updated = self._tensors[: len(stored)]
+        self._others = [
+            (position, index) for index, position in enumerate(executable.results) if position not in stored
+        ]
+
+    def prepare(self, frame: Frame) -> bool:
+        """Fill a frame with the persistables; False where others than the last run wrote some of them."""
+        if frame.scope.erasures != self._erasures:
+            return False
+        # Without calls: these loops are most of what a network of many parameters costs outside of XLA.
+        entries = zip(self._kept, self._tensors, self._arrays, strict=True)
+        for index, (holder, tensor, array) in enumerate(entries):
+            if (
+                tensor._device is not array
+                or tensor.version != tensor._device_version
+                or holder._value is not tensor
+            ) and not self._renew(index):
+                return False
+        frame.values[:] = self._values
+        frame.holders = self.holders
+        return True
+
+    def _renew(self, index: int) -> bool:
+        """Take the value that another program has put on the device; False where it is of another kind."""
+        tensor, old = self._tensors[index], self._arrays[index]
+        if self._kept[index]._value is not tensor or tensor._lod or self._positions[index] in self._only:
+            return False
+        array = tensor.find_on_device()
+        if array is None or array.is_deleted() or array.sharding != old.sharding:
+            return False
+        if (array.shape, array.dtype) != (old.shape, old.dtype):
+            return False
+        self._arrays[index] = self._values[self._positions[index]] = array
+        return True
+
+    def fits(self, frame: Frame) -> bool:
+        """Return whether what is fed has the shapes of the last run, and no LoD."""
+        if frame.lods or frame.unshown:
+            return False
+        values = frame.values
+        for position, shape, dtype in self._fed:
+            value = values[position]
+            if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
+                return False
+        return True
+
+    def store(self, frame: Frame, results: Sequence[Any]) -> None:
+        """Write results into a frame and into the scope, and keep them for the next run."""
+        values, known = frame.values, self._values
+        stored = self._take_stored(results)  # type: ignore[arg-type]
+        adopt_all(self._updated, stored)
+        for position, value in zip(self._stored, stored, strict=True):
+            values[position] = known[position] = value
+        self._arrays[: len(self._stored)] = stored
+        for position, index in self._others:
+            values[position] = results[index]
+
+
+def create_repeat(
+    plan: CompiledPlan,
+    frame: Frame,
+    executable: Executable,
+    given: Mapping[int, Any],
+    results: Mapping[int, Any],
+    same: Mapping[int, int],
+) -> Repeat | None:
+    """Return what the next run of a plan's only piece needs; None where its values have to be looked at.
+
+    ``given``: the inputs of the piece. ``same``: the persistables that are one with another.
+    """
+    scope, array_type, persistables = frame.scope, find_array_type(), plan.layout.persistables
+    plain = scope.parent is None and not frame.lods and not frame.unshown
+    if not plain or any(not isinstance(draw, Draw) or draw.rows is not None for draw in executable.draws):
+        return None
+    if any(type(value) is not array_type for value in results.values()):
+        return None
+    index_of = {position: index for index, position in enumerate(executable.results)}
+    stored = {n: index_of[same.get(n, n)] for n in results if n in persistables}
+    read = {n: value for n, value in given.items() if n in persistables and n not in stored}
+    fed = {n: (value.shape, value.dtype) for n, value in given.items() if n not in persistables}
+    if persistables.keys() - stored.keys() - read.keys() or not stored.keys() >= set(executable.donated):
+        return None
+    if not fed.keys() <= {one.position for one in plan.fed.values()}:
+        return None
+    if any(one.position in persistables for one in plan.fed.values()):
+        return None
+    arrays = {n: results[n] for n in stored} | read
+    holders = {n: frame.holders[n] for n in arrays}
+    for n, holder in holders.items():
+        if type(holder._value) is not LoDTensor or holder._value.find_on_device() is not arrays[n]:
+            return None
+    only = itertools.chain(same, same.values())
+    copied = [n for n in fed if type(given[n]) is array_type or is_large(given[n])]
+    return Repeat(scope, frame, executable, holders, list(arrays.values()), stored, fed, only, copied)

@@ -1,0 +1,1 @@
+"""Tests of what stays on the device between runs."""
