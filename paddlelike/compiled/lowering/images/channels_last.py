@@ -18,9 +18,10 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.lowering.images.sliding import find_kernel_gradient, slide, spread
 from paddlelike.ops.kernels.images.windows import Windows
 
-__all__ = ["convolve", "multiply"]
+__all__ = ["convolve", "convolve_volumes", "multiply"]
 
 Pair = tuple[Any, Any]
 
@@ -56,6 +57,8 @@ def _find_dx(d_out: Any, w: Any, windows: Windows, groups: int, shape: tuple[int
     if turned is not None and _count_columns(shape[-1], d_out.shape[-1], turned, groups) > 1:
         kernel = jnp.flip(w, range(len(windows.kernel)))
         return _convolve_columns(d_out, jnp.swapaxes(kernel, -1, -2), turned, groups)
+    if groups == 1:
+        return spread(windows, shape[1:-1], d_out, w)
     x = jax.ShapeDtypeStruct(shape, d_out.dtype)
     return jax.linear_transpose(lambda x: _convolve(x, w, windows, groups), x)(d_out)[0]
 
@@ -76,6 +79,8 @@ _find_dx.defvjp(_find_dx_forward, _find_dx_backward)
 
 def _find_dw(x: Any, d_out: Any, windows: Windows, groups: int, shape: tuple[int, ...]) -> Any:
     """Return the gradient of the filter."""
+    if groups == 1:
+        return find_kernel_gradient(windows, x, d_out)
     w = jax.ShapeDtypeStruct(shape, x.dtype)
     return jax.linear_transpose(lambda w: _convolve(x, w, windows, groups), w)(d_out)[0]
 
@@ -121,12 +126,32 @@ def _count_columns(filters: int, channels: int, windows: Windows, groups: int) -
 
 
 def _convolve(x: Any, w: Any, windows: Windows, groups: int) -> Any:
+    if groups == 1:
+        return slide(windows, x, w)
     dims = "DHW"[3 - len(windows.kernel) :]
     data, kernel = f"N{dims}C", f"{dims}IO"
     return jax.lax.conv_general_dilated(
         x, w, windows.strides, windows.pads, rhs_dilation=windows.dilations,
         dimension_numbers=(data, kernel, data), feature_group_count=groups,
     )  # fmt: skip
+
+
+def convolve_volumes(x: Any, w: Any, windows: Windows) -> Any:
+    """Return the convolution of volumes ``(N, D, H, W, C)``.
+
+    The places of a kernel along the depth are channels of one convolution of images: XLA has only loops for
+    the gradients of volumes. Steps of 2 through 2 x 8 x 28 x 28 x 16, 32 kernels of 3 x 3 x 3: 167, here 2.9.
+    """
+    (depth, *_), (step, *_), (pads, *_), (dilation, *_) = windows
+    flat = Windows(windows.kernel[1:], windows.strides[1:], windows.pads[1:], windows.dilations[1:])
+    x = jnp.pad(x, [(0, 0), pads, *[(0, 0)] * 3])
+    starts = range(0, depth * dilation, dilation)
+    span = (x.shape[1] - starts[-1] - 1) // step * step + 1
+    places = [jax.lax.slice_in_dim(x, start, start + span, step, axis=1) for start in starts]
+    joined = jnp.concatenate(places, -1)
+    kernel = jnp.moveaxis(w, 0, 2).reshape(*w.shape[1:3], -1, w.shape[-1])
+    out = convolve(joined.reshape(-1, *joined.shape[2:]), kernel, flat, 1)
+    return out.reshape(*joined.shape[:2], *out.shape[1:])
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=())

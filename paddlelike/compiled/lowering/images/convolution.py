@@ -91,8 +91,10 @@ def _convolve(x: Any, w: Any, windows: Windows, groups: int) -> Any:
 
 def _convolve_last(x: Any, w: Any, windows: Windows, groups: int = 1) -> Any:
     """Return a convolution whose channels come last while it is computed."""
-    kernels = jnp.moveaxis(w, (0, 1), (-1, -2))
-    return jnp.moveaxis(channels_last.convolve(jnp.moveaxis(x, 1, -1), kernels, windows, groups), -1, 1)
+    x, w = jnp.moveaxis(x, 1, -1), jnp.moveaxis(w, (0, 1), (-1, -2))
+    if len(windows.kernel) == 3 and groups == 1:
+        return jnp.moveaxis(channels_last.convolve_volumes(x, w, windows), -1, 1)
+    return jnp.moveaxis(channels_last.convolve(x, w, windows, groups), -1, 1)
 
 
 def _multiply_last(x: Any, w: Any, windows: Windows) -> Any:
