@@ -92,7 +92,7 @@ _UNCONDITIONAL: Final = """
     log1p log_loss logical_and logical_not logical_or logical_xor logsigmoid lookup_table
     lookup_table_v2 lrn lstm_unit margin_rank_loss minus mish modified_huber_loss not_equal one_hot
     one_hot_v2 pool2d pool3d pow prelu rank_loss reciprocal relu relu6 round rsqrt scale selu
-    sigmoid sigmoid_cross_entropy_with_logits sigmoid_focal_loss sign sin smooth_l1_loss soft_relu
+    sigmoid sigmoid_focal_loss sign sin smooth_l1_loss soft_relu
     softplus softshrink softsign sqrt square squared_l2_distance stanh sum swish tanh tanh_shrink
     thresholded_relu where
 """
@@ -125,6 +125,7 @@ ROW_BY_ROW: Final[Mapping[str, Condition]] = {
     "pixel_shuffle": _always,
     "reshape2": lambda attrs: list(attrs.get("shape", ()))[:1] in ([-1], [0]),  # and has as many rows
     "shuffle_channel": _always,
+    "sigmoid_cross_entropy_with_logits": lambda attrs: not attrs.get("normalize"),
     "slice": _leaves_first("axes"),
     "softmax": _leaves_first("axis"),
     "softmax_with_cross_entropy": _leaves_first("axis"),

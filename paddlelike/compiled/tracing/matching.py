@@ -11,7 +11,7 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import GRAD, OpDef
 
-__all__ = ["match_rows"]
+__all__ = ["add_unused", "match_rows"]
 
 
 #: Besides ``elementwise_``: operators with one row of the one operand for each row of the other.
@@ -45,11 +45,12 @@ def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) 
         if is_packed or not has_rows or arg.shape[0] == 1:
             found.append(arg)
         else:
-            found.append(_add_unused(ctx, arg, like, is_gradient=slot.name.endswith(GRAD)))
+            found.append(add_unused(ctx, arg, like, is_gradient=slot.name.endswith(GRAD)))
     return found
 
 
-def _add_unused(ctx: OpContext, arg: Any, like: Packed, *, is_gradient: bool) -> Any:
+def add_unused(ctx: OpContext, arg: Any, like: Packed, *, is_gradient: bool) -> Any:
+    """Return an array with a row for each row of sequences, with their unused rows."""
     size = like.rows.shape[0]
     if like.full and arg.shape[0] == size:
         return arg

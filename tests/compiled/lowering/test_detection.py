@@ -139,3 +139,41 @@ def test_the_focal_loss_of_chosen_anchors_is_compiled() -> None:
     net, other = build(make, sgd), build(make, sgd)
     np.testing.assert_allclose(train(net, [feed] * 2), train(other, [feed] * 2, "numpy"), rtol=1e-5)
     assert refused(net) == []
+
+
+def test_a_map_is_resized_to_the_size_of_another() -> None:
+    def make() -> Any:
+        image = fluid.data("image", [None, 3, None, None])
+        fine = L.conv2d(image, 4, 3, stride=2, padding=1)
+        coarse = L.conv2d(fine, 4, 3, stride=2, padding=1)
+        size = L.cast(L.slice(L.shape(fine), axes=[0], starts=[2], ends=[4]), "int32")
+        resized = [resize(coarse, out_shape=size) for resize in (L.resize_nearest, L.resize_bilinear)]
+        return L.mean(L.square(L.sum([fine, *resized])))
+
+    rng = np.random.default_rng(9)
+    feeds = [{"image": rng.standard_normal((1, 3, 10, width)).astype("float32")} for width in (14, 9)]
+    net, other = build(make, sgd), build(make, sgd)
+    # Sums in another order.
+    np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-5)
+    assert refused(net) == []
+    assert len(engine_of(net).pieces) == 1
+
+
+def test_a_loss_is_normalized_by_the_labels_of_the_rows_in_use() -> None:
+    def make() -> Any:
+        rows = L.fc(fluid.data("x", [None, 6], lod_level=1), 3)
+        sequences, flat = fluid.data("y", [None, 3], lod_level=1), fluid.data("z", [None, 3])
+        loss = L.sigmoid_cross_entropy_with_logits
+        parts = [loss(rows, one, ignore_index=-1, normalize=True) for one in (sequences, flat)]
+        return L.reduce_sum(L.sum(parts))
+
+    rng = np.random.default_rng(10)
+    rows = {"x": rng.standard_normal((5, 6)), "y": rng.integers(-1, 2, (5, 3))}
+    feed: dict[str, Any] = {
+        n: fluid.create_lod_tensor(a.astype("float32"), [[2, 3]], fluid.CPUPlace()) for n, a in rows.items()
+    }
+    feed["z"] = rng.integers(-1, 2, (5, 3)).astype("float32")
+    net, other = build(make, sgd), build(make, sgd)
+    # Sums in another order.
+    np.testing.assert_allclose(train(net, [feed] * 2), train(other, [feed] * 2, "numpy"), rtol=1e-5)
+    assert refused(net) == []

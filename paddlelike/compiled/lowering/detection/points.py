@@ -19,13 +19,13 @@ def _read_points(image: Any, y: Any, x: Any, inside: Any) -> Any:
     height, width = image.shape[1:]
     top, left = jnp.floor(y), jnp.floor(x)
     down, right = y - top, x - left
-    total = 0
+    total, pixels = 0, jnp.moveaxis(image, 0, -1)  # the channels of a pixel are read together
     for row, near_y in ((top, 1 - down), (top + 1, down)):
         for column, near_x in ((left, 1 - right), (left + 1, right)):
             valid = inside & (row >= 0) & (row < height) & (column >= 0) & (column < width)
             rows, columns = (jnp.where(valid, at, 0).astype(jnp.int32) for at in (row, column))
-            total = total + image[:, rows, columns] * jnp.where(valid, near_y * near_x, 0)
-    return total
+            total = total + pixels[rows, columns] * jnp.where(valid, near_y * near_x, 0)[..., None]
+    return jnp.moveaxis(total, -1, 0)
 
 
 @lowers("deformable_conv_v1")

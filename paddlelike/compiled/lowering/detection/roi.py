@@ -107,25 +107,11 @@ def roi_pool(
     boxes, owners = find_owners(rois, x.shape[0], offsets)
     least = np.finfo(x.dtype).min
     corners = round_half_away(boxes.astype(x.dtype) * jnp.asarray(spatial_scale, x.dtype)).astype(jnp.int64)
-    rows = _mark_pixels(corners[:, 1], corners[:, 3], pooled_height, x.shape[2])
-    columns = _mark_pixels(corners[:, 0], corners[:, 2], pooled_width, x.shape[3])
+    rows = _find_bins(corners[:, 1], corners[:, 3], pooled_height, x.shape[2])
+    columns = _find_bins(corners[:, 0], corners[:, 2], pooled_width, x.shape[3])
     seen = jnp.fmax(jax.lax.stop_gradient(x), least)  # Paddle's comparisons are false for NaN
-    width = x.shape[3]
-
-    def find(owner: Any, row: Any, column: Any) -> Any:
-        """Return the place of the first maximum of every bin: along each row, then down."""
-        image = seen[owner]
-        across = jnp.where(column[:, None, None], image, -jnp.inf)  # (bins, C, H, W)
-        best, place = across.max(-1), across.argmax(-1)
-        down = jnp.where(row[:, None, None], best, -jnp.inf)  # (bins, bins, C, H)
-        at = down.argmax(-1)
-        along = jnp.take_along_axis(jnp.broadcast_to(place, down.shape), at[..., None], -1)[..., 0]
-        top = down.max(-1)
-        return jnp.moveaxis(jnp.where(top > least, at * width + along, -1), -1, 0), jnp.moveaxis(
-            jnp.isfinite(top), -1, 0
-        )
-
-    argmax, filled = map_regions(find, owners, rows, columns)  # (R, C, bins, bins)
+    argmax = _find_maxima(jnp.moveaxis(seen, 1, -1), owners, rows, columns, least)  # (R, C, bins, bins)
+    filled = (rows[0] < rows[1])[:, None, :, None] & (columns[0] < columns[1])[:, None, None]
     flat = x.reshape(x.shape[0], x.shape[1], -1)
     channels = jnp.arange(x.shape[1])[:, None, None]
     out = flat[owners[:, None, None, None], channels, jnp.maximum(argmax, 0)]
@@ -133,14 +119,37 @@ def roi_pool(
     return like_regions(rois, out), like_regions(rois, argmax.astype(jnp.int64))
 
 
-def _mark_pixels(start: Any, end: Any, bins: int, length: int) -> Any:
-    """Return whether a pixel belongs to a bin: (R, bins, length)."""
+def _find_bins(start: Any, end: Any, bins: int, length: int) -> tuple[Any, Any]:
+    """Return the first pixel of every bin, and the one behind the last: two arrays (R, bins)."""
     size = divide(jnp.maximum(end - start + 1, 1).astype(jnp.float32), bins)
     index = jnp.arange(bins, dtype=jnp.float32)
     low = jnp.floor(index * size[:, None]).astype(jnp.int64) + start[:, None]
     high = jnp.ceil((index + 1) * size[:, None]).astype(jnp.int64) + start[:, None]
-    pixel = jnp.arange(length)
-    return (pixel >= low[..., None]) & (pixel < high[..., None])
+    return jnp.clip(low, 0, length), jnp.clip(high, 0, length)
+
+
+def _find_maxima(images: Any, owners: Any, rows: Any, columns: Any, least: Any) -> Any:
+    """Return the place of the first maximum of every bin, along each row, then down; -1: all are ``least``.
+
+    The first pixels of all bins are compared, then the second ones, as many as the largest bin has. Images
+    are (N, H, W, C), the result is (R, C, bins, bins).
+    """
+    tall, wide = (jnp.max(high - low, initial=0) for low, high in (rows, columns))
+    shape = (*rows[0].shape, columns[0].shape[1], images.shape[-1])
+
+    def compare(step: Any, found: tuple[Any, Any]) -> tuple[Any, Any]:
+        best, place = found
+        row = (rows[0] + step // wide)[:, :, None]
+        column = (columns[0] + step % wide)[:, None]
+        inside = (row < rows[1][:, :, None]) & (column < columns[1][:, None])
+        value = images.at[owners[:, None, None], row, column].get(mode="clip")
+        better = inside[..., None] & (value > best)
+        at = (row * images.shape[2] + column).astype(jnp.int32)[..., None]
+        return jnp.where(better, value, best), jnp.where(better, at, place)
+
+    start = (jnp.full(shape, least, images.dtype), jnp.full(shape, -1, jnp.int32))
+    _, place = jax.lax.fori_loop(0, tall * wide, compare, start)
+    return jnp.moveaxis(place, -1, 1)
 
 
 @lowers("psroi_pool", sequences=True)
