@@ -21,6 +21,7 @@ from paddlelike.compiled.backend import find_devices, find_options, settings
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
+from paddlelike.compiled.tracing.orders import delay_transposes
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, find_largest, have_one_length, pack
 from paddlelike.core.places import Place
@@ -250,7 +251,7 @@ class Copies:
 
         def on_all(*args: Any) -> Any:
             specs = (_ALL, _ALL, _EACH, _EACH)[: len(args)]
-            run = (lambda a, b, c: compute(a, b, c, None)) if len(args) == 3 else compute
+            run = (lambda a, b, c: compute(a, b, c, None)) if len(args) == 3 else delay_transposes(compute)
             return jax.shard_map(
                 run, mesh=self._mesh, in_specs=specs, out_specs=(_ALL, _EACH, _ALL, _ALL), check_vma=False
             )(*args)

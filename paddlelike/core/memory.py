@@ -28,8 +28,7 @@ _LARGE: Final = 64 * 1024  # below this a page of padding costs more than it sav
 _OWN: Final = 16 << 20  # bytes; larger arrays share no block
 _BLOCK: Final = 64 << 20
 _SHARED: Final = (1 << 25) - _PAGE  # bytes of the largest block that is kept without being asked for
-_TOTAL: Final = 1 << 30
-_MOST: Final = 2**31 - 1  # of a C integer
+_TOTAL: Final = (1 << 30) - 2 * _SHARED  # of free memory beside two blocks of the largest size
 
 Array = np.ndarray[Any, Any]
 
@@ -125,7 +124,8 @@ def keep_freed_memory() -> bool:
 def keep_freed_block(size: int) -> bool:
     """Ask the C library to keep a freed block of ``size`` bytes, which every step will ask for again.
 
-    It goes to the system at once where it is larger than :func:`keep_freed_memory` says, or than 2 GiB.
+    Blocks of 32 MiB and more go to the system at once where nobody asks. Two such blocks may be free at a
+    time, side by side.
     """
     return keep_freed_memory() and _freed.keep(size)
 
@@ -147,9 +147,14 @@ class _Freed:
             if size <= self._largest:
                 return True
             self._largest = size
-            # Blocks beyond the first number are not kept, nor is free memory beyond the second.
-            trimmed = mallopt(_M_TRIM_THRESHOLD, min(size + _TOTAL, _MOST))
-            return bool(mallopt(_M_MMAP_THRESHOLD, min(size + _PAGE, _MOST)) and trimmed)
+            # Free memory beyond the first number is not kept, nor are blocks beyond the second.
+            trimmed = mallopt(_M_TRIM_THRESHOLD, _limit(2 * size + _TOTAL))
+            return bool(mallopt(_M_MMAP_THRESHOLD, _limit(size + _PAGE)) and trimmed)
+
+
+def _limit(size: int) -> int:
+    """Return a size for the C library; -1, which is none, beyond the integers of C."""
+    return size if size < 2**31 else -1
 
 
 _freed = _Freed()

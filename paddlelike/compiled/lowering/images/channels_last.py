@@ -18,6 +18,7 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.lowering.images import winograd
 from paddlelike.compiled.lowering.images.sliding import find_kernel_gradient, slide, spread
 from paddlelike.ops.kernels.images.windows import Windows
 
@@ -35,6 +36,8 @@ _FEWEST: Final = 4
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def convolve(x: Any, w: Any, windows: Windows, groups: int) -> Any:
     """Return the convolution ``(N, *dims of the windows, O)``."""
+    if winograd.pays(x, w, windows, groups):
+        return winograd.convolve(x, w, windows)
     return _convolve_columns(x, w, windows, groups)
 
 
@@ -54,9 +57,12 @@ convolve.defvjp(_convolve_forward, _convolve_backward)
 def _find_dx(d_out: Any, w: Any, windows: Windows, groups: int, shape: tuple[int, ...]) -> Any:
     """Return the gradient of the images: what transposed convolutions compute, which have gradients, too."""
     turned = _turn_windows(windows, shape[1:-1], d_out.shape[1:-1])
-    if turned is not None and _count_columns(shape[-1], d_out.shape[-1], turned, groups) > 1:
-        kernel = jnp.flip(w, range(len(windows.kernel)))
-        return _convolve_columns(d_out, jnp.swapaxes(kernel, -1, -2), turned, groups)
+    if turned is not None and groups == 1:
+        kernel = jnp.swapaxes(jnp.flip(w, range(len(windows.kernel))), -1, -2)
+        if winograd.pays(d_out, kernel, turned, groups):
+            return winograd.convolve(d_out, kernel, turned)
+        if _count_columns(shape[-1], d_out.shape[-1], turned, groups) > 1:
+            return _convolve_columns(d_out, kernel, turned, groups)
     if groups == 1:
         return spread(windows, shape[1:-1], d_out, w)
     x = jax.ShapeDtypeStruct(shape, d_out.dtype)
