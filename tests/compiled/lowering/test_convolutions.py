@@ -36,6 +36,18 @@ LAYERS: dict[str, tuple[tuple[int, ...], Layer]] = {
         lambda x: L.conv2d_transpose(x, 5, filter_size=3, stride=[1, 2], padding=3, dilation=2),
     ),
     "transposed, with gaps": ((2, 3, 3, 2), lambda x: L.conv2d_transpose(x, 5, filter_size=2, stride=3)),
+    "transposed groups": (
+        (2, 4, 3, 4),
+        lambda x: L.conv2d_transpose(x, 6, [8, 12], filter_size=5, stride=3, padding=[2, 1], groups=2),
+    ),
+    "transposed channels": (
+        (2, 3, 3, 2),
+        lambda x: L.conv2d_transpose(x, 3, filter_size=4, stride=2, padding=1, groups=3),
+    ),
+    "transposed groups, with gaps": (
+        (2, 4, 3, 2),
+        lambda x: L.conv2d_transpose(x, 4, filter_size=2, stride=3, groups=2),
+    ),
     "volumes": (
         (2, 3, 5, 6, 4),
         lambda x: L.conv3d(x, 4, [3, 2, 3], stride=[2, 1, 2], padding=[1, 1, 0], dilation=[2, 1, 1]),

@@ -178,8 +178,46 @@ def conv_transpose(
     dims = find_output_dims("conv_transpose", windows, x.shape[2:], output_size)
     used = x.shape[1] // groups * groups  # as in Fluid, channels after the last whole group are ignored
     x, w = x[:, :used], w[:used]
-    data = jnp.zeros((x.shape[0], w.shape[1] * groups, *dims), x.dtype)
-    (out,) = jax.vjp(lambda data: _convolve(data, w, windows, groups), data)[1](x)
+    out = _interleave(x, w, windows, dims, groups) if groups > 1 and computes_on_cpu() else None
+    if out is None:
+        data = jnp.zeros((x.shape[0], w.shape[1] * groups, *dims), x.dtype)
+        (out,) = jax.vjp(lambda data: _convolve(data, w, windows, groups), data)[1](x)
     if bias and bias[0] is not None:
         out = out + bias[0].reshape(-1, *(1,) * len(windows.kernel))
     return put_back(out, data_format)
+
+
+def _interleave(x: Any, w: Any, windows: Windows, dims: Sequence[int], groups: int) -> Any:
+    """Return a transposed convolution with groups at steps: plain ones, each of every so many results.
+
+    None where steps are wider than the kernel, padding as wide, or the kernel has gaps. The gradient of the
+    plain convolution puts zeros between the data: 32 groups of 4 x 4 on 4 x 32 x 32 x 32 take 6.2 ms
+    with gradients, here 2.1.
+    """
+    strides = windows.strides
+    counts = [-(-size // step) for size, step in zip(dims, strides, strict=True)]
+    kernels = w.reshape(groups, -1, *w.shape[1:])
+    kernels = jnp.swapaxes(kernels, 1, 2).reshape(-1, w.shape[0] // groups, *w.shape[2:])
+    parts = []
+    for first in np.ndindex(*strides):
+        starts = [(i + low) % step for i, (low, _), step in zip(first, windows.pads, strides, strict=True)]
+        sizes = [len(range(*each)) for each in zip(starts, windows.kernel, strides, strict=True)]
+        skipped = [(i + low) // step for i, (low, _), step in zip(first, windows.pads, strides, strict=True)]
+        pads = tuple(
+            (size - 1 - skip, skip + count - given)
+            for size, skip, count, given in zip(sizes, skipped, counts, x.shape[2:], strict=True)
+        )
+        if min(sizes) < 1 or min(map(min, pads)) < 0 or set(windows.dilations) != {1}:
+            return None
+        part = kernels[
+            (..., *(slice(start, None, step) for start, step in zip(starts, strides, strict=True)))
+        ]
+        ones = (1,) * len(sizes)
+        plain = Windows(tuple(sizes), ones, pads, ones)
+        parts.append(_convolve(x, jnp.flip(part, range(2, part.ndim)), plain, groups))
+    out = jnp.stack(parts, -1).reshape(*parts[0].shape, *strides)
+    rank = len(strides)
+    order = [0, 1, *(i + side * rank for i in range(2, 2 + rank) for side in (0, 1))]
+    whole = [count * step for count, step in zip(counts, strides, strict=True)]
+    out = out.transpose(order).reshape(*out.shape[:2], *whole)
+    return out[(..., *(slice(size) for size in dims))]
