@@ -37,9 +37,7 @@ from paddlelike.executor.plans.touched import is_unsigned
 
 __all__ = ["Piece"]
 
-_SMALL: Final = (
-    64  # elements; XLA copies a donated array before it writes there, which costs more than a new one
-)
+_SMALL: Final = 64  # elements; XLA copies a donated array before it writes there, a new one costs less
 
 
 class Piece:

@@ -75,9 +75,6 @@ class Repeat:
         self._tensors = [holder._value for holder in self._kept]
         self._arrays = list(arrays)
         self._positions = list(holders)
-        self._values: list[Any] = [None] * len(frame.values)
-        for position, array in zip(holders, arrays, strict=True):
-            self._values[position] = array
         self._fed = [(position, *described) for position, described in fed.items()]
         self.copied = copied
         self._only = frozenset(only)
@@ -95,6 +92,7 @@ class Repeat:
         if frame.scope.erasures != self._erasures:
             return False
         # Without calls: these loops are most of what a network of many parameters costs outside of XLA.
+        values = frame.values
         entries = zip(self._kept, self._tensors, self._arrays, strict=True)
         for index, (holder, tensor, array) in enumerate(entries):
             if (
@@ -103,7 +101,8 @@ class Repeat:
                 or holder._value is not tensor
             ) and not self._renew(index):
                 return False
-        frame.values[:] = self._values
+        for position, array in zip(self._positions, self._arrays, strict=True):
+            values[position] = array
         frame.holders = self.holders
         return True
 
@@ -117,7 +116,7 @@ class Repeat:
             return False
         if (array.shape, array.dtype) != (old.shape, old.dtype):
             return False
-        self._arrays[index] = self._values[self._positions[index]] = array
+        self._arrays[index] = array
         return True
 
     def fits(self, frame: Frame) -> bool:
@@ -133,11 +132,11 @@ class Repeat:
 
     def store(self, frame: Frame, results: Sequence[Any]) -> None:
         """Write results into a frame and into the scope, and keep them for the next run."""
-        values, known = frame.values, self._values
+        values = frame.values
         stored = self._take_stored(results)  # type: ignore[arg-type]
         adopt_all(self._updated, stored)
         for position, value in zip(self._stored, stored, strict=True):
-            values[position] = known[position] = value
+            values[position] = value
         self._arrays[: len(self._stored)] = stored
         for position, index in self._others:
             values[position] = results[index]
