@@ -18,6 +18,7 @@ from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.checks import find_check
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
+from paddlelike.compiled.tracing.guards import keep_unless_checked
 from paddlelike.compiled.tracing.orders import delay_transposes
 from paddlelike.compiled.tracing.sizes import KnownSizes
 from paddlelike.compiled.tracing.trace import Trace
@@ -117,19 +118,6 @@ def compile_piece(
         results[:] = found
         return list(found.values()), jnp.stack([holds for _, _, holds in trace.checks]) if checks else None
 
-    def keep_unless_checked(donated: list[Any], kept: list[Any], draws: Sequence[Any]) -> Any:
-        """Return the results, with old persistables if a check fails; apart those of another shape."""
-        values, held = compute(donated, kept, draws)
-        found = dict(zip(results, values, strict=True))
-        before = {}
-        for position, old in zip(places[0], donated, strict=True):
-            new = found.get(position)
-            if isinstance(new, jax.Array) and (old.shape, old.dtype) == (new.shape, new.dtype):
-                found[position] = jnp.where(held.all(), new, old)
-            elif new is not None:  # as the table of `auc` after the first step
-                before[position] = old
-        return list(found.values()), held, before
-
     shapes = [
         jax.tree_util.tree_map(_shape_of, [given[n] for n in part])
         for given, part in zip((donated, kept), places, strict=True)
@@ -141,10 +129,10 @@ def compile_piece(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Some donated buffers were not usable")
         traced = jax.jit(delay_transposes(compute), donate_argnums=0).trace(*shapes, draws)
-        # A choice between old and new arrays keeps both: a copy of every table that is updated by rows.
         check_first = find_check(traced.jaxpr, on_cpu=on_cpu) if checks else None
         if checks and check_first is None:
-            traced = jax.jit(delay_transposes(keep_unless_checked), donate_argnums=0).trace(*shapes, draws)
+            guarded = keep_unless_checked(traced, places[0], results)
+            traced = jax.jit(guarded, donate_argnums=0).trace(*shapes, draws)
         elif checks:
             traced = jax.jit(_without_last(traced), donate_argnums=0).trace(*shapes, draws)
         compiled = traced.lower().compile(find_options(on_cpu=on_cpu))

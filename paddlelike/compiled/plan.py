@@ -61,7 +61,7 @@ class CompiledPlan(Plan):
         top = program.global_block()
         run = [step.op for step in self.steps]
         kept_names = {*self.fetches, *self.fetched_by_op.values(), *self.fed}
-        rows = find_row_gradients(top, run, kept_names, others_stay=True)
+        rows = find_row_gradients(top, run, kept_names)
         self.made_as_rows = {id(run[index]) for index in rows.producers}
         self.row_updates = {id(run[index]): index for index in rows.updates}
         fetched = [self.layout.get_position(top, name) for name in self.fetched_by_op.values()]

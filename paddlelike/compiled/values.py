@@ -32,6 +32,7 @@ __all__ = [
 _SMALLEST: Final = 8
 _ALIGNMENT: Final = 64  # bytes; XLA copies arrays that begin elsewhere
 _LARGE: Final = 100_000  # bytes; XLA copies more than that in a thread of its own
+_FEW: Final = 4  # rows of a table for each one looked up, from which on an update of those alone is faster
 
 
 @jax.tree_util.register_pytree_node_class
@@ -145,6 +146,19 @@ class SparseRows:
     def tree_unflatten(cls, height: int, arrays: tuple[Any, ...]) -> SparseRows:
         """Return the value of these arrays."""
         return cls(arrays[0], arrays[1], height)
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether work on these rows alone takes less time than on the whole matrix."""
+        return self.rows.shape[0] * _FEW <= self.height
+
+    def merge(self) -> SparseRows:
+        """Return the rows in ascending order, each once; rows of unused places are beyond the height."""
+        size = min(self.rows.shape[0], self.height)
+        ids = self.rows.astype(jnp.int32) if self.height < 2**31 else self.rows  # sorted in less time
+        rows, places = jnp.unique(ids, size=size, fill_value=self.height, return_inverse=True)
+        values = jnp.zeros((size, *self.values.shape[1:]), self.values.dtype).at[places].add(self.values)
+        return SparseRows(rows.astype(self.rows.dtype), values, self.height)
 
     def to_dense(self) -> Any:
         """Return the whole matrix."""

@@ -180,7 +180,14 @@ def test_tables_are_updated_by_rows_and_kept_when_an_id_is_wrong(optimizer: Call
 
 
 @pytest.mark.parametrize(
-    "optimizer", [fluid.optimizer.SGD, fluid.optimizer.Adagrad], ids=lambda o: o.__name__
+    "optimizer",
+    [
+        fluid.optimizer.SGD,
+        fluid.optimizer.Adagrad,
+        lambda rate: fluid.optimizer.Adam(rate, lazy_mode=True),  # of no effect on a dense gradient
+        lambda rate: fluid.optimizer.Momentum(rate, 0.9, use_nesterov=True),
+    ],
+    ids=["SGD", "Adagrad", "Adam", "Momentum"],
 )
 def test_a_step_of_a_large_table_with_a_dense_gradient_takes_no_other_table(
     optimizer: Callable[..., Any],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Final
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,6 @@ from paddlelike.ops.linalg.matmul import find_matmul_shape
 from paddlelike.ops.operands import check_same_dtype
 
 Results = tuple[Any, ...]
-
-_FEW: Final = 4  # rows of a table for each one looked up, from which on an update of those alone is faster
 
 
 @lowers("mul")
@@ -81,10 +79,7 @@ def merge_selected_rows(x: Any) -> SparseRows:
     """Rows beyond the height, of the value zero, are unused."""
     if not isinstance(x, SparseRows):
         raise LoweringError("X is no sparse gradient")
-    size = min(x.rows.shape[0], x.height)
-    rows, places = jnp.unique(x.rows, size=size, fill_value=x.height, return_inverse=True)
-    values = jnp.zeros((size, *x.values.shape[1:]), x.values.dtype).at[places].add(x.values)
-    return SparseRows(rows, values, x.height)
+    return x.merge()
 
 
 @lowers("get_tensor_from_selected_rows")
@@ -124,8 +119,7 @@ def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_
     if padding_idx != -1:
         values = jnp.where((rows == padding_idx)[:, None], 0, values)
     found = SparseRows(rows, values, w.shape[0])
-    few = rows.shape[0] * _FEW <= w.shape[0]
-    return found if few and id(ctx.op) in ctx.plan.made_as_rows else found.to_dense()
+    return found if found.has_few_rows and id(ctx.op) in ctx.plan.made_as_rows else found.to_dense()
 
 
 @lowers("bmm")

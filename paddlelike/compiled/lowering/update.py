@@ -34,19 +34,15 @@ def _spread(grad: Any) -> Any:
     return grad.to_dense() if isinstance(grad, SparseRows) else grad
 
 
-def _update_rows(
-    update: Callable[..., Results], grad: Any, *arrays: Any, of_all: bool = False
-) -> tuple[Any, ...]:
+def _update_rows(update: Callable[..., Results], grad: Any, *arrays: Any) -> tuple[Any, ...]:
     """Return ``update(grad, *arrays)``; for a sparse gradient, of the rows that it holds alone.
 
     The others keep their values, and nobody reads them: a step does not depend on the height of a table.
     """
-    if of_all or not isinstance(grad, SparseRows):
-        return update(_spread(grad), *arrays)
-    size = min(grad.rows.shape[0], grad.height)
-    ids = grad.rows.astype(jnp.int32) if grad.height < 2**31 else grad.rows  # sorted in less time
-    rows, places = jnp.unique(ids, size=size, fill_value=grad.height, return_inverse=True)
-    values = jnp.zeros((size, *grad.values.shape[1:]), grad.values.dtype).at[places].add(grad.values)
+    if not isinstance(grad, SparseRows):
+        return update(grad, *arrays)
+    merged = grad.merge()
+    rows, values = merged.rows, merged.values
     found = update(values, *(one.at[rows].get(mode="clip") for one in arrays))
     return tuple(one.at[rows].set(new, mode="drop") for one, new in zip(arrays, found, strict=True))
 
@@ -117,7 +113,13 @@ def sgd(param: Any, rate: Any, grad: Any, *, ctx: OpContext) -> Any:
 
 @lowers("momentum")
 def momentum(param: Any, grad: Any, velocity: Any, rate: Any, *, mu: float, use_nesterov: bool) -> Results:
-    grad, lr = _spread(grad), _scalar(rate, param)
+    lr = _scalar(rate, param)
+    if isinstance(grad, SparseRows) and grad.has_few_rows:  # without a dense gradient: see adam
+        velocity = (velocity * mu).at[grad.rows].add(grad.values)
+        if not use_nesterov:
+            return param - lr * velocity, velocity
+        return (param - lr * mu * velocity).at[grad.rows].add(-lr * grad.values), velocity
+    grad = _spread(grad)
     velocity = velocity * mu + grad
     return param - lr * (grad + mu * velocity if use_nesterov else velocity), velocity
 
@@ -145,22 +147,36 @@ def proximal_gd(param: Any, grad: Any, rate: Any, *, l1: float, l2: float) -> An
 def adam(
     param: Any, grad: Any, rate: Any, moment1: Any, moment2: Any, beta1_pow: Any, beta2_pow: Any,
     beta1_tensor: Any, beta2_tensor: Any, *, beta1: float, beta2: float, epsilon: float, lazy_mode: bool,
+    ctx: OpContext,
 ) -> Results:  # fmt: skip
     b1 = beta1 if beta1_tensor is None else _scalar(beta1_tensor, param)
     b2 = beta2 if beta2_tensor is None else _scalar(beta2_tensor, param)
     pow1, pow2 = beta1_pow, beta2_pow
     next1, next2 = beta1_pow * b1, beta2_pow * b2
-    if isinstance(grad, SparseRows) and follows_fluid("adam_sparse_correction"):
+    is_sparse = isinstance(grad, SparseRows) and id(ctx.op) not in ctx.plan.row_updates
+    if is_sparse and follows_fluid("adam_sparse_correction"):
         pow1, pow2 = next1, next2
     # In float64, as the kernel of numpy computes this factor with Python's numbers.
     wide = [jnp.reshape(x, ()).astype(jnp.float64) for x in (rate, pow1, pow2)]
     lr = (wide[0] * jnp.sqrt(1 - wide[2]) / (1 - wide[1])).astype(param.dtype)
 
+    def move(param: Any, m1: Any, m2: Any) -> Any:
+        return param - lr * (m1 / (jnp.sqrt(m2) + epsilon))
+
     def update(g: Any, param: Any, moment1: Any, moment2: Any) -> Results:
         m1, m2 = _average(moment1, b1, g), _average(moment2, b2, g * g)
-        return param - lr * (m1 / (jnp.sqrt(m2) + epsilon)), m1, m2
+        return move(param, m1, m2), m1, m2
 
-    return (*_update_rows(update, grad, param, moment1, moment2, of_all=not lazy_mode), next1, next2)
+    if is_sparse and lazy_mode:
+        return (*_update_rows(update, grad, param, moment1, moment2), next1, next2)
+    if isinstance(grad, SparseRows) and grad.has_few_rows:
+        # A dense gradient of a tall table is one pass to fill it with zeros and two to read it.
+        grad = grad.merge()
+        rows, values = grad.rows, grad.values
+        m1 = (moment1 * b1).at[rows].add((1 - b1) * values, mode="drop")
+        m2 = (moment2 * b2).at[rows].add((1 - b2) * (values * values), mode="drop")
+        return move(param, m1, m2), m1, m2, next1, next2
+    return (*update(_spread(grad), param, moment1, moment2), next1, next2)
 
 
 @lowers("adamax")

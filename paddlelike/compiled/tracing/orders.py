@@ -18,7 +18,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from paddlelike.compiled.backend import computes_on_cpu
 from paddlelike.compiled.tracing.repeats import compute_once, find_repeated
 
-__all__ = ["delay_transposes"]
+__all__ = ["bind_equation", "delay_transposes"]
 
 _LEAST_DIMS: Final = 4  # of images
 
@@ -110,7 +110,7 @@ def _apply(eqn: JaxprEqn, args: list[Any]) -> Sequence[Any]:
         results = _apply_moved(eqn, args, order)
         if results is not None:
             return results
-    return _bind(eqn, [_settle(arg) for arg in args], params)
+    return bind_equation(eqn, [_settle(arg) for arg in args], params)
 
 
 def _compute_once(value: Any) -> Any:
@@ -129,23 +129,28 @@ def _apply_moved(eqn: JaxprEqn, args: list[Any], order: tuple[int, ...]) -> Sequ
     """Return the results of an operation that is done in the order of dims of its inputs, or None."""
     name, params = eqn.primitive.name, eqn.params
     if name in _ELEMENTWISE:
-        return [_Moved(one, order) for one in _bind(eqn, [_arrange(arg, order) for arg in args], params)]
+        return [
+            _Moved(one, order) for one in bind_equation(eqn, [_arrange(arg, order) for arg in args], params)
+        ]
     if name == "concatenate":
         params = {**params, "dimension": order[params["dimension"]]}
-        return [_Moved(one, order) for one in _bind(eqn, [_arrange(arg, order) for arg in args], params)]
+        return [
+            _Moved(one, order) for one in bind_equation(eqn, [_arrange(arg, order) for arg in args], params)
+        ]
     if name in _BY_DIM:
         moved = {key: params[key] and tuple(_put(params[key], order)) for key in _BY_DIM[name]}
-        found = _bind(eqn, [_arrange(arg, order) for arg in args], {**params, **moved})
+        found = bind_equation(eqn, [_arrange(arg, order) for arg in args], {**params, **moved})
         return [_Moved(one, order) for one in found]
     if name in _REDUCTIONS:
         params = {**params, "axes": tuple(sorted(order[axis] for axis in params["axes"]))}
         rest = [order[i] for i in range(len(order)) if i not in eqn.params["axes"]]
         left = tuple(sorted(rest).index(dim) for dim in rest)
-        return [_finish(_Moved(one, left)) for one in _bind(eqn, [args[0].array], params)]
+        return [_finish(_Moved(one, left)) for one in bind_equation(eqn, [args[0].array], params)]
     return None
 
 
-def _bind(eqn: JaxprEqn, args: list[Any], params: dict[str, Any]) -> Sequence[Any]:
+def bind_equation(eqn: JaxprEqn, args: list[Any], params: dict[str, Any]) -> Sequence[Any]:
+    """Return the results of one operation with other inputs and parameters."""
     given: Any = eqn.primitive.get_bind_params(params)
     functions, given = given if isinstance(given, tuple) else ((), given)  # with functions before JAX 0.10
     results = eqn.primitive.bind(*functions, *args, **given)

@@ -40,14 +40,11 @@ class RowGradients(NamedTuple):
     updates: frozenset[int]
 
 
-def find_row_gradients(
-    block: Block, ops: Sequence[Operator], keep: Iterable[str], *, others_stay: bool = False
-) -> RowGradients:
+def find_row_gradients(block: Block, ops: Sequence[Operator], keep: Iterable[str]) -> RowGradients:
     """Return the operators whose dense gradients may stay rows.
 
     Such a gradient is written once, by a lookup or as the sum of several of them, and read once, by an
-    update. ``keep``: variables that are fed or fetched. ``others_stay``: only where the update does not
-    change rows with a gradient of 0.0.
+    update. ``keep``: variables that are fed or fetched.
     """
     classes = [registry.find_for_version(op.type, block.program.paddle_version) for op in ops]
     if not any(cls is not None and _makes_rows(cls, op) for cls, op in zip(classes, ops, strict=True)):
@@ -82,7 +79,7 @@ def find_row_gradients(
     producers: set[int] = set()
     updates: set[int] = set()
     for index, (op, cls) in enumerate(zip(ops, classes, strict=True)):
-        if cls is None or not _updates_large_table(cls, op, block, others_stay=others_stay):
+        if cls is None or not _updates_large_table(cls, op, block):
             continue
         found = find_producers(op.input("Grad")[0], index)
         if found is not None:
@@ -97,7 +94,7 @@ def _makes_rows(cls: type[OpDef], op: Operator) -> bool:
     return cls.make_rows_kernel(cls.make_forward_keywords(op.attrs, op.outputs)) is not None
 
 
-def _updates_large_table(cls: type[OpDef], op: Operator, block: Block, *, others_stay: bool) -> bool:
+def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
     """Return whether an update of a large table takes rows."""
     if cls.get_row_update.__func__ is OpDef.get_row_update.__func__:  # type: ignore[attr-defined]
         return False
@@ -107,9 +104,7 @@ def _updates_large_table(cls: type[OpDef], op: Operator, block: Block, *, others
     rule = cls.get_row_update(cls.make_forward_keywords(op.attrs, op.outputs))
     if rule is None or rule.forward is None:
         return rule is not None
-    return not others_stay and all(
-        op.outputs.get(out) == op.inputs.get(source) for out, source in cls.inplace.items()
-    )
+    return all(op.outputs.get(out) == op.inputs.get(source) for out, source in cls.inplace.items())
 
 
 def update_touched(step: Step) -> Step:
