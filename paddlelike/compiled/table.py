@@ -29,7 +29,7 @@ import numpy as np
 
 from paddlelike.compiled import lowering
 from paddlelike.compiled.formulas import translate
-from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW
+from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW, WITHOUT_LOD
 from paddlelike.framework.opdef import OpDef, registry
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "find_forward",
     "find_lowering",
     "is_row_by_row",
+    "knows_no_lod",
     "list_lowered",
     "load_lowerings",
     "lowers",
@@ -163,6 +164,12 @@ def is_row_by_row(type: str, attrs: Mapping[str, Any]) -> bool:
     """Return whether every row of an operator's results depends on the same row of its inputs only."""
     condition = ROW_BY_ROW.get(type.removesuffix("_grad"))
     return condition is not None and condition(attrs)
+
+
+def knows_no_lod(type: str) -> bool:
+    """Return whether an operator computes the same of sequences as of an array with their rows."""
+    base = type.removesuffix("_grad")
+    return base in ROW_BY_ROW or base in WITHOUT_LOD
 
 
 def list_lowered() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-__all__ = ["FORMULAS", "ROW_BY_ROW"]
+__all__ = ["FORMULAS", "ROW_BY_ROW", "WITHOUT_LOD"]
 
 _FORMULAS: Final = """
     abs abs_grad acos acos_grad acosh add_position_encoding add_position_encoding_grad addmm
@@ -138,3 +138,13 @@ ROW_BY_ROW: Final[Mapping[str, Condition]] = {
     "unsqueeze2": _leaves_first("axes"),
     "top_k": _always,
 }
+
+_WITHOUT_LOD: Final = """
+    bilinear_tensor_product bmm crop_tensor cumsum dot expand_as flatten frobenius_norm gather gather_nd
+    instance_norm kron l1_norm matmul matmul_v2 multiplex p_norm pad2d pad_constant_like pixel_shuffle
+    reshape reverse scatter scatter_nd_add sequence_unpad shuffle_channel space_to_depth squared_l2_norm
+    squeeze strided_slice transpose unsqueeze unstack
+"""
+
+#: Besides those: types of operators that read no LoD.
+WITHOUT_LOD: Final = frozenset(_WITHOUT_LOD.split())

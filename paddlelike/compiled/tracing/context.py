@@ -130,14 +130,16 @@ class OpContext:
             raise LoweringError("it draws values for sequences that are computed")
         return OpContext(self.trace, self.op, count)
 
-    def note_count(self, offsets: Any, x: Packed, find: Callable[[int], int]) -> None:
+    def note_count(self, offsets: Any, x: Any, find: Callable[[int], int] = int) -> None:
         """Note how many rows computed sequences have, by how many ``x`` has; where the host can know that."""
-        count = self._find_count(x)
+        count = self._find_count(x) if isinstance(x, Packed) else _count_fixed(x.shape[0])
         if count is not None:
             self.trace.root.counts.append((offsets, lambda given, steps: find(count(given, steps))))
 
     def _find_count(self, x: Packed) -> Rows | None:
         """Return how the host counts the rows of sequences that are in use, or None."""
+        if not x.offsets:
+            return None
         for position, value in self.trace.root.given.items():
             if isinstance(value, Packed) and value.offsets and value.offsets[-1] is x.offsets[-1]:
                 return _count_all(position)
@@ -178,6 +180,10 @@ class OpContext:
         """Take over the checks of a block; ``held`` says of each whether it was always true."""
         for place, (op, message) in enumerate(inner):
             self.trace.checks.append((op, message, held[place]))
+
+
+def _count_fixed(count: int) -> Rows:
+    return lambda given, steps: count
 
 
 def _count_all(position: int) -> Rows:

@@ -17,14 +17,15 @@ from paddlelike.compiled.table import (
     find_forward,
     find_lowering,
     is_row_by_row,
+    knows_no_lod,
 )
 from paddlelike.compiled.tracing.constants import evaluate, runs_block
 from paddlelike.compiled.tracing.context import Bound, OpContext
 from paddlelike.compiled.tracing.derivatives import differentiate, fit_gradient
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
 from paddlelike.compiled.tracing.matching import match_rows
+from paddlelike.compiled.tracing.rows import call_with_rows, find_packed, to_rows, wrap_rows
 from paddlelike.compiled.tracing.sizes import KnownSizes
-from paddlelike.compiled.values import Packed
 from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import GRAD, OpDef, registry
@@ -162,17 +163,17 @@ class Trace:
         ctx = OpContext(self, op)
         if not row.takes_constants:
             args = [_to_device(arg) for arg in args]
-        packed = [leaf for leaf in _flatten(args) if isinstance(leaf, Packed)]
+        packed = find_packed(args)
         if not packed or row.handles_sequences:
             return row.function(ctx, args, cls, op.attrs)
         if not is_row_by_row(cls.type, op.attrs):
             across = find_across_rows(cls)
-            if across is None:
+            if across is not None:
+                return across.function(ctx, args, cls, op.attrs)
+            if not (all(one.full for one in packed) and knows_no_lod(cls.type)):
                 raise LoweringError("its lowering takes no sequences")
-            return across.function(ctx, args, cls, op.attrs)
-        plain = jax.tree_util.tree_map(
-            lambda leaf: leaf.rows if isinstance(leaf, Packed) else leaf, args, is_leaf=_is_packed
-        )
+            return call_with_rows(ctx, cls, row, args)
+        plain = to_rows(args)
         size = packed[0].rows.shape[0]
         plain = match_rows(ctx, cls, plain, packed[0])
         if any(one.rows.shape[0] != size or bool(one.offsets) != bool(packed[0].offsets) for one in packed):
@@ -184,7 +185,7 @@ class Trace:
                 return results
             raise LoweringError("it changes the count of rows of sequences")
         wrapped = tuple(
-            _wrap(result, size, packed[0], self._shows(op, cls, slot.name, args))
+            wrap_rows(result, size, packed[0], self._shows(op, cls, slot.name, args))
             if self._is_by_row(cls, slot.name, args)
             else self._cut(result, cls, slot.name, args)
             for slot, result in zip(cls.output_slots, several, strict=True)
@@ -196,7 +197,7 @@ class Trace:
         names = [one.name for one in cls.input_slots]
         base = slot.removesuffix(GRAD)
         if slot.endswith(GRAD) and base in names:
-            return any(isinstance(leaf, Packed) for leaf in _flatten(args[names.index(base)]))
+            return bool(find_packed(args[names.index(base)]))
         return True
 
     def _cut(self, result: Any, cls: type[OpDef], slot: str, args: list[Any]) -> Any:
@@ -213,7 +214,7 @@ class Trace:
         names = [one.name for one in cls.input_slots]
         if source not in names:
             return False
-        leaves = [leaf for leaf in _flatten(args[names.index(source)]) if isinstance(leaf, Packed)]
+        leaves = find_packed(args[names.index(source)])
         return bool(leaves) and leaves[0].shown
 
     # Gradients
@@ -321,23 +322,6 @@ def _belongs(op: Operator, record: _Record, base: type[OpDef], given: Mapping[st
 def _are_same(one: Any, other: Any) -> bool:
     ours, theirs = jax.tree_util.tree_leaves(one), jax.tree_util.tree_leaves(other)
     return len(ours) == len(theirs) and all(a is b for a, b in zip(ours, theirs, strict=True))
-
-
-def _flatten(value: Any) -> list[Any]:
-    return list(jax.tree_util.tree_leaves(value, is_leaf=_is_packed))
-
-
-def _is_packed(value: Any) -> bool:
-    return isinstance(value, Packed)
-
-
-def _wrap(result: Any, size: int, like: Packed, shown: bool) -> Any:
-    """Return a result as sequences, if it has their rows."""
-    if isinstance(result, list):
-        return [_wrap(one, size, like, shown) for one in result]
-    if isinstance(result, Packed) or result is None or jnp.shape(result)[:1] != (size,):
-        return result
-    return like.replace(result, shown=shown)
 
 
 def _to_device(arg: Any) -> Any:

@@ -190,3 +190,68 @@ def test_numpy_runs_the_operator_whose_gradient_it_runs(monkeypatch: pytest.Monk
 
 def _refuse(type: str) -> str | None:
     return "for this test" if type == "lstm_grad" else None
+
+
+def test_sequences_of_one_row_each_are_rows_for_operators_that_read_no_lod() -> None:
+    def make() -> Any:
+        x, y = (fluid.data(name, [None, 2, 3], lod_level=1) for name in "xy")
+        user, item = (L.fc(one, 4, num_flatten_dims=2) for one in (x, y))
+        scores = L.matmul(user, item, transpose_y=True)  # (N, 2, 2)
+        turned = L.cumsum(L.transpose(scores, [1, 0, 2]), axis=0)
+        chosen = L.gather(L.reshape(turned, [2, 3, 2]), fluid.layers.assign(np.array([1, 0, 1], "int32")))
+        return [L.mean(L.square(chosen) + L.reduce_sum(scores)), scores]
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((3, 2, 3)).astype("float32") for _ in range(2)]
+    place = fluid.CPUPlace()
+    feed = {n: fluid.create_lod_tensor(a, [[1, 1, 1]], place) for n, a in zip("xy", arrays, strict=True)}
+    found = []
+    for backend in ("numpy", "jax"):
+        net = build(make, sgd)
+        program = fluid.CompiledProgram(net.main).with_backend(backend)
+        found += [
+            net.exe.run(program, feed, net.fetch, scope=net.scope, return_numpy=False) for _ in range(2)
+        ]
+    assert refused(net) == []
+    for want, got in zip(found[:2], found[2:], strict=True):
+        for one, other in zip(want, got, strict=True):
+            np.testing.assert_allclose(np.array(other), np.array(one), rtol=2e-5)  # sums in another order
+            assert other.recursive_sequence_lengths() == one.recursive_sequence_lengths()
+
+
+def test_fields_with_a_lod_are_padded_lists_and_first_states() -> None:
+    """The LoD of each fed field says that every sample has one row of it."""
+
+    def make() -> Any:
+        x = fluid.data("x", [None, 4, 3], lod_level=1)
+        length = fluid.data("length", [None, 1], "int64", lod_level=1)
+        first = L.fc(fluid.data("y", [None, 3], lod_level=1), 5)
+        gates = L.fc(L.sequence_unpad(x, length), 20)
+        hidden, _ = L.dynamic_lstm(gates, 20, h_0=first, c_0=first)
+        return L.mean(hidden) + L.mean(L.dynamic_gru(L.fc(hidden, 15), 5, is_reverse=True, h_0=first))
+
+    rng = np.random.default_rng(0)
+    arrays = {n: rng.standard_normal(s).astype("float32") for n, s in (("x", (3, 4, 3)), ("y", (3, 3)))}
+    arrays["length"] = np.array([[4], [1], [2]])
+    feed = {n: fluid.create_lod_tensor(a, [[1, 1, 1]], fluid.CPUPlace()) for n, a in arrays.items()}
+    losses = []
+    for backend in ("numpy", "jax"):
+        net = build(make, sgd)
+        losses.append(train(net, [feed] * 2, backend))
+    assert refused(net) == []
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
+
+
+def test_dropout_of_rows_cut_by_fed_offsets_draws_numpys_masks() -> None:
+    def make() -> Any:
+        rows = L.lod_reset(L.fc(flat(), 4), fluid.data("offsets", [4], "int32"))
+        return L.mean(L.sequence_pool(L.dropout(rows, 0.4), "sum"))
+
+    rng = np.random.default_rng(0)
+    feed = {"flat": rng.standard_normal((9, 6)).astype("float32"), "offsets": np.array([0, 2, 5, 9], "int32")}
+    losses = []
+    for backend in ("numpy", "jax"):
+        net = build(make, sgd)
+        losses.append(train(net, [feed] * 2, backend))
+    assert refused(net) == []
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order

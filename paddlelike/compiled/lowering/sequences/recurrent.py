@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowering.sequences.sequence import from_steps, require_sequences, to_steps
+from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.quirks import follows_fluid
@@ -114,6 +115,15 @@ class Cell(NamedTuple):
         return (hidden if self.project is None else self.project(hidden)), state
 
 
+def find_state(state: Any, x: Packed) -> Any:
+    """Return a first state, one row for each sequence of ``x``, that may have a LoD of its own."""
+    if not isinstance(state, Packed):
+        return state
+    if not state.full or state.rows.shape[0] != x.count:
+        raise LoweringError("the first state has no row for each sequence")
+    return state.rows
+
+
 def run_lstm(x: Any, h0: Any, c0: Any, cell: Cell, *, reverse: bool) -> tuple[Packed, Packed]:
     """Return what a cell gives out along every sequence, and its states."""
     require_sequences(x)
@@ -124,8 +134,8 @@ def run_lstm(x: Any, h0: Any, c0: Any, cell: Cell, *, reverse: bool) -> tuple[Pa
         return new, new
 
     first = (
-        jnp.zeros((x.count, cell.weight.shape[0]), x.rows.dtype) if h0 is None else h0,
-        jnp.zeros((x.count, cell.width), x.rows.dtype) if c0 is None else c0,
+        jnp.zeros((x.count, cell.weight.shape[0]), x.rows.dtype) if h0 is None else find_state(h0, x),
+        jnp.zeros((x.count, cell.width), x.rows.dtype) if c0 is None else find_state(c0, x),
     )
     bounded = cell.project is None and all(f in _BOUNDED for f in (cell.gate, cell.act, cell.candidate))
     results = _scan(run, first, steps, there, bounded=bounded)
@@ -160,7 +170,7 @@ def gru(
         _, _, hidden = _step_gru(gates, last, weight, gate, act, origin_mode)
         return hidden, hidden
 
-    first = jnp.zeros((x.count, weight.shape[0]), x.rows.dtype) if h0 is None else h0
+    first = jnp.zeros((x.count, weight.shape[0]), x.rows.dtype) if h0 is None else find_state(h0, x)
     hidden = _scan(run, first, steps, there, bounded=gate in _BOUNDED and act in _BOUNDED)
     return None, None, None, x.replace(from_steps(x, hidden, reverse=is_reverse))
 

@@ -146,6 +146,7 @@ def lod_reset(x: Any, y: Any, *, target_lod: Any, append: bool, ctx: OpContext) 
     rows, total = (x.rows, x.total) if isinstance(x, Packed) else (x, x.shape[0])
     is_cut = (offsets[0] == 0) & (offsets[-1] == total) & (offsets[1:] >= offsets[:-1])
     ctx.check(is_cut, "the offsets do not cut the rows of X into sequences")
+    ctx.note_count(offsets, x)
     rows = _pad_rows(rows, find_bucket(rows.shape[0]))
     return Packed(rows, (*above, offsets), rows.shape[0])
 
