@@ -222,7 +222,7 @@ class Piece:
         if not self._reads_memory:
             jax.block_until_ready(sent)  # before anybody writes into the memory that is sent
         if sequences:
-            fed = [lods[one.position] for one in self.plan.fed.values() if one.position in lods]
+            fed = [lods[position] for position in self.plan.batch if position in lods]
             packed = pack_all(sequences, fed, self.plan.gradients, counts=self._counts, padded=self._pads)
             for position in packed.keys() & frame.unshown.keys() - frame.lods.keys():
                 packed[position].shown = False

@@ -35,6 +35,8 @@ class CompiledPlan(Plan):
         By ``id``: operators whose dense gradient may stay rows, see :mod:`paddlelike.executor.plans.touched`.
     row_updates : dict
         By ``id`` of an update that takes such a gradient, its index.
+    batch : set
+        The positions of what is fed, and of what a reader in the program gives.
     reads, writes : list
         The positions that each step reads or writes, blocks included.
     """
@@ -54,6 +56,8 @@ class CompiledPlan(Plan):
         self.block_gradients = _pair_blocks(self.steps)
         self.reads = [self._collect(step.op, self.inputs_of) for step in self.steps]
         self.writes = [self._collect(step.op, self.outputs_of) for step in self.steps]
+        read_here = (w for s, w in zip(self.steps, self.writes, strict=True) if s.op.type == "read")
+        self.batch = {one.position for one in self.fed.values()}.union(*read_here)
         kept = self.layout.persistables.keys()
         for step, read, written in zip(self.steps, self.reads, self.writes, strict=True):
             if step.op.sub_blocks():

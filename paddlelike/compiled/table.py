@@ -166,10 +166,10 @@ def is_row_by_row(type: str, attrs: Mapping[str, Any]) -> bool:
     return condition is not None and condition(attrs)
 
 
-def knows_no_lod(type: str) -> bool:
+def knows_no_lod(cls: type[OpDef]) -> bool:
     """Return whether an operator computes the same of sequences as of an array with their rows."""
-    base = type.removesuffix("_grad")
-    return base in ROW_BY_ROW or base in WITHOUT_LOD
+    base = cls.type.removesuffix("_grad")
+    return base in WITHOUT_LOD or (base in ROW_BY_ROW and find_across_rows(cls) is None)
 
 
 def list_lowered() -> list[str]:

@@ -39,6 +39,10 @@ def train(decorate: bool) -> list[float]:
             assert optimizer.get_scaled_loss() is loss
             (scaling,) = exe.run(main, feed=feed, fetch_list=[optimizer.get_loss_scaling()])
             assert scaling.tolist() == [1.0]
+            kept = {v.name: v.dtype.name for v in main.list_vars() if v.persistable}
+            # What Paddle 1.8.5 saves of this optimizer besides the parameters and Adam's moments.
+            wanted = {"loss_scaling_0": "FP32", "num_good_steps_0": "INT32", "num_bad_steps_0": "INT32"}
+            assert wanted.items() <= kept.items()
     return losses
 
 

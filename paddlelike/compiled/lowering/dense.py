@@ -111,7 +111,8 @@ def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_
     values = d_out.rows if isinstance(d_out, Packed) else d_out
     if isinstance(ids, Packed):  # unused rows have no gradient; their ids are that of the first row
         values = ids.mask(values)
-        ids = jnp.where(ids.used, ids.rows.reshape(-1), ids.rows.reshape(-1)[0])
+        used, rows = ids.used, ids.rows.reshape(-1)
+        ids = jnp.where(jnp.repeat(used, rows.size // used.size), rows, rows[0])
     rows = ids.reshape(-1)
     values = values.reshape(rows.shape[0], -1)
     if is_sparse:  # Paddle's sparse gradient keeps the rows of padding, the dense one does not

@@ -57,7 +57,11 @@ def keep_unless_checked(traced: Any, places: Sequence[int], results: Sequence[in
             elif n not in found:
                 tree = jax.tree_util.tree_structure(like)
                 found[n] = jax.tree_util.tree_unflatten(tree, [_read(values, var) for var in variables[n]])
-        return [found[n] for n in results], held, {n: old for n, old in donated.items() if n in likes and n not in updated}
+        return (
+            [found[n] for n in results],
+            held,
+            {n: old for n, old in donated.items() if n in likes and n not in updated},
+        )
 
     return compute
 

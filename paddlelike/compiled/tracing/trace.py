@@ -167,12 +167,12 @@ class Trace:
         if not packed or row.handles_sequences:
             return row.function(ctx, args, cls, op.attrs)
         if not is_row_by_row(cls.type, op.attrs):
+            if all(one.full for one in packed) and knows_no_lod(cls):
+                return call_with_rows(ctx, cls, row, args)
             across = find_across_rows(cls)
-            if across is not None:
-                return across.function(ctx, args, cls, op.attrs)
-            if not (all(one.full for one in packed) and knows_no_lod(cls.type)):
+            if across is None:
                 raise LoweringError("its lowering takes no sequences")
-            return call_with_rows(ctx, cls, row, args)
+            return across.function(ctx, args, cls, op.attrs)
         plain = to_rows(args)
         size = packed[0].rows.shape[0]
         plain = match_rows(ctx, cls, plain, packed[0])

@@ -255,3 +255,18 @@ def test_dropout_of_rows_cut_by_fed_offsets_draws_numpys_masks() -> None:
         losses.append(train(net, [feed] * 2, backend))
     assert refused(net) == []
     np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
+
+
+def test_rows_of_several_ids_look_up_a_table() -> None:
+    def make() -> Any:
+        ids = fluid.data("ids", [None, 3], "int64", lod_level=1)
+        return L.mean(L.square(L.sequence_pool(fluid.embedding(ids, [9, 4]), "sum")))
+
+    rows = np.array([[1, 2, 1], [8, 0, 3], [2, 2, 2], [5, 1, 0], [4, 4, 8]])
+    feed = {"ids": fluid.create_lod_tensor(rows, [[3, 2]], fluid.CPUPlace())}
+    losses = []
+    for backend in ("numpy", "jax"):
+        net = build(make, sgd)
+        losses.append(train(net, [feed] * 3, backend))
+    assert refused(net) == []
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order

@@ -40,9 +40,14 @@ class AutoMixedPrecisionLists:
 
 
 class OptimizerWithMixedPrecision:
-    """An optimizer as :func:`decorate` returns it: it trains in float32, and does not scale the loss."""
+    """An optimizer as :func:`decorate` returns it: it trains in float32, and does not scale the loss.
 
-    def __init__(self, optimizer: Any, amp_lists: AutoMixedPrecisionLists) -> None:
+    It has Fluid's variables, which stay as they are, so that each side loads what the other has saved.
+    """
+
+    def __init__(
+        self, optimizer: Any, amp_lists: AutoMixedPrecisionLists, *, use_dynamic_loss_scaling: bool
+    ) -> None:
         self._optimizer = optimizer
         self._amp_lists = amp_lists
         self._train_program = default_main_program()
@@ -50,6 +55,9 @@ class OptimizerWithMixedPrecision:
         self._scaled_loss: Variable | None = None
         name = unique_name.generate("loss_scaling")
         self._loss_scaling = create_global_var([1], 1.0, "float32", persistable=True, name=name)
+        for counter in ("num_good_steps", "num_bad_steps") if use_dynamic_loss_scaling else ():
+            name = unique_name.generate(counter)
+            create_global_var([1], 0, "int32", persistable=True, name=name)
 
     def get_loss_scaling(self) -> Variable:
         """Return the variable of the loss scaling, which is 1."""
@@ -102,4 +110,8 @@ def decorate(
         "and the loss is not scaled",
         stacklevel=2,
     )
-    return OptimizerWithMixedPrecision(optimizer, amp_lists or AutoMixedPrecisionLists())
+    return OptimizerWithMixedPrecision(
+        optimizer,
+        amp_lists or AutoMixedPrecisionLists(),
+        use_dynamic_loss_scaling=use_dynamic_loss_scaling,
+    )
