@@ -50,8 +50,17 @@ def accuracy(out: Any, indices: Any, label: Any) -> tuple[Any, ...]:
     return share.reshape(1), correct.reshape(1), total.reshape(1)
 
 
-@lowers("cumsum")
+@lowers("cumsum", sequences=True)
 def cumsum(x: Any, *, axis: int, exclusive: bool, reverse: bool) -> Any:
+    if not isinstance(x, Packed):
+        return _add_up(x, axis, exclusive, reverse)
+    # Unused rows, which come last, add nothing; in them are other rows, or zeros of a gradient, as before.
+    total = _add_up(x.mask(), axis, exclusive, reverse)
+    used = x.used.reshape(-1, *[1] * (total.ndim - 1))
+    return x.replace(jnp.where(used, total, x.rows))
+
+
+def _add_up(x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
     x = jnp.flip(x, axis) if reverse else x
     total = jnp.cumsum(x, axis)
     if exclusive:

@@ -11,7 +11,7 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import GRAD, OpDef
 
-__all__ = ["add_unused", "match_rows"]
+__all__ = ["add_unused", "cut_gradients", "match_rows"]
 
 
 #: Besides ``elementwise_``: operators with one row of the one operand for each row of the other.
@@ -47,6 +47,29 @@ def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) 
         else:
             found.append(add_unused(ctx, arg, like, is_gradient=slot.name.endswith(GRAD)))
     return found
+
+
+def cut_gradients(ctx: OpContext, cls: type[OpDef], args: list[Any]) -> list[Any]:
+    """Return the arguments of a gradient operator; the gradient of an array has no unused rows.
+
+    It comes with some where a loss pairs the array with sequences, as `cross_entropy` does with labels.
+    """
+    given = {slot.name: arg for slot, arg in zip(cls.input_slots, args, strict=True)}
+    packed = {name: arg for name, arg in given.items() if isinstance(arg, Packed)}
+    if not packed or not all(name.endswith(GRAD) for name in packed):
+        return args
+    size, *dims = next(iter(packed.values())).rows.shape
+    counts = {
+        arg.shape[0]
+        for name, arg in given.items()
+        if isinstance(arg, jax.Array) and not name.endswith(GRAD) and list(arg.shape[1:]) == dims
+    }
+    if len(counts) != 1 or counts == {size}:
+        return args
+    (count,) = counts
+    for one in packed.values():
+        ctx.require(one.total == count, "a gradient has another count of rows than its array")
+    return [arg.rows[:count] if isinstance(arg, Packed) else arg for arg in args]
 
 
 def add_unused(ctx: OpContext, arg: Any, like: Packed, *, is_gradient: bool) -> Any:

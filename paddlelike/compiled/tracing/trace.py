@@ -23,7 +23,7 @@ from paddlelike.compiled.tracing.constants import evaluate, runs_block
 from paddlelike.compiled.tracing.context import Bound, OpContext
 from paddlelike.compiled.tracing.derivatives import differentiate, fit_gradient
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
-from paddlelike.compiled.tracing.matching import match_rows
+from paddlelike.compiled.tracing.matching import cut_gradients, match_rows
 from paddlelike.compiled.tracing.rows import call_with_rows, find_packed, to_rows, wrap_rows
 from paddlelike.compiled.tracing.sizes import KnownSizes
 from paddlelike.executor.plans.frame import Step
@@ -163,6 +163,8 @@ class Trace:
         ctx = OpContext(self, op)
         if not row.takes_constants:
             args = [_to_device(arg) for arg in args]
+        if not row.handles_sequences and cls.type.endswith("_grad"):
+            args = cut_gradients(ctx, cls, args)
         packed = find_packed(args)
         if not packed or row.handles_sequences:
             return row.function(ctx, args, cls, op.attrs)

@@ -71,6 +71,23 @@ def labels() -> Any:
     return L.mean(L.softmax_with_cross_entropy(L.fc(flat(), 5), label))
 
 
+def softened_labels() -> Any:
+    label = fluid.data("label", [None, 1], dtype="int64", lod_level=1)
+    return L.mean(L.cross_entropy(L.softmax(L.fc(flat(), 5)), label))
+
+
+def labelled_parts() -> Any:
+    """Return the loss of labels, which are sequences, of rows of two branches, which are not."""
+    label = fluid.data("label", [None, 1], dtype="int64", lod_level=1)
+    total = L.reduce_sum(flat(), dim=1, keep_dim=True)
+    x, branches = L.fc(flat(), 5), L.IfElse(total > L.zeros_like(total))
+    with branches.true_block():
+        branches.output(L.fc(branches.input(x), 5, act="softmax"))
+    with branches.false_block():
+        branches.output(L.softmax(branches.input(x)))
+    return L.mean(L.cross_entropy(branches()[0], label))
+
+
 def images() -> Any:
     rows = L.reshape(L.fc(sequences("x"), 16), [-1, 1, 4, 4])
     return L.mean(L.pool2d(L.conv2d(rows, 2, 3, padding=1), 2, "max", 2))
@@ -114,7 +131,23 @@ def projected() -> Any:
     return print_between(lambda: L.dynamic_lstmp(L.fc(sequences("x"), 16), 16, 3)[0])
 
 
-@pytest.mark.parametrize("make", [scores, labels, images, lengths, products, others])
+def running_sums() -> Any:
+    """Return the loss of sums along all rows, and along those that each branch gets."""
+    x = L.fc(flat(), 4)
+    positive = L.reduce_sum(flat(), dim=1, keep_dim=True) > L.zeros_like(L.reduce_sum(flat(), 1, True))
+    branches = L.IfElse(positive)
+    with branches.true_block():
+        branches.output(L.log(1.1 + L.square(L.cumsum(branches.input(x), axis=0, exclusive=True))))
+    with branches.false_block():
+        branches.output(L.tanh(L.cumsum(branches.input(x), axis=0, reverse=True)))
+    rows = L.cumsum(L.cumsum(L.fc(sequences("x"), 4), axis=0, reverse=True), axis=1)
+    return L.mean(branches()[0]) + L.mean(L.tanh(rows))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [scores, labels, softened_labels, labelled_parts, images, lengths, running_sums, products, others],
+)
 def test_rows_of_sequences_train_in_one_piece(make: Callable[[], Any]) -> None:
     compare(make)
 

@@ -23,6 +23,10 @@ def _read_mask(mask: Any, *values: Any) -> Any:
 
 @lowers("split_lod_tensor", sequences=True)
 def split_lod_tensor(x: Any, mask: Any, *, ctx: OpContext) -> tuple[Packed, Packed]:
+    if isinstance(x, Packed) and x.offsets and _is_gradient(ctx, "OutTrue") and not isinstance(mask, Packed):
+        # Of rows that a loss pairs with those of sequences.
+        ctx.require(x.total == mask.shape[0], "the gradient has another count of rows than Mask")
+        x = x.rows[: mask.shape[0]]
     chosen = _read_mask(mask, x)
     rows = x.rows if isinstance(x, Packed) else x
     if rows.shape[0] != chosen.shape[0]:
@@ -32,9 +36,12 @@ def split_lod_tensor(x: Any, mask: Any, *, ctx: OpContext) -> tuple[Packed, Pack
         order, count = jnp.argsort(~here, stable=True), here.sum().astype(jnp.int32)
         places = jnp.where(jnp.arange(order.shape[0]) < count, order, order[0])
         part = Packed(rows[places], (), rows.shape[0], shown=False, live=count)
-        is_gradient = any(GRAD in name for name in ctx.op.output(slot))
-        parts.append(part.replace(part.mask()) if is_gradient else part)
+        parts.append(part.replace(part.mask()) if _is_gradient(ctx, slot) else part)
     return parts[0], parts[1]
+
+
+def _is_gradient(ctx: OpContext, slot: str) -> bool:
+    return any(GRAD in name for name in ctx.op.output(slot))
 
 
 @lowers("merge_lod_tensor", "merge_lod_tensor_infer", sequences=True)
