@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from tests.fuzz.training.compare import find_differences
@@ -19,12 +20,16 @@ def main() -> int:
     parser.add_argument(
         "--path", action="append", choices=PATHS, help="compared with `plan`; may be repeated"
     )
+    parser.add_argument("--devices", type=int, default=0, help="how many some of the runs take, CPUs of JAX")
     given = parser.parse_args()
+    if given.devices:  # before JAX is imported
+        count = f"--xla_force_host_platform_device_count={given.devices}"
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {count}"
     paths = ["plan", *(given.path or ["plain", "eager", "unrolled", "profiled"])]
     faulty = 0
     for seed in range(given.first, given.first + given.count):
         try:
-            records = run_scenario(seed, paths, actions=given.actions)
+            records = run_scenario(seed, paths, actions=given.actions, devices=given.devices)
             lines = [
                 f"{path}: {line}"
                 for path in paths

@@ -66,15 +66,16 @@ def make_feed(fed: list[Fed], seed: int, rows: int) -> dict[str, Any]:
     """Return a batch: arrays in several orders of memory, LoDTensors for sequences."""
     rng = np.random.default_rng(seed)
     lengths = [int(n) for n in rng.integers(1, 4, rows)]
+    inner = [int(n) for n in rng.integers(1, 4, sum(lengths))]
     feed = {}
     for one in fed:
-        count = sum(lengths) if one.is_sequence else rows
+        count = (rows, sum(lengths), sum(inner))[one.levels]
         if one.ids:
             array = rng.integers(0, one.ids, (count, *one.dims))
         else:
             array = rng.standard_normal((count, *one.dims)).astype("float32")
-        if one.is_sequence:
-            feed[one.name] = fluid.create_lod_tensor(array, [lengths], fluid.CPUPlace())
+        if one.levels:
+            feed[one.name] = fluid.create_lod_tensor(array, [lengths, inner][: one.levels], fluid.CPUPlace())
         else:
             feed[one.name] = _arrange(array, int(rng.integers(0, 5)))
     return feed

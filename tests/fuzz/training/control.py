@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import paddlelike as fluid
 from tests.fuzz.training.network import Layer, Network
 
@@ -77,14 +79,33 @@ def functional_loop(net: Network) -> None:
     net.add(out, "row", *value.dims)
 
 
+def loop_until(net: Network) -> None:
+    """How many steps there are depends on values; nobody asks for the gradient."""
+    value = net.take("row")
+    total = L.scale(L.reduce_mean(L.square(value.variable)), 1.0, bias=0.2)
+    total.stop_gradient = True
+    limit = L.fill_constant([1], "float32", net.rng.choice([0.5, 3.0, 20.0]))
+    condition = L.less_than(total, limit)
+    block = L.While(condition)
+    with block.block():
+        L.assign(total * 2.0, output=total)
+        L.less_than(total, limit, cond=condition)
+    net.add(L.elementwise_mul(value.variable, L.tanh(total)), "row", *value.dims)
+
+
 def branch(net: Network) -> None:
     value = net.take("row")
     x = value.variable
     total = L.reduce_mean(x)
     yes = L.greater_than(total, L.fill_constant([1], "float32", net.rng.choice([-0.2, 0.0, 0.2])))
     weight = net.parameter(value.dims[0])
-    out = L.cond(yes, lambda: L.elementwise_mul(x, weight, axis=1), lambda: L.tanh(x) - 0.1)
+    rate = net.rng.choice([0.0, 0.0, 0.3])
+    out = L.cond(yes, lambda: L.elementwise_mul(_drop(x, rate), weight, axis=1), lambda: L.tanh(x) - 0.1)
     net.add(out, "row", *value.dims)
+
+
+def _drop(x: Any, rate: float) -> Any:
+    return L.dropout(x, rate) if rate else x
 
 
 def parts(net: Network) -> None:
@@ -94,7 +115,7 @@ def parts(net: Network) -> None:
     total.stop_gradient = True
     branches = L.IfElse(total > L.zeros_like(total))
     with branches.true_block():
-        branches.output(L.fc(branches.input(x), 3))
+        branches.output(_drop(L.fc(branches.input(x), 3), net.rng.choice([0.0, 0.0, 0.3])))
     with branches.false_block():
         branches.output(L.fc(branches.input(x), 3, act="tanh"))
     net.add(branches()[0], "row", 3)
@@ -142,5 +163,5 @@ def metric(net: Network) -> None:
 
 
 CONTROL: tuple[Layer, ...] = (
-    counted, counted, overwritten, overwritten, loop, functional_loop, branch, parts, switched, static_steps, metric,
+    counted, counted, overwritten, overwritten, loop, loop_until, functional_loop, branch, parts, switched, static_steps, metric,
 )  # fmt: skip

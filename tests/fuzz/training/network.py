@@ -41,12 +41,12 @@ class Value:
 
 @dataclass(frozen=True)
 class Fed:
-    """A variable that is fed: numbers, or ids below ``ids`` if that is not 0."""
+    """A variable that is fed: numbers, or ids below ``ids`` if that is not 0, with so many levels of a LoD."""
 
     name: str
     dims: tuple[int, ...]
     ids: int = 0
-    is_sequence: bool = False
+    levels: int = 0
 
 
 class Network:
@@ -70,12 +70,12 @@ class Network:
         self.values.append(Value(variable, kind, dims))
         return variable
 
-    def feed(self, prefix: str, dims: tuple[int, ...], *, ids: int = 0, is_sequence: bool = False) -> Any:
+    def feed(self, prefix: str, dims: tuple[int, ...], *, ids: int = 0, levels: int = 0) -> Any:
         """Return a variable that is fed."""
-        fed = Fed(self.name(prefix), dims, ids, is_sequence)
+        fed = Fed(self.name(prefix), dims, ids, levels)
         self.fed.append(fed)
         dtype = "int64" if ids else "float32"
-        return fluid.data(fed.name, [None, *dims], dtype, lod_level=int(is_sequence))
+        return fluid.data(fed.name, [None, *dims], dtype, lod_level=levels)
 
     def find(self, kind: str, *, where: Callable[[Value], bool] = lambda value: True) -> Value | None:
         """Return a value of a kind, more often one of the last."""
@@ -98,7 +98,7 @@ class Network:
             dims = (rng.choice([1, 3, 4]), *[rng.choice([6, 8, 9])] * 2)
         else:
             dims = (rng.choice([4, 8]),)
-        variable = self.feed("x", dims, is_sequence=kind == "seq")
+        variable = self.feed("x", dims, levels=int(kind == "seq"))
         self.add(variable, kind, *dims)
         return self.values[-1]
 

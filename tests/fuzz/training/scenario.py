@@ -29,6 +29,9 @@ ACTIONS = ("train",) * 8 + (
     "clone",
     "scope",
     "executor",
+    "another",
+    "empty",
+    "devices",
     "fail",
     "startup",
 )
@@ -45,8 +48,8 @@ class Record:
 class Runner:
     """A case that is run in one way."""
 
-    def __init__(self, case: Case, folder: Path) -> None:
-        self.case, self.folder = case, folder
+    def __init__(self, case: Case, folder: Path, devices: int) -> None:
+        self.case, self.folder, self.devices = case, folder, devices
         self.record = Record()
         self.exe = fluid.Executor(fluid.CPUPlace())
         self.scopes = [fluid.Scope(), fluid.Scope()]
@@ -66,8 +69,10 @@ class Runner:
         with fluid.scope_guard(self.scope):
             getattr(self, f"do_{action}")(rng, index)
 
-    def _run(self, program: Any, names: list[str], label: str, rng: Random, **options: Any) -> None:
-        rows = rng.choice([4, 4, 4, 2, 7, 1])
+    def _run(
+        self, program: Any, names: list[str], label: str, rng: Random, *, rows: int = 0, **options: Any
+    ) -> None:
+        rows = rows or rng.choice([4, 4, 4, 2, 7, 1])
         feed = make_feed(self.case.fed, rng.randrange(1000), rows)
         if rng.random() < 0.3:  # into the arrays of the run before
             for name, value in feed.items():
@@ -150,6 +155,40 @@ class Runner:
     def do_executor(self, rng: Random, index: int) -> None:
         self.exe = fluid.Executor(fluid.CPUPlace())
 
+    def do_another(self, rng: Random, index: int) -> None:
+        """Run another program, which halves what this one trains."""
+        program = fluid.Program()
+        with fluid.program_guard(program):
+            for one in self.case.main.all_parameters()[:3]:
+                same = program.global_block().create_parameter(
+                    name=one.name, shape=one.shape, dtype=one.dtype
+                )
+                L.assign(same * 0.5, output=same)
+        self.exe.run(program)
+
+    def do_devices(self, rng: Random, index: int) -> None:
+        """Train on two devices, where JAX has them: with numpy two copies, one after the other."""
+        if not self.devices or not self.case.losses:
+            return
+        program = fluid.CompiledProgram(self.main).with_data_parallel(
+            self.case.losses[0], places=[fluid.CPUPlace()] * self.devices
+        )
+        rows = self.devices * rng.choice([1, 2, 2, 3]) + rng.choice([0, 0, 0, 1])
+        self._run(program, self.case.losses, f"{index} devices", rng, rows=rows)
+
+    def do_empty(self, rng: Random, index: int) -> None:
+        """Run the test program on a batch without rows: its values, or that it is refused."""
+        if any(one.levels for one in self.case.fed):
+            return  # a LoD holds one sequence at least
+        feed = make_feed(self.case.fed, 1, 0)
+        try:
+            found = self.exe.run(self.case.test, feed=feed, fetch_list=self.case.losses, return_numpy=False)
+        except (fluid.core.EnforceNotMet, ValueError, RuntimeError):
+            self.record.values.append((f"{index} empty", "refused"))
+            return
+        for name, value in zip(self.case.losses, found, strict=True):
+            self.record.values.append((f"{index} empty {name}", np.array(value)))
+
     def do_startup(self, rng: Random, index: int) -> None:
         if self.case.startup.global_block().ops:
             self.exe.run(self.case.startup)
@@ -179,13 +218,16 @@ class Runner:
         return self.record
 
 
-def run_scenario(seed: int, paths: list[str], *, actions: int = 6) -> dict[str, Record]:
-    """Run the case and the scenario of a seed in several ways; return a record for each."""
+def run_scenario(seed: int, paths: list[str], *, actions: int = 6, devices: int = 0) -> dict[str, Record]:
+    """Run the case and the scenario of a seed in several ways; return a record for each.
+
+    ``devices``: how many some of the runs take; 0: none does.
+    """
     found = {}
     for path in paths:
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), use_path(path):
             warnings.simplefilter("ignore")
-            runner = Runner(make_case(seed), Path(folder))
+            runner = Runner(make_case(seed), Path(folder), devices)
             rng = Random(f"actions {seed}")
             order = [rng.choice(ACTIONS) for _ in range(actions)]
             for index, action in enumerate(["train", "train", *order]):

@@ -13,7 +13,7 @@ L = fluid.layers
 def embedded(net: Network) -> None:
     rows, width = net.rng.choice([(11, 4), (30, 8), (5000, 16)])
     name = net.name("words_table")
-    ids = net.feed("words", (1,), ids=rows, is_sequence=True)
+    ids = net.feed("words", (1,), ids=rows, levels=1)
     out = L.embedding(
         ids,
         [rows, width],
@@ -22,6 +22,16 @@ def embedded(net: Network) -> None:
         param_attr=fluid.ParamAttr(name=name, initializer=fluid.initializer.Uniform(-0.5, 0.5)),
     )
     net.add(out, "seq", width)
+
+
+def nested(net: Network) -> None:
+    """Sentences of words: the rows are sentences, after the words of each are pooled."""
+    words = net.feed("sentences", (1,), ids=20, levels=2)
+    name = net.name("words_table")
+    table = L.embedding(words, [20, 4], is_sparse=net.choose_sparse(name), param_attr=name)
+    if net.maybe():
+        table = L.fc(table, 4, act=net.activation())
+    net.add(L.sequence_pool(table, net.rng.choice(["sum", "average", "max", "last"])), "seq", 4)
 
 
 def pooled(net: Network) -> None:
@@ -112,5 +122,5 @@ def stepwise(net: Network) -> None:
 
 
 SEQUENCES: tuple[Layer, ...] = (
-    embedded, embedded, pooled, pooled, per_row, per_row, per_row, recurrent, expanded, padded, stepwise,
+    embedded, embedded, nested, pooled, pooled, per_row, per_row, per_row, recurrent, expanded, padded, stepwise,
 )  # fmt: skip
