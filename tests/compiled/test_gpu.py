@@ -18,6 +18,7 @@ import paddlelike as fluid
 from paddlelike.compiled.backend import count_gpus, find_options
 from paddlelike.compiled.lowering.images import convolution, pools
 from paddlelike.compiled.refusals import RefusedError
+from paddlelike.compiled.tracing import orders
 from paddlelike.framework import flags
 from tests.compiled.nets import batches, build, regression
 from tests.compiled.sweep import check_case, lower_case
@@ -31,7 +32,7 @@ needs_gpu = pytest.mark.skipif(count_gpus() == 0, reason="JAX sees no GPU here")
 @pytest.fixture
 def for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the formulas that are not for CPUs."""
-    for module in (convolution, pools):
+    for module in (convolution, pools, orders):
         monkeypatch.setattr(module, "computes_on_cpu", lambda: False)
 
 
@@ -85,6 +86,7 @@ POSING = """
 import jax, numpy as np
 from paddlelike.compiled import backend, engine, parallel, pieces
 from paddlelike.compiled.lowering.images import convolution, pools
+from paddlelike.compiled.tracing import orders
 from paddlelike.core import places
 import paddlelike as fluid
 from tests.compiled.nets import L, batches, build, train
@@ -100,7 +102,8 @@ class Piece(pieces.Piece):
 backend.find_device = engine.find_device = find
 places.count_gpus = lambda: 2
 engine.Piece = Piece
-convolution.computes_on_cpu = pools.computes_on_cpu = lambda: False
+for module in (convolution, pools, orders):
+    module.computes_on_cpu = lambda: False
 
 def make():
     x, y = fluid.data("x", [None, 1, 8, 8]), fluid.data("y", [None, 1], "int64")
