@@ -211,6 +211,27 @@ _ROWS: Final = (
         "operators/fused/fused_elemwise_activation_op.h: y stands for the intermediate value",
     ),
     Quirk(
+        "group_norm_gradient",
+        "layers.group_norm without a scale",
+        "the gradient of the input lacks the mean of the result's gradient",
+        "the gradient",
+        "operators/group_norm_op.h: the sum for the mean is taken only where there is a scale",
+    ),
+    Quirk(
+        "spectral_norm_gradient",
+        "layers.spectral_norm",
+        "each element's gradient is multiplied by what the weight's would be if all of them were 1",
+        "the gradient",
+        "operators/spectral_norm_op.h: the weights are added up without the gradient of the result",
+    ),
+    Quirk(
+        "shuffle_channel_gradient",
+        "layers.shuffle_channel unless there are group * group channels",
+        "the gradient's channels are shuffled forward once more",
+        "they are put back",
+        "operators/shuffle_channel_op.h: the kernel of the gradient is that of the operator",
+    ),
+    Quirk(
         "set_gradient_clip",
         "clip.set_gradient_clip(clip, param_list)",
         "the clip of the last parameter is used for all; nothing is clipped if a parameter has none",

@@ -262,6 +262,48 @@ def fused_gradient() -> Any:
     return run(fluid.gradients(layers.reduce_sum(out), y)[0], x=X, y=X[0])
 
 
+def grouped() -> list[Any]:
+    """Return a result without scale, and the gradient of the input for its product with cos(3 X)."""
+    x, above = fluid.data("x", [None, 4]), fluid.data("above", [None, 4])
+    x.stop_gradient = False
+    out = layers.group_norm(x, 1, param_attr=False, bias_attr=False)
+    gradients = fluid.gradients(layers.reduce_sum(out * above), x)
+    return run([out, *gradients], x=X, above=np.cos(3 * X))
+
+
+def grouped_formula(*, mean: bool) -> list[Any]:
+    x, above = (one.astype(float) for one in (X, np.cos(3 * X)))
+    inverse = 1 / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    normal = (x - x.mean(-1, keepdims=True)) * inverse
+    gradient = above - normal * (above * normal).mean(-1, keepdims=True)
+    gradient -= above.mean(-1, keepdims=True) * mean
+    return [normal, gradient * inverse]
+
+
+def spectral_gradient() -> Any:
+    """Return the gradient of a matrix for the sum of its quotient by the norm, weighed 1 to 4."""
+    start = fluid.initializer.NumpyArrayInitializer(np.array([[3, 1], [1, 2]], "float32"))
+    weight = layers.create_parameter([2, 2], "float32", default_initializer=start)
+    out = layers.spectral_norm(weight, power_iters=50)
+    weighed = out * layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    return run(fluid.gradients(layers.reduce_sum(weighed), weight)[0])
+
+
+def spectral_formula() -> Any:
+    weight, above = np.array([[3.0, 1], [1, 2]]), np.array([[1.0, 2], [3, 4]])
+    u, norms, v = np.linalg.svd(weight)
+    return (above - (above * weight).sum() / norms[0] * np.outer(u[:, 0], v[0])) / norms[0]
+
+
+def shuffled_gradient() -> list[float]:
+    x = fluid.data("x", [1, 6, 1, 1])
+    x.stop_gradient = False
+    above = layers.assign(np.arange(6, dtype="float32").reshape(1, 6, 1, 1))
+    out = layers.shuffle_channel(x, 2) * above
+    zeros = np.zeros((1, 6, 1, 1), "float32")
+    return list(run(fluid.gradients(layers.reduce_sum(out), x)[0], x=zeros).reshape(-1))
+
+
 def clipped() -> Any:
     """Return how far gradients of 1 move two parameters, of limits 0.5 and 0.25."""
     names = ["a", "b"]
@@ -374,11 +416,18 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "fused_activation_gradient": (
         fused_gradient, X.sum(0) * (1 - X[0] ** 2), X.sum(0) * (1 - np.tanh(X[0]) ** 2)
     ),
+    "group_norm_gradient": (grouped, grouped_formula(mean=False), grouped_formula(mean=True)),
+    "spectral_norm_gradient": (  # Fluid 1.8.5's gradient of these numbers
+        spectral_gradient, [[-0.1105573, 0.0744893], [0.1117339, 0.514365]], spectral_formula()
+    ),
+    "shuffle_channel_gradient": (shuffled_gradient, [0, 3, 1, 4, 2, 5], [0, 2, 4, 1, 3, 5]),
     "set_gradient_clip": (clipped, [-0.25, -0.25], [-0.5, -0.25]),
     "group_norm_parameters": (learned, [], [[4], [4]]),
     "conv_group_channels": (deviation_of_filters, math.sqrt(2 / (9 * 8)), math.sqrt(2 / (9 * 2))),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
+#: Rows of which the layer warns as well.
+TOGETHER = {"group_norm_parameters": ["group_norm_gradient"]}
 
 
 def agrees(found: Any, wanted: Any) -> None:
@@ -400,7 +449,8 @@ def test_the_default_is_fluids(name: str) -> None:
         return
     with pytest.warns(QuirkWarning, match=r"as in Fluid 1\.8\.5.*FLAGS_fluid_quirks") as given:
         found = compute()
-    assert all(str(one.message).startswith(QUIRKS[name].where) for one in given)
+    where = tuple(QUIRKS[row].where for row in (name, *TOGETHER.get(name, ())))
+    assert all(str(one.message).startswith(where) for one in given)
     assert given[0].filename.startswith(__file__[:-3]) or "training.py" in given[0].filename
     agrees(found, wanted)
 

@@ -14,6 +14,7 @@ from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
+from paddlelike.framework.quirks import follows_fluid
 
 Results = tuple[Any, ...]
 
@@ -180,8 +181,10 @@ def group_norm_grad(
     d_scale = (g * normal).sum(kept).reshape(-1)
     g = g if scale is None else g * factor
     along = (g * normal).mean(axes, keepdims=True)
-    mean = g.mean(axes, keepdims=True)
-    d_x = (g - mean - normal * along) / jnp.sqrt(variance.reshape(mean.shape) + epsilon)
+    d_x = g - normal * along
+    if scale is not None or not follows_fluid("group_norm_gradient"):
+        d_x -= g.mean(axes, keepdims=True)
+    d_x /= jnp.sqrt(variance.reshape(along.shape) + epsilon)
     return d_x.reshape(y.shape), d_scale, d_bias
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import (
     NUMBERS,
     WIDE_FLOATS,
@@ -236,9 +237,12 @@ def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Vari
 def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variable:
     """Return the channels in the order across ``group`` groups, not group by group (``shuffle_channel``).
 
+    Its gradient is Fluid's, which is odd unless there are ``group * group`` channels: see ``fluid.quirks()``.
     Raises TypeError unless ``x`` is a variable of a supported dtype.
     """
     check_variable("shuffle_channel", "x", x, WIDE_FLOATS)
+    if group * group != x.shape[1]:
+        warn_quirk("shuffle_channel_gradient")
     return emit("shuffle_channel", {"X": x}, {"group": group}, name=name)
 
 

@@ -94,6 +94,8 @@ def group_norm(
         )
     if bias_attr:
         inputs["Bias"] = helper.create_parameter(bias_attr, shape, input.dtype, is_bias=True)
+    if "Scale" not in inputs:
+        warn_quirk("group_norm_gradient")
     mean = helper.create_variable(dtype=input.dtype, stop_gradient=True)
     variance = helper.create_variable(dtype=input.dtype, stop_gradient=True)
     out = helper.create_variable(dtype=input.dtype)
@@ -206,9 +208,11 @@ def spectral_norm(
     """Return ``weight`` divided by its greatest singular value as a matrix whose rows are dim ``dim``.
 
     Operator ``spectral_norm``. The value comes from ``power_iters`` power iterations on two persistable
-    vectors. Miyato et al. 2018. Raises TypeError unless ``weight`` is a variable of a supported dtype.
+    vectors; for its gradient see ``fluid.quirks()``. Miyato et al. 2018. Raises TypeError unless ``weight``
+    is a variable of a supported dtype.
     """
     check_variable("spectral_norm", "weight", weight, WIDE_FLOATS)
+    warn_quirk("spectral_norm_gradient")
     helper = LayerHelper("spectral_norm", name=name)
     rows = weight.shape[dim]
     columns = math.prod(weight.shape) // rows

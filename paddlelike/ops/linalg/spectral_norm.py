@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.operands import normalize_axis
 
 __all__ = ["SpectralNorm"]
@@ -18,8 +19,8 @@ class SpectralNorm(OpDef):
     """``Out = Weight / (u^T W v)``, with ``W`` the weight as a matrix whose rows run along ``dim``.
 
     ``u`` and ``v`` come from U and V, which stay as they are, by ``power_iters`` steps of the power
-    iteration. The gradient takes them as constants, and is exact, where Paddle 1.8's holds for equal
-    gradients of all elements only. Miyato et al., 2018.
+    iteration. The gradient takes them as constants; Paddle 1.8's holds for gradients of 1 only, and is
+    multiplied by the others: see ``fluid.quirks()``. Miyato et al., 2018.
     """
 
     type = "spectral_norm"
@@ -53,9 +54,11 @@ class SpectralNorm(OpDef):
         matrix = _matrix(weight, dim)
         u, v = _iterate(matrix, u, v, power_iters, eps)
         sigma = u @ matrix @ v
-        d_sigma = (d_out * weight).sum() / sigma
         moved = np.moveaxis(weight, dim, 0)
         along = np.moveaxis(np.outer(u, v).reshape(moved.shape), 0, dim)
+        if follows_fluid("spectral_norm_gradient"):
+            return d_out * (1 - weight.sum() / sigma * along) / sigma
+        d_sigma = (d_out * weight).sum() / sigma
         return (d_out - d_sigma * along) / sigma
 
 

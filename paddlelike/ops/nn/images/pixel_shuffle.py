@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, Long, OpDef, Spec, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.images.windows import check_image
 
 __all__ = ["PixelShuffle", "ShuffleChannel", "SpaceToDepth", "TemporalShift"]
@@ -88,7 +89,7 @@ class SpaceToDepth(OpDef):
 class ShuffleChannel(OpDef):
     """Channel ``j`` of group ``g`` becomes channel ``j group + g``. Zhang et al., ShuffleNet, 2017.
 
-    The gradient is exact, where Paddle 1.8 shuffles it forward once more.
+    Paddle 1.8 shuffles the gradient forward once more: see ``fluid.quirks()``.
     """
 
     type = "shuffle_channel"
@@ -111,7 +112,8 @@ class ShuffleChannel(OpDef):
 
     @staticmethod
     def backward(d_out: Array, *, group: int) -> Array:
-        return _transpose_channels(d_out, d_out.shape[1] // group)
+        forward = follows_fluid("shuffle_channel_gradient")
+        return _transpose_channels(d_out, group if forward else d_out.shape[1] // group)
 
 
 def _transpose_channels(x: Array, group: int) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import rows as fast
 from paddlelike.ops.kernels.images.normalization import normalize_instances, normalize_instances_dx
 from paddlelike.ops.kernels.normalization import normalize, normalize_dx
@@ -109,7 +110,7 @@ class GroupNorm(OpDef):
     """``Y = Scale (X - mean) / sqrt(var + epsilon) + Bias`` over groups of channels of a sample.
 
     Mean and Variance (biased) are ``(N, groups)``; Scale and Bias hold one number per channel. The
-    gradient is exact also without Scale, where Paddle 1.8's lacks a term. Wu and He, 2018.
+    gradient of Paddle 1.8 lacks a term without Scale: see ``fluid.quirks()``. Wu and He, 2018.
     """
 
     type = "group_norm"
@@ -183,9 +184,12 @@ class GroupNorm(OpDef):
         axes = _find_group_axes(data_layout)
         inverse = 1 / np.sqrt(variance + epsilon)
         inverse = inverse.reshape(*inverse.shape, 1, 1) if axes == (2, 3) else inverse[:, None, :, None]
-        dx = normalize_dx(g, x_hat, inverse, axes).reshape(y.shape)
+        if scale is None and follows_fluid("group_norm_gradient"):
+            dx = (g - x_hat * (g * x_hat).mean(axes, keepdims=True)) * inverse
+        else:
+            dx = normalize_dx(g, x_hat, inverse, axes)
         kept = (0, 3) if axes == (2, 3) else (0, 1)
-        return dx, (d_y * x_hat).sum(kept).reshape(-1), d_y.sum(kept).reshape(-1)
+        return dx.reshape(y.shape), (d_y * x_hat).sum(kept).reshape(-1), d_y.sum(kept).reshape(-1)
 
 
 def _group_channels(x: Array, groups: int, layout: str) -> Array:
