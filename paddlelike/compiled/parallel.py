@@ -18,12 +18,13 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from paddlelike.compiled.backend import find_devices, find_options, settings
+from paddlelike.compiled.packing import find_largest, have_one_length, pack
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
 from paddlelike.compiled.tracing.orders import delay_transposes
 from paddlelike.compiled.tracing.trace import Trace
-from paddlelike.compiled.values import Packed, SparseRows, find_largest, have_one_length, pack
+from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoD, LoDTensor

@@ -15,21 +15,14 @@ from paddlelike.compiled.backend import settings
 from paddlelike.compiled.compilations import Compilations, PassedOverError, Signature, describe
 from paddlelike.compiled.demands import counts_rows, draws_values, find_shapes_kept, pads_to_longest
 from paddlelike.compiled.executables import Executable, Outline, compile_piece, separate
+from paddlelike.compiled.packing import are_sequences, pack_all, stands_for_none
 from paddlelike.compiled.plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.state.alike import find_alike
 from paddlelike.compiled.state.repeats import CompiledFrame, create_repeat
 from paddlelike.compiled.tracing.draws import draw_all
 from paddlelike.compiled.tracing.sizes import KnownSizes, Sizes, describe_sizes
-from paddlelike.compiled.values import (
-    Packed,
-    SparseRows,
-    align_feed,
-    are_sequences,
-    find_array_type,
-    pack_all,
-    stands_for_none,
-)
+from paddlelike.compiled.values import Packed, SparseRows, align_feed, find_array_type
 from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
 from paddlelike.errors import OperatorError
 from paddlelike.executor.plans.frame import Frame

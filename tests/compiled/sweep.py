@@ -10,9 +10,10 @@ import jax
 import numpy as np
 
 from paddlelike.compiled.backend import settings
+from paddlelike.compiled.packing import pack
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.trace import Trace
-from paddlelike.compiled.values import Packed, SparseRows, pack
+from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.opdef import EMPTY, OpDef, grad_name, registry

@@ -16,7 +16,7 @@ import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from paddlelike.compiled.backend import computes_on_cpu
-from paddlelike.compiled.tracing.repeats import compute_once, find_repeated
+from paddlelike.compiled.tracing.fusions import compute_once, find_repeated
 
 __all__ = ["bind_equation", "delay_transposes"]
 

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.lowering.sequences.sequence import require_sequences, to_steps
+from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, find_bucket
+from paddlelike.compiled.values import Packed
 from paddlelike.ops.detection.targets.matching import MANY, NEAR
 
 

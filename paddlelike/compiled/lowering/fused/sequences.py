@@ -13,10 +13,11 @@ from paddlelike.compiled.lowering.sequences.sequence import (
     spread,
     sum_sequences,
 )
+from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, SparseRows, find_bucket
+from paddlelike.compiled.values import Packed, SparseRows
 
 
 def _pool(x: Packed, kind: str) -> Any:

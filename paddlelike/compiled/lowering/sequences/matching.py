@@ -10,9 +10,10 @@ import numpy as np
 
 from paddlelike.compiled.lowering.sequences.parts import gather_sequences
 from paddlelike.compiled.lowering.sequences.sequence import require_sequences, to_steps
+from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
-from paddlelike.compiled.values import Packed, find_bucket
+from paddlelike.compiled.values import Packed
 
 
 def _require_one_level(*values: Any) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, find_bucket
+from paddlelike.compiled.values import Packed
 
 
 def require_sequences(*values: Any) -> None:

@@ -38,7 +38,7 @@ def test_sums_of_a_residual_network_are_computed_once() -> None:
 
 
 def test_computing_once_changes_no_bit() -> None:
-    from paddlelike.compiled.tracing.repeats import compute_once
+    from paddlelike.compiled.tracing.fusions import compute_once
 
     values = np.array([0.0, -0.0, 1e-45, -3.5, np.inf, -np.inf, np.nan], np.float32)
     found = np.asarray(jax.jit(compute_once)(values))
@@ -52,7 +52,7 @@ def test_computing_once_changes_no_bit() -> None:
 def test_only_large_functions_of_one_array_that_a_product_reads_are_repeated(
     name: str, repeats: bool
 ) -> None:
-    from paddlelike.compiled.tracing.repeats import find_repeated
+    from paddlelike.compiled.tracing.fusions import find_repeated
 
     def compute(x: Any, y: Any) -> Any:
         z = jnp.maximum(x + y if name == "of two arrays" else x, y if name == "of two arrays" else 1)

@@ -1,0 +1,190 @@
+"""Sequences that numpy holds, as sequences with padding: how many unused rows a batch gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.compiled.values import Packed
+from paddlelike.core import memory
+from paddlelike.core.tensor import LoD
+
+__all__ = [
+    "are_sequences",
+    "find_bucket",
+    "find_largest",
+    "find_sizes",
+    "have_one_length",
+    "pack",
+    "pack_all",
+    "stands_for_none",
+]
+
+_SMALLEST: Final = 8
+
+
+def are_sequences(value: Any, lod: LoD | None) -> bool:
+    """Return whether a LoD cuts an array.
+
+    It does not where rows without one were added to sequences: `concat` leaves its result the LoD of X[0].
+    """
+    return bool(lod) and len(value) == lod[-1][-1]  # type: ignore[index]
+
+
+def stands_for_none(value: Any, lod: LoD | None) -> bool:
+    """Return whether sequences are all empty, but have a row, as ``ctc_align`` leaves them."""
+    return bool(lod) and lod[-1][-1] == 0 and len(value) == 1  # type: ignore[index]
+
+
+def find_bucket(count: int, *, steps: int = 4) -> int:
+    """Return the size for ``count`` rows: at most a quarter more, beyond the first 64.
+
+    ``steps``: how many sizes there are between a power of two and the next; fewer for small counts, where a
+    compilation costs more than the unused rows of a whole training, but if there are 8 or more.
+
+    >>> [find_bucket(count) for count in (3, 17, 35, 100, 1000)]
+    [8, 32, 48, 112, 1024]
+    >>> [find_bucket(count, steps=2) for count in (3, 17, 35, 100, 1000)]
+    [8, 32, 48, 128, 1024]
+    >>> [find_bucket(count, steps=8) for count in (3, 17, 35, 100, 1000)]
+    [8, 18, 36, 104, 1024]
+    """
+    if count <= _SMALLEST:
+        return _SMALLEST
+    if steps < 8:
+        while steps > 1 and count <= 16 * steps:
+            steps //= 2
+    step = (1 << (int(count - 1).bit_length() - 1)) // steps
+    return -(-count // step) * step
+
+
+def have_one_length(lods: Sequence[LoD]) -> bool:
+    """Return whether the sequences of a batch, several in each part of it, all have one length.
+
+    >>> have_one_length([[[0, 3, 6]], [[0, 3, 6, 9]]]), have_one_length([[[0, 3]], [[0, 3]]])
+    (True, False)
+    """
+    lengths = {int(n) for lod in lods for n in np.diff(lod[-1])}
+    return len(lengths) == 1 and all(len(lod[-1]) > 2 for lod in lods)
+
+
+def find_largest(parts: Iterable[tuple[np.ndarray[Any, Any], LoD]]) -> tuple[int, int]:
+    """Return the most rows, and the longest sequence, of some rows with their LoDs; zeros for none."""
+    found = [(len(rows), int(np.diff(lod[-1]).max(initial=1))) for rows, lod in parts]
+    return max((count for count, _ in found), default=0), max((length for _, length in found), default=0)
+
+
+class Sizes(NamedTuple):
+    """What sequences share with those that they go with: see :func:`pack`."""
+
+    least: tuple[int, int]
+    alike: bool
+
+
+def find_sizes(
+    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]],
+    *,
+    padded: bool,
+    chosen: Set[int] = frozenset(),
+) -> dict[int, Sizes]:
+    """Return the sizes that sequences share with those whose rows are alike, or that have the same LoD.
+
+    ``padded``: for a piece that pads them to the longest, which follows of the values: where that takes at
+    most twice the rows they share the count of padded rows, so that there is one choice of sizes for each
+    longest sequence, not several. ``chosen``: those that have one length by chance.
+    """
+    rows_alike: dict[Any, list[tuple[np.ndarray[Any, Any], LoD]]] = {}
+    lod_alike: dict[Any, list[Sizes]] = {}
+    for rows, lod in sequences.values():
+        rows_alike.setdefault((rows.shape[1:], rows.dtype), []).append((rows, lod))
+    by_chance = {(rows.shape[1:], rows.dtype) for n, (rows, _) in sequences.items() if n in chosen}
+    for rows, lod in sequences.values():
+        group = rows_alike[rows.shape[1:], rows.dtype]
+        most, longest = find_largest(group)
+        if padded:
+            whole = (len(lod[-1]) - 1) * int(np.diff(lod[-1]).max(initial=0))
+            most = max(most, whole) if whole <= 2 * len(rows) else most
+        alike = (rows.shape[1:], rows.dtype) not in by_chance and have_one_length([lod for _, lod in group])
+        found = Sizes((most, longest), alike)
+        lod_alike.setdefault(tuple(lod[-1]), []).append(found)
+    return {
+        n: Sizes(
+            (max(one.least[0] for one in group), max(one.least[1] for one in group)),
+            all(one.alike for one in group),
+        )
+        for n, group in ((n, lod_alike[tuple(lod[-1])]) for n, (_, lod) in sequences.items())
+    }
+
+
+def pack(
+    rows: np.ndarray[Any, Any],
+    lod: LoD,
+    *,
+    is_gradient: bool = False,
+    least: tuple[int, int] = (0, 0),
+    alike: bool = False,
+    exact: bool = False,
+    unused: bool = True,
+) -> Packed:
+    """Return sequences with unused rows up to the next bucket; those of a gradient are zero.
+
+    ``least``: no fewer rows, and no shorter sequences, than other parts of the same batch have. ``alike``:
+    all sequences of the batch have one length, as they will in other batches: the buckets are narrower.
+    ``exact``: ``longest`` is no bucket, for operators whose results have that size.
+    ``unused``: whether there are unused rows at all.
+    """
+    lengths = np.diff(lod[-1])
+    bucket = find_bucket(max(len(rows), least[0]), steps=8 if alike else 4)
+    size = bucket if unused else len(rows)
+    padded = memory.empty((size, *rows.shape[1:]), rows.dtype)  # aligned, see align_feed
+    padded[: len(rows)] = rows
+    padded[len(rows) :] = rows[:1] if len(rows) and not is_gradient else 0
+    longest = int(lengths.max(initial=0 if exact else 1))
+    longest = longest if exact else find_bucket(max(longest, least[1]), steps=8 if alike else 2)
+    return Packed(
+        padded, tuple(np.asarray(level, np.int32) for level in lod), longest, exact=exact, full=not unused
+    )
+
+
+def pack_all(
+    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]],
+    fed: Sequence[LoD],
+    gradients: Set[int],
+    *,
+    counts: bool,
+    padded: bool,
+) -> dict[int, Packed]:
+    """Return sequences with padding; ``padded``: for an operator that pads them to the longest.
+
+    Those whose rows are alike, as the words of a question and of its answers, take the size of the
+    largest: with a size for each, nearly every batch would be another choice of sizes to compile.
+    Sequences of one row each, as the ids of a click, are just these rows, and go with arrays of as many;
+    so are those of one length, as the fields of a click, where results depend on the count of rows
+    (``counts``). Both are said of what is fed: of rows that numpy chose, as the regions of images, it is
+    chance.
+    """
+    levels = [level for lod in fed for level in lod]
+    chosen = {n for n, (_, lod) in sequences.items() if lod[-1] not in levels}
+    single = {
+        n
+        for n, (rows, lod) in sequences.items()
+        if len(rows)
+        and n not in chosen
+        and (bool((np.diff(lod[-1]) == 1).all()) or (counts and have_one_length([lod])))
+    }
+    others = {n: one for n, one in sequences.items() if n not in single}
+    sizes = find_sizes(others, padded=padded, chosen=chosen)
+    return {
+        n: pack(
+            rows,
+            lod,
+            is_gradient=n in gradients,
+            least=sizes[n].least if n in sizes else (0, 0),
+            alike=n in sizes and sizes[n].alike,
+            exact=padded,
+            unused=n not in single,
+        )
+        for n, (rows, lod) in sequences.items()
+    }
