@@ -144,20 +144,39 @@ def gradients(
     """Append operators that compute the gradients of ``targets`` by ``inputs``.
 
     ``target_gradients`` are the gradients to start from, ones where None. Returns one variable for each
-    input, None for one that the targets do not depend on; an input with ``stop_gradient`` is left out.
+    input, None for one that the targets do not depend on or that has ``stop_gradient``; for a single such
+    input, as in Fluid, an empty list.
 
     Raises GraphError when the count or the shapes of ``target_gradients`` differ from the targets, and when
     an operator cannot be differentiated; TypeError as :func:`append_backward` does.
     """
+    found = _append_gradients(targets, _to_list(inputs), target_gradients, no_grad_set)
+    return [] if len(found) == 1 and found[0] is None else found
+
+
+def calc_gradient(
+    targets: Variable | Sequence[Variable],
+    inputs: Variable | Sequence[Variable],
+    target_gradients: Variable | Sequence[Variable | None] | None = None,
+    no_grad_set: Iterable[Variable | str] | None = None,
+) -> Variable | list[Variable | None] | None:
+    """Append what :func:`gradients` appends; for one input, return its gradient or None, not a list."""
+    found = _append_gradients(targets, _to_list(inputs), target_gradients, no_grad_set)
+    return found[0] if len(found) == 1 else found
+
+
+def _append_gradients(
+    targets: Any, inputs: list[Variable], target_gradients: Any, no_grad_set: Iterable[Variable | str] | None
+) -> list[Variable | None]:
+    """Return the gradient of each input, or None."""
     target_list = _to_list(targets)
-    input_list = [v for v in _to_list(inputs) if not v.stop_gradient]
     given = _to_list(target_gradients) if target_gradients is not None else [None] * len(target_list)
     if len(given) != len(target_list):
         raise GraphError(f"gradients: got {len(target_list)} targets, but {len(given)} target_gradients")
     block = target_list[0].block
     stops = collect_stops(block, no_grad_set)
     ends = {v.name for v in target_list}
-    path = find_path(block, ends, stops, {v.name for v in input_list})
+    path = find_path(block, ends, stops, {v.name for v in inputs if not v.stop_gradient})
     stops |= find_unused_outputs(path, ends, stops)
     inner_names = {name for op in path for name in op.input_arg_names}
     names = PassNames(block)
@@ -167,11 +186,8 @@ def gradients(
         starts += _build_starts(target, start, names, alone=target.name not in inner_names)
     steps = build_steps(block, path, stops, {grad_name(name) for name in ends}, starts)
     _append(block, names.rename(steps), OpRole.Backward, names)
-    found = [names.get_gradient(variable.name) for variable in input_list]
+    found = [None if one.stop_gradient else names.get_gradient(one.name) for one in inputs]
     return [None if name is None else block._var_recursive(name) for name in found]
-
-
-calc_gradient = gradients
 
 
 def _find_producer(loss: Any) -> Operator:

@@ -92,7 +92,7 @@ class Expression:
         ]
         inputs = [program.global_block().var(owner.variable_name) for owner in owners]
         with program_guard(program, Program()):
-            found = gradients(loss, inputs)
+            found = gradients(loss, inputs) or [None] * len(inputs)
         pairs = [(owner, one) for owner, one in zip(owners, found, strict=True) if one is not None]
         for (owner, _), value in zip(pairs, run(program, [one for _, one in pairs]), strict=True):
             owner.add_gradient(np.asarray(value, dtype=np.float32).reshape(owner.shape()))

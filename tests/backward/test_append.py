@@ -121,12 +121,25 @@ def test_what_stops_a_gradient_lets_others_pass(exe: fluid.Executor) -> None:
     np.testing.assert_allclose(got, np.tanh(X) * (1 - np.tanh(X) ** 2), rtol=1e-12)
 
 
-def test_nothing_to_differentiate_gives_nothing() -> None:
-    x, other = free(), free("other")
+def test_inputs_without_a_gradient_have_none_in_their_place() -> None:
+    """As Fluid 1.8.5 returned them: of several inputs None, of a single one nothing."""
+    x, apart, stopped = free(), free("apart"), fluid.data("stopped", [2, 4], "float64")
+    y = L.tanh(x) + stopped
+    (gradient,) = fluid.gradients([y], [x])
+    assert isinstance(gradient, fluid.framework.Variable)
+    names = [None if one is None else one.name for one in fluid.gradients([y], [stopped, x, apart])]
+    assert names[0] is names[2] is None
+    assert "x@GRAD" in names[1]
+    assert fluid.gradients([y], [stopped, apart]) == [None, None]
+    assert [fluid.gradients([y], [one]) for one in (stopped, apart)] == [[], []]
+
+
+def test_calc_gradient_of_one_input_is_no_list() -> None:
+    x, apart = free(), free("apart")
     y = L.tanh(x)
-    assert fluid.gradients([y], [other]) == [None]
-    x.stop_gradient = True
-    assert fluid.gradients([y], [x]) == []
+    assert fluid.backward.calc_gradient(y, [x]).name.startswith("x@GRAD")
+    assert fluid.backward.calc_gradient([y], apart) is None
+    assert fluid.backward.calc_gradient([y], [apart, apart]) == [None, None]
 
 
 def test_pairs_come_in_the_order_of_the_parameters(exe: fluid.Executor) -> None:
