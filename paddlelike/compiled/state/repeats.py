@@ -170,6 +170,8 @@ def create_repeat(
         return None
     if any(one.position in persistables for one in plan.fed.values()):
         return None
+    if any(_describe(given[n]) != _describe(results[n]) for n in stored if n in given):
+        return None  # the next run takes another shape, as that of `auc`, whose table grows at the first
     arrays = {n: results[n] for n in stored} | read
     holders = {n: frame.holders[n] for n in arrays}
     for n, holder in holders.items():
@@ -178,3 +180,7 @@ def create_repeat(
     only = itertools.chain(same, same.values())
     copied = [n for n in fed if type(given[n]) is array_type or is_large(given[n])]
     return Repeat(scope, frame, executable, holders, list(arrays.values()), stored, fed, only, copied)
+
+
+def _describe(array: Any) -> tuple[Any, Any]:
+    return array.shape, array.dtype

@@ -80,6 +80,29 @@ def test_two_programs_that_train_the_same_parameters_take_turns(looks: list[int]
     assert len(looks) == 2
 
 
+@pytest.mark.parametrize("slide_steps", [0, 1])
+def test_a_table_of_another_shape_after_the_first_run(slide_steps: int) -> None:
+    """That of `auc` begins with a row for all steps, and holds one for each after the first."""
+
+    def make() -> Net:
+        return build(lambda: judge(slide_steps), adam)
+
+    rng = np.random.default_rng(2)
+    feeds = [
+        {"x": rng.standard_normal((8, 6)).astype("float32"), "y": rng.integers(0, 2, (8, 1))}
+        for _ in range(4)
+    ]
+    assert_like_numpy(make(), lambda net, backend: train(net, feeds, backend), make)
+
+
+def judge(slide_steps: int) -> list[Any]:
+    """Return a loss, and the AUC so far and of the last steps."""
+    x, y = fluid.data("x", [None, 6]), fluid.data("y", [None, 1], "int64")
+    share = L.fc(x, 2, act="softmax")
+    area, of_steps, _ = L.auc(share, y, num_thresholds=15, slide_steps=slide_steps)
+    return [L.mean(L.cross_entropy(share, y)), area, of_steps]
+
+
 def test_a_removed_variable_is_not_found_again() -> None:
     def act(net: Net, by: str) -> list[Any]:
         found = train(net, batches(2), by)
