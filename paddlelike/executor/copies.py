@@ -7,8 +7,9 @@ first copy; with ``ReduceStrategy.Reduce`` the copies share them, so that an AUC
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from paddlelike.framework.passes.views import collect_writes
 from paddlelike.hooks import find_provider
 
 __all__ = ["Copies"]
+
+#: Why numpy runs copies although JAX was asked for.
+_SHARED: Final = "with ReduceStrategy.Reduce they share what they write"
 
 
 class _CopiesPlan(NamedTuple):
@@ -66,7 +70,13 @@ class Copies:
                 self.program, pieces[0], fetches, scope, return_numpy=False, backend=backend
             )
             return [[value] for value in values]
-        if devices and not self.shared:
+        if devices and self.shared:
+            warnings.warn(
+                f"numpy runs the copies of this program one after the other: {_SHARED}",
+                UserWarning,
+                stacklevel=5,
+            )
+        elif devices:
             run_copies = find_provider("run_copies")
             assert run_copies is not None
             gradients = _find_gradients(self.program)
@@ -81,7 +91,7 @@ class Copies:
     def explain(self, feeds: list[str], fetches: list[str], devices: Sequence[Place]) -> str:
         """Return where the copies run; ``devices`` as :meth:`run` takes them."""
         if devices and self.shared:
-            reason = ": with ReduceStrategy.Reduce they share what they write"
+            reason = f": {_SHARED}"
         elif devices:
             explain = find_provider("explain_copies")
             assert explain is not None

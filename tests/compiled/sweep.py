@@ -135,6 +135,7 @@ def _prepare(
         inputs_of={id(v): _place(registry.find(v.type), v.inputs, position, "input_slots") for v in views},
         outputs_of={id(v): _place(registry.find(v.type), v.outputs, position, "output_slots") for v in views},
         without_dims=set(),
+        row_updates={},
         differentiated={views[0].type} if len(views) > 1 else set(),
         blocks={},
     )

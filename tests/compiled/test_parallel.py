@@ -110,6 +110,16 @@ net.exe.run(program, feed=even, fetch_list=net.fetch, scope=net.scope)
 assert program.explain(names, net.fetch).startswith("2 copies, each on a device of its own, ")
 assert "compiled once in" in program.explain(names, net.fetch)
 assert program.with_backend("numpy").explain(names, net.fetch) == "numpy: 2 copies, one after the other"
+
+strategy = fluid.BuildStrategy()
+strategy.reduce_strategy = fluid.BuildStrategy.ReduceStrategy.Reduce
+shared = fluid.CompiledProgram(net.main).with_backend("jax")
+shared.with_data_parallel(net.fetch[0], strategy, places=[fluid.CPUPlace()] * 2)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    net.exe.run(shared, feed=even, fetch_list=net.fetch, scope=net.scope)
+(told,) = [str(one.message) for one in caught if "numpy runs" in str(one.message)]
+assert told.endswith("with ReduceStrategy.Reduce they share what they write"), told
 print("equal")
 """
 

@@ -313,7 +313,10 @@ def test_a_training_that_is_killed_ends_as_one_that_is_not(
             time.sleep(rng.uniform(0.1, 0.4))
     assert run_to_the_end(train_in_a_process(fork_server, root, mode)) == want
     assert read_variables(root / "final") == read_variables(tmp_path / "whole" / "final")
-    assert steps(fluid.io.Checkpoints(root)) == steps(fluid.io.Checkpoints(tmp_path / "whole"))
+    found, kept = (steps(fluid.io.Checkpoints(path)) for path in (root, tmp_path / "whole"))
+    # Killed behind the last commit, it leaves one that the next save would remove, and there is none.
+    assert set(kept) <= set(found)
+    assert len(found) <= len(kept) + 1
     assert not [name for name in entries(root) if name.startswith(".")]
 
 
