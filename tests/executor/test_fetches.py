@@ -75,8 +75,10 @@ def test_an_unknown_fetch_has_near_names(exe: fluid.Executor) -> None:
 def test_none_among_the_fetches_is_refused(exe: fluid.Executor) -> None:
     x, other = fluid.data("x", [None, 4]), fluid.data("other", [None, 4])
     x.stop_gradient = other.stop_gradient = False
-    found = fluid.gradients([fluid.layers.tanh(x)], [other])
-    with pytest.raises(TypeError, match=r"fetch_list holds None, expected variables or names: \[None\]"):
+    found = fluid.gradients([fluid.layers.tanh(x)], [other, other])
+    with pytest.raises(
+        TypeError, match=r"fetch_list holds None, expected variables or names: \[None, None\]"
+    ):
         exe.run(feed={"x": X}, fetch_list=found)
 
 

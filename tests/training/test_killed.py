@@ -83,4 +83,7 @@ def test_a_training_killed_at_random_instants_ends_with_the_same_bits(
             with closing(start(fork_server, root, source, STRIKE=rng.randint(1, 200))) as process:
                 process.wait(120)
         assert finish(fork_server, root, source) == want
-        assert checkpoints(root) == checkpoints(tmp_path / "whole")
+        found, kept = checkpoints(root), checkpoints(tmp_path / "whole")
+        # Killed behind the last commit, it leaves one that the next save would remove, and there is none.
+        assert set(kept) <= set(found)
+        assert len(found) <= len(kept) + 1
