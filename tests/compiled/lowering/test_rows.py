@@ -252,6 +252,16 @@ def test_sequences_of_one_row_each_are_rows_for_operators_that_read_no_lod() -> 
             assert other.recursive_sequence_lengths() == one.recursive_sequence_lengths()
 
 
+def assert_one_piece_like_numpy(make: Callable[[], Any], feed: dict[str, Any]) -> None:
+    """Compare the losses of two steps with those of numpy; all operators are compiled."""
+    losses = []
+    for backend in ("numpy", "jax"):
+        net = build(make, sgd)
+        losses.append(train(net, [feed] * 2, backend))
+    assert refused(net) == []
+    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
+
+
 def test_fields_with_a_lod_are_padded_lists_and_first_states() -> None:
     """The LoD of each fed field says that every sample has one row of it."""
 
@@ -267,12 +277,7 @@ def test_fields_with_a_lod_are_padded_lists_and_first_states() -> None:
     arrays = {n: rng.standard_normal(s).astype("float32") for n, s in (("x", (3, 4, 3)), ("y", (3, 3)))}
     arrays["length"] = np.array([[4], [1], [2]])
     feed = {n: fluid.create_lod_tensor(a, [[1, 1, 1]], fluid.CPUPlace()) for n, a in arrays.items()}
-    losses = []
-    for backend in ("numpy", "jax"):
-        net = build(make, sgd)
-        losses.append(train(net, [feed] * 2, backend))
-    assert refused(net) == []
-    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
+    assert_one_piece_like_numpy(make, feed)
 
 
 def test_dropout_of_rows_cut_by_fed_offsets_draws_numpys_masks() -> None:
@@ -282,12 +287,7 @@ def test_dropout_of_rows_cut_by_fed_offsets_draws_numpys_masks() -> None:
 
     rng = np.random.default_rng(0)
     feed = {"flat": rng.standard_normal((9, 6)).astype("float32"), "offsets": np.array([0, 2, 5, 9], "int32")}
-    losses = []
-    for backend in ("numpy", "jax"):
-        net = build(make, sgd)
-        losses.append(train(net, [feed] * 2, backend))
-    assert refused(net) == []
-    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
+    assert_one_piece_like_numpy(make, feed)
 
 
 def test_rows_of_several_ids_look_up_a_table() -> None:
@@ -297,9 +297,4 @@ def test_rows_of_several_ids_look_up_a_table() -> None:
 
     rows = np.array([[1, 2, 1], [8, 0, 3], [2, 2, 2], [5, 1, 0], [4, 4, 8]])
     feed = {"ids": fluid.create_lod_tensor(rows, [[3, 2]], fluid.CPUPlace())}
-    losses = []
-    for backend in ("numpy", "jax"):
-        net = build(make, sgd)
-        losses.append(train(net, [feed] * 3, backend))
-    assert refused(net) == []
-    np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
+    assert_one_piece_like_numpy(make, feed)
