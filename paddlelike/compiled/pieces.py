@@ -190,15 +190,12 @@ class Piece:
             value = values[position] if position < size else None
             if value is None:
                 continue
-            if (
-                lods
-                and isinstance(value, np.ndarray | jax.Array)
-                and are_sequences(value, lods.get(position))
-            ):
+            lod = lods.get(position) if lods else None
+            if lod and isinstance(value, np.ndarray | jax.Array) and are_sequences(value, lod):
                 self._check_dtype(value, reader)
-                sequences[position] = np.asarray(value), lods[position]
+                sequences[position] = np.asarray(value), lod
                 continue
-            if lods and stands_for_none(value, lods.get(position)):
+            if lod and stands_for_none(value, lod):
                 raise RefusedError(reader, "it reads one row that stands for none")
             if type(value) is not array_type:
                 value = self._upload(frame, position, value, reader, uploaded)

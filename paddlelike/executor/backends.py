@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from paddlelike.core.places import CUDAPlace, Place
 from paddlelike.framework.flags import flag
+from paddlelike.framework.graph.program import Program
+from paddlelike.hooks import find_provider
 
-__all__ = ["BACKENDS", "choose_backend"]
+__all__ = ["BACKENDS", "choose_backend", "explain_pieces"]
 
 BACKENDS: Final = ("numpy", "jax")
 
@@ -28,3 +31,10 @@ def choose_backend(place: Place, backend: str | None = None) -> str:
     if backend == "jax" and flag("FLAGS_check_nan_inf"):
         return "numpy"  # which knows after each operator
     return backend
+
+
+def explain_pieces(program: Program, feed: Iterable[str] | None, fetches: list[str], place: Place) -> str:
+    """Return which operators JAX runs together, and why numpy runs others; of ``feed`` the names count."""
+    explain = find_provider("explain_compiled")
+    assert explain is not None
+    return str(explain(program, list(feed or ()), fetches, place))

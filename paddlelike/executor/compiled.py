@@ -15,7 +15,7 @@ from paddlelike.core.places import CPUPlace, Place, cpu_places
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet
-from paddlelike.executor.backends import choose_backend
+from paddlelike.executor.backends import choose_backend, explain_pieces
 from paddlelike.executor.copies import Copies
 from paddlelike.executor.fetches import collect_names, view_fetched
 from paddlelike.executor.run import Executor
@@ -84,9 +84,7 @@ class CompiledProgram:
         fetches = collect_names(fetch_list)
         if self._parallel is not None and self._parallel.copies > 1:
             return self._parallel.explain(list(feed or ()), fetches, self._find_devices())
-        explain = find_provider("explain_compiled")
-        assert explain is not None
-        return str(explain(self._program, list(feed or ()), fetches, executor.place))
+        return explain_pieces(self._program, feed, fetches, executor.place)
 
     def with_data_parallel(
         self,

@@ -12,7 +12,7 @@ from paddlelike.core.places import Place, require_device
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor import profile
-from paddlelike.executor.backends import choose_backend
+from paddlelike.executor.backends import choose_backend, explain_pieces
 from paddlelike.executor.datasets import FetchHandler, run_dataset
 from paddlelike.executor.explain import explain_plan
 from paddlelike.executor.feeds import get_single_feed, warn_unknown
@@ -308,9 +308,7 @@ class Executor(Displayed):
             return explain(self, scope, feed, fetch_list, repeat)
         fetches = collect_names(fetch_list)
         if choose_backend(self.place) != "numpy":
-            explain_compiled = find_provider("explain_compiled")
-            assert explain_compiled is not None
-            return explain_compiled(program, list(feed or ()), fetches, self.place)
+            return explain_pieces(program, feed, fetches, self.place)
         feeds = get_single_feed(feed)
         plan = get_plan(program, feeds, fetches, None)
         return explain_plan(plan, scope, dict(self._services), feeds, repeat)
