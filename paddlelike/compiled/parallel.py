@@ -29,6 +29,7 @@ from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoD, LoDTensor
 from paddlelike.errors import OperatorError
+from paddlelike.executor.copies import warn_numpy
 from paddlelike.executor.explanations import format_line
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.plans.frame import Frame
@@ -102,11 +103,7 @@ class Copies:
             if error.index != _NO_STEP:
                 op = self.plan.steps[error.index].op
                 self.refused = f"operator {op.type!r} cannot be compiled: {error.reason}"
-            warnings.warn(
-                f"numpy runs the copies of this program one after the other: {self.refused}",
-                UserWarning,
-                stacklevel=6,
-            )
+            warn_numpy(self.refused, stacklevel=6)
             return None
         self.refused = None
         return found

@@ -30,10 +30,19 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import collect_writes
 from paddlelike.hooks import find_provider
 
-__all__ = ["Copies"]
+__all__ = ["Copies", "warn_numpy"]
 
 #: Why numpy runs copies although JAX was asked for.
 _SHARED: Final = "with ReduceStrategy.Reduce they share what they write"
+
+
+def warn_numpy(reason: str, *, stacklevel: int) -> None:
+    """Warn that numpy runs copies, although JAX was asked to. ``stacklevel`` is counted from the caller."""
+    warnings.warn(
+        f"numpy runs the copies of this program one after the other: {reason}",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 class _CopiesPlan(NamedTuple):
@@ -71,11 +80,7 @@ class Copies:
             )
             return [[value] for value in values]
         if devices and self.shared:
-            warnings.warn(
-                f"numpy runs the copies of this program one after the other: {_SHARED}",
-                UserWarning,
-                stacklevel=5,
-            )
+            warn_numpy(_SHARED, stacklevel=5)
         elif devices:
             run_copies = find_provider("run_copies")
             assert run_copies is not None
