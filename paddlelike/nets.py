@@ -10,11 +10,11 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.elementwise.activation import sigmoid
-from paddlelike.layers.elementwise.arithmetic import elementwise_mul, scale
-from paddlelike.layers.nn.batch_normalization import batch_norm
+from paddlelike.layers.elementwise.scale import elementwise_mul, scale
+from paddlelike.layers.linalg.matmul import fc, matmul
 from paddlelike.layers.nn.conv import conv2d
-from paddlelike.layers.nn.dense import fc, matmul
-from paddlelike.layers.nn.pool import pool2d
+from paddlelike.layers.nn.image.pool import pool2d
+from paddlelike.layers.nn.normalization.batch_norm import batch_norm
 from paddlelike.layers.random.tensors import dropout
 from paddlelike.layers.sequence.conv import sequence_conv
 from paddlelike.layers.sequence.pool import sequence_pool

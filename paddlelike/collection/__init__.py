@@ -40,7 +40,7 @@ from paddlelike.collection.graph import renew_cg
 from paddlelike.collection.lookup import LookupParameters
 from paddlelike.collection.objects import load, load_generator, save
 from paddlelike.collection.parameters import Parameters
-from paddlelike.collection.recurrent import RNNState
+from paddlelike.collection.recurrent_builders import RNNState
 
 __all__ = [
     "BiRNNBuilder",

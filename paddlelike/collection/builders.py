@@ -31,7 +31,7 @@ from paddlelike.collection.expressions import (
     to_expression,
 )
 from paddlelike.collection.parameters import Parameters
-from paddlelike.collection.recurrent import Builder, Memory, Shape
+from paddlelike.collection.recurrent_builders import Builder, Memory, Shape
 from paddlelike.errors import GraphError
 
 __all__ = [

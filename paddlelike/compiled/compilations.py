@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from typing import Any, Final
 
 from paddlelike.compiled.executables import Executable
-from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.piece_plan import CompiledPlan
 from paddlelike.compiled.values import Packed, SparseRows
 
 __all__ = ["Compilations", "PassedOverError", "Signature", "describe"]

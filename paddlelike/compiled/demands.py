@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from paddlelike.compiled.plan import CompiledPlan
-from paddlelike.compiled.table import find_lowering
+from paddlelike.compiled.lowerings import find_lowering
+from paddlelike.compiled.piece_plan import CompiledPlan
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import registry

@@ -14,7 +14,7 @@ from jax.extend.core import jaxpr_as_fun
 from paddlelike.compiled.arrays import SavedSteps
 from paddlelike.compiled.backend import find_options
 from paddlelike.compiled.gradients import find_left_out
-from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.piece_plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.checks import find_check
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes

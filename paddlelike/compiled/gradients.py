@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from paddlelike.compiled.plan import CompiledPlan
-from paddlelike.compiled.table import Lowering, find_lowering
+from paddlelike.compiled.lowerings import Lowering, find_lowering
+from paddlelike.compiled.piece_plan import CompiledPlan
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.framework.opdef import GRAD, OpDef, registry
 

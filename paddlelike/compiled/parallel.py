@@ -19,7 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from paddlelike.compiled.backend import find_devices, find_options, settings
 from paddlelike.compiled.packing import find_largest, have_one_length, pack
-from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.piece_plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
 from paddlelike.compiled.tracing.orders import delay_transposes

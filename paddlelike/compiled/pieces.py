@@ -16,7 +16,7 @@ from paddlelike.compiled.compilations import Compilations, PassedOverError, Sign
 from paddlelike.compiled.demands import counts_rows, draws_values, find_shapes_kept, pads_to_longest
 from paddlelike.compiled.executables import Executable, Outline, compile_piece, separate
 from paddlelike.compiled.packing import are_sequences, pack_all, stands_for_none
-from paddlelike.compiled.plan import CompiledPlan
+from paddlelike.compiled.piece_plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.state.alike import find_alike
 from paddlelike.compiled.state.repeats import CompiledFrame, create_repeat

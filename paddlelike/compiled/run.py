@@ -81,7 +81,7 @@ def run_copies(
     """
     load_jax()
     from paddlelike.compiled.parallel import Copies
-    from paddlelike.compiled.plan import CompiledPlan
+    from paddlelike.compiled.piece_plan import CompiledPlan
 
     key = ("copies", frozenset(feeds[0]), tuple(fetches), tuple(places), len(feeds), average)
     copies = program.plans.get(key)
@@ -117,7 +117,7 @@ def find_engine(
     if engine is None:
         load_jax()
         from paddlelike.compiled.engine import Engine
-        from paddlelike.compiled.plan import CompiledPlan
+        from paddlelike.compiled.piece_plan import CompiledPlan
 
         plan = get_plan(program, feeds, fetches, pruned_to, CompiledPlan)
         assert isinstance(plan, CompiledPlan)

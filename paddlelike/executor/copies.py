@@ -22,7 +22,7 @@ from paddlelike.executor.fetches import get_fetched
 from paddlelike.executor.files import provide_files
 from paddlelike.executor.parts import split_batch
 from paddlelike.executor.plans.frame import Frame, Step
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.run import Executor
 from paddlelike.executor.steps import run_steps
 from paddlelike.framework.graph.operator import OpRole

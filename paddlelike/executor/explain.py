@@ -17,7 +17,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import UnsupportedError
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.plans.frame import Frame, Step
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.plans.touched import ROWS
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.threads import thread_limit

@@ -15,7 +15,7 @@ from paddlelike.core.dtypes import convert_dtype, numpy_dtype, unify_dtype
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
 from paddlelike.executor.plans.frame import Frame, write_persistable
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 

@@ -11,7 +11,7 @@ from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, NotInitializedError
 from paddlelike.executor.plans.frame import Frame
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable

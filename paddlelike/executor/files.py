@@ -13,7 +13,7 @@ from typing import Any
 
 from paddlelike.core.scope import Scope
 from paddlelike.errors import UnsupportedError
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.hooks import find_provider
 
 __all__ = ["provide_files"]

@@ -16,7 +16,7 @@ from paddlelike.executor.explanations import explain_error, format_line
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.plans.batches import is_batched
 from paddlelike.executor.plans.frame import Frame, PartError, Step
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.plans.unrolled import Unrolled
 from paddlelike.executor.threads import thread_limit
 from paddlelike.framework.flags import flag

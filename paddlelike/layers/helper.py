@@ -136,7 +136,7 @@ class LayerHelper:
         dtype = VarType.FP32 if dtype is None else convert_dtype(dtype)
         shape = [self._check_dim(dim, shape) for dim in shape]
         if isinstance(attr, WeightNormParamAttr):
-            from paddlelike.layers.nn.weight_norm import create_weight_normalized
+            from paddlelike.layers.nn.normalization.weight_norm import create_weight_normalized
 
             return create_weight_normalized(self, attr, shape, dtype)
         return self._make_parameter(attr, shape, dtype, stop_gradient, type)

@@ -16,9 +16,9 @@ from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
-from paddlelike.layers.elementwise.arithmetic import elementwise_min
+from paddlelike.layers.elementwise.scale import elementwise_min
 from paddlelike.layers.emit import emit
-from paddlelike.layers.tensor.constants import fill_constant
+from paddlelike.layers.tensor.constant import fill_constant
 from paddlelike.layers.tensor.creation import assign, create_global_var
 
 __all__ = [

@@ -16,7 +16,8 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike.compiled.backend import count_gpus, find_options
-from paddlelike.compiled.lowering.images import convolution, pools
+from paddlelike.compiled.lowering.nn.conv import conv as convolution
+from paddlelike.compiled.lowering.nn.image import pool as pools
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.tracing import orders
 from paddlelike.framework import flags
@@ -85,7 +86,8 @@ def test_one_order_of_sums_is_asked_of_gpus_where_the_flag_says_so(monkeypatch: 
 POSING = """
 import jax, numpy as np
 from paddlelike.compiled import backend, engine, parallel, pieces
-from paddlelike.compiled.lowering.images import convolution, pools
+from paddlelike.compiled.lowering.nn.image import pool as pools
+from paddlelike.compiled.lowering.nn.conv import conv as convolution
 from paddlelike.compiled.tracing import orders
 from paddlelike.core import places
 import paddlelike as fluid

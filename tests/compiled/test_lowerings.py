@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW
+from paddlelike.compiled.lowerings import find_lowering, list_lowered, load_lowerings
 from paddlelike.compiled.refusals import RefusedError
-from paddlelike.compiled.table import find_lowering, list_lowered, load_lowerings
 from paddlelike.framework.opdef import registry
 from tests.compiled.left_out import LEFT_OUT
 from tests.compiled.recorded import RECORDED
@@ -18,11 +18,7 @@ from tests.compiled.sweep import DifferenceError, check_case
 from tests.ops.collect import CASES
 from tests.ops.contract import Case
 
-FORWARD = {
-    type: op
-    for type, op in registry.all_ops().items()
-    if op.forward_of is None and not op.__module__.startswith("paddlelike.ops.paddle2.")
-}
+FORWARD = {type: op for type, op in registry.all_ops().items() if op.forward_of is None and op.since == "1"}
 
 #: Cases that a lowering refuses at run time, so that numpy runs them, by part of the reason.
 REFUSED = (

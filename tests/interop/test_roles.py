@@ -12,7 +12,7 @@ import pytest
 
 from paddlelike.distributed.fleet.base import Fleet, Mode
 from paddlelike.distributed.fleet.role_maker import PaddleCloudRoleMaker
-from paddlelike.distributed.launch.plan import JobPlan
+from paddlelike.distributed.launch.processes_plan import JobPlan
 from paddlelike.distributed.roles import read_role
 from tests.interop.real import FLUID185
 

@@ -61,7 +61,8 @@ def test_names_that_fluid_does_not_list_can_be_imported(module: str) -> None:
 def test_a_script_imports_from_fluids_modules() -> None:
     script = """
 import paddlelike.layers.control_flow as cf
-from paddlelike.layers.nn import batch_norm, embedding, fc, reshape
+from paddlelike.layers.nn import batch_norm, fc, reshape
+from paddlelike.layers.nn import lookup as embedding
 from paddlelike.layers.tensor import *
 from paddlelike.layers import rnn
 """

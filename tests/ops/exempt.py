@@ -142,7 +142,7 @@ EXEMPT = {
         "their images differ in size: values and gradients are compared with the real system's",
         ["match_matrix_tensor", "sequence_topk_avg_pooling", "var_conv_2d"],
     ),
-    "tests/ops/nn/images/test_pyramid_golden.py": (
+    "tests/ops/nn/image/test_pyramid_golden.py": (
         "their values and gradients are compared with the real system's",
         ["conv_shift", "positive_negative_pair", "spp", "unpool"],
     ),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paddlelike.framework.opdef import registry
-from paddlelike.ops.kernels.images.layouts import as_channels_last, view_channels_first
+from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
 from tests.ops import contract
 from tests.ops.collect import CASES
 from tests.ops.contract import Case, check_gradient, check_value_and_shape

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from paddlelike.compiled.formulas import translate
-from paddlelike.compiled.table import lowers
+from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.ops.quantization.fake import quantize
 

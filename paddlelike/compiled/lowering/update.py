@@ -9,14 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update.gradient_descent import draw_normal
-
-Results = tuple[Any, ...]
 
 
 def _scalar(x: Any, like: Any) -> Any:

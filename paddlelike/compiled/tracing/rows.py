@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.table import Lowering
+from paddlelike.compiled.lowerings import Lowering
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import OpDef

@@ -9,9 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.plan import CompiledPlan
-from paddlelike.compiled.refusals import LoweringError, RefusedError
-from paddlelike.compiled.table import (
+from paddlelike.compiled.lowerings import (
     Lowering,
     find_across_rows,
     find_forward,
@@ -19,6 +17,8 @@ from paddlelike.compiled.table import (
     is_row_by_row,
     knows_no_lod,
 )
+from paddlelike.compiled.piece_plan import CompiledPlan
+from paddlelike.compiled.refusals import LoweringError, RefusedError
 from paddlelike.compiled.tracing.constants import evaluate, runs_block
 from paddlelike.compiled.tracing.context import Bound, OpContext
 from paddlelike.compiled.tracing.derivatives import differentiate, fit_gradient

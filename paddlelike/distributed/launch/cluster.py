@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from paddlelike.distributed.launch.local import LocalSlot
-from paddlelike.distributed.launch.plan import (
+from paddlelike.distributed.launch.processes_plan import (
     LOOPBACK,
     JobPlan,
     ProcessPlan,

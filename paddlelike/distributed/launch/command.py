@@ -16,7 +16,7 @@ from paddlelike.distributed.launch.cluster import ray_job
 from paddlelike.distributed.launch.local import LocalSlot
 from paddlelike.distributed.launch.options import DEFAULT_SERVERS, DEFAULT_WORKERS, make_parser, plan_job
 from paddlelike.distributed.launch.peers import Peers, watch_peers
-from paddlelike.distributed.launch.plan import JobPlan, is_loopback_job, is_this_machine
+from paddlelike.distributed.launch.processes_plan import JobPlan, is_loopback_job, is_this_machine
 from paddlelike.distributed.launch.supervisor import Slot, Supervisor
 from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import PaddlelikeError, RoleError

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from paddlelike.distributed.launch.plan import ProcessPlan
+from paddlelike.distributed.launch.processes_plan import ProcessPlan
 
 __all__ = ["LocalSlot", "die_with_parent"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from paddlelike.distributed.launch.plan import LOOPBACK, JobPlan, free_endpoints, port_endpoints
+from paddlelike.distributed.launch.processes_plan import LOOPBACK, JobPlan, free_endpoints, port_endpoints
 from paddlelike.distributed.launch.supervisor import RESTART
 from paddlelike.distributed.option_parser import Parser
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from paddlelike.distributed.launch.peers import Peers
-from paddlelike.distributed.launch.plan import ProcessPlan
+from paddlelike.distributed.launch.processes_plan import ProcessPlan
 
 __all__ = ["RESTART", "Slot", "Supervisor", "explain_code", "shell_code"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from paddlelike.distributed.launch.local import die_with_parent
-from paddlelike.distributed.launch.plan import ProcessPlan
+from paddlelike.distributed.launch.processes_plan import ProcessPlan
 from paddlelike.distributed.progress.messages import MARK
 
 __all__ = ["Viewer"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 
-from paddlelike.distributed.transpiler.plan import Plan, Trained
+from paddlelike.distributed.transpiler.split_plan import Plan, Trained
 from paddlelike.distributed.transpiler.training import remote_lookups
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddlelike.distributed.transpiler.plan import Plan, make_control_variable
+from paddlelike.distributed.transpiler.split_plan import Plan, make_control_variable
 from paddlelike.distributed.transpiler.training import own_attrs
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block

@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.transpiler.plan import Plan
+from paddlelike.distributed.transpiler.split_plan import Plan
 from paddlelike.distributed.transpiler.training import Training
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator

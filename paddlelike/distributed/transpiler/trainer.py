@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.transpiler.plan import Plan, Trained, make_control_variable
 from paddlelike.distributed.transpiler.sparse import fetch_rows_remotely
+from paddlelike.distributed.transpiler.split_plan import Plan, Trained, make_control_variable
 from paddlelike.distributed.transpiler.training import (
     Training,
     remote_lookups,

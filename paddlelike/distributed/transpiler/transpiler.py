@@ -17,10 +17,10 @@ from paddlelike.distributed.transpiler.config import (
     check_config,
 )
 from paddlelike.distributed.transpiler.placing import place_all
-from paddlelike.distributed.transpiler.plan import Plan, make_plan
 from paddlelike.distributed.transpiler.schedule import count_asynchronously
 from paddlelike.distributed.transpiler.server import make_server_program
 from paddlelike.distributed.transpiler.sparse import declare_table_gradients, shard_table
+from paddlelike.distributed.transpiler.split_plan import Plan, make_plan
 from paddlelike.distributed.transpiler.startup import (
     check_startup,
     fake_tables,

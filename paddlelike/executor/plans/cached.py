@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddlelike.errors import FeedError
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program

@@ -10,8 +10,8 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.opdef.attributes import Attr, AttrTable
 from paddlelike.framework.opdef.context import OpView
 from paddlelike.framework.opdef.gradient import BlockGradient, Gradient, GradOp
+from paddlelike.framework.opdef.operator_table import OperatorTable
 from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
-from paddlelike.framework.opdef.table import OperatorTable
 from paddlelike.hooks import find_provider
 
 __all__ = ["OPERATORS", "FlatKernel", "GroupKernel", "Kernel", "OpDef", "RowUpdate"]
@@ -103,6 +103,8 @@ class OpDef:
     #: True for operators that reach outside of the run's variables: files, readers, other processes, Python
     #: functions, the terminal. A program read from bytes runs them only when its reader says it is trusted.
     external: ClassVar[bool] = False
+    #: The generation of Paddle whose operator this is: "1" (Fluid), or "2" where Fluid 1.8 has no such one.
+    since: ClassVar[str] = "1"
 
     infer: ClassVar[Kernel]
     forward: ClassVar[Kernel]

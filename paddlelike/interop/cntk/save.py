@@ -17,7 +17,7 @@ from paddlelike.formats.cntk.file import COMPOSITE
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step
-from paddlelike.interop.cntk.writing.table import load_writers
+from paddlelike.interop.cntk.writing.writers import load_writers
 from paddlelike.interop.exporting import InexpressibleError, cut_program
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports

@@ -96,7 +96,7 @@ def while_loop(
     when ``cond`` or ``body`` is not callable, GraphError when there are no variables or the structure
     changes.
 
-    >>> from paddlelike.layers.tensor.constants import fill_constant
+    >>> from paddlelike.layers.tensor.constant import fill_constant
     >>> i, limit = fill_constant([1], "int64", 0), fill_constant([1], "int64", 5)
     >>> (i,) = while_loop(lambda i: i < limit, lambda i: [i + 1], [i])
     """

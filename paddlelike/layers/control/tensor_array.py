@@ -62,7 +62,7 @@ def array_read(array: Variable, i: Variable) -> Variable:
 
     Raises TypeError unless ``i`` is a variable of a supported dtype.
 
-    >>> from paddlelike.layers.tensor.constants import fill_constant
+    >>> from paddlelike.layers.tensor.constant import fill_constant
     >>> i = fill_constant([1], "int64", 0)
     >>> first = array_read(array_write(fill_constant([2], "float32", 7.0), i), i)
     """

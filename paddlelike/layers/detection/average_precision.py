@@ -14,7 +14,7 @@ from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.constants import fill_constant
+from paddlelike.layers.tensor.constant import fill_constant
 from paddlelike.layers.tensor.joining import concat
 from paddlelike.layers.tensor.shaping import cast
 

@@ -14,11 +14,11 @@ from paddlelike.layers.checks import (
     describe,
 )
 from paddlelike.layers.elementwise.activation import square
-from paddlelike.layers.elementwise.comparison import equal
+from paddlelike.layers.elementwise.compare import equal
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.linalg.matmul import matmul
 from paddlelike.layers.loss.pointwise import softmax_with_cross_entropy
-from paddlelike.layers.nn.dense import matmul
 from paddlelike.layers.reduction.reduce import reduce_mean, reduce_sum
 from paddlelike.layers.tensor.joining import expand
 from paddlelike.layers.tensor.shaping import reshape, transpose

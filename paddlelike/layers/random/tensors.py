@@ -24,7 +24,7 @@ from paddlelike.layers.checks import (
 )
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.constants import add_shape, fill_constant
+from paddlelike.layers.tensor.constant import add_shape, fill_constant
 from paddlelike.layers.tensor.creation import create_named_temporary
 from paddlelike.layers.tensor.sizes import has_variables, replace_variables
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.elementwise.activation import softmax
-from paddlelike.layers.elementwise.comparison import equal, less_equal
+from paddlelike.layers.elementwise.compare import equal, less_equal
 from paddlelike.layers.random.tensors import sampling_id
 from paddlelike.layers.recurrent.cells import RNNCell
 from paddlelike.layers.recurrent.decoding import Decoder
 from paddlelike.layers.reduction.reduce import argmax
-from paddlelike.layers.tensor.constants import fill_constant, fill_constant_batch_size_like
+from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch_size_like
 from paddlelike.layers.tensor.indexing import slice
 from paddlelike.layers.tensor.padding import pad
 from paddlelike.layers.tensor.shaping import cast, squeeze

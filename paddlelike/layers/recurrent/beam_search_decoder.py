@@ -9,17 +9,17 @@ import numpy as np
 
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.elementwise.activation import log, softmax
-from paddlelike.layers.elementwise.arithmetic import (
+from paddlelike.layers.elementwise.compare import equal, logical_not, logical_or
+from paddlelike.layers.elementwise.scale import (
     elementwise_add,
     elementwise_floordiv,
     elementwise_mod,
     elementwise_mul,
 )
-from paddlelike.layers.elementwise.comparison import equal, logical_not, logical_or
 from paddlelike.layers.recurrent.cells import RNNCell
 from paddlelike.layers.recurrent.decoding import Decoder
 from paddlelike.layers.reduction.reduce import topk
-from paddlelike.layers.tensor.constants import fill_constant, fill_constant_batch_size_like, range, zeros_like
+from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch_size_like, range, zeros_like
 from paddlelike.layers.tensor.creation import assign
 from paddlelike.layers.tensor.indexing import gather_nd, gather_tree, shape
 from paddlelike.layers.tensor.joining import expand, stack

@@ -16,10 +16,10 @@ from paddlelike.layers.control.loops import While
 from paddlelike.layers.control.rank_table import array_to_lod_tensor, shrink_memory
 from paddlelike.layers.control.sub_blocks import find_parent
 from paddlelike.layers.control.tensor_array import array_read, array_write
-from paddlelike.layers.elementwise.arithmetic import increment
-from paddlelike.layers.elementwise.comparison import less_than
+from paddlelike.layers.elementwise.compare import less_than
+from paddlelike.layers.elementwise.scale import increment
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.constants import fill_constant
+from paddlelike.layers.tensor.constant import fill_constant
 
 __all__ = ["DynamicRNN"]
 
@@ -31,7 +31,7 @@ class DynamicRNN:
     as they end. Calling the object returns the outputs with the LoD of the inputs.
 
     >>> from paddlelike.input import data
-    >>> from paddlelike.layers.nn.dense import fc
+    >>> from paddlelike.layers.linalg.matmul import fc
     >>> sentence = data("dynamic_rnn_x", [None, 8], "float32", lod_level=1)
     >>> rnn = DynamicRNN()
     >>> with rnn.block():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.elementwise.arithmetic import elementwise_mul
+from paddlelike.layers.elementwise.scale import elementwise_mul
 from paddlelike.layers.recurrent.cells import RNNCell
 from paddlelike.layers.recurrent.static_rnn import StaticRNN
 from paddlelike.layers.sequence.pad import sequence_mask

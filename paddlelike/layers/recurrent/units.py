@@ -9,7 +9,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.nn.dense import fc
+from paddlelike.layers.linalg.matmul import fc
 from paddlelike.layers.tensor.joining import concat
 
 __all__ = ["gru_unit", "lstm_unit"]

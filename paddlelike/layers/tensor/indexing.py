@@ -16,7 +16,7 @@ from paddlelike.layers.checks import (
 )
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.constants import as_variables, zeros
+from paddlelike.layers.tensor.constant import as_variables, zeros
 from paddlelike.layers.tensor.sizes import has_variables, replace_variables
 
 __all__ = [

@@ -9,7 +9,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable, check_variables, is_whole
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.constants import as_variables
+from paddlelike.layers.tensor.constant import as_variables
 from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
 
 __all__ = [

@@ -14,7 +14,7 @@ from paddlelike.layers.checks import (
 )
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.constants import as_variables
+from paddlelike.layers.tensor.constant import as_variables
 from paddlelike.layers.tensor.sizes import as_list, has_variables
 
 __all__ = ["crop", "crop_tensor", "pad", "pad2d", "pad_constant_like"]

@@ -11,7 +11,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable, is_whole
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.constants import as_variables
+from paddlelike.layers.tensor.constant import as_variables
 from paddlelike.layers.tensor.creation import create_named
 from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
 

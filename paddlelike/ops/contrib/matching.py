@@ -25,8 +25,8 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.kernels.images.windows import Windows
 from paddlelike.ops.kernels.lod import check_equal_counts, read_last_level, read_levels
+from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["MatchMatrixTensor", "SequenceTopkAvgPooling", "VarConv2d"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import NO_LOD, Array, Attrs, Bool, Float, Floats, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.images.windows import check_image
+from paddlelike.ops.kernels.nn.image.windows import check_image
 
 __all__ = ["AnchorGenerator", "DensityPriorBox", "PriorBox"]
 

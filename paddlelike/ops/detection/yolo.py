@@ -26,7 +26,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.detection.yolo import Head, Matches, find_iou, split_head
-from paddlelike.ops.kernels.images.windows import check_image
+from paddlelike.ops.kernels.nn.image.windows import check_image
 from paddlelike.ops.kernels.rounding import exp, log, sigmoid
 from paddlelike.ops.operands import can_be_equal
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array, Kernel
 from paddlelike.ops.kernels.broadcasting import align, pad_dims
-from paddlelike.ops.kernels.images.channels import apply_by_channel
-from paddlelike.ops.kernels.images.layouts import is_last_in_memory
+from paddlelike.ops.kernels.nn.image.channels import apply_by_channel
+from paddlelike.ops.kernels.nn.image.layouts import is_last_in_memory
 from paddlelike.ops.kernels.special import bound_below
 
 __all__ = ["make_binary", "make_slope", "make_value"]

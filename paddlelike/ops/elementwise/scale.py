@@ -258,3 +258,30 @@ class Cast(OpDef):
     def make_grad(cls, op: OpView) -> list[GradOp]:
         back = {"in_dtype": op.attrs["out_dtype"], "out_dtype": op.attrs["in_dtype"]}
         return [derive_grad_op(op, "cast", "X", 0, **back)]
+
+
+@register
+class Increment(OpDef):
+    """``Out = X + step`` for one number; mostly a counter, where Out is X.
+
+    In place of a gradient the step is taken back: counters of loops run backwards with them.
+    """
+
+    type = "increment"
+    lod = "X"
+    attrs = {"step": Float(1.0)}
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        if math.prod(x.shape) != 1:
+            raise ShapeError(f"increment: X has shape {x.shape}, expected one element")
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, step: float) -> Array:
+        return x + x.dtype.type(step)
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        back = {"step": -op.attrs["step"]}
+        return [GradOp("increment", {"X": op.output("Out")}, {"Out": op.input("X")}, back, True)]

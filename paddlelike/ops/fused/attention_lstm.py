@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Context, OpDef, Spec, String, register
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.recurrence.steps import find_activation
+from paddlelike.ops.kernels.recurrent.steps import find_activation
 
 __all__ = ["AttentionLstm"]
 

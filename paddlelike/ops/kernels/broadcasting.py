@@ -19,8 +19,8 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.images.channels import apply_by_channel, sum_by_channel
-from paddlelike.ops.kernels.images.layouts import is_last_in_memory
+from paddlelike.ops.kernels.nn.image.channels import apply_by_channel, sum_by_channel
+from paddlelike.ops.kernels.nn.image.layouts import is_last_in_memory
 
 __all__ = ["Shape", "align", "apply", "broadcast_shape", "make_ones", "pad_dims", "sum_rows", "sum_to"]
 

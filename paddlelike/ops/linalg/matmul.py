@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.backends import MKLDNN
-from paddlelike.ops.kernels.products import SHORT, multiply
+from paddlelike.ops.kernels.linalg.products import SHORT, multiply
 from paddlelike.ops.operands import can_be_equal, check_same_dtype, count_elements
 
 __all__ = ["Matmul", "Mul"]

@@ -21,6 +21,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.broadcasting import broadcast_shape, sum_to
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis
 
 __all__ = ["CosSim", "Dist", "L1Norm", "Norm", "PNorm", "SquaredL2Distance", "SquaredL2Norm"]
@@ -264,3 +265,24 @@ class CosSim(OpDef):
 def _row_norms(x: Array) -> Array:
     squares = np.add.reduce(x * x, axis=1, keepdims=True)
     return np.sqrt(np.maximum(squares, 1e-8, out=squares), out=squares)
+
+
+class NormAttrs(Attrs):
+    """Attributes of the later p_norm."""
+
+    porder: float = Float(2.0)
+    axis: int = Int(-1)
+    epsilon: float = Float(1e-12)
+    keepdim: bool = Bool(False)
+    asvector: bool = Bool(False)
+
+
+@register_kernel("p_norm", "X -> Out", NormAttrs.table(), changed=True)
+def _p_norm(x: Array, *, attrs: NormAttrs) -> Array:
+    """The p-norm along an axis; ``asvector``: of all elements."""
+    axis = 0 if attrs.asvector else attrs.axis
+    rows = x.reshape(-1) if attrs.asvector else x
+    out = np.asarray(np.linalg.norm(rows, attrs.porder, axis), x.dtype)
+    if not attrs.keepdim:
+        return out
+    return out.reshape((1,) * x.ndim) if attrs.asvector else np.expand_dims(out, axis)

@@ -13,7 +13,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.broadcasting import sum_to
-from paddlelike.ops.kernels.products import multiply
+from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 __all__ = ["Addmm", "BilinearTensorProduct", "Bmm", "Cross", "Dot", "Fsp", "Kron"]

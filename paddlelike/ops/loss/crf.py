@@ -16,9 +16,9 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Kernel, OpDef, Spec, register
-from paddlelike.ops.kernels.fast import sequences as fast
+from paddlelike.ops.kernels.fast import sequence as fast
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.recurrence.steps import Steps
+from paddlelike.ops.kernels.recurrent.steps import Steps
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["CrfDecoding", "LinearChainCrf"]

@@ -27,7 +27,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.kernels.softmax import LOWEST, softmax_rows
+from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows
 from paddlelike.ops.kernels.special import keep_number
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 

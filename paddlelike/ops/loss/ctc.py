@@ -21,7 +21,7 @@ from paddlelike.ops.kernels.lod import (
     make_lod,
     read_last_level,
 )
-from paddlelike.ops.kernels.recurrence.steps import Steps
+from paddlelike.ops.kernels.recurrent.steps import Steps
 
 __all__ = ["CtcAlign", "Warpctc"]
 

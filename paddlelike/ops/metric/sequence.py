@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.fast import sequences as fast
+from paddlelike.ops.kernels.fast import sequence as fast
 
 __all__ = ["SCHEMES", "ChunkEval", "EditDistance"]
 

@@ -8,7 +8,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Bool, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.kernels.fast import rows as fast
-from paddlelike.ops.kernels.softmax import LOWEST, softmax_rows, softmax_rows_dx
+from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows, softmax_rows_dx
 from paddlelike.ops.kernels.special import bound_below
 from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis
 

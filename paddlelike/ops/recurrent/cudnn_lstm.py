@@ -24,9 +24,9 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.kernels.recurrence import lstm as lstm_steps
-from paddlelike.ops.kernels.recurrence.lstm import Cell, Initial, StepResults
-from paddlelike.ops.kernels.recurrence.steps import ACTIVATIONS, Steps
+from paddlelike.ops.kernels.recurrent import lstm as lstm_steps
+from paddlelike.ops.kernels.recurrent.lstm import Cell, Initial, StepResults
+from paddlelike.ops.kernels.recurrent.steps import ACTIVATIONS, Steps
 
 __all__ = ["CudnnLstm", "count_parameters", "list_input_widths", "split_weights"]
 

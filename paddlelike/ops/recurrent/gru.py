@@ -20,8 +20,8 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.recurrence.gru import GruCell, make_cell, run_steps, run_steps_back
-from paddlelike.ops.kernels.recurrence.steps import (
+from paddlelike.ops.kernels.recurrent.gru import GruCell, make_cell, run_steps, run_steps_back
+from paddlelike.ops.kernels.recurrent.steps import (
     ACTIVATIONS,
     Steps,
     order_initial_rows,

@@ -26,9 +26,9 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.recurrence import lstm as lstm_steps
-from paddlelike.ops.kernels.recurrence.lstm import Cell, Initial, Projection, StepResults, make_cell
-from paddlelike.ops.kernels.recurrence.steps import (
+from paddlelike.ops.kernels.recurrent import lstm as lstm_steps
+from paddlelike.ops.kernels.recurrent.lstm import Cell, Initial, Projection, StepResults, make_cell
+from paddlelike.ops.kernels.recurrent.steps import (
     Steps,
     find_activation,
     order_initial_rows,

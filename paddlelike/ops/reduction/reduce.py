@@ -28,6 +28,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.broadcasting import sum_to
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis
 
 __all__ = ["Mean"]
@@ -225,3 +226,46 @@ class Mean(OpDef):
         d_x = np.empty(x.shape, d_out.dtype)
         d_x.fill(d_out.item() / x.size)
         return d_x
+
+
+_REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "reduce_sum": lambda x, **where: np.sum(x, dtype=x.dtype, **where),
+    "reduce_mean": np.mean,
+    "reduce_max": np.max,
+    "reduce_min": np.min,
+    "reduce_prod": lambda x, **where: np.prod(x, dtype=x.dtype, **where),
+    "reduce_all": np.all,
+    "reduce_any": np.any,
+    "frobenius_norm": lambda x, **where: np.sqrt(np.sum(x * x, **where)),
+}
+
+
+def _make_reduction(function: Callable[..., Any]) -> Callable[..., Array]:
+    def reduce(x: Array, *, attrs: ReduceAttrs) -> Array:
+        axes = None if attrs.reduce_all or not attrs.dim else tuple(attrs.dim)
+        if attrs.out_dtype >= 0:
+            x = x.astype(numpy_dtype(VarType(attrs.out_dtype)), copy=False)
+        return np.asarray(function(x, axis=axes, keepdims=attrs.keep_dim))
+
+    return reduce
+
+
+for _name, _function in _REDUCTIONS.items():
+    register_kernel(_name, "X -> Out", ReduceAttrs.table(), changed=True)(_make_reduction(_function))
+
+
+register_kernel("reduce_amax", "X -> Out", ReduceAttrs.table())(_make_reduction(np.max))
+
+
+register_kernel("reduce_amin", "X -> Out", ReduceAttrs.table())(_make_reduction(np.min))
+
+
+@register_kernel(
+    "logsumexp", "X -> Out", {"axis": Ints([0]), "keepdim": Bool(False), "reduce_all": Bool(False)}
+)
+def _logsumexp(x: Array, *, axis: list[int], keepdim: bool, reduce_all: bool) -> Array:
+    """The logarithm of the sum of e^X over some dims."""
+    axes = None if reduce_all or not axis else tuple(axis)
+    top = x.max(axes, keepdims=True)
+    out = np.log(np.exp(x - top).sum(axes, keepdims=True)) + top
+    return out if keepdim else np.asarray(out.squeeze(axes))

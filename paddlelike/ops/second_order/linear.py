@@ -11,7 +11,7 @@ from typing import Any
 
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.linalg.matmul import Mul
-from paddlelike.ops.nn.convolution.conv import Conv2d, Conv3d
+from paddlelike.ops.nn.conv.conv import Conv2d, Conv3d
 from paddlelike.ops.reduction import reduce  # noqa: F401  (it registers the operators)
 from paddlelike.ops.second_order.registration import register_repeated, register_second_order
 from paddlelike.ops.tensor import expand, reshape, slice  # noqa: A004, F401  (likewise)

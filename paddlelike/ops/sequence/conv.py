@@ -22,8 +22,8 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
+from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.products import multiply
 
 __all__ = ["SequenceConv"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.images.windows import Windows, has_windows, make_windows
 from paddlelike.ops.kernels.lod import expand_ranges, make_lod
+from paddlelike.ops.kernels.nn.image.windows import Windows, has_windows, make_windows
 
 __all__ = ["Im2Sequence"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.core.rows import add_rows, sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 __all__ = [
@@ -280,3 +281,23 @@ class Where(OpDef):
             np.where(condition, d_out, zero) if wanted[0] else None,
             np.where(condition, zero, d_out) if wanted[1] else None,
         )
+
+
+@register_kernel("gather", "X Index Axis? -> Out", {"axis": Int(0)}, changed=True)
+def _gather(x: Array, index: Array, tensor: Array | None, *, axis: int) -> Array:
+    """The slices of X along an axis that an index names."""
+    at = axis if tensor is None else int(tensor.item())
+    return x.take(index.reshape(-1) if index.ndim else index, at)
+
+
+@register_kernel("take_along_axis", "Input Index -> Result", {"Axis": Int(0)})
+def _take_along_axis(x: Array, index: Array, *, Axis: int) -> Array:  # noqa: N803
+    """The elements along an axis that an index names for each place."""
+    return np.take_along_axis(x, index, Axis)
+
+
+@register_kernel("masked_select", "X Mask -> Y")
+def _masked_select(x: Array, mask: Array) -> Array:
+    """The elements where the mask is true, in one row."""
+    x, mask = np.broadcast_arrays(x, mask)
+    return x[mask]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
@@ -18,7 +21,8 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.images.layouts import empty_as, full_as
+from paddlelike.ops.kernels.nn.image.layouts import empty_as, full_as
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, read_numbers
 
 __all__ = ["Pad", "Pad2d", "PadConstantLike"]
@@ -208,3 +212,26 @@ def _list_borders(
         source = 2 * nearest - place if mode == "reflect" else nearest
         borders.append(((*every, before + place), (*every, before + source)))
     return borders
+
+
+_LATER_MODES: Final[dict[str, Any]] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+class PadAttrs(Attrs):
+    """Attributes of pad3d; ``paddings`` begins with the last dim."""
+
+    paddings: list[int] = Ints([])
+    mode: str = String("constant")
+    value: float = Float(0.0)
+    data_format: str = String("NCDHW")
+
+
+@register_kernel("pad3d", "X Paddings? -> Out", PadAttrs.table())
+def _pad3d(x: Array, tensor: Array | None, *, attrs: PadAttrs) -> Array:
+    """X with borders around its three spatial dims."""
+    sizes = read_numbers(attrs.paddings, tensor, None)
+    spatial = [(sizes[2 * i], sizes[2 * i + 1]) for i in (2, 1, 0)]
+    borders = [(0, 0), *spatial, (0, 0)] if attrs.data_format == "NDHWC" else [(0, 0), (0, 0), *spatial]
+    if attrs.mode == "constant":
+        return np.pad(x, borders, constant_values=x.dtype.type(attrs.value))
+    return np.pad(x, borders, _LATER_MODES[attrs.mode])

@@ -8,7 +8,8 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Int, Long, OpDef, Spec, register
+from paddlelike.framework.opdef import Array, Attrs, Float, Int, Long, OpDef, Spec, register
+from paddlelike.ops.later import INTEGERS, register_kernel
 from paddlelike.ops.operands import normalize_axis
 
 __all__ = ["Diag", "DiagEmbed", "Eye", "Linspace", "Range"]
@@ -142,3 +143,48 @@ def _find_plane(rank: int, dim1: int, dim2: int) -> tuple[int, int]:
     if first == second:
         raise ShapeError(f"diag_embed: dim1 and dim2 are both {first}, expected two different dims")
     return min(first, second), max(first, second)
+
+
+@register_kernel("logspace", "Start Stop Num Base -> Out", {"dtype": Int(5)})
+def _logspace(start: Array, stop: Array, count: Array, base: Array, *, dtype: int) -> Array:
+    """Powers of ``base`` whose exponents are equally far apart."""
+    exponents = np.linspace(start.item(), stop.item(), count.item())
+    return np.asarray(base.item() ** exponents).astype(numpy_dtype(VarType(dtype)))
+
+
+@register_kernel("diag_v2", "X -> Out", {"offset": Int(0), "padding_value": Float(0.0)})
+def _diag(x: Array, *, offset: int, padding_value: float) -> Array:
+    """The diagonal of a matrix, or a matrix with X as its diagonal."""
+    if x.ndim > 1:
+        return np.diagonal(x, offset).copy()
+    out = np.diag(x, offset)
+    return out if not padding_value else np.where(np.diag(np.ones(len(x), bool), offset), out, padding_value)
+
+
+@register_kernel("diagonal", "Input -> Out", {"offset": Int(0), "axis1": Int(0), "axis2": Int(1)})
+def _diagonal(x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
+    """A diagonal of two dims, as the last dim."""
+    return np.diagonal(x, offset, axis1, axis2).copy()
+
+
+class TriangleAttrs(Attrs):
+    """Attributes of the places of a triangle."""
+
+    rows: int = Int(0)
+    cols: int = Int(0)
+    row: int = Int(0)  # of triu_indices
+    col: int = Int(0)
+    offset: int = Int(0)
+    dtype: int = Int(3)
+
+
+@register_kernel("tril_indices", " -> out", TriangleAttrs.table())
+def _tril_indices(*, attrs: TriangleAttrs) -> Array:
+    """The rows and columns of the lower triangle of a matrix."""
+    return np.stack(np.tril_indices(attrs.rows, attrs.offset, attrs.cols)).astype(INTEGERS[attrs.dtype])
+
+
+@register_kernel("triu_indices", " -> out", TriangleAttrs.table())
+def _triu_indices(*, attrs: TriangleAttrs) -> Array:
+    """The rows and columns of the upper triangle of a matrix."""
+    return np.stack(np.triu_indices(attrs.row, attrs.offset, attrs.col)).astype(INTEGERS[attrs.dtype])

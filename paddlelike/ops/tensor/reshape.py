@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     NO_LOD,
@@ -30,6 +31,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import count_elements, is_known, normalize_axis, read_numbers
 
 __all__ = ["Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"]
@@ -297,3 +299,31 @@ def _transpose2_backward(d_out: Array, xshape: Array, *, axis: list[int]) -> Arr
 
 
 _register_twin(Transpose, backward=staticmethod(_transpose2_backward))
+
+
+@register_kernel(
+    "flatten_contiguous_range", "X -> Out XShape?", {"start_axis": Int(1), "stop_axis": Int(1)}, views=True
+)
+def _flatten(x: Array, *, start_axis: int, stop_axis: int) -> tuple[Array, None]:
+    """X with a range of dims joined into one."""
+    if not x.ndim:
+        return x.reshape(1), None
+    start, stop = start_axis % x.ndim, stop_axis % x.ndim + 1
+    return x.reshape(*x.shape[:start], math.prod(x.shape[start:stop]), *x.shape[stop:]), None
+
+
+@register
+class Shape(OpDef):
+    """``Out``: the dims of Input, int32."""
+
+    type = "shape"
+    inputs = ("Input",)
+    any_order = True
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return Spec((len(x.shape),), VarType.INT32)
+
+    @staticmethod
+    def forward(x: Array) -> Array:
+        return np.array(x.shape, np.int32)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import NO_LOD, REQUIRED, Array, Attrs, Gradient, Ints, OpDef, Spec, register
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 
 __all__ = ["Slice", "StridedSlice"]
@@ -261,3 +263,36 @@ class StridedSlice(OpDef):
         attrs: StridedSliceAttrs,
     ) -> Array:
         return fill_box(d_out, x, attrs.strided_bounds(x.shape, start, end, stride, starts, ends, strides))
+
+
+@register_kernel(
+    "strided_slice",
+    "Input StartsTensor? EndsTensor? StridesTensor? StartsTensorList*? EndsTensorList*? StridesTensorList*? "
+    "-> Out",
+    StridedSliceAttrs.table(),
+    changed=True,
+    views=True,
+)
+def _strided_slice(
+    x: Array,
+    start: Any,
+    end: Any,
+    stride: Any,
+    starts: Any,
+    ends: Any,
+    strides: Any,
+    *,
+    attrs: StridedSliceAttrs,
+) -> Array:
+    """X from start to end in steps, along some dims; bounds outside of X are moved to its ends."""
+    first = read_numbers(attrs.starts, start, starts)
+    last = read_numbers(attrs.ends, end, ends)
+    steps = read_numbers(attrs.strides, stride, strides)
+    box = [slice(None)] * x.ndim
+    for axis, begin, stop, step in zip(attrs.axes, first, last, steps, strict=True):
+        size = x.shape[axis]
+        below = step < 0 and stop < 0 and (stop < -size or (stop == -1 and begin >= size))
+        box[axis] = slice(begin, None if below else stop, step)
+    out = x[tuple(box)]
+    kept = tuple(dim for axis, dim in enumerate(out.shape) if axis not in attrs.decrease_axis)
+    return out.reshape(kept)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from paddlelike.distributed.launch.peers import Peers
-from paddlelike.distributed.launch.plan import ProcessPlan
+from paddlelike.distributed.launch.processes_plan import ProcessPlan
 from paddlelike.distributed.launch.supervisor import RESTART, Supervisor
 
 A, B = "10.0.0.1:1", "10.0.0.2:1"

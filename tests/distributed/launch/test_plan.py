@@ -8,7 +8,12 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from paddlelike.distributed.launch.plan import JobPlan, free_endpoints, is_this_machine, port_endpoints
+from paddlelike.distributed.launch.processes_plan import (
+    JobPlan,
+    free_endpoints,
+    is_this_machine,
+    port_endpoints,
+)
 from paddlelike.distributed.roles import describe, read_role
 
 ONE_PORT = ("127.0.0.1:6174", "127.0.0.2:6174")

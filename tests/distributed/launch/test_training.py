@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddlelike.distributed.launch.plan import free_endpoints
+from paddlelike.distributed.launch.processes_plan import free_endpoints
 from tests.distributed.launch.clicks import find_process, last_save, launch_tutorial
 from tests.distributed.launch.launcher import wait_until
 

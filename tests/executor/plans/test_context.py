@@ -9,7 +9,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.executor.plans.context import StepContext
-from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.plans.run_plan import Plan
 
 L = fluid.layers
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.executor.plans import plan as planning
+from paddlelike.executor.plans import run_plan as planning
 from tests.executor.plans.test_groups import FEED, build, train
 
 Values = dict[str, bytes]

@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import errors
-from paddlelike.executor.plans import plan as planning
+from paddlelike.executor.plans import run_plan as planning
 from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.plans.frame import Step
 from paddlelike.executor.plans.groups import group_steps

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.executor.plans import plan as planning
+from paddlelike.executor.plans import run_plan as planning
 from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.plans.overwriting import is_unshared
 

@@ -11,7 +11,7 @@ import pytest
 
 from paddlelike.errors import EnforceNotMet, GraphError
 from paddlelike.framework.opdef import Array, Int, OpDef, Spec, registry
-from paddlelike.framework.opdef.table import OperatorTable
+from paddlelike.framework.opdef.operator_table import OperatorTable
 
 
 def test_the_import_of_the_package_registers_no_operator() -> None:

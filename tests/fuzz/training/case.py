@@ -11,10 +11,10 @@ import numpy as np
 import paddlelike as fluid
 from tests.fuzz.training.control import CONTROL
 from tests.fuzz.training.dense import DENSE
-from tests.fuzz.training.images import IMAGES
-from tests.fuzz.training.losses import add_loss, minimize
+from tests.fuzz.training.image import IMAGES
+from tests.fuzz.training.loss import add_loss, minimize
 from tests.fuzz.training.network import Fed, Layer, Network
-from tests.fuzz.training.sequences import SEQUENCES
+from tests.fuzz.training.sequence import SEQUENCES
 
 __all__ = ["Case", "make_case", "make_feed"]
 

@@ -12,7 +12,8 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike.executor import profile
-from paddlelike.executor.plans import groups, overwriting, plan, shapes, touched, unrolled
+from paddlelike.executor.plans import groups, overwriting, shapes, touched, unrolled
+from paddlelike.executor.plans import run_plan as plan
 
 __all__ = ["PATHS", "TOLERANCES", "use_path"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import paddlelike as fluid
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.framework.opdef import registry
-from paddlelike.interop.cntk.writing.table import load_writers
+from paddlelike.interop.cntk.writing.writers import load_writers
 from tests.helpers.single_operators import FOR_TRAINING, narrow
 from tests.ops.collect import CASES
 from tests.ops.contract import Case, _expected, full_attrs

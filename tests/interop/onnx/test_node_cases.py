@@ -15,7 +15,7 @@ from onnx import defs, numpy_helper
 
 import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
-from paddlelike.interop.onnx.importer.table import ML, load_table
+from paddlelike.interop.onnx.importer.readers import ML, load_table
 
 #: Cases that give something else, with the reason.
 OTHER = {

@@ -13,7 +13,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 import paddlelike as fluid
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import UnsupportedError
-from paddlelike.interop.onnx.exporter.table import load_table
+from paddlelike.interop.onnx.exporter.converters import load_table
 from tests.interop.onnx.runs import build, run_here, run_onnx
 from tests.models.archive import collect_types, read_archive
 from tests.ops.collect import CASES

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paddlelike.framework.opdef import find
-from paddlelike.ops.kernels.images.layouts import as_channels_last, view_channels_first
+from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
 
 Array = np.ndarray[Any, Any]
 

@@ -10,12 +10,10 @@ import numpy as np
 
 from paddlelike.compiled.arrays import SavedSteps, fit
 from paddlelike.compiled.lowering.control.steps import find_form, find_saved, list_targets, pick_zeros, select
+from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.framework.opdef import EMPTY
-
-Results = tuple[Any, ...]
 
 
 @lowers("conditional_block", "conditional_block_infer", sequences=True, constants=True)

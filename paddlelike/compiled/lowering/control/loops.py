@@ -29,8 +29,8 @@ from paddlelike.compiled.lowering.control.steps import (
     select,
 )
 from paddlelike.compiled.lowering.control.trips import Trips, find_trips
+from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.draws import DrawLoop
 from paddlelike.compiled.values import Packed, SparseRows
@@ -38,8 +38,6 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.framework.opdef import EMPTY, GRAD
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.control.blocks import find_forgotten
-
-Results = tuple[Any, ...]
 
 
 @lowers("while", sequences=True, constants=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import GRAD

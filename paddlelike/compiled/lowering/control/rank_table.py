@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.arrays import Ranks, TensorArray
-from paddlelike.compiled.lowering.sequences.sequence import require_sequences
+from paddlelike.compiled.lowering.sequence.sequence import require_sequences
+from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import GRAD

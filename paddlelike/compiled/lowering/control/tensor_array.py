@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.arrays import TensorArray, stack_zeros
+from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import GRAD

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.lowering.detection.regions import multiply, round_half_away
-from paddlelike.compiled.lowering.sequences.sequence import require_sequences
+from paddlelike.compiled.lowering.detection.regions.owners import multiply, round_half_away
+from paddlelike.compiled.lowering.sequence.sequence import require_sequences
+from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.table import lowers
 from paddlelike.compiled.values import Packed
 
 

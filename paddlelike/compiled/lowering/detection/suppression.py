@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.lowering.detection.regions import multiply
+from paddlelike.compiled.lowering.detection.regions.owners import multiply
+from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.table import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 

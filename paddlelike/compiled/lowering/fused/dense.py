@@ -8,9 +8,9 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.lowering.binary import sum_to
+from paddlelike.compiled.lowering.elementwise.binary import sum_to
+from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.table import lowers
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.broadcasting import align
 

@@ -7,12 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.lowering.sequences.recurrent import ACTIVATIONS, Cell, gru, run_lstm
-from paddlelike.compiled.lowering.sequences.sequence import from_steps, require_sequences, to_steps
-from paddlelike.compiled.table import lowers
+from paddlelike.compiled.lowering.recurrent.gru import gru
+from paddlelike.compiled.lowering.recurrent.lstm import ACTIVATIONS, Cell, run_lstm
+from paddlelike.compiled.lowering.sequence.sequence import from_steps, require_sequences, to_steps
+from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.tracing.context import OpContext
-
-Results = tuple[Any, ...]
 
 
 @lowers("fusion_gru", sequences=True)

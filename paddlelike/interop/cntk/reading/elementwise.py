@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import DATA_TYPES, Step, Value
-from paddlelike.interop.cntk.reading.table import reads
 
 _SAME: Final = {
     "Abs": "abs",

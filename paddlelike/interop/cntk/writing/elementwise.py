@@ -11,7 +11,7 @@ import numpy as np
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.interop.cntk.writing.graph import Ref, Step, as_real
-from paddlelike.interop.cntk.writing.table import writes
+from paddlelike.interop.cntk.writing.writers import writes
 
 _SAME: Final = {
     "abs": "Abs",

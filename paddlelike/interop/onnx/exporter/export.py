@@ -19,6 +19,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.exporting import InexpressibleError, cut_program
+from paddlelike.interop.onnx.exporter.converters import load_table
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
 from paddlelike.interop.onnx.exporter.model import (
     LARGEST,
@@ -28,7 +29,6 @@ from paddlelike.interop.onnx.exporter.model import (
     write_model,
 )
 from paddlelike.interop.onnx.exporter.sequences import pad_rows, unpad_rows
-from paddlelike.interop.onnx.exporter.table import load_table
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
 

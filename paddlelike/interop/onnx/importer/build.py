@@ -23,7 +23,7 @@ from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, parse_model, re
 from paddlelike.interop.onnx.importer.folding import fold
 from paddlelike.interop.onnx.importer.graph import Graph, InexpressibleError, Typed, Value
 from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.table import load_table
+from paddlelike.interop.onnx.importer.readers import load_table
 from paddlelike.io.export.program import make_inference_program
 
 __all__ = ["convert_nodes", "import_onnx"]

@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.images.normalization import (
+from paddlelike.ops.kernels.nn.normalization.images import (
     normalize_channels,
     normalize_channels_dx,
     scale_channels,

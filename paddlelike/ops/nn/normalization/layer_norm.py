@@ -10,8 +10,8 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import rows as fast
-from paddlelike.ops.kernels.images.normalization import normalize_instances, normalize_instances_dx
-from paddlelike.ops.kernels.normalization import normalize, normalize_dx
+from paddlelike.ops.kernels.nn.normalization.images import normalize_instances, normalize_instances_dx
+from paddlelike.ops.kernels.nn.normalization.rows import normalize, normalize_dx
 from paddlelike.ops.operands import can_be_equal, is_known
 
 __all__ = ["GroupNorm", "InstanceNorm", "LayerNorm"]

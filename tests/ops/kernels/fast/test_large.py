@@ -9,9 +9,10 @@ import pytest
 
 from paddlelike.ops.kernels.detection.boxes import find_overlaps
 from paddlelike.ops.kernels.detection.suppression import suppress
-from paddlelike.ops.kernels.images import batch_statistics, pool
-from paddlelike.ops.kernels.images.layouts import empty_as, view_channels_first
-from paddlelike.ops.kernels.images.windows import Windows
+from paddlelike.ops.kernels.nn.image import pool
+from paddlelike.ops.kernels.nn.image.layouts import empty_as, view_channels_first
+from paddlelike.ops.kernels.nn.image.windows import Windows
+from paddlelike.ops.kernels.nn.normalization import batch_statistics
 from tests.helpers.fast_kernels import force_kernels
 
 RNG = np.random.default_rng(4)

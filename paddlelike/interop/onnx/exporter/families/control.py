@@ -14,8 +14,8 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, dtype_row, numpy_dtype
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.onnx.exporter.converters import converts, load_table
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
-from paddlelike.interop.onnx.exporter.table import converts, load_table
 
 
 def _translate(step: Step, block: Block) -> None:

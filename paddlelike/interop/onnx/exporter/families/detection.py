@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from paddlelike.framework.opdef import registry
+from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.sequences import find_owners
-from paddlelike.interop.onnx.exporter.table import converts
 
 _MOST: Final = np.iinfo(np.int64).max
 

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.sequence import pad
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.sequences import unpad_rows
-from paddlelike.interop.onnx.exporter.table import converts
 
 _ACTIVATIONS: Final = {"identity": "Affine", "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}
 

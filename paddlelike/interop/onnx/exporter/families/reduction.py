@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
-from paddlelike.interop.onnx.exporter.table import converts
 
 _REDUCTIONS: Final = {
     "frobenius_norm": "ReduceL2",

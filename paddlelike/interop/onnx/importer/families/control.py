@@ -11,7 +11,7 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.onnx.importer.graph import InexpressibleError, Typed, Value
 from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.table import reads
+from paddlelike.interop.onnx.importer.readers import reads
 
 _DIRECTIONS: Final = ("input_directions", "output_directions", "input_axes", "output_axes")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.interop.onnx.importer.families.arithmetic import compare
+from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.table import reads
+from paddlelike.interop.onnx.importer.readers import reads
 
 
 def _count(node: Node, size: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.importer.graph import Array
 from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.table import reads
+from paddlelike.interop.onnx.importer.readers import reads
 
 _ACTIVATIONS: Final = {"Sigmoid": "sigmoid", "Tanh": "tanh", "Relu": "relu", "Affine": "identity"}
 _DEFAULTS: Final = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}

@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.table import reads
+from paddlelike.interop.onnx.importer.readers import reads
 
 #: What is done before, the reduction, and what is done after it.
 _REDUCTIONS: Final = {

@@ -1,0 +1,105 @@
+"""Cross entropies of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from paddlelike.compiled.lowerings import lowers
+from paddlelike.compiled.refusals import LoweringError
+
+_LARGEST = 1e20  # what Paddle takes for an infinite logarithm
+
+
+def _negative_log(x: Any) -> Any:
+    return jnp.minimum(-jnp.log(x), _LARGEST).astype(x.dtype)
+
+
+def pick_labels(x: Any, label: Any, ignore_index: int | None, ctx: Any) -> tuple[Any, Any, Any]:
+    """Return the labels, the elements of ``x`` (N, classes) that they name, and which are ignored."""
+    if jnp.issubdtype(label.dtype, jnp.floating):
+        raise LoweringError("Label holds floating-point numbers")
+    flat = label.reshape(-1)
+    ignored = jnp.zeros(flat.shape, bool) if ignore_index is None else flat == ignore_index
+    classes = x.shape[-1]
+    ctx.check(
+        ((flat >= 0) & (flat < classes)) | ignored, f"Label holds a value outside of 0 to {classes - 1}"
+    )
+    flat = jnp.where(ignored, 0, flat)
+    matrix = x.reshape(-1, classes)
+    return flat, jnp.take_along_axis(matrix, flat[:, None], 1, mode="clip")[:, 0], ignored
+
+
+@lowers("cross_entropy")
+def cross_entropy(x: Any, label: Any, *, soft_label: bool, ignore_index: int, ctx: Any) -> Any:
+    if soft_label:
+        return (label * _negative_log(x)).sum(-1, keepdims=True)
+    _, picked, ignored = pick_labels(x, label, ignore_index, ctx)
+    safe = jnp.where(ignored, 1, picked)
+    return jnp.where(ignored, 0, _negative_log(safe)).reshape(label.shape).astype(x.dtype)
+
+
+@lowers("cross_entropy_grad")
+def cross_entropy_grad(d_y: Any, x: Any, label: Any, *, soft_label: bool, ignore_index: int, ctx: Any) -> Any:
+    if soft_label:
+        return -(d_y * label / x)
+    flat, picked, ignored = pick_labels(x, label, ignore_index, ctx)
+    values = jnp.where(ignored, 0, -(d_y.reshape(-1) / picked))
+    return _scatter(values, flat, x)
+
+
+def _scatter(values: Any, labels: Any, like: Any) -> Any:
+    out = jnp.zeros((labels.shape[0], like.shape[-1]), values.dtype)
+    return out.at[jnp.arange(labels.shape[0]), labels].set(values).reshape(like.shape)
+
+
+@lowers("cross_entropy2")
+def cross_entropy2(x: Any, label: Any, *, ignore_index: int, ctx: Any) -> tuple[Any, ...]:
+    _, picked, ignored = pick_labels(x, label, ignore_index, ctx)
+    y = jnp.where(ignored, 0, _negative_log(jnp.where(ignored, 1, picked))).astype(x.dtype)
+    match = jnp.where(ignored, 0, picked)
+    return y.reshape(label.shape), jnp.zeros((*x.shape, 0), x.dtype), match.reshape(*x.shape[:-1], 1)
+
+
+@lowers("cross_entropy_grad2")
+def cross_entropy_grad2(
+    d_y: Any, match: Any, label: Any, x_shape: Any, *, ignore_index: int, ctx: Any
+) -> Any:
+    like = jax.ShapeDtypeStruct(x_shape.shape[:-1], match.dtype)
+    flat = label.reshape(-1)
+    ignored = flat == ignore_index
+    values = jnp.where(ignored, 0, -(d_y.reshape(-1) / jnp.where(ignored, 1, match.reshape(-1))))
+    return _scatter(values, jnp.where(ignored, 0, flat), like)
+
+
+@lowers("softmax_with_cross_entropy")
+def softmax_with_cross_entropy(
+    logits: Any, label: Any, *, soft_label: bool, ignore_index: int, axis: int, ctx: Any
+) -> tuple[Any, Any]:
+    shifted = logits - logits.max(axis, keepdims=True)
+    shifted = jnp.maximum(shifted, -64).astype(logits.dtype)
+    raised = jnp.exp(shifted)
+    total = raised.sum(axis, keepdims=True)
+    softmax = raised / total
+    logs = shifted - jnp.log(total)
+    if soft_label:
+        return softmax, -(label * logs).sum(axis, keepdims=True)
+    last, moved = jnp.moveaxis(logs, axis, -1), jnp.moveaxis(label, axis, -1)
+    _, picked, ignored = pick_labels(last, moved, ignore_index, ctx)
+    loss = jnp.where(ignored, 0, -picked).reshape(moved.shape).astype(logits.dtype)
+    return softmax, jnp.moveaxis(loss, -1, axis)
+
+
+@lowers("softmax_with_cross_entropy_grad")
+def softmax_with_cross_entropy_grad(
+    d_loss: Any, softmax: Any, label: Any, *, soft_label: bool, ignore_index: int, axis: int
+) -> Any:
+    if soft_label:
+        return (softmax - label) * d_loss
+    last = jnp.moveaxis(softmax, axis, -1)
+    moved = jnp.moveaxis(label, axis, -1)[..., 0]
+    hot = jax.nn.one_hot(moved, last.shape[-1], dtype=last.dtype)
+    d_last = jnp.where(moved == ignore_index, 0, jnp.moveaxis(d_loss, axis, -1)[..., 0]).astype(last.dtype)
+    return jnp.moveaxis((last - hot) * d_last[..., None], -1, axis)

@@ -1,0 +1,114 @@
+"""Connectionist temporal classification (Graves et al., 2006): warpctc."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from paddlelike.compiled.lowering.sequence.part import keep_rows
+from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread, to_steps
+from paddlelike.compiled.lowerings import lowers
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed
+
+_NEVER = -1e30  # the logarithm of no chance, whose differences are numbers
+
+
+@lowers("warpctc", sequences=True)
+def warpctc(
+    logits: Any, label: Any, length: Any, label_length: Any,
+    *, blank: int, norm_by_times: bool, ctx: OpContext,
+) -> tuple[None, Any]:  # fmt: skip
+    if length is None:
+        require_sequences(logits, label)
+        if logits.count != label.count or len(logits.offsets) > 1 or len(label.offsets) > 1:
+            raise LoweringError("Logits and Label have different sequences")
+        steps, there = to_steps(logits)
+        labels, known = (part.T for part in to_steps(label.replace(label.rows.reshape(-1))))
+        lengths, label_lengths = logits.lengths, label.lengths
+    else:
+        steps, lengths, label_lengths = logits, length.reshape(-1), label_length.reshape(-1)
+        there = jnp.arange(steps.shape[0])[:, None] < lengths
+        known = jnp.arange(label.shape[1]) < label_lengths[:, None]
+        labels = label
+        ctx.check(lengths <= steps.shape[0], "LogitsLength is larger than Logits")
+        ctx.check(label_lengths <= label.shape[1], "LabelLength is larger than Label")
+    classes = steps.shape[-1]
+    ctx.check(((labels >= 0) & (labels < classes)) | ~known, f"Label holds no class of {classes}")
+    labels = jnp.where(known, labels, blank)
+    loss = _find_loss(steps, there, labels, label_lengths, blank)
+    if norm_by_times:  # of the gradient only
+        share = loss / jnp.maximum(lengths, 1).astype(loss.dtype)
+        loss = share + jax.lax.stop_gradient(loss - share)
+    return None, loss[:, None]
+
+
+def _find_loss(steps: Any, there: Any, labels: Any, label_lengths: Any, blank: int) -> Any:
+    """Return ``-log`` of the probability of each sequence's labels, 0 if there is none.
+
+    ``steps`` are the logits, (T, N, classes).
+
+    A path goes through the states blank, label, blank, label, ..., blank of a sequence; from one step to the
+    next it stays, goes on by one, or over a blank that has different labels on both sides.
+    """
+    count, longest = labels.shape
+    states = jnp.full((count, 2 * longest + 1), blank).at[:, 1::2].set(labels)
+    skips = jnp.zeros(states.shape, bool)
+    skips = skips.at[:, 2:].set((states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2]))
+    log_p = jax.nn.log_softmax(steps, -1)
+    emitted = jnp.take_along_axis(log_p, jnp.broadcast_to(states, (steps.shape[0], *states.shape)), -1)
+
+    def shift(alpha: Any, by: int) -> Any:
+        return jnp.pad(alpha, ((0, 0), (by, 0)), constant_values=_NEVER)[:, : alpha.shape[1]]
+
+    def advance(alpha: Any, given: Any) -> tuple[Any, None]:
+        row, here = given
+        ahead = jnp.logaddexp(alpha, shift(alpha, 1))
+        ahead = jnp.logaddexp(ahead, jnp.where(skips, shift(alpha, 2), _NEVER)) + row
+        return jnp.where(here[:, None], jnp.maximum(ahead, _NEVER), alpha), None
+
+    first = jnp.where(jnp.arange(states.shape[1]) < 2, emitted[0], _NEVER)
+    alpha, _ = jax.lax.scan(advance, first, (emitted[1:], there[1:]))
+    ends = (2 * label_lengths)[:, None].astype(jnp.int32)
+    last = jnp.take_along_axis(alpha, ends, 1)[:, 0]
+    before = jnp.take_along_axis(alpha, jnp.maximum(ends - 1, 0), 1)[:, 0]
+    log_chance = jnp.logaddexp(last, jnp.where(label_lengths > 0, before, _NEVER))
+    possible = (log_chance > _NEVER / 2) & there[0]
+    return jnp.where(possible, -jnp.where(possible, log_chance, 0), 0)
+
+
+@lowers("ctc_align", sequences=True)
+def ctc_align(
+    x: Any, length: Any, *, blank: int, merge_repeated: bool, padding_value: int, ctx: OpContext
+) -> tuple[Any, Any]:
+    if length is not None:
+        if isinstance(x, Packed):
+            raise LoweringError("a padded batch with a LoD")
+        return _align_padded(x, length, blank, merge_repeated, padding_value)
+    require_sequences(x)
+    if len(x.offsets) > 1 or x.live is not None:
+        raise LoweringError("sequences of sequences")
+    flat = x.rows.reshape(-1)
+    kept = flat != blank
+    if merge_repeated:
+        is_first = jnp.arange(flat.shape[0]) == spread(x, x.offsets[-1][:-1])
+        kept &= is_first | (flat != jnp.roll(flat, 1))
+    out, lengths = keep_rows(x.replace(flat[:, None]), kept)
+    ctx.require(lengths.sum() > 0, "where no label is left its result has another shape")
+    return out, None
+
+
+def _align_padded(x: Any, length: Any, blank: int, merge_repeated: bool, fill: int) -> tuple[Any, Any]:
+    rows = x.reshape(x.shape[0], -1)
+    kept = rows != blank
+    if merge_repeated:
+        kept &= (rows != jnp.roll(rows, 1, 1)) | (jnp.arange(rows.shape[1]) == 0)
+    kept &= jnp.arange(rows.shape[1]) < length.reshape(-1, 1)
+    counts = kept.sum(1)
+    order = jnp.argsort(~kept, axis=1, stable=True)
+    there = jnp.arange(rows.shape[1]) < counts[:, None]
+    out = jnp.where(there, jnp.take_along_axis(rows, order, 1), jnp.asarray(fill, x.dtype))
+    return out.reshape(x.shape), counts[:, None].astype(jnp.int64)

@@ -1,0 +1,64 @@
+"""The hierarchical sigmoid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.lowering.loss.label import check_labels
+from paddlelike.compiled.lowerings import Results, lowers
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import SparseRows
+
+
+def _find_paths(
+    label: Any, table: Any, code: Any, num_classes: int, ctx: OpContext | None
+) -> tuple[Any, Any, Any]:
+    """Return the inner nodes on the path of each row, the branches taken, and which of them are on it."""
+    if table is not None and code is not None:
+        on_path = jnp.cumprod(table >= 0, axis=1).astype(bool)
+        return jnp.where(on_path, table, 0), on_path & (code != 0), on_path
+    label = label.reshape(-1, 1)
+    if ctx is not None:
+        check_labels(label, num_classes, ctx)
+    leaf = label + num_classes
+    bits = np.arange((num_classes - 1).bit_length())
+    nodes = (leaf >> (bits + 1)) - 1
+    on_path = nodes >= 0
+    return jnp.where(on_path, nodes, 0), on_path & ((leaf >> bits) & 1 == 1), on_path
+
+
+@lowers("hierarchical_sigmoid")
+def hierarchical_sigmoid(
+    x: Any, w: Any, label: Any, table: Any, code: Any, bias: Any, *, num_classes: int, ctx: OpContext
+) -> Results:
+    if isinstance(w, SparseRows):
+        raise LoweringError("the weight holds some rows only")
+    nodes, right, on_path = _find_paths(label, table, code, num_classes, ctx)
+    z = jnp.einsum("nd,nkd->nk", x, jnp.take(w, nodes, axis=0, mode="clip"))
+    if bias is not None:
+        z = z + bias.reshape(-1)[nodes]
+    z = jnp.clip(z * on_path, -40, 40)
+    soft = jnp.log1p(jnp.exp(z))
+    return (soft - right * z).sum(1, keepdims=True), soft, None
+
+
+@lowers("hierarchical_sigmoid_grad")
+def hierarchical_sigmoid_grad(
+    x: Any, w: Any, label: Any, table: Any, code: Any, bias: Any, soft: Any, d_out: Any,
+    *, num_classes: int, is_sparse: bool,
+) -> Results:  # fmt: skip
+    nodes, right, on_path = _find_paths(label, table, code, num_classes, None)
+    d_z = (1 - jnp.exp(-soft) - right) * d_out * on_path
+    rows = nodes.reshape(-1)
+    d_x = jnp.einsum("nk,nkd->nd", d_z, jnp.take(w, nodes, axis=0, mode="clip"))
+    values = (d_z[..., None] * x[:, None]).reshape(rows.shape[0], -1).astype(w.dtype)
+    # Where a path is shorter than the longest one, the row of the root gets zeros.
+    d_w = SparseRows(rows, values, w.shape[0])
+    d_bias = None
+    if bias is not None:
+        d_bias = jnp.zeros(bias.size, d_z.dtype).at[rows].add(d_z.reshape(-1)).reshape(bias.shape)
+    return d_x.astype(x.dtype), d_w if is_sparse else d_w.to_dense(), d_bias

@@ -1,0 +1,76 @@
+"""nce: a loss of a sample of the classes, which the host draws in the order of numpy's kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.lowerings import Results, lowers
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import SparseRows
+from paddlelike.core.random import Generator
+from paddlelike.ops.kernels.class_sampling import LOG_UNIFORM, UNIFORM, ClassDistribution
+
+
+def _weigh(labels: Any, sampler: int, total: int, dtype: Any) -> Any:
+    """Return the probability of each class to be drawn."""
+    if sampler == UNIFORM:
+        return jnp.full(labels.shape, 1.0 / total, dtype)
+    return (jnp.log1p(1.0 / (labels.astype(jnp.float64) + 1.0)) / math.log(total)).astype(dtype)
+
+
+@lowers("nce", draws=True)
+def nce(
+    x: Any, label: Any, weight: Any, bias: Any, sample_weight: Any, probs: Any, alias: Any, alias_probs: Any,
+    *, num_total_classes: int, num_neg_samples: int, sampler: int, seed: int, custom_neg_classes: Any,
+    ctx: OpContext,
+) -> Results:  # fmt: skip
+    if sampler not in (UNIFORM, LOG_UNIFORM):
+        raise LoweringError("the distribution of classes is a variable")
+    if isinstance(weight, SparseRows):
+        raise LoweringError("the weight holds some rows only")
+    true = label.reshape(x.shape[0], -1)
+    ctx.check((true >= 0) & (true < num_total_classes), f"Label holds no class of {num_total_classes}")
+    if custom_neg_classes:
+        drawn = jnp.tile(jnp.asarray(np.array(custom_neg_classes, np.int64)), (x.shape[0], 1))
+    else:
+        classes = ClassDistribution(sampler, num_total_classes)
+
+        def draw(generator: Generator, count: int) -> Any:
+            return classes.draw(generator, (count // num_neg_samples, num_neg_samples)).reshape(-1)
+
+        drawn = ctx.draw(seed, (x.shape[0], num_neg_samples), np.int64, draw)
+    labels = jnp.concatenate([true, drawn], 1)
+    scores = jnp.einsum("nd,nkd->nk", x, jnp.take(weight, labels, axis=0, mode="clip"))
+    scores = scores if bias is None else scores + jnp.take(bias.reshape(-1), labels, mode="clip")
+    o = 1 / (1 + jnp.exp(-scores))
+    b = _weigh(labels, sampler, num_total_classes, x.dtype) * num_neg_samples
+    is_true = jnp.arange(labels.shape[1]) < true.shape[1]
+    cost = (jnp.log(o + b) - jnp.log(jnp.where(is_true, o, b))).sum(1, keepdims=True)
+    return cost if sample_weight is None else cost * sample_weight.reshape(-1, 1), o, labels
+
+
+@lowers("nce_grad")
+def nce_grad(
+    x: Any, label: Any, weight: Any, bias: Any, sample_weight: Any, probs: Any, alias: Any, alias_probs: Any,
+    o: Any, labels: Any, d_cost: Any,
+    *, num_total_classes: int, num_neg_samples: int, sampler: int, is_sparse: bool,
+) -> Results:  # fmt: skip
+    is_true = jnp.arange(labels.shape[1]) < label.size // x.shape[0]
+    b = _weigh(labels, sampler, num_total_classes, x.dtype) * num_neg_samples
+    d_scores = jnp.where(is_true, b * (o - 1) / (o + b), o * (1 - o) / (o + b)) * d_cost
+    d_scores = d_scores if sample_weight is None else d_scores * sample_weight.reshape(-1, 1)
+    rows = labels.reshape(-1)
+    d_x = jnp.einsum("nk,nkd->nd", d_scores, jnp.take(weight, labels, axis=0, mode="clip"))
+    values = (d_scores[..., None] * x[:, None]).reshape(rows.shape[0], -1)
+    d_weight = SparseRows(rows, values, weight.shape[0])
+    d_bias = None
+    if bias is not None:
+        d_bias = SparseRows(rows, d_scores.reshape(-1, 1), bias.shape[0])
+    if not is_sparse:
+        return d_x, d_weight.to_dense(), None if d_bias is None else d_bias.to_dense().reshape(bias.shape)
+    return d_x, d_weight, d_bias

@@ -1,0 +1,60 @@
+"""Rows of tables by ids, and sparse gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from paddlelike.compiled.lowerings import lowers
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.values import Packed, SparseRows
+
+
+@lowers("merge_selected_rows")
+def merge_selected_rows(x: Any) -> SparseRows:
+    """Rows beyond the height, of the value zero, are unused."""
+    if not isinstance(x, SparseRows):
+        raise LoweringError("X is no sparse gradient")
+    return x.merge()
+
+
+@lowers("get_tensor_from_selected_rows")
+def get_tensor_from_selected_rows(x: Any) -> Packed:
+    if not isinstance(x, SparseRows):
+        raise LoweringError("X is no sparse gradient")
+    live = (x.rows < x.height).sum().astype(jnp.int32)
+    return Packed(x.values, (), x.values.shape[0], shown=False, live=live)
+
+
+@lowers("lookup_table")
+def lookup_table(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
+    return lookup_table_v2(w, ids.reshape(ids.shape[:-1]), padding_idx=padding_idx, ctx=ctx)
+
+
+@lowers("lookup_table_v2")
+def lookup_table_v2(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
+    if isinstance(w, SparseRows):
+        raise LoweringError("a table that holds some rows only")
+    height = w.shape[0]
+    is_padding = ids == padding_idx if padding_idx != -1 else jnp.zeros(ids.shape, bool)
+    ctx.check(((ids >= 0) & (ids < height)) | is_padding, f"Ids hold a value outside of 0 to {height - 1}")
+    rows = jnp.take(w, ids, axis=0, mode="clip")
+    return rows if padding_idx == -1 else jnp.where(is_padding[..., None], 0, rows).astype(w.dtype)
+
+
+@lowers("lookup_table_grad", "lookup_table_v2_grad", sequences=True)
+def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_idx: int, ctx: Any) -> Any:
+    values = d_out.rows if isinstance(d_out, Packed) else d_out
+    if isinstance(ids, Packed):  # unused rows have no gradient; their ids are that of the first row
+        values = ids.mask(values)
+        used, rows = ids.used, ids.rows.reshape(-1)
+        ids = jnp.where(jnp.repeat(used, rows.size // used.size), rows, rows[0])
+    rows = ids.reshape(-1)
+    values = values.reshape(rows.shape[0], -1)
+    if is_sparse:  # Paddle's sparse gradient keeps the rows of padding, the dense one does not
+        return SparseRows(rows, values, w.shape[0])
+    if padding_idx != -1:
+        values = jnp.where((rows == padding_idx)[:, None], 0, values)
+    found = SparseRows(rows, values, w.shape[0])
+    return found if found.has_few_rows and id(ctx.op) in ctx.plan.made_as_rows else found.to_dense()

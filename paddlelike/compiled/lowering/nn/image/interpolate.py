@@ -1,0 +1,40 @@
+"""Images in other sizes: the four interpolations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.lowerings import lowers
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.ops.kernels.nn.image.windows import is_channels_last
+from paddlelike.ops.nn.image.interpolate import TAPS
+from paddlelike.ops.operands import read_numbers
+
+
+@lowers("nearest_interp", "bilinear_interp", "trilinear_interp", "bicubic_interp", constants=True)
+def interpolate(
+    x: Any, out_size: Any, size_tensors: list[Any], scale_tensor: Any,
+    *, out_d: int, out_h: int, out_w: int, scale: float, interp_method: str, align_corners: bool,
+    align_mode: int, data_layout: str,
+) -> Any:  # fmt: skip
+    given = (out_size, scale_tensor, *size_tensors)
+    if any(one is not None and not isinstance(one, np.ndarray) for one in given):
+        raise LoweringError("the size is a variable")
+    last = is_channels_last(data_layout)
+    scale = scale if scale_tensor is None else float(scale_tensor.item())
+    x = jnp.moveaxis(x, -1, 1) if last else x
+    size = [out_d, out_h, out_w][2 - x.ndim :]
+    if scale > 0:
+        size = [int(n * scale) for n in x.shape[2:]]
+    size = read_numbers(size, out_size, size_tensors)
+    if len(size) != x.ndim - 2 or min(size) < 1:
+        raise LoweringError(f"the output size is {size}")
+    for dim, n in enumerate(size, 2):
+        taps = TAPS[interp_method](x.shape[dim], n, align_corners, align_mode)
+        shape = [-1 if axis == dim else 1 for axis in range(x.ndim)]
+        parts = [jnp.take(x, index, dim) * weight.astype(x.dtype).reshape(shape) for index, weight in taps]
+        x = sum(parts[1:], parts[0])
+    return jnp.moveaxis(x, 1, -1) if last else x

@@ -1,0 +1,23 @@
+"""softmax, maxout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from paddlelike.compiled.lowerings import lowers
+
+
+@lowers("softmax")
+def softmax(x: Any, *, axis: int) -> Any:
+    shifted = jnp.maximum(x - x.max(axis, keepdims=True), -64).astype(x.dtype)
+    raised = jnp.exp(shifted)
+    return raised / raised.sum(axis, keepdims=True)
+
+
+@lowers("maxout")
+def maxout(x: Any, *, groups: int, axis: int) -> Any:
+    axis = axis % x.ndim
+    shape = (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :])
+    return x.reshape(shape).max(axis + 1)

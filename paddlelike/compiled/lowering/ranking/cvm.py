@@ -1,0 +1,34 @@
+"""cvm: shows and clicks beside an embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from paddlelike.compiled.lowering.fused.sequence import count_logarithms
+from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread
+from paddlelike.compiled.lowerings import lowers
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.values import Packed
+
+
+@lowers("cvm")
+def cvm(x: Any, counts: Any, *, use_cvm: bool) -> Any:
+    return count_logarithms(x) if use_cvm else x[:, 2:]
+
+
+@lowers("cvm_grad", sequences=True)
+def cvm_grad(x: Any, counts: Any, d_out: Any, *, use_cvm: bool) -> Any:
+    """The gradient of the counts is CVM itself, by which the parameter server counts."""
+    if isinstance(counts, Packed):
+        raise LoweringError("CVM has a LoD")
+    columns = d_out.rows if isinstance(d_out, Packed) else d_out
+    columns = columns[:, 2:] if use_cvm else columns
+    if not isinstance(x, Packed):
+        return jnp.concatenate([counts[: x.shape[0]].astype(x.dtype), columns], 1)
+    require_sequences(x)
+    if len(x.offsets) > 1 or counts.shape[0] < x.count:
+        raise LoweringError("sequences of sequences, or CVM has no row for each")
+    rows = jnp.concatenate([spread(x, counts).astype(x.rows.dtype), columns], 1)
+    return x.replace(x.mask(rows), shown=False)

@@ -1,0 +1,1 @@
+"""Lowerings of tensors: places, sizes, joins."""

@@ -1,0 +1,100 @@
+"""Elements read or written at places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from paddlelike.compiled.lowerings import Results, lowers
+from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.values import Packed
+
+
+def take_rows(index: Any, height: int, ctx: Any) -> Any:
+    """Return an index as one row of numbers, which must be below ``height``."""
+    flat = index.reshape(-1)
+    ctx.check((flat >= 0) & (flat < height), f"an index is outside of 0 to {height - 1}")
+    return flat
+
+
+@lowers("gather", sequences=True)
+def gather(x: Any, index: Any, *, ctx: Any) -> Any:
+    rows = x.rows if isinstance(x, Packed) else x
+    height = x.total if isinstance(x, Packed) else x.shape[0]
+    flat = (index.rows if isinstance(index, Packed) else index).reshape(-1)
+    ctx.check((flat >= 0) & (flat < height), "an index is outside of the rows of X")
+    out = jnp.take(rows, flat, axis=0, mode="clip")
+    return index.replace(out, shown=False) if isinstance(index, Packed) else out
+
+
+@lowers("gather_grad", sequences=True)
+def gather_grad(d_out: Any, x: Any, index: Any, *, overwrite: bool) -> Any:
+    values = d_out.mask() if isinstance(d_out, Packed) else d_out
+    rows = (index.rows if isinstance(index, Packed) else index).reshape(-1)
+    if values.shape[0] != rows.shape[0]:
+        raise LoweringError("Out@GRAD and Index have different counts of rows")
+    whole = x.rows if isinstance(x, Packed) else x
+    zeros = jnp.zeros(whole.shape, values.dtype)
+    if overwrite:  # only the last of repeated rows counts
+        order = jnp.arange(rows.shape[0])
+        if isinstance(index, Packed):  # the unused ones repeat the first one
+            order = jnp.where(index.used, order, -1)
+        last = jnp.full(whole.shape[0], -1).at[rows].max(order)
+        kept = last[rows] == jnp.arange(rows.shape[0])
+        values = jnp.where(kept.reshape(-1, *[1] * (whole.ndim - 1)), values, 0)
+    found = zeros.at[rows].add(values)
+    return x.replace(found, shown=False) if isinstance(x, Packed) else found
+
+
+def _places(x: Any, index: Any, ctx: Any) -> tuple[Any, ...]:
+    dims = jnp.asarray(x.shape[: index.shape[-1]])
+    ctx.check((index >= 0) & (index < dims), f"Index points outside of an array of shape {list(x.shape)}")
+    return tuple(jnp.moveaxis(index, -1, 0))
+
+
+@lowers("gather_nd", sequences=True)
+def gather_nd(x: Any, index: Any, *, ctx: Any) -> Any:
+    if isinstance(x, Packed):
+        raise LoweringError("its lowering takes no sequences")
+    rows = index.rows if isinstance(index, Packed) else index
+    out = x.at[_places(x, rows, ctx)].get(mode="clip")
+    return index.replace(out, shown=False) if isinstance(index, Packed) else out
+
+
+@lowers("scatter")
+def scatter(x: Any, ids: Any, updates: Any, *, overwrite: bool, ctx: Any) -> Any:
+    rows = take_rows(ids, x.shape[0], ctx)
+    if not overwrite:
+        return x.at[rows].set(0).at[rows].add(updates)
+    order = jnp.arange(rows.shape[0])
+    last = jnp.full(x.shape[0], -1).at[rows].max(order)
+    shape = (-1, *[1] * (x.ndim - 1))
+    return jnp.where((last >= 0).reshape(shape), updates[jnp.maximum(last, 0)], x)
+
+
+@lowers("scatter_grad")
+def scatter_grad(d_out: Any, ids: Any, updates: Any) -> Results:
+    return d_out, jnp.take(d_out, ids.reshape(-1), axis=0, mode="clip")
+
+
+@lowers("scatter_nd_add", without={"X": "Out@GRAD"})
+def scatter_nd_add(x: Any, index: Any, updates: Any, *, ctx: Any) -> Any:
+    return x.at[_places(x, index, ctx)].add(updates)
+
+
+@lowers("index_select")
+def index_select(x: Any, index: Any, *, dim: int, ctx: Any) -> Any:
+    return jnp.take(x, take_rows(index, x.shape[dim], ctx), axis=dim, mode="clip")
+
+
+@lowers("index_sample")
+def index_sample(x: Any, index: Any, *, ctx: Any) -> Any:
+    take_rows(index, x.shape[1], ctx)
+    return jnp.take_along_axis(x, index, 1, mode="clip")
+
+
+@lowers("range", "linspace")
+def refuse_values(start: Any, end: Any, step: Any) -> Any:
+    """Refuse numbers that only the device knows; of constants numpy's kernel computes the result."""
+    raise LoweringError("values say how many numbers there are")

@@ -1,0 +1,181 @@
+"""The table of lowerings: for each type of operator a function of ``jax.numpy``.
+
+A lowering takes arrays by position, one per input slot, as kernels do (a list for a slot of several
+variables, None for an absent one), and those attributes as keywords that it names; with the keyword ``ctx``
+it gets the :class:`~paddlelike.compiled.tracing.context.OpContext` as well. It returns one result per
+output slot.
+
+    @lowers("relu")
+    def relu(x):
+        return jnp.maximum(x, 0)
+
+The gradient operator of a lowering is its ``jax.vjp``, unless ``<type>_grad`` has a row of its own. An
+operator whose kernel is one expression of numpy functions needs no row: its type is in ``FORMULAS`` of
+:mod:`paddlelike.compiled.lowering.formula_types`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled import lowering
+from paddlelike.compiled.formulas import translate
+from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW, WITHOUT_LOD
+from paddlelike.framework.opdef import OpDef, registry
+
+__all__ = [
+    "Lowering",
+    "Results",
+    "find_across_rows",
+    "find_forward",
+    "find_lowering",
+    "is_row_by_row",
+    "knows_no_lod",
+    "list_lowered",
+    "load_lowerings",
+    "lowers",
+]
+
+#: What a lowering of several outputs returns.
+Results = tuple[Any, ...]
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Lowering(NamedTuple):
+    """How an operator is computed.
+
+    Attributes
+    ----------
+    function
+        Takes a context, the arguments by slot, and the operator.
+    handles_sequences
+        Whether it takes sequences with padding (:class:`~paddlelike.compiled.values.Packed`) itself.
+    draws
+        Whether it asks for random values, which the host draws.
+    by_vjp
+        Whether it is the derivative of the forward operator's lowering.
+    without
+        Input slots that the gradient operator does not get and whose values it does not depend on, each with
+        a slot of the same shape.
+    takes_constants
+        Whether numbers that are known while the program is traced reach it as arrays of numpy.
+    """
+
+    function: Callable[..., Any]
+    handles_sequences: bool = False
+    draws: bool = False
+    by_vjp: bool = False
+    without: Mapping[str, str] = _NOTHING
+    takes_constants: bool = False
+
+
+_ROWS: Final[dict[str, Lowering]] = {}
+_ACROSS: Final[dict[str, Lowering]] = {}
+
+
+def lowers(
+    *types: str,
+    sequences: bool = False,
+    draws: bool = False,
+    constants: bool = False,
+    across_rows: bool = False,
+    without: Mapping[str, str] = _NOTHING,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that puts a function into the table, for operators of these types.
+
+    ``across_rows``: it takes sequences, and only where the operator does not work on each row alone.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        parameters = inspect.signature(function).parameters.values()
+        names = [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
+        attributes = [name for name in names if name != "ctx"]
+        takes_context = "ctx" in names
+
+        def call(ctx: Any, args: list[Any], cls: type[OpDef], given: Mapping[str, Any]) -> Any:
+            keywords = {name: given.get(name, cls.attrs[name].fallback) for name in attributes}
+            if takes_context:
+                keywords["ctx"] = ctx
+            return function(*args, **keywords)
+
+        row = Lowering(call, sequences or across_rows, draws, without=without, takes_constants=constants)
+        table = _ACROSS if across_rows else _ROWS
+        for type in types:
+            assert type not in table, type
+            table[type] = row
+        return function
+
+    return register
+
+
+@functools.cache
+def load_lowerings() -> Mapping[str, Lowering]:
+    """Return the rows of all families."""
+    for module in pkgutil.walk_packages(lowering.__path__, f"{lowering.__name__}."):
+        importlib.import_module(module.name)
+    return _ROWS
+
+
+def find_lowering(cls: type[OpDef]) -> Lowering | None:
+    """Return how an operator is computed, or None."""
+    found = load_lowerings().get(cls.type)
+    if found is None and cls.type in FORMULAS:
+        return Lowering(_evaluate_kernel, takes_constants=True)
+    base = find_forward(cls)
+    if found is None and base is not None:
+        forward = find_lowering(base)
+        if forward is not None:
+            return forward._replace(by_vjp=True)
+    return found
+
+
+def find_across_rows(cls: type[OpDef]) -> Lowering | None:
+    """Return how an operator is computed of sequences whose rows it does not leave alone, or None."""
+    load_lowerings()
+    return _ACROSS.get(cls.type)
+
+
+def find_forward(cls: type[OpDef]) -> type[OpDef] | None:
+    """Return the operator that ``cls`` is the gradient of, or None."""
+    return cls.forward_of
+
+
+def _evaluate_kernel(ctx: Any, args: list[Any], cls: type[OpDef], given: Mapping[str, Any]) -> Any:
+    keywords = cls.make_forward_keywords(given, ctx.op.outputs)
+    kernel = translate(cls.forward)
+    args = [_leave_integers(arg) for arg in args]
+    return kernel(ctx, *args, **keywords) if cls.context else kernel(*args, **keywords)
+
+
+def _leave_integers(arg: Any) -> Any:
+    """Return an argument; of constants only integers, which are sizes and axes, stay arrays of numpy."""
+    if isinstance(arg, list):
+        return [_leave_integers(one) for one in arg]
+    return jnp.asarray(arg) if isinstance(arg, np.ndarray) and arg.dtype.kind != "i" else arg
+
+
+def is_row_by_row(type: str, attrs: Mapping[str, Any]) -> bool:
+    """Return whether every row of an operator's results depends on the same row of its inputs only."""
+    condition = ROW_BY_ROW.get(type.removesuffix("_grad"))
+    return condition is not None and condition(attrs)
+
+
+def knows_no_lod(cls: type[OpDef]) -> bool:
+    """Return whether an operator computes the same of sequences as of an array with their rows."""
+    base = cls.type.removesuffix("_grad")
+    return base in WITHOUT_LOD or (base in ROW_BY_ROW and find_across_rows(cls) is None)
+
+
+def list_lowered() -> list[str]:
+    """Return the types of all operators that have a lowering."""
+    return [type for type, cls in registry.all_ops().items() if find_lowering(cls) is not None]

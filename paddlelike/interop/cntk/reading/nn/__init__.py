@@ -1,0 +1,1 @@
+"""Operators from CNTK: layers of networks."""

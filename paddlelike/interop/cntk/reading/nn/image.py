@@ -1,0 +1,168 @@
+"""Convolutions and pools; CNTK's images are ``(channels, height, width)``, as Fluid's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from paddlelike.formats.cntk.dictionary import Shape
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.cntk.reading.readers import reads
+from paddlelike.interop.cntk.reading.step import Step, Value
+
+_LARGEST: Final = 1 << 20  # pixels along a dim
+
+
+def _fill(numbers: Sequence[Any], count: int) -> list[Any]:
+    """Return as many numbers as there are dims: the last of CNTK's list, numpy's first, stands for more."""
+    found = list(numbers)
+    return [found[0]] * (count - len(found)) + found if found else [0] * count
+
+
+def _check_sizes(step: Step, *sizes: int) -> None:
+    """Refuse windows and paddings that no image has, before windows are counted."""
+    if max(sizes, default=0) > _LARGEST:
+        step.refuse(f"a size of {max(sizes)} in an image")
+
+
+def _pad(step: Step, spatial: Sequence[int], extent: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """Return the padding before and after each spatial dim.
+
+    Automatic padding puts the windows' centers around the middle: what is left over is shared by both ends.
+    """
+    count = len(spatial)
+    automatic = _fill(step.attr("autoPadding", list)[::-1], count)[-count:]
+    lows, highs = (_fill(step.attr(name, Shape), count)[-count:] for name in ("lowerPad", "upperPad"))
+    _check_sizes(step, *spatial, *extent, *strides, *lows, *highs)
+    pads: list[int] = []
+    for dim, (size, window, stride) in enumerate(zip(spatial, extent, strides, strict=True)):
+        low, high = int(lows[dim]), int(highs[dim])
+        if automatic[dim]:
+            if size < 0:
+                step.refuse("it pads images whose size is not known")
+            reach = (size - 1) // stride * stride
+            low = (window - 1) // 2 - (size - 1 - reach) // 2
+            high = reach + window - size - low
+        pads += [low, high]
+    return pads
+
+
+def _cut(step: Step, image: Value, pads: list[int]) -> tuple[Variable, list[int]]:
+    """Return the image without its first rows or columns that no window covers, and paddings from 0 on."""
+    gaps = [-low if low < 0 else 0 for low in pads[::2]]
+    if not any(gaps):
+        return image.variable, [max(pad, 0) for pad in pads]
+    axes = [dim for dim, gap in enumerate(gaps) if gap]
+    attrs = {
+        "axes": [dim + 2 for dim in axes],
+        "starts": [gaps[dim] for dim in axes],
+        "ends": [2**31 - 1] * len(axes),
+        "decrease_axis": [],
+    }
+    return step.emit("slice", {"Input": image.variable}, attrs), [max(pad, 0) for pad in pads]
+
+
+@reads("Convolution")
+def _read_convolution(step: Step) -> Value:
+    kernel, image = step.value(), step.value(1)
+    if kernel.rank == image.rank and not kernel.dynamic:  # one map, which has no dim
+        kernel = kernel._replace(
+            variable=step.reshape_all(kernel.variable, [1, *kernel.shape]), rank=kernel.rank + 1
+        )
+    count = kernel.rank - 2
+    if count not in (2, 3) or image.rank != count + 1 or step.attr("sequential", bool, False):
+        step.refuse(f"its kernel has {kernel.rank} dims, its image {image.rank}")
+    if kernel.dynamic or not image.dynamic:
+        step.refuse("its kernel has samples, or its image none")
+    spatial, strides, dilations = (
+        image.shape[1:],
+        _dims(step, "strides", count),
+        _dims(step, "dilation", count),
+    )
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel.shape[2:], dilations, strict=True)]
+    options = {"strides": strides, "dilations": dilations, "groups": int(step.attr("groups", int, 1)) or 1}
+    if step.attr("transpose", bool, False):
+        return _transpose(step, kernel, image, extent, options)
+    x, pads = _cut(step, image, _pad(step, spatial, extent, strides))
+    inputs = {"Input": x, "Filter": kernel.variable}
+    options |= {
+        "paddings": pads,
+        "padding_algorithm": "EXPLICIT",
+        **_describe(count, pads),
+    }
+    return step.give(step.emit(f"conv{count}d", inputs, options, slot="Output"), image)
+
+
+def _describe(count: int, pads: list[int]) -> dict[str, Any]:
+    layout = "NCDHW" if count == 3 else "NCHW"
+    return {"paddings": pads, "padding_algorithm": "EXPLICIT", "data_format": layout}
+
+
+def _dims(step: Step, name: str, count: int) -> list[int]:
+    return [int(one) or 1 for one in _fill(step.attr(name, Shape, Shape((1,))), count)[-count:]]
+
+
+def _transpose(
+    step: Step, kernel: Value, image: Value, extent: Sequence[int], options: dict[str, Any]
+) -> Value:
+    """The gradient of a convolution: its output has the size that the convolution would come from."""
+    count = len(extent)
+    if options["groups"] != 1:
+        step.refuse("it is a transposed convolution with groups")
+    wanted = step.attr("outputShape", Shape, Shape((0,)))
+    automatic = _fill(step.attr("autoPadding", list)[::-1], count)[-count:]
+    lows, highs = (_fill(step.attr(name, Shape), count)[-count:] for name in ("lowerPad", "upperPad"))
+    _check_sizes(step, *image.shape[1:], *extent, *options["strides"], *lows, *highs, *wanted)
+    pads: list[int] = []
+    for dim, (size, window, stride) in enumerate(
+        zip(image.shape[1:], extent, options["strides"], strict=True)
+    ):
+        low, high = int(lows[dim]), int(highs[dim])
+        if automatic[dim]:
+            said = len(wanted) == count + 1 and all(wanted)
+            out = wanted[1 + dim] if said else (size - 1) * stride + 1
+            low = (window - 1) // 2 - (out - 1 - (size - 1) * stride) // 2
+            high = (size - 1) * stride + window - out - low
+            if low < 0 or high < 0:
+                step.refuse(f"its windows of {window}, by steps of {stride}, do not cover its output")
+        pads += [low, high]
+    inputs = {"Input": image.variable, "Filter": kernel.variable}
+    options |= {
+        "paddings": pads,
+        "padding_algorithm": "EXPLICIT",
+        **_describe(count, pads),
+    }
+    return step.give(step.emit(f"conv{count}d_transpose", inputs, options, slot="Output"), image)
+
+
+@reads("Pooling")
+def _read_pooling(step: Step) -> Value:
+    image = step.value()
+    count = image.rank - 1
+    window = [int(one) for one in step.attr("poolingWindowShape", Shape)]
+    if count not in (2, 3) or not image.dynamic:
+        step.refuse(f"its image has {image.rank} dims")
+    if max(window, default=0) >= 2**31:  # a mark: the whole image
+        return step.give(_pool(step, image, list(image.shape[1:]), [1] * count, [0] * 2 * count))
+    if len(window) > count:
+        if window[:-count] != [1] * (len(window) - count):
+            step.refuse("it pools over channels")
+        window = window[-count:]
+    window = _fill(window, count)
+    strides = _dims(step, "strides", count)
+    pads = _pad(step, image.shape[1:], window, strides)
+    return step.give(_pool(step, image, window, strides, pads))
+
+
+def _pool(step: Step, image: Value, window: list[int], strides: list[int], pads: list[int]) -> Variable:
+    count = len(window)
+    x, pads = _cut(step, image, pads)
+    attrs = {
+        "pooling_type": "avg" if step.attr("poolingType", int) == 1 else "max",
+        "ksize": window,
+        "strides": strides,
+        "ceil_mode": bool(step.attr("ceilOutDim", bool, False)),
+        "exclusive": not step.attr("includePad", bool, False),
+        **_describe(count, pads),
+    }
+    return step.emit(f"pool{count}d", {"X": x}, attrs)

@@ -1,0 +1,1 @@
+"""Operators from CNTK: shapes and places."""

@@ -1,0 +1,81 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+import math
+
+from paddlelike.formats.cntk.dictionary import SizeT
+from paddlelike.interop.cntk.writing.elementwise import align
+from paddlelike.interop.cntk.writing.graph import Ref, Step
+from paddlelike.interop.cntk.writing.writers import writes
+
+
+def times(step: Step, x: Ref, y: Ref) -> Ref:
+    """Return the product of the last dim of ``x`` with the first one of ``y``, which CNTK has first."""
+    attributes = {"outputRank": SizeT(y.rank - 1), "inferInputRankToMap": -1}
+    return step.graph.add("Times", [y, x], attributes, shape=[*x.shape[:-1], *y.shape[1:]])
+
+
+def multiply_flat(step: Step, x: Ref, w: Ref, columns: int) -> Ref:
+    """Return the product of a matrix with the dims of ``x`` from ``columns`` on, taken as one."""
+    start = columns - x.dynamic
+    if start < 0 or w.dynamic or w.rank != 2:
+        step.refuse(f"X of static shape {list(x.shape)}, Y of {list(w.shape)}, {columns} dims of rows")
+    flat = step.reshape(x, [*x.shape[:start], math.prod(x.shape[start:])])
+    if flat.rank > 2:  # CNTK multiplies the last dim of a matrix
+        flat = step.reshape(flat, [math.prod(flat.shape[:-1]), flat.shape[-1]])
+    out = times(step, flat, w)
+    return step.reshape(out, [*x.shape[:start], w.shape[1]])
+
+
+@writes("mul")
+def _write_mul(step: Step) -> None:
+    x, w = step.ref(), step.ref("Y")
+    inner = step.attr("y_num_col_dims")
+    if w.dynamic:
+        step.refuse("Y has samples")
+    tail = w.shape[inner:]
+    flat = step.reshape(w, [math.prod(w.shape[:inner]), math.prod(tail)])
+    out = multiply_flat(step, x, flat, step.attr("x_num_col_dims"))
+    step.give("Out", step.reshape(out, [*out.shape[:-1], *tail]))
+
+
+@writes("fc")
+def _write_fc(step: Step) -> None:
+    if step.attr("padding_weights", False):
+        step.refuse("the weights are padded")
+    out = multiply_flat(step, step.ref("Input"), step.ref("W"), step.attr("in_num_col_dims"))
+    if step.has("Bias"):
+        out = step.binary("Plus", out, step.reshape(step.ref("Bias"), [out.shape[-1]]))
+    step.give("Out", step.unary("ReLU", out) if step.attr("activation_type", "") == "relu" else out)
+
+
+@writes("matmul", "matmul_v2")
+def _write_matmul(step: Step) -> None:
+    """Matrices, of samples or without them; CNTK multiplies no matrices of several heads."""
+    if step.attr("fused_reshape_Out", []) or step.attr("head_number", 1) > 1:
+        step.refuse("head_number, or a reshape is fused into it")
+    names = ("transpose_X", "transpose_Y") if step.op.type == "matmul" else ("trans_x", "trans_y")
+    x, y = step.ref(), step.ref("Y")
+    turn = [bool(step.attr(name, False)) for name in names]
+    if y.dynamic and (y.rank, x.rank) != (2, 2):
+        step.refuse(f"it multiplies samples of {x.rank} with samples of {y.rank} dims")
+    if turn[0] and x.rank != 2:
+        step.refuse("it transposes X, which is no matrix without the samples")
+    if not y.dynamic and y.rank != 2:
+        step.refuse(f"Y has {y.rank} dims")
+    x = step.transpose(x, [1, 0]) if turn[0] else x
+    y = step.transpose(y, [1, 0]) if turn[1] else y
+    out = times(step, x, y) if y.dynamic else multiply_flat(step, x, y, x.rank - 1 + x.dynamic)
+    step.give("Out", step.scale(out, float(step.attr("alpha", 1.0))))
+
+
+@writes("cos_sim")
+def _write_cos_sim(step: Step) -> None:
+    x, y = align(step)
+    if x.rank != 1 or y.rank != 1:
+        step.refuse("its inputs are no rows")
+    if x.dynamic != y.dynamic:
+        step.refuse("one of its inputs has samples, and the other not")
+    out = step.graph.add("CosDistance", [x, y], shape=[])
+    step.give("Out", step.reshape(out, [1]))

@@ -1,0 +1,1 @@
+"""Operators to CNTK: shapes and places."""

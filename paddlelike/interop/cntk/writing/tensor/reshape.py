@@ -1,0 +1,223 @@
+"""Operators that join, cut, turn and reshape tensors, and reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from paddlelike.interop.cntk.writing.graph import ALL_AXES, Ref, Step, static_axis
+from paddlelike.interop.cntk.writing.writers import writes
+
+
+def _give_reshaped(step: Step, shape: Sequence[int]) -> None:
+    """Give X in the static shape of the output."""
+    x = step.ref()
+    out = step.reshape(x, shape)
+    step.give("Out", step.unary("NoOp", x) if out is x else out)
+
+
+def _find_static(step: Step, slot: str = "Out") -> list[int]:
+    """Return the static shape of an output, as the program declares it."""
+    x, shape = step.ref(), list(step.out(slot).shape)
+    static = shape[1:] if x.dynamic else shape
+    if x.dynamic and shape[:1] != [-1]:
+        step.refuse(f"its result of shape {shape} has no dim of samples")
+    if static.count(-1) == 1:
+        rest = -math.prod(static)
+        static[static.index(-1)] = math.prod(x.shape) // rest if rest else 0
+    if -1 in static:
+        step.refuse(f"its result of shape {shape} has dims that are not known")
+    return static
+
+
+@writes("reshape", "reshape2", "squeeze", "squeeze2", "unsqueeze", "unsqueeze2", "flatten", "flatten2",
+        "flatten_contiguous_range")  # fmt: skip
+def _write_reshape(step: Step) -> None:
+    step.refuse_inputs("Shape", "ShapeTensor", "AxesTensor", "AxesTensorList")
+    _give_reshaped(step, _find_static(step))
+
+
+@writes("transpose", "transpose2")
+def _write_transpose(step: Step) -> None:
+    x, perm = step.ref(), list(step.attr("axis"))
+    if x.dynamic:
+        if perm[0] != 0:
+            step.refuse("it moves the dim of the samples")
+        perm = [dim - 1 for dim in perm[1:]]
+    out = step.transpose(x, perm)
+    step.give("Out", step.unary("NoOp", x) if out is x else out)
+
+
+def concat(step: Step, parts: Sequence[Ref], dim: int) -> Ref:
+    """Return values joined along a static dim."""
+    first = parts[0]
+    shape = [*first.shape[:dim], sum(one.shape[dim] for one in parts), *first.shape[dim + 1 :]]
+    return step.graph.add("Splice", list(parts), {"axis": static_axis(dim, first.rank)}, shape=shape)
+
+
+@writes("concat")
+def _write_concat(step: Step) -> None:
+    step.refuse_inputs("AxisTensor")
+    parts = step.refs("X")
+    if len({one.dynamic for one in parts}) > 1:
+        step.refuse("some of its inputs have samples, and others not")
+    step.give("Out", concat(step, parts, step.static_dim(step.attr("axis"), parts[0])))
+
+
+@writes("stack")
+def _write_stack(step: Step) -> None:
+    parts = step.refs("X")
+    count = parts[0].rank + parts[0].dynamic
+    dim = step.attr("axis") % (count + 1) - parts[0].dynamic
+    if dim < 0:
+        step.refuse("it stacks before the samples")
+    wide = [step.reshape(one, [*one.shape[:dim], 1, *one.shape[dim:]]) for one in parts]
+    step.give("Y", concat(step, wide, dim))
+
+
+@writes("split")
+def _write_split(step: Step) -> None:
+    step.refuse_inputs("AxisTensor", "SectionsTensorList")
+    x = step.ref()
+    dim, at = step.static_dim(step.attr("axis"), x), 0
+    for index in range(len(step.op.output("Out"))):
+        size = step.out("Out", index).shape[dim + x.dynamic]
+        if size < 1:
+            step.refuse(f"the size of a part is {size}")
+        step.give("Out", step.slice(x, dim, at, at + size), index)
+        at += size
+
+
+@writes("unstack", "unbind")
+def _write_unstack(step: Step) -> None:
+    x, slot = step.ref(), "Y" if step.op.type == "unstack" else "Out"
+    dim = step.static_dim(step.attr("axis"), x)
+    shape = [size for at, size in enumerate(x.shape) if at != dim]
+    for index in range(len(step.op.output(slot))):
+        step.give(slot, step.reshape(step.slice(x, dim, index, index + 1), shape), index)
+
+
+@writes("slice", "strided_slice")
+def _write_slice(step: Step) -> None:
+    step.refuse_inputs("StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList", "StridesTensor")
+    x = step.ref("Input")
+    strides = step.attr("strides", None) or [1] * len(step.attr("axes"))
+    for axis, begin, end, stride in zip(
+        step.attr("axes"), step.attr("starts"), step.attr("ends"), strides, strict=True
+    ):
+        dim = step.static_dim(axis, x)
+        if stride < 1:
+            step.refuse("it goes backwards")
+        start, stop, _ = slice(begin, end).indices(x.shape[dim])
+        x = step.slice(x, dim, start, stop, stride)
+    gone = {step.static_dim(axis, step.ref("Input")) for axis in step.attr("decrease_axis", None) or []}
+    x = step.reshape(x, [size for dim, size in enumerate(x.shape) if dim not in gone])
+    step.give("Out", step.unary("NoOp", x) if x is step.ref("Input") else x)
+
+
+@writes("pad")
+def _write_pad(step: Step) -> None:
+    x, paddings = step.ref(), list(step.attr("paddings"))
+    if x.dynamic:
+        if any(paddings[:2]):
+            step.refuse("it pads the samples")
+        paddings = paddings[2:]
+    step.give("Out", pad(step, x, paddings[::2], paddings[1::2], float(step.attr("pad_value"))))
+
+
+@writes("pad2d")
+def _write_pad2d(step: Step) -> None:
+    step.refuse_inputs("Paddings")
+    x = step.ref()
+    if step.attr("mode") != "constant" or step.attr("data_format") != "NCHW" or not x.dynamic:
+        step.refuse(f"its mode is {step.attr('mode')}, or its channels are the last dim")
+    top, bottom, left, right = step.attr("paddings")
+    step.give("Out", pad(step, x, [0, top, left], [0, bottom, right], float(step.attr("pad_value"))))
+
+
+@writes("pixel_shuffle")
+def _write_pixel_shuffle(step: Step) -> None:
+    x, by = step.ref(), int(step.attr("upscale_factor"))
+    channels, height, width = x.shape
+    count = channels // (by * by)
+    wide = step.transpose(step.reshape(x, [count, by, by, height, width]), [0, 3, 1, 4, 2])
+    step.give("Out", step.reshape(wide, [count, height * by, width * by]))
+
+
+@writes("shuffle_channel")
+def _write_shuffle_channel(step: Step) -> None:
+    x, groups = step.ref(), int(step.attr("group"))
+    wide = step.reshape(x, [groups, x.shape[0] // groups, *x.shape[1:]])
+    turned = step.transpose(wide, [1, 0, *range(2, wide.rank)])
+    step.give("Out", step.reshape(turned, x.shape))
+
+
+def pad(step: Step, x: Ref, head: Sequence[int], foot: Sequence[int], value: float) -> Ref:
+    """Return a value with more elements before and after each static dim."""
+    from paddlelike.formats.cntk.dictionary import SizeT
+
+    attributes = {
+        "paddingMode": SizeT(0),
+        "paddingConstantValue": value,
+        "paddingHead": [SizeT(one) for one in reversed(head)],
+        "paddingFoot": [SizeT(one) for one in reversed(foot)],
+    }
+    shape = [low + size + high for low, size, high in zip(head, x.shape, foot, strict=True)]
+    return step.graph.add("Pad", [x], attributes, shape=shape)
+
+
+_REDUCED: Final = {
+    "reduce_max": "Max",
+    "reduce_mean": "Mean",
+    "reduce_min": "Min",
+    "reduce_prod": "Prod",
+    "reduce_sum": "Sum",
+}
+
+
+@writes(*_REDUCED)
+def _write_reduce(step: Step) -> None:
+    if step.op.type == "reduce_mean":
+        step.refuse_integers()
+    x, how = step.ref(), _REDUCED[step.op.type]
+    count = x.rank + x.dynamic
+    dims = sorted({dim % count for dim in step.attr("dim")})
+    if step.attr("reduce_all") or len(dims) == count:
+        _reduce_everything(step, x, how)
+        return
+    static = [step.static_dim(dim, x) for dim in dims]
+    out = step.reduce(x, how, static, keep=bool(step.attr("keep_dim")))
+    step.give("Out", out)
+
+
+@writes("mean")
+def _write_mean(step: Step) -> None:
+    step.refuse_integers()
+    _reduce_everything(step, step.ref(), "Mean")
+
+
+def _reduce_everything(step: Step, x: Ref, how: str) -> None:
+    """Reduce the samples, too: one number for a batch."""
+    if not x.dynamic:
+        out = step.reduce(x, how, range(x.rank))
+        step.give("Out", step.reshape(out, [1]))
+        return
+    if how not in ("Sum", "Mean") or x.sequence:
+        step.refuse("it reduces the samples")
+    attributes = {"axis": ALL_AXES, "reductionOpName": how, "reductionKeepDimensions": False}
+    like = x._replace(dynamic=False)
+    step.give("Out", step.graph.add("ReduceElements", [x], attributes, shape=[], like=like))
+
+
+@writes("expand")
+def _write_expand(step: Step) -> None:
+    step.refuse_inputs("ExpandTimes", "expand_times_tensor")
+    x, counts = step.ref(), list(step.attr("expand_times"))
+    if x.dynamic and counts.pop(0) != 1:
+        step.refuse("it repeats the samples")
+    source = x
+    for dim, count in enumerate(counts):
+        if count > 1:
+            x = concat(step, [x] * count, dim)
+    step.give("Out", step.unary("NoOp", x) if x is source else x)

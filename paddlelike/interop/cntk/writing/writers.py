@@ -1,0 +1,29 @@
+"""The table of operators that CNTK's operations express: a function each, in the modules of the families."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from paddlelike.interop.cntk.writing.graph import Step
+from paddlelike.interop.reader_tables import Table
+
+__all__ = ["Writer", "load_writers", "writes"]
+
+Writer = Callable[[Step], None]
+
+_TABLE: Final = Table[Writer](
+    "paddlelike.interop.cntk.writing",
+    (
+        "elementwise",
+        "nn.image",
+        "tensor.gather",
+        "loss",
+        "linalg",
+        "nn.normalization",
+        "sequence",
+        "tensor.reshape",
+    ),
+)
+writes = _TABLE.add
+load_writers = _TABLE.load

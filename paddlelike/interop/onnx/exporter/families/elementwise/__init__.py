@@ -1,0 +1,1 @@
+"""Operators to ONNX: of each element."""

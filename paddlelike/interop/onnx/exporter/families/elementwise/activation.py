@@ -1,0 +1,166 @@
+"""Functions of each element alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+
+#: Operators that ONNX has under another name, without attributes.
+_SAME: Final = {
+    "abs": "Abs",
+    "acos": "Acos",
+    "acosh": "Acosh",
+    "asin": "Asin",
+    "asinh": "Asinh",
+    "atan": "Atan",
+    "atanh": "Atanh",
+    "ceil": "Ceil",
+    "cos": "Cos",
+    "cosh": "Cosh",
+    "erf": "Erf",
+    "exp": "Exp",
+    "floor": "Floor",
+    "isinf_v2": "IsInf",
+    "isnan_v2": "IsNaN",
+    "log": "Log",
+    "reciprocal": "Reciprocal",
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "sign": "Sign",
+    "sin": "Sin",
+    "sinh": "Sinh",
+    "softsign": "Softsign",
+    "sqrt": "Sqrt",
+    "tan": "Tan",
+    "tanh": "Tanh",
+}
+#: The ONNX operator, and its attributes by Paddle's names.
+_RENAMED: Final = {
+    "celu": ("Celu", {"alpha": "alpha"}),
+    "elu": ("Elu", {"alpha": "alpha"}),
+    "hard_shrink": ("Shrink", {"lambd": "threshold"}),
+    "hard_sigmoid": ("HardSigmoid", {"alpha": "slope", "beta": "offset"}),
+    "selu": ("Selu", {"alpha": "alpha", "gamma": "scale"}),
+    "softshrink": ("Shrink", {"lambd": "lambda", "bias": "lambda"}),
+    "thresholded_relu": ("ThresholdedRelu", {"alpha": "threshold"}),
+}
+_FORMULAS: Final[dict[str, Callable[[Step, str], str]]] = {
+    "brelu": lambda s, x: clip(s, x, s.attr("t_min"), s.attr("t_max")),
+    "expm1": lambda s, x: s.add("Sub", s.add("Exp", x), s.like(1)),
+    "isfinite_v2": lambda s, x: s.add("Not", s.add("Or", s.add("IsInf", x), s.add("IsNaN", x))),
+    "log10": lambda s, x: s.add("Div", s.add("Log", x), s.like(math.log(10))),
+    "log1p": lambda s, x: s.add("Log", s.add("Add", x, s.like(1))),
+    "log2": lambda s, x: s.add("Div", s.add("Log", x), s.like(math.log(2))),
+    "logsigmoid": lambda s, x: s.add("Neg", s.add("Softplus", s.add("Neg", x))),
+    "mish": lambda s, x: s.add("Mul", x, s.add("Tanh", s.add("Softplus", x))),
+    "relu6": lambda s, x: clip(s, x, 0, s.attr("threshold", 6.0)),
+    "rsqrt": lambda s, x: s.add("Reciprocal", s.add("Sqrt", x)),
+    "silu": lambda s, x: s.add("Mul", x, s.add("Sigmoid", x)),
+    "soft_relu": lambda s, x: s.add("Softplus", clip(s, x, -s.attr("threshold"), s.attr("threshold"))),
+    "square": lambda s, x: s.add("Mul", x, x),
+    "stanh": lambda s, x: scale(s, s.add("Tanh", scale(s, x, s.attr("scale_a"))), s.attr("scale_b")),
+    "swish": lambda s, x: s.add("Mul", x, s.add("Sigmoid", scale(s, x, s.attr("beta")))),
+    "trunc": lambda s, x: s.add("Mul", s.add("Sign", x), s.add("Floor", s.add("Abs", x))),
+    "tanh_shrink": lambda s, x: s.add("Sub", x, s.add("Tanh", x)),
+}
+
+
+def clip(step: Step, x: str, low: float, high: float) -> str:
+    """Return a value within bounds."""
+    return step.add("Clip", x, step.like(low), step.like(high))
+
+
+def scale(step: Step, x: str, by: float) -> str:
+    """Return a value times a number."""
+    return x if by == 1 else step.add("Mul", x, step.like(by))
+
+
+@converts(*_SAME)
+def _convert_same(step: Step) -> None:
+    step.give("Out", step.add(_SAME[step.op.type], step.input()))
+
+
+@converts(*_RENAMED)
+def _convert_renamed(step: Step) -> None:
+    kind, names = _RENAMED[step.op.type]
+    attrs = {name: float(step.attr(theirs)) for name, theirs in names.items()}
+    step.give("Out", step.add(kind, step.input(), **attrs))
+
+
+@converts(*_FORMULAS)
+def _convert_formula(step: Step) -> None:
+    step.give("Out", _FORMULAS[step.op.type](step, step.input()))
+
+
+@converts("softplus")
+def _convert_softplus(step: Step) -> None:
+    """Paddle 2.x: ``ln(1 + e^(beta X)) / beta``, and X itself where ``beta X`` is over the threshold."""
+    x = step.input()
+    if not step.graph.later:
+        step.give("Out", step.add("Softplus", x))
+        return
+    beta = step.attr("beta")
+    scaled = scale(step, x, beta)
+    out = scale(step, step.add("Softplus", scaled), 1 / beta)
+    large = step.add("Greater", scaled, step.like(step.attr("threshold")))
+    step.give("Out", step.add("Where", large, x, out))
+
+
+@converts("leaky_relu")
+def _convert_leaky_relu(step: Step) -> None:
+    alpha, x = step.attr("alpha"), step.input()
+    if 0 <= alpha <= 1:
+        step.give("Out", step.add("LeakyRelu", x, alpha=float(alpha)))
+    else:  # Paddle: max(X, alpha X)
+        step.give("Out", step.add("Max", x, scale(step, x, alpha)))
+
+
+@converts("round")
+def _convert_round(step: Step) -> None:
+    """Halves go away from zero; ONNX's Round takes them to the even number."""
+    x = step.input()
+    size = step.add("Abs", x)
+    whole = step.add("Floor", size)
+    up = step.add("GreaterOrEqual", step.add("Sub", size, whole), step.like(0.5))
+    whole = step.add("Add", whole, step.cast(up, step.dtype()))
+    step.give("Out", step.add("Mul", step.add("Sign", x), whole))
+
+
+@converts("gelu")
+def _convert_gelu(step: Step) -> None:
+    x = step.input()
+    if step.attr("approximate"):
+        square = step.add("Mul", x, x)
+        bent = step.add("Add", scale(step, square, 0.044715), step.like(1))
+        u = step.add("Mul", x, scale(step, bent, 2 * math.sqrt(2 / math.pi)))
+        step.give("Out", step.add("Mul", x, step.add("Sigmoid", u)))
+    else:
+        part = step.add("Erf", scale(step, x, math.sqrt(0.5)))
+        part = step.add("Add", part, step.like(1))
+        step.give("Out", step.add("Mul", x, scale(step, part, 0.5)))
+
+
+@converts("hard_swish")
+def _convert_hard_swish(step: Step) -> None:
+    x = step.input()
+    gate = clip(step, step.add("Add", x, step.like(step.attr("offset", 3.0))), 0, step.attr("threshold", 6.0))
+    step.give("Out", step.add("Div", step.add("Mul", x, gate), step.like(step.attr("scale", 6.0))))
+
+
+@converts("prelu")
+def _convert_prelu(step: Step) -> None:
+    mode, alpha = step.attr("mode"), step.input("Alpha")
+    if mode == "all":
+        alpha = step.reshape(alpha, 1)
+    elif mode == "channel":
+        last = step.attr("data_format") == "NHWC"
+        alpha = step.reshape(alpha, -1, *(1,) * (0 if last else step.rank() - 2))
+    elif -1 in step.shape()[1:]:
+        step.refuse(f"mode 'element' for X of shape {step.shape()}")
+    else:
+        alpha = step.reshape(alpha, *step.shape()[1:])
+    step.give("Out", step.add("PRelu", step.input(), alpha))

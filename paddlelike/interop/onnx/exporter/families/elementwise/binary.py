@@ -1,0 +1,217 @@
+"""Arithmetic, comparison and logic of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.quirks import follows_fluid
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+
+_BINARY: Final = {
+    "elementwise_add": "Add",
+    "elementwise_div": "Div",
+    "elementwise_max": "Max",
+    "elementwise_min": "Min",
+    "elementwise_mul": "Mul",
+    "elementwise_pow": "Pow",
+    "elementwise_sub": "Sub",
+    "greater_equal": "GreaterOrEqual",
+    "greater_than": "Greater",
+    "less_equal": "LessOrEqual",
+    "less_than": "Less",
+    "minus": "Sub",
+}
+_LOGIC: Final = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
+
+
+def align(step: Step) -> tuple[str, str]:
+    """Return X and Y such that ONNX broadcasts them as Paddle does with ``axis``."""
+    x, y, axis = step.input(), step.input("Y"), step.attr("axis", -1)
+    ranks = step.rank(), step.rank("Y")
+    if axis == -1 or ranks[0] == ranks[1]:
+        return x, y
+    spare = max(ranks) - axis - min(ranks)  # dims of 1 after those of the shorter one
+    axes = range(min(ranks), min(ranks) + spare)
+    return (x, step.unsqueeze(y, *axes)) if ranks[0] > ranks[1] else (step.unsqueeze(x, *axes), y)
+
+
+@converts(*_BINARY)
+def _convert_binary(step: Step) -> None:
+    step.give("Out", step.add(_BINARY[step.op.type], *align(step)))
+
+
+@converts("elementwise_floordiv")
+def _convert_floordiv(step: Step) -> None:
+    """Fluid cuts the fraction off, as C; Paddle 2.x rounds down."""
+    x, y = align(step)
+    quotient = step.add("Div", x, y)
+    if step.dtype().kind == "f":
+        size = quotient if step.graph.later else step.add("Abs", quotient)
+        whole = step.add("Floor", size)
+        whole = whole if step.graph.later else step.add("Mul", step.add("Sign", quotient), whole)
+    elif step.graph.later:  # x - (x mod y), the remainder with the sign of y
+        whole = step.add("Div", step.add("Sub", x, step.add("Mod", x, y)), y)
+    else:
+        whole = quotient
+    step.give("Out", whole)
+
+
+@converts("elementwise_mod")
+def _convert_mod(step: Step) -> None:
+    x, y = align(step)
+    if step.dtype().kind == "f":  # the remainder has the sign of Y; ONNX's of real numbers that of X
+        whole = step.add("Floor", step.add("Div", x, y))
+        step.give("Out", step.add("Sub", x, step.add("Mul", whole, y)))
+    else:
+        step.give("Out", step.add("Mod", x, y, fmod=0 if step.graph.later else 1))
+
+
+@converts("equal", "not_equal")
+def _convert_equal(step: Step) -> None:
+    """Real numbers count as equal when they are less than 1e-8 apart."""
+    x, y = align(step)
+    if step.dtype().kind == "f" and follows_fluid("equal_tolerance"):
+        out = step.add("Less", step.add("Abs", step.add("Sub", x, y)), step.like(1e-8))
+        if step.graph.later:  # infinities of one sign are equal, too
+            out = step.add("Or", out, step.add("Equal", x, y))
+    else:
+        out = step.add("Equal", x, y)
+    step.give("Out", step.add("Not", out) if step.op.type == "not_equal" else out)
+
+
+@converts(*_LOGIC)
+def _convert_logic(step: Step) -> None:
+    x, y = align(step)
+    step.give("Out", step.add(_LOGIC[step.op.type], _as_bool(step, x, "X"), _as_bool(step, y, "Y")))
+
+
+@converts("logical_not")
+def _convert_not(step: Step) -> None:
+    step.give("Out", step.add("Not", _as_bool(step, step.input(), "X")))
+
+
+def _as_bool(step: Step, value: str, slot: str) -> str:
+    return value if step.dtype(slot) == np.bool_ else step.cast(value, "bool")
+
+
+@converts("scale")
+def _convert_scale(step: Step) -> None:
+    number: Callable[[float], float] = float if step.dtype().kind == "f" else int
+    by, bias = number(step.attr("scale")), number(step.attr("bias"))
+    out, after = step.input(), step.attr("bias_after_scale")
+    if bias and not after:
+        out = step.add("Add", out, step.like(bias))
+    if step.has("ScaleTensor"):
+        out = step.add("Mul", out, step.cast(step.reshape(step.input("ScaleTensor"), 1), step.dtype()))
+    elif by != 1:
+        out = step.add("Mul", out, step.like(by))
+    if bias and after:
+        out = step.add("Add", out, step.like(bias))
+    step.give("Out", out)
+
+
+@converts("pow")
+def _convert_pow(step: Step) -> None:
+    factor = step.attr("factor") if step.dtype().kind == "f" else int(step.attr("factor"))
+    exponent = step.reshape(step.input("FactorTensor"), 1) if step.has("FactorTensor") else step.like(factor)
+    step.give("Out", step.add("Pow", step.input(), exponent))
+
+
+@converts("clip")
+def _convert_clip(step: Step) -> None:
+    bounds = [
+        step.reshape(step.input(slot)) if step.has(slot) else step.like(step.attr(name))
+        for slot, name in (("Min", "min"), ("Max", "max"))
+    ]
+    step.give("Out", step.add("Clip", step.input(), *bounds))
+
+
+@converts("cast")
+def _convert_cast(step: Step) -> None:
+    step.give("Out", step.cast(step.input(), VarType(step.attr("out_dtype"))))
+
+
+@converts("cumsum")
+def _convert_cumsum(step: Step) -> None:
+    flat = step.attr("flatten")
+    x = step.reshape(step.input(), -1) if flat else step.input()
+    axis = step.constant(0 if flat else step.attr("axis"), np.int64)
+    options = {name: int(bool(step.attr(name))) for name in ("exclusive", "reverse")}
+    step.give("Out", step.add("CumSum", x, axis, **options))
+
+
+@converts("sum")
+def _convert_sum(step: Step) -> None:
+    first, *others = step.inputs("X")
+    for other in others:
+        first = step.add("Add", first, other)
+    step.give("Out", first)
+
+
+_BITS: Final = {
+    "bitwise_and": ("And", "BitwiseAnd"),
+    "bitwise_or": ("Or", "BitwiseOr"),
+    "bitwise_xor": ("Xor", "BitwiseXor"),
+}
+
+
+@converts(*_BITS)
+def _convert_bits(step: Step) -> None:
+    kind = _BITS[step.op.type][step.dtype() != np.bool_]
+    step.give("Out", step.add(kind, step.input(), step.input("Y")))
+
+
+@converts("bitwise_not")
+def _convert_bitwise_not(step: Step) -> None:
+    step.give("Out", step.add("Not" if step.dtype() == np.bool_ else "BitwiseNot", step.input()))
+
+
+@converts("atan2")
+def _convert_atan2(step: Step) -> None:
+    """``arctan(y / x)``, half a turn further where x is negative; 0 at the origin."""
+    y, x = step.input("X1"), step.input("X2")
+    zero = step.like(0, "X1")
+    left, below = step.add("Less", x, zero), step.add("Less", y, zero)
+    turn = step.add("Where", below, step.like(-np.pi, "X1"), step.like(np.pi, "X1"))
+    out = step.add("Add", step.add("Atan", step.add("Div", y, x)), step.add("Where", left, turn, zero))
+    origin = step.add("And", step.add("Equal", x, zero), step.add("Equal", y, zero))
+    step.give("Out", step.add("Where", origin, zero, out))
+
+
+@converts("lerp")
+def _convert_lerp(step: Step) -> None:
+    way = step.add("Mul", step.input("Weight"), step.add("Sub", step.input("Y"), step.input()))
+    step.give("Out", step.add("Add", step.input(), way))
+
+
+@converts("equal_all")
+def _convert_equal_all(step: Step) -> None:
+    same = step.cast(step.add("Equal", step.input(), step.input("Y")), "int32")
+    out = step.cast(step.reduce("ReduceMin", same, range(step.rank()), keep=False), "bool")
+    step.give("Out", out if step.graph.later else step.reshape(out, 1))
+
+
+@converts("increment")
+def _convert_increment(step: Step) -> None:
+    step.give("Out", step.add("Add", step.input(), step.like(step.attr("step"))))
+
+
+@converts("assign")
+def _convert_assign(step: Step) -> None:
+    step.give("Out", step.input())
+
+
+@converts("dropout")
+def _convert_dropout(step: Step) -> None:
+    if not step.attr("is_test"):
+        step.refuse("it is in training mode; export program.clone(for_test=True)")
+    out = step.input()
+    if step.attr("dropout_implementation") != "upscale_in_train":
+        kept = np.float32(1) - np.float32(step.attr("dropout_prob"))
+        out = step.add("Mul", out, step.like(kept))
+    step.give("Out", out)

@@ -1,0 +1,109 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+
+
+def _multiply_flat(step: Step, slots: tuple[str, str], cut_x: int, cut_y: int) -> str:
+    """Return the product of two tensors taken as matrices, in the dims of X's rows and of Y's columns."""
+    (x, y), (rank_x, rank_y) = map(step.input, slots), map(step.rank, slots)
+    if rank_y == 2 and cut_x == rank_x - 1:
+        return step.add("MatMul", x, y)
+    a = x if rank_x == 2 else step.add("Flatten", x, axis=cut_x)
+    b = y if rank_y == 2 else step.add("Flatten", y, axis=cut_y)
+    out = step.add("MatMul", a, b)
+    if rank_x == rank_y == 2:
+        return out
+    dims = step.add("Concat", step.dims(x, 0, cut_x), step.dims(y, cut_y, rank_y), axis=0)
+    return step.add("Reshape", out, dims)
+
+
+@converts("mul")
+def _convert_mul(step: Step) -> None:
+    step.give(
+        "Out", _multiply_flat(step, ("X", "Y"), step.attr("x_num_col_dims"), step.attr("y_num_col_dims"))
+    )
+
+
+@converts("fc")
+def _convert_fc(step: Step) -> None:
+    if step.attr("padding_weights"):
+        step.refuse("the weights are padded")
+    out = _multiply_flat(step, ("Input", "W"), step.attr("in_num_col_dims"), 1)
+    if step.has("Bias"):
+        out = step.add("Add", out, step.reshape(step.input("Bias"), -1))
+    step.give("Out", step.add("Relu", out) if step.attr("activation_type") == "relu" else out)
+
+
+def _turn(step: Step, value: str, rank: int, turn: bool) -> str:
+    """Return matrices with their last two dims exchanged where asked for."""
+    order = list(range(rank))
+    return step.transpose(value, [*order[:-2], rank - 1, rank - 2]) if turn and rank > 1 else value
+
+
+@converts("matmul")
+def _convert_matmul(step: Step) -> None:
+    """One side with one dim is a row or a column; the result goes without that dim, and has one at least."""
+    if step.attr("fused_reshape_Out") or step.attr("head_number") > 1:
+        step.refuse("head_number, or a reshape is fused into it")
+    x, y, rank_x, rank_y = step.input(), step.input("Y"), step.rank(), step.rank("Y")
+    turn_x, turn_y = step.attr("transpose_X"), step.attr("transpose_Y")
+    a = step.unsqueeze(x, 0) if rank_x == 1 else x
+    b = step.unsqueeze(y, 1) if rank_y == 1 else y
+    wide_x, wide_y = max(rank_x, 2), max(rank_y, 2)
+    if wide_x > 2 and wide_y > 2 and wide_x != wide_y:  # as many matrices, counted in another way
+        dims = step.add("Concat", step.dims(a, 0, wide_x - 2), step.dims(b, wide_y - 2, wide_y), axis=0)
+        b, wide_y = step.add("Reshape", b, dims), wide_x
+    out = step.add("MatMul", _turn(step, a, wide_x, turn_x), _turn(step, b, wide_y, turn_y))
+    if step.attr("alpha") != 1:
+        out = step.add("Mul", out, step.like(step.attr("alpha")))
+    rank = max(wide_x, wide_y)
+    lost = [rank - 2] * (rank_x == 1 and (not turn_x or step.shape()[0] == 1))
+    lost += [rank - 1] * (rank_y == 1 and (not turn_y or step.shape("Y")[0] == 1))
+    out = step.reshape(out, 1) if len(lost) == rank else step.squeeze(out, *lost)
+    step.give("Out", out)
+
+
+@converts("matmul_v2")
+def _convert_matmul_v2(step: Step) -> None:
+    x = _turn(step, step.input(), step.rank(), step.attr("trans_x", False))
+    y = _turn(step, step.input("Y"), step.rank("Y"), step.attr("trans_y", False))
+    step.give("Out", step.add("MatMul", x, y))
+
+
+@converts("bmm")
+def _convert_bmm(step: Step) -> None:
+    step.give("Out", step.add("MatMul", step.input(), step.input("Y")))
+
+
+@converts("mv")
+def _convert_mv(step: Step) -> None:
+    step.give("Out", step.add("MatMul", step.input(), step.input("Vec")))
+
+
+@converts("einsum")
+def _convert_einsum(step: Step) -> None:
+    step.give("Out", step.add("Einsum", *step.inputs("Operands"), equation=step.attr("equation")))
+
+
+@converts("cos_sim")
+def _convert_cos_sim(step: Step) -> None:
+    """Each row of X with the one of Y, which may be one for all."""
+    x, y = (step.reshape(step.input(slot), 0, -1) for slot in ("X", "Y"))
+    norms = [step.reduce("ReduceL2", each, [1], keep=True) for each in (x, y)]
+    product = step.reduce("ReduceSum", step.add("Mul", x, y), [1], keep=True)
+    step.give("Out", step.add("Div", product, step.add("Mul", *norms)))
+
+
+@converts("addmm")
+def _convert_addmm(step: Step) -> None:
+    factors = {"alpha": float(step.attr("Alpha")), "beta": float(step.attr("Beta"))}
+    step.give("Out", step.add("Gemm", step.input(), step.input("Y"), step.input("Input"), **factors))
+
+
+@converts("dot")
+def _convert_dot(step: Step) -> None:
+    products = step.add("Mul", step.input(), step.input("Y"))
+    step.give("Out", step.reduce("ReduceSum", products, [-1], keep=not step.graph.later))

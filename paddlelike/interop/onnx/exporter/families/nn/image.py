@@ -1,0 +1,298 @@
+"""Convolutions, pools and interpolation of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.framework.quirks import follows_fluid
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, make_windows
+from paddlelike.ops.nn.image.interpolate import TAPS
+
+_FUSED: Final = ("fuse_relu", "fuse_activation", "fuse_brelu", "fuse_relu_before_depthwise_conv")
+
+
+def to_channels_first(step: Step, value: str, data_format: str, rank: int) -> str:
+    """Return an image with its channels as dim 1."""
+    last = is_channels_last(data_format)
+    return step.transpose(value, [0, rank - 1, *range(1, rank - 1)]) if last else value
+
+
+def to_format(step: Step, value: str, data_format: str, rank: int) -> str:
+    """Return an image ``(N, C, ...)`` in its data format."""
+    return step.transpose(value, [0, *range(2, rank), 1]) if is_channels_last(data_format) else value
+
+
+def _find_spatial(step: Step, slot: str) -> tuple[int, ...]:
+    shape = step.shape(slot)
+    return shape[1:-1] if is_channels_last(step.attr("data_format")) else shape[2:]
+
+
+def _describe_windows(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[int]:
+    """Return ``pads`` that make ONNX count the windows as Paddle does: some reach over the padded end."""
+    lows, highs = [], []
+    for n, count, extent, stride, (low, high) in zip(
+        spatial, counts, windows.extent, windows.strides, windows.pads, strict=True
+    ):
+        missing = 0 if n < 0 else (count - 1) * stride + extent - (n + low + high)
+        lows.append(low)
+        highs.append(high + max(missing, 0))
+    return [*lows, *highs]
+
+
+def _make_windows(step: Step, spatial: Sequence[int], kernel: Sequence[int]) -> Windows:
+    return make_windows(
+        step.op.type,
+        spatial,
+        kernel,
+        step.attr("strides"),
+        step.attr("paddings"),
+        step.attr("dilations"),
+        step.attr("padding_algorithm", "EXPLICIT"),
+    )
+
+
+@converts("conv2d", "conv3d", "depthwise_conv2d")
+def _convert_conv(step: Step) -> None:
+    if any(step.attr(name) for name in _FUSED):
+        step.refuse("an activation is fused into it")
+    rank, layout, kernel = step.rank("Input"), step.attr("data_format"), step.shape("Filter")[2:]
+    spatial = _find_spatial(step, "Input")
+    options: dict[str, Any] = {"group": step.attr("groups"), "kernel_shape": kernel}
+    windows = _make_windows(step, spatial, kernel)
+    if step.attr("padding_algorithm") == "SAME" and -1 in spatial:
+        options["auto_pad"] = "SAME_UPPER"
+    else:
+        options["pads"] = _describe_windows(windows, spatial, windows.counts(spatial))
+    options |= {"strides": windows.strides, "dilations": windows.dilations}
+    x = to_channels_first(step, step.input("Input"), layout, rank)
+    bias = [step.reshape(step.input("Bias"), -1)] if step.has("Bias") else []
+    out = to_format(step, step.add("Conv", x, step.input("Filter"), *bias, **options), layout, rank)
+    if step.attr("fuse_residual_connection") and step.has("ResidualData"):
+        out = step.add("Add", out, step.input("ResidualData"))
+    step.give("Output", out)
+
+
+@converts("conv2d_transpose", "conv3d_transpose", "depthwise_conv2d_transpose")
+def _convert_conv_transpose(step: Step) -> None:
+    if any(step.attr(name) for name in _FUSED):
+        step.refuse("an activation is fused into it")
+    rank, layout, spatial = step.rank("Input"), step.attr("data_format"), _find_spatial(step, "Input")
+    kernel, groups, channels = step.shape("Filter")[2:], step.attr("groups"), step.shape("Filter")[0]
+    size = step.attr("output_size") or []
+    if channels % groups or (-1 in spatial and (size or step.attr("padding_algorithm") == "SAME")):
+        step.refuse(f"groups are {groups} of {channels} channels, or the output's size is not known")
+    windows = _make_windows(step, spatial, kernel)
+    lows, highs = zip(*windows.pads, strict=True)
+    more = list(step.attr("output_padding") or []) or [0] * len(kernel)
+    if size:
+        steps = zip(spatial, windows.strides, windows.extent, windows.pads, size, strict=True)
+        more = [wanted - ((n - 1) * stride + extent - sum(pad)) for n, stride, extent, pad, wanted in steps]
+    options = {
+        "group": groups,
+        "kernel_shape": kernel,
+        "strides": windows.strides,
+        "dilations": windows.dilations,
+        "pads": [*lows, *highs],
+        "output_padding": more,
+    }
+    x = to_channels_first(step, step.input("Input"), layout, rank)
+    bias = [step.reshape(step.input("Bias"), -1)] if step.has("Bias") else []
+    out = step.add("ConvTranspose", x, step.input("Filter"), *bias, **options)
+    step.give("Output", to_format(step, out, layout, rank))
+
+
+@converts("pool2d", "pool3d")
+def _convert_pool(step: Step) -> None:
+    rank, layout, kernel = step.rank(), step.attr("data_format"), step.attr("ksize")
+    average = step.attr("pooling_type") == "avg"
+    of_fluid = not average and not step.attr("global_pooling") and follows_fluid("adaptive_maxima")
+    if step.attr("adaptive") and of_fluid:
+        step.refuse("it is adaptive and takes maxima, of Fluid's windows, which may end behind X")
+    x = to_channels_first(step, step.input(), layout, rank)
+    if step.attr("global_pooling") or (step.attr("adaptive") and set(kernel) == {1}):
+        out = step.add("GlobalAveragePool" if average else "GlobalMaxPool", x)
+    elif step.attr("adaptive"):
+        out = _pool_uneven(step, x, _find_spatial(step, "X"), kernel, average=average)
+    else:
+        out = _pool(step, x, _find_spatial(step, "X"), average=average)
+    step.give("Out", to_format(step, out, layout, rank))
+
+
+def _pool(step: Step, x: str, spatial: Sequence[int], *, average: bool) -> str:
+    kernel, ceil = step.attr("ksize"), bool(step.attr("ceil_mode"))
+    strides, padding = step.attr("strides"), step.attr("padding_algorithm")
+    windows = make_windows(
+        step.op.type, spatial, kernel, strides, step.attr("paddings"), algorithm=padding or "EXPLICIT"
+    )
+    options: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
+    if -1 in spatial and padding == "SAME":
+        options["auto_pad"] = "SAME_UPPER"
+    else:
+        options["pads"] = _describe_windows(windows, spatial, windows.counts(spatial, ceil=ceil))
+    if ceil and -1 in spatial:
+        beyond = any(s + high > k for s, k, (_, high) in zip(strides, kernel, windows.pads, strict=True))
+        if beyond or (average and not step.attr("exclusive")):
+            step.refuse(f"ceil_mode for X of shape {step.shape()}, whose windows are not known")
+        options["ceil_mode"] = 1
+    if average:
+        return step.add("AveragePool", x, count_include_pad=int(not step.attr("exclusive")), **options)
+    return step.add("MaxPool", x, **options)
+
+
+def _pool_uneven(step: Step, x: str, spatial: Sequence[int], counts: Sequence[int], *, average: bool) -> str:
+    """Return an adaptive pool: dim after dim, window after window."""
+    if -1 in spatial:
+        step.refuse(f"it is adaptive, for X of shape {step.shape()}")
+    for axis, (n, count) in enumerate(zip(spatial, counts, strict=True), 2):
+        parts = []
+        for i in range(count):
+            bounds = (step.ints(i * n // count), step.ints(-(-(i + 1) * n // count)), step.ints(axis))
+            part = step.add("Slice", x, *bounds)
+            parts.append(step.reduce("ReduceMean" if average else "ReduceMax", part, [axis], keep=True))
+        x = step.add("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
+    return x
+
+
+@converts("max_pool2d_with_index")
+def _convert_pool_with_index(step: Step) -> None:
+    """``Mask``: the place of the largest within its image, counted along the rows."""
+    kernel, spatial = step.attr("ksize"), step.shape()[2:]
+    if step.attr("global_pooling"):
+        kernel = list(spatial)
+    if step.attr("adaptive"):
+        if step.is_read("Mask") and set(kernel) != {1}:
+            step.refuse("it is adaptive, and Mask is read")
+        step.give("Out", _pool_uneven(step, step.input(), spatial, kernel, average=False))
+        return
+    if -1 in spatial:
+        step.refuse(f"X has shape {step.shape()}: its height and width are not known")
+    whole = bool(step.attr("global_pooling"))
+    pads = [0, 0] if whole else step.attr("paddings")
+    options = {
+        "kernel_shape": kernel,
+        "strides": kernel if whole else step.attr("strides"),
+        "pads": [*pads, *pads],
+    }
+    out, places = step.add_several("MaxPool", step.input(), count=2, **options)
+    step.give("Out", out)
+    inside = step.add("Mod", places, step.ints(spatial[0] * spatial[1]))
+    step.give("Mask", step.cast(inside, "int32"))
+
+
+@converts("maxout")
+def _convert_maxout(step: Step) -> None:
+    groups, axis, shape = step.attr("groups"), step.attr("axis") % step.rank(), step.shape()
+    if shape[axis] < 0:
+        step.refuse(f"X has shape {shape}")
+    if axis == step.rank() - 1:
+        parts = step.reshape(step.input(), *(0,) * axis, shape[axis] // groups, groups)
+        step.give("Out", step.reduce("ReduceMax", parts, [axis + 1], keep=False))
+        return
+    if axis != 1:
+        step.refuse(f"axis is {axis}")
+    parts = step.reshape(step.input(), 0, shape[axis] // groups, groups, -1)
+    most = step.reduce("ReduceMax", parts, [2], keep=False)
+    rest = step.dims(step.input(), 2, step.rank())
+    dims = step.add("Concat", step.ints(0, shape[axis] // groups), rest, axis=0)
+    step.give("Out", step.add("Reshape", most, dims))
+
+
+@converts("shuffle_channel", "channel_shuffle")
+def _convert_channel_shuffle(step: Step) -> None:
+    groups = step.attr("groups" if step.op.type == "channel_shuffle" else "group")
+    channels = step.shape()[1]
+    if is_channels_last(step.attr("data_format", "NCHW")) or channels < 0:
+        step.refuse(f"X has shape {step.shape()}, or its channels are last")
+    parts = step.transpose(step.reshape(step.input(), 0, groups, channels // groups, -1), [0, 2, 1, 3])
+    step.give("Out", step.add("Reshape", parts, step.add("Shape", step.input())))
+
+
+@converts("grid_sampler")
+def _convert_grid_sampler(step: Step) -> None:
+    mode, corners = step.attr("mode", "bilinear"), bool(step.attr("align_corners", True))
+    padding = {"zeros": "zeros", "border": "border", "reflection": "reflection"}[
+        step.attr("padding_mode", "zeros")
+    ]
+    mode = "linear" if mode == "bilinear" and step.graph.opset >= 20 else mode
+    options = {"mode": mode, "padding_mode": padding, "align_corners": int(corners)}
+    step.give("Output", step.add("GridSample", step.input(), step.input("Grid"), **options))
+
+
+_INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear", "bicubic")
+
+
+@converts(
+    *(f"{name}_interp" for name in _INTERPOLATIONS),
+    *(f"{name}_interp_v2" for name in (*_INTERPOLATIONS, "linear")),
+)
+def _convert_interpolation(step: Step) -> None:
+    """Resize has no such rule for every position of Paddle's: the weights of each dim are a matrix."""
+    step.refuse_inputs("OutSize", "SizeTensor", "Scale")
+    layout, rank, shape = step.attr("data_layout"), step.rank(), step.shape()
+    spatial = shape[1:-1] if is_channels_last(layout) else shape[2:]
+    if -1 in spatial:
+        step.refuse(f"X has shape {shape}: its height and width are not known")
+    size = [step.attr(name) for name in ("out_d", "out_h", "out_w")][-len(spatial) :]
+    given = step.attr("scale", 0.0)
+    scales = list(given) if isinstance(given, list | tuple) else [given] * len(spatial)
+    if scales and min(scales) > 0:
+        size = [int(n * by) for n, by in zip(spatial, scales, strict=True)]
+    later = step.op.type.endswith("_v2") and bool(scales) and min(scales) > 0
+    out = to_channels_first(step, step.input(), layout, rank)
+    for axis, (n, count) in enumerate(zip(spatial, size, strict=True), 2):
+        by = (scales[axis - 2],) if later else ()
+        taps = TAPS[step.attr("interp_method")](
+            n, count, step.attr("align_corners"), step.attr("align_mode"), *by
+        )
+        matrix = np.zeros((n, count), step.dtype())
+        for index, weight in taps:
+            matrix[index, np.arange(count)] += weight
+        out = _multiply_dim(step, out, rank, axis, step.constant(matrix, step.dtype()))
+    step.give("Out", to_format(step, out, layout, rank))
+
+
+def _multiply_dim(step: Step, x: str, rank: int, axis: int, matrix: str) -> str:
+    """Return the product of one dim with a matrix."""
+    order = [*(i for i in range(rank) if i != axis), axis]
+    out = step.add("MatMul", step.transpose(x, order), matrix)
+    return step.transpose(out, [order.index(i) for i in range(rank)])
+
+
+@converts("pixel_shuffle")
+def _convert_pixel_shuffle(step: Step) -> None:
+    layout, rank = step.attr("data_format"), step.rank()
+    x = to_channels_first(step, step.input(), layout, rank)
+    out = step.add("DepthToSpace", x, blocksize=step.attr("upscale_factor"), mode="CRD")
+    step.give("Out", to_format(step, out, layout, rank))
+
+
+@converts("pad")
+def _convert_pad(step: Step) -> None:
+    paddings = step.attr("paddings")
+    pads = step.ints(*paddings[::2], *paddings[1::2])
+    step.give("Out", step.add("Pad", step.input(), pads, step.like(step.attr("pad_value"))))
+
+
+_PAD_MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge", "replicate": "edge"}
+
+
+@converts("pad2d", "pad3d")
+def _convert_pad_image(step: Step) -> None:
+    """pad2d's paddings are top, bottom, left, right; those of pad3d begin with the last dim."""
+    step.refuse_inputs("Paddings")
+    if step.attr("mode") not in _PAD_MODES:
+        step.refuse(f"mode is {step.attr('mode')!r}")
+    given = step.attr("paddings")
+    pairs = [tuple(given[i : i + 2]) for i in range(0, len(given), 2)]
+    pairs = pairs if step.op.type == "pad2d" else pairs[::-1]
+    last = is_channels_last(step.attr("data_format"))
+    pairs = [(0, 0), *pairs, (0, 0)] if last else [(0, 0), (0, 0), *pairs]
+    pads = step.ints(*(before for before, _ in pairs), *(after for _, after in pairs))
+    value = step.attr("pad_value" if step.op.type == "pad2d" else "value", 0.0)
+    out = step.add("Pad", step.input(), pads, step.like(value), mode=_PAD_MODES[step.attr("mode")])
+    step.give("Out", out)

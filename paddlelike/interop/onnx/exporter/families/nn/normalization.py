@@ -1,0 +1,126 @@
+"""Normalisation, and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.families.nn.image import to_channels_first, to_format
+from paddlelike.interop.onnx.exporter.graph import Step
+
+
+@converts("softmax", "log_softmax")
+def _convert_softmax(step: Step) -> None:
+    """Before version 13 it is over all dims from the axis on, so that it must be the last one."""
+    kind = "Softmax" if step.op.type == "softmax" else "LogSoftmax"
+    rank = step.rank()
+    axis = step.attr("axis", -1) % max(rank, 1)
+    if step.graph.opset >= 13 or axis >= rank - 1:
+        step.give("Out", step.add(kind, step.input(), axis=step.attr("axis", -1)))
+        return
+    order = [*(i for i in range(rank) if i != axis), axis]
+    out = step.add(kind, step.transpose(step.input(), order), axis=rank - 1)
+    step.give("Out", step.transpose(out, [order.index(i) for i in range(rank)]))
+
+
+@converts("softmax_with_cross_entropy")
+def _convert_cross_entropy(step: Step) -> None:
+    """``Loss``: the negative logarithm of the label's probability; 0 where it is ``ignore_index``."""
+    axis, x, label = step.attr("axis") % step.rank("Logits"), step.input("Logits"), step.input("Label")
+    if step.graph.opset < 13 and axis != step.rank("Logits") - 1:
+        step.refuse(f"axis is {axis}, which needs opset 13")
+    logarithms = step.add("LogSoftmax", x, axis=axis)
+    step.give("Softmax", step.add("Softmax", x, axis=axis))
+    if step.attr("soft_label"):
+        loss = step.reduce("ReduceSum", step.add("Mul", label, logarithms), [axis], keep=True)
+        step.give("Loss", step.add("Neg", loss))
+        return
+    ignored = step.add("Equal", label, step.like(step.attr("ignore_index"), "Label"))
+    places = step.add("Where", ignored, step.like(0, "Label"), label)
+    loss = step.add("Neg", step.add("GatherElements", logarithms, places, axis=axis))
+    step.give("Loss", step.add("Where", ignored, step.like(0, "Logits"), loss))
+
+
+@converts("affine_channel")
+def _convert_affine_channel(step: Step) -> None:
+    dims = (1,) * (step.rank() - 2 if step.attr("data_layout") == "NCHW" else 0)
+    out = step.add("Mul", step.input(), step.reshape(step.input("Scale"), -1, *dims))
+    step.give("Out", step.add("Add", out, step.reshape(step.input("Bias"), -1, *dims)))
+
+
+@converts("batch_norm")
+def _convert_batch_norm(step: Step) -> None:
+    test = step.attr("is_test") and not step.attr("trainable_statistics")
+    if not (test or step.attr("use_global_stats")):
+        step.refuse("it is in training mode; export program.clone(for_test=True)")
+    layout, rank = step.attr("data_layout"), step.rank()
+    x = to_channels_first(step, step.input(), layout, rank)
+    parts = [step.input(slot) for slot in ("Scale", "Bias", "Mean", "Variance")]
+    out = step.add("BatchNormalization", x, *parts, epsilon=float(step.attr("epsilon")))
+    step.give("Y", to_format(step, out, layout, rank))
+
+
+def _standardize(step: Step, x: str, axes: Sequence[int]) -> str:
+    """Return ``(x - mean) / sqrt(var + epsilon)`` over some dims."""
+    moved = step.add("Sub", x, step.reduce("ReduceMean", x, axes, keep=True))
+    variance = step.reduce("ReduceMean", step.add("Mul", moved, moved), axes, keep=True)
+    deviation = step.add("Sqrt", step.add("Add", variance, step.like(step.attr("epsilon"))))
+    return step.add("Div", moved, deviation)
+
+
+@converts("layer_norm")
+def _convert_layer_norm(step: Step) -> None:
+    """LayerNormalization is known since opset 17, and needs a scale."""
+    axis, rank, shape = step.attr("begin_norm_axis"), step.rank(), step.shape()
+    parts = {slot: step.input(slot) for slot in ("Scale", "Bias") if step.has(slot)}
+    if parts and axis < rank - 1:
+        if -1 in shape[axis:]:
+            step.refuse(f"it normalizes over dims {shape[axis:]}, which are not all known")
+        parts = {slot: step.reshape(value, *shape[axis:]) for slot, value in parts.items()}
+    if step.graph.opset >= 17 and "Scale" in parts:
+        options = {"axis": axis, "epsilon": float(step.attr("epsilon"))}
+        out = step.add("LayerNormalization", step.input(), *parts.values(), **options)
+    else:
+        out = _standardize(step, step.input(), range(axis, rank))
+        for kind, slot in (("Mul", "Scale"), ("Add", "Bias")):
+            out = step.add(kind, out, parts[slot]) if slot in parts else out
+    step.give("Y", out)
+
+
+@converts("group_norm")
+def _convert_group_norm(step: Step) -> None:
+    layout, rank = step.attr("data_layout"), step.rank()
+    x = to_channels_first(step, step.input(), layout, rank)
+    out = _standardize(step, step.reshape(x, 0, step.attr("groups"), -1), [2])
+    out = step.add("Reshape", out, step.add("Shape", x))
+    for kind, slot in (("Mul", "Scale"), ("Add", "Bias")):
+        if step.has(slot):
+            out = step.add(kind, out, step.reshape(step.input(slot), -1, *(1,) * (rank - 2)))
+    step.give("Y", to_format(step, out, layout, rank))
+
+
+@converts("instance_norm")
+def _convert_instance_norm(step: Step) -> None:
+    if step.rank() < 3 or not (step.has("Scale") and step.has("Bias")):
+        step.refuse(f"X has {step.rank()} dims, or there is no Scale or Bias")
+    parts = [step.input(), step.input("Scale"), step.input("Bias")]
+    step.give("Y", step.add("InstanceNormalization", *parts, epsilon=float(step.attr("epsilon"))))
+
+
+@converts("lrn")
+def _convert_lrn(step: Step) -> None:
+    """ONNX divides alpha by the size of the window."""
+    size, layout, rank = step.attr("n"), step.attr("data_format"), step.rank()
+    options = {"alpha": step.attr("alpha") * size, "beta": step.attr("beta"), "bias": step.attr("k")}
+    x = to_channels_first(step, step.input(), layout, rank)
+    out = step.add("LRN", x, size=size, **{name: float(value) for name, value in options.items()})
+    step.give("Out", to_format(step, out, layout, rank))
+
+
+@converts("data_norm")
+def _convert_data_norm(step: Step) -> None:
+    if step.attr("slot_dim", -1) > 0 or step.attr("enable_scale_and_shift"):
+        step.refuse("slot_dim or enable_scale_and_shift is set")
+    size, total, square = (step.input(slot) for slot in ("BatchSize", "BatchSum", "BatchSquareSum"))
+    moved = step.add("Sub", step.input(), step.add("Div", total, size))
+    step.give("Y", step.add("Mul", moved, step.add("Sqrt", step.add("Div", size, square))))

@@ -1,0 +1,195 @@
+"""Operators that look up, choose and write at places that another tensor names; and constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+
+_NO_PADDING = -1
+
+
+@converts("lookup_table", "lookup_table_v2")
+def _convert_lookup(step: Step) -> None:
+    ids, rank, padding = step.input("Ids"), step.rank("Ids"), step.attr("padding_idx")
+    if step.op.type == "lookup_table":
+        ids = step.squeeze(ids, rank - 1)
+    if padding == _NO_PADDING:
+        step.give("Out", step.add("Gather", step.input("W"), ids, axis=0))
+        return
+    padded = step.add("Equal", ids, step.like(padding, "Ids"))
+    rows = step.add("Where", padded, step.like(0, "Ids"), ids)  # the padding may be none of the rows
+    out = step.add("Gather", step.input("W"), rows, axis=0)
+    mask = step.add("Unsqueeze", padded, step.ints(-1))
+    step.give("Out", step.add("Where", mask, step.like(0, "W"), out))
+
+
+@converts("gather")
+def _convert_gather(step: Step) -> None:
+    step.refuse_inputs("Axis")
+    index = step.input("Index")
+    index = step.reshape(index, -1) if step.rank("Index") == 2 else index
+    step.give("Out", step.add("Gather", step.input(), index, axis=step.attr("axis", 0)))
+
+
+@converts("index_select")
+def _convert_index_select(step: Step) -> None:
+    index = step.reshape(step.input("Index"), -1)
+    step.give("Out", step.add("Gather", step.input(), index, axis=step.attr("dim")))
+
+
+@converts("gather_nd")
+def _convert_gather_nd(step: Step) -> None:
+    index = step.cast(step.input("Index"), "int64")
+    step.give("Out", step.add("GatherND", step.input(), index))
+
+
+@converts("index_sample")
+def _convert_index_sample(step: Step) -> None:
+    step.give("Out", step.add("GatherElements", step.input(), step.input("Index"), axis=1))
+
+
+@converts("take_along_axis")
+def _convert_take_along_axis(step: Step) -> None:
+    out = step.add("GatherElements", step.input("Input"), step.input("Index"), axis=step.attr("Axis"))
+    step.give("Result", out)
+
+
+@converts("scatter")
+def _convert_scatter(step: Step) -> None:
+    """Without ``overwrite`` the rows are set to zero first, and then added to."""
+    ids = step.cast(step.reshape(step.input("Ids"), -1, 1), "int64")
+    x, updates = step.input(), step.input("Updates")
+    if step.attr("overwrite"):
+        step.give("Out", step.add("ScatterND", x, ids, updates))
+        return
+    blank = step.add("ScatterND", x, ids, step.add("Sub", updates, updates))
+    step.give("Out", _scatter_add(step, blank, ids, updates))
+
+
+def _scatter_add(step: Step, x: str, places: str, updates: str) -> str:
+    if step.graph.opset < 16:
+        step.refuse("it adds, which needs opset 16")
+    return step.add("ScatterND", x, places, updates, reduction="add")
+
+
+@converts("scatter_nd_add")
+def _convert_scatter_nd_add(step: Step) -> None:
+    places = step.cast(step.input("Index"), "int64")
+    step.give("Out", _scatter_add(step, step.input(), places, step.input("Updates")))
+
+
+@converts("where_index")
+def _convert_where_index(step: Step) -> None:
+    step.give("Out", step.transpose(step.add("NonZero", step.input("Condition")), [1, 0]))
+
+
+@converts("masked_select")
+def _convert_masked_select(step: Step) -> None:
+    step.give("Y", step.add("Compress", step.input(), step.reshape(step.input("Mask"), -1)))
+
+
+@converts("repeat_interleave")
+def _convert_repeat(step: Step) -> None:
+    step.refuse_inputs("RepeatsTensor")
+    axis, times = step.attr("dim", 0), step.attr("Repeats", 1)
+    size = step.squeeze(step.dims(step.input(), axis, axis + 1 or np.iinfo(np.int64).max), 0)
+    end = step.add("Mul", size, step.constant(times, np.int64))
+    places = step.add("Range", step.constant(0, np.int64), end, step.constant(1, np.int64))
+    places = step.add("Div", places, step.ints(times))
+    step.give("Out", step.add("Gather", step.input(), places, axis=axis))
+
+
+@converts("eye")
+def _convert_eye(step: Step) -> None:
+    rows, columns = step.attr("num_rows"), step.attr("num_columns")
+    dtype = numpy_dtype(VarType(step.attr("dtype", VarType.FP32)))
+    step.give("Out", step.constant(np.eye(rows, rows if columns < 0 else columns), dtype))
+
+
+@converts("linspace")
+def _convert_linspace(step: Step) -> None:
+    start, stop, count = (step.reshape(step.input(slot)) for slot in ("Start", "Stop", "Num"))
+    count = step.cast(count, "int64")
+    one, dtype = step.constant(1, np.int64), step.dtype("Start")
+    places = step.cast(step.add("Range", step.constant(0, np.int64), count, one), dtype)
+    gaps = step.cast(step.add("Max", step.add("Sub", count, one), one), dtype)
+    gap = step.add("Div", step.add("Sub", stop, start), gaps)
+    step.give("Out", step.add("Add", start, step.add("Mul", places, gap)))
+
+
+@converts("where")
+def _convert_where(step: Step) -> None:
+    step.give("Out", step.add("Where", step.input("Condition"), step.input(), step.input("Y")))
+
+
+@converts("one_hot", "one_hot_v2")
+def _convert_one_hot(step: Step) -> None:
+    """Ids outside of the classes give rows of zeros; ONNX's OneHot takes negative ones from the end."""
+    step.refuse_inputs("depth_tensor")
+    ids = step.input() if step.op.type == "one_hot" else step.unsqueeze(step.input(), step.rank())
+    classes = step.constant(np.arange(step.attr("depth")), step.dtype())
+    step.give("Out", step.cast(step.add("Equal", ids, classes), VarType(step.attr("dtype", VarType.FP32))))
+
+
+# Constants
+
+
+def _find_value(step: Step) -> Any:
+    text = step.attr("str_value", "")
+    return float(text) if text else step.attr("value", 0.0)
+
+
+def _fill(step: Step, dims: str, value: Any, dtype: Any) -> str:
+    return step.add("Expand", step.constant(value, numpy_dtype(dtype)), dims)
+
+
+@converts("fill_constant")
+def _convert_fill_constant(step: Step) -> None:
+    step.refuse_inputs("ValueTensor")
+    dtype = VarType(step.attr("dtype", VarType.FP32))
+    if step.has("ShapeTensor") or step.has("ShapeTensorList"):
+        dims = step.numbers("shape", "ShapeTensor", "ShapeTensorList")
+        step.give("Out", _fill(step, dims, _find_value(step), dtype))
+    else:
+        value = np.full(step.attr("shape"), _find_value(step)).astype(numpy_dtype(dtype))
+        step.give("Out", step.constant(value, value.dtype))
+
+
+@converts("fill_constant_batch_size_like")
+def _convert_fill_like_batch(step: Step) -> None:
+    if step.variable("Input").lod_level:
+        step.refuse("the number of sequences is the batch size")
+    shape, at, source = step.attr("shape"), step.attr("output_dim_idx", 0), step.attr("input_dim_idx", 0)
+    parts = [step.ints(*shape[:at])] if at else []
+    parts.append(step.dims(step.input("Input"), source, source + 1))
+    parts += [step.ints(*shape[at + 1 :])] if shape[at + 1 :] else []
+    dims = step.add("Concat", *parts, axis=0)
+    step.give("Out", _fill(step, dims, _find_value(step), VarType(step.attr("dtype", VarType.FP32))))
+
+
+@converts("fill_any_like", "fill_zeros_like")
+def _convert_fill_like(step: Step) -> None:
+    given = step.attr("dtype", -1) if step.op.type == "fill_any_like" else -1
+    dtype = VarType(given) if given >= 0 else step.variable("X").dtype
+    step.give("Out", _fill(step, step.add("Shape", step.input()), _find_value(step), dtype))
+
+
+@converts("assign_value")
+def _convert_assign_value(step: Step) -> None:
+    dtype = numpy_dtype(VarType(step.attr("dtype")))
+    names = ("bool_values", "fp32_values", "int32_values", "int64_values")
+    values = next((step.attr(name) for name in names if step.attr(name)), None)
+    if values is None:
+        step.refuse("it holds no values")
+    step.give("Out", step.constant(np.array(values, dtype).reshape(step.attr("shape")), dtype))
+
+
+@converts("range")
+def _convert_range(step: Step) -> None:
+    bounds = [step.reshape(step.input(slot)) for slot in ("Start", "End", "Step")]
+    step.give("Out", step.add("Range", *bounds))

@@ -1,0 +1,225 @@
+"""Operators that join, cut, repeat and reshape tensors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+
+_END: Final = np.iinfo(np.int64).max
+
+
+@converts("concat")
+def _convert_concat(step: Step) -> None:
+    step.refuse_inputs("AxisTensor")
+    step.give("Out", step.add("Concat", *step.inputs("X"), axis=step.attr("axis")))
+
+
+@converts("stack")
+def _convert_stack(step: Step) -> None:
+    axis = step.attr("axis") % (step.rank() + 1)
+    parts = [step.unsqueeze(x, axis) for x in step.inputs("X")]
+    step.give("Y", step.add("Concat", *parts, axis=axis))
+
+
+@converts("unstack", "unbind")
+def _convert_unstack(step: Step) -> None:
+    slot = "Y" if step.op.type == "unstack" else "Out"
+    axis, count = step.attr("axis"), len(step.op.output(slot))
+    for index, part in enumerate(_split(step, [1] * count, axis)):
+        step.give(slot, step.squeeze(part, axis), index)
+
+
+@converts("split")
+def _convert_split(step: Step) -> None:
+    step.refuse_inputs("AxisTensor", "SectionsTensorList")
+    axis, count = step.attr("axis"), len(step.op.output("Out"))
+    size, sections = step.shape()[axis], list(step.attr("sections") or [])
+    if step.attr("num"):
+        sections = [size // count] * count
+    elif -1 in sections:
+        sections[sections.index(-1)] = size - sum(part for part in sections if part >= 0)
+    if size < 0 and (step.attr("num") or -1 in step.attr("sections")):
+        step.refuse(f"dim {axis} of X of shape {step.shape()} is not known")
+    for index, part in enumerate(_split(step, sections, axis)):
+        step.give("Out", part, index)
+
+
+def _split(step: Step, sizes: list[int], axis: int) -> list[str]:
+    return step.add_several("Split", step.input(), step.ints(*sizes), count=len(sizes), axis=axis)
+
+
+@converts("reshape", "reshape2")
+def _convert_reshape(step: Step) -> None:
+    step.give("Out", step.add("Reshape", step.input(), step.numbers("shape", "Shape", "ShapeTensor")))
+
+
+@converts("squeeze", "squeeze2")
+def _convert_squeeze(step: Step) -> None:
+    """Paddle 2.x leaves the dims of ``axes`` that are not 1."""
+    shape = step.shape()
+    axes = [axis % len(shape) for axis in step.attr("axes") or []]
+    ones = [axis for axis in axes if shape[axis] in (1, -1)] if step.graph.later else axes
+    if axes:
+        step.give("Out", step.squeeze(step.input(), *ones))
+    else:
+        step.give("Out", step.add("Squeeze", step.input()))
+
+
+@converts("unsqueeze", "unsqueeze2")
+def _convert_unsqueeze(step: Step) -> None:
+    """Paddle inserts the dims one after the other, ONNX all at once."""
+    step.refuse_inputs("AxesTensor", "AxesTensorList")
+    dims = [False] * step.rank()
+    for axis in step.attr("axes"):
+        dims.insert(axis % (len(dims) + 1), True)
+    step.give("Out", step.unsqueeze(step.input(), *(axis for axis, new in enumerate(dims) if new)))
+
+
+@converts("flatten", "flatten2")
+def _convert_flatten(step: Step) -> None:
+    step.give("Out", step.add("Flatten", step.input(), axis=step.attr("axis")))
+
+
+@converts("flatten_contiguous_range")
+def _convert_flatten_range(step: Step) -> None:
+    rank, x = step.rank(), step.input()
+    if not rank:
+        step.give("Out", step.reshape(x, 1))
+        return
+    start, stop = step.attr("start_axis") % rank, step.attr("stop_axis") % rank + 1
+    dims = step.ints(*[0] * start, -1)
+    if stop < rank:
+        dims = step.add("Concat", dims, step.dims(x, stop, rank), axis=0)
+    step.give("Out", step.add("Reshape", x, dims))
+
+
+@converts("transpose", "transpose2")
+def _convert_transpose(step: Step) -> None:
+    step.give("Out", step.add("Transpose", step.input(), perm=step.attr("axis")))
+
+
+@converts("slice", "strided_slice")
+def _convert_slice(step: Step) -> None:
+    """``x[-1]`` comes as a slice from -1 to 0."""
+    axes, gone = step.attr("axes"), list(step.attr("decrease_axis") or [])
+    starts = step.numbers("starts", "StartsTensor", "StartsTensorList")
+    if step.has("EndsTensor") or step.has("EndsTensorList"):
+        ends = step.numbers("ends", "EndsTensor", "EndsTensorList")
+    else:
+        ends = step.ints(*_find_ends(step, axes, gone))
+    more = []
+    if step.op.type == "strided_slice":
+        more = [step.numbers("strides", "StridesTensor", "StridesTensorList")]
+    out = step.add("Slice", step.input("Input"), starts, ends, step.ints(*axes), *more)
+    if len(gone) == step.rank("Input") and not step.graph.later:
+        out = step.reshape(out, 1)
+    else:
+        out = step.squeeze(out, *gone)
+    step.give("Out", out)
+
+
+def _find_ends(step: Step, axes: list[int], gone: list[int]) -> list[int]:
+    """Return the ends of a slice; in Paddle 2.x falling steps from beyond the end to -1 reach 0."""
+    starts, ends = step.attr("starts") or [0] * len(axes), list(step.attr("ends"))
+    strides = (
+        (step.attr("strides") or [1] * len(axes)) if step.op.type == "strided_slice" else [1] * len(axes)
+    )
+    shape = step.shape("Input")
+    for index, (axis, start, stride) in enumerate(zip(axes, starts, strides, strict=True)):
+        if (start, ends[index]) == (-1, 0) and axis in gone:
+            ends[index] = _END
+        elif step.graph.later and stride < 0 and ends[index] == -1 and start >= shape[axis] >= 0:
+            ends[index] = -_END
+    return ends
+
+
+@converts("expand")
+def _convert_expand(step: Step) -> None:
+    times = step.numbers("expand_times", "ExpandTimes", "expand_times_tensor")
+    step.give("Out", step.add("Tile", step.input(), times))
+
+
+@converts("expand_as")
+def _convert_expand_as(step: Step) -> None:
+    x, target = step.input(), step.input("target_tensor")
+    times = step.add("Div", step.add("Shape", target), step.add("Shape", x))
+    step.give("Out", step.add("Tile", x, times))
+
+
+@converts("expand_v2")
+def _convert_expand_v2(step: Step) -> None:
+    """-1 keeps a dim; in ONNX 1 does."""
+    if step.has("Shape") or step.has("expand_shapes_tensor"):
+        dims = step.numbers("shape", "Shape", "expand_shapes_tensor")
+        dims = step.add("Max", dims, step.ints(1))
+    else:
+        dims = step.ints(*(max(dim, 1) for dim in step.attr("shape")))
+    step.give("Out", step.add("Expand", step.input(), dims))
+
+
+@converts("expand_as_v2")
+def _convert_expand_as_v2(step: Step) -> None:
+    if step.has("Y"):
+        dims = step.add("Shape", step.input("Y"))
+    else:
+        dims = step.ints(*(max(dim, 1) for dim in step.attr("target_shape")))
+    step.give("Out", step.add("Expand", step.input(), dims))
+
+
+@converts("tile")
+def _convert_tile(step: Step) -> None:
+    step.refuse_inputs("RepeatTimes", "repeat_times_tensor")
+    times, rank = list(step.attr("repeat_times")), step.rank()
+    x = step.unsqueeze(step.input(), *range(len(times) - rank))
+    times = [1] * (rank - len(times)) + times
+    step.give("Out", step.add("Tile", x, step.ints(*times)))
+
+
+@converts("flip", "reverse")
+def _convert_flip(step: Step) -> None:
+    name = "dims" if step.op.type == "flip" and not step.graph.later else "axis"
+    axes = step.attr(name)
+    bounds = [step.ints(*[number] * len(axes)) for number in (-1, -_END)]
+    turned = step.add("Slice", step.input(), *bounds, step.ints(*axes), step.ints(*[-1] * len(axes)))
+    step.give("Out", turned)
+
+
+@converts("roll")
+def _convert_roll(step: Step) -> None:
+    """The last elements of a dim go to its front; without dims those of all elements in a row."""
+    step.refuse_inputs("ShiftsTensor")
+    axes, shifts = step.attr("axis" if step.graph.later else "dims", []), step.attr("shifts")
+    x = step.input() if axes else step.reshape(step.input(), -1)
+    for axis, shift in zip(axes or [0], shifts, strict=True):
+        size = step.shape()[axis] if axes else int(np.prod(step.shape()))
+        by = shift % size if size > 0 else shift
+        if by:
+            tail = step.add("Slice", x, step.ints(-by), step.ints(_END), step.ints(axis))
+            head = step.add("Slice", x, step.ints(0), step.ints(-by), step.ints(axis))
+            x = step.add("Concat", tail, head, axis=axis)
+    step.give("Out", x if axes else step.add("Reshape", x, step.add("Shape", step.input())))
+
+
+@converts("meshgrid")
+def _convert_meshgrid(step: Step) -> None:
+    rows = [step.reshape(x, -1) for x in step.inputs("X")]
+    sizes = step.add("Concat", *(step.add("Shape", row) for row in rows), axis=0)
+    for index, row in enumerate(rows):
+        dims = [1] * len(rows)
+        dims[index] = -1
+        step.give("Out", step.add("Expand", step.reshape(row, *dims), sizes), index)
+
+
+@converts("tril_triu")
+def _convert_tril_triu(step: Step) -> None:
+    diagonal = step.constant(step.attr("diagonal"), np.int64)
+    step.give("Out", step.add("Trilu", step.input(), diagonal, upper=int(not step.attr("lower"))))
+
+
+@converts("shape")
+def _convert_shape(step: Step) -> None:
+    step.give("Out", step.cast(step.add("Shape", step.input("Input")), "int32"))

@@ -1,0 +1,1 @@
+"""Operators from ONNX: of each element."""

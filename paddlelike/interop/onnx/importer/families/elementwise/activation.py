@@ -1,0 +1,162 @@
+"""Functions of each element alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+#: Operators that Paddle has under another name, without attributes.
+_SAME: Final = {
+    "Abs": "abs",
+    "Acos": "acos",
+    "Acosh": "acosh",
+    "Asin": "asin",
+    "Asinh": "asinh",
+    "Atan": "atan",
+    "Atanh": "atanh",
+    "Ceil": "ceil",
+    "Cos": "cos",
+    "Cosh": "cosh",
+    "Erf": "erf",
+    "Exp": "exp",
+    "Floor": "floor",
+    "IsNaN": "isnan_v2",
+    "Log": "log",
+    "Reciprocal": "reciprocal",
+    "Relu": "relu",
+    "Sigmoid": "sigmoid",
+    "Sign": "sign",
+    "Sin": "sin",
+    "Sinh": "sinh",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
+    "Sqrt": "sqrt",
+    "Tan": "tan",
+    "Tanh": "tanh",
+}
+#: Paddle's operator, and its attributes with ONNX's names and defaults.
+_RENAMED: Final[dict[str, tuple[str, dict[str, tuple[str, float]]]]] = {
+    "Celu": ("celu", {"alpha": ("alpha", 1.0)}),
+    "Elu": ("elu", {"alpha": ("alpha", 1.0)}),
+    "HardSigmoid": ("hard_sigmoid", {"slope": ("alpha", 0.2), "offset": ("beta", 0.5)}),
+    "Selu": (
+        "selu",
+        {"alpha": ("alpha", 1.67326319217681884765625), "scale": ("gamma", 1.05070102214813232)},
+    ),
+    "ThresholdedRelu": ("thresholded_relu", {"threshold": ("alpha", 1.0)}),
+}
+_FORMULAS: Final[dict[str, Callable[[Node, str], str]]] = {
+    "HardSwish": lambda n, x: n.emit("hard_swish", x),
+    "Mish": lambda n, x: n.emit("elementwise_mul", x, n.emit("tanh", n.emit("softplus", x))),
+    "Neg": lambda n, x: n.scale(x, -1),
+    "Swish": lambda n, x: n.emit("swish", x, beta=float(n.attr("alpha", 1.0))),
+}
+
+
+@reads(*_SAME)
+def _read_same(node: Node) -> None:
+    dtype = "bool" if node.type == "IsNaN" else None
+    node.give(node.emit(_SAME[node.type], node.input(), typed=dtype))
+
+
+@reads(*_RENAMED)
+def _read_renamed(node: Node) -> None:
+    kind, names = _RENAMED[node.type]
+    attrs = {ours: float(node.attr(theirs, default)) for ours, (theirs, default) in names.items()}
+    node.give(node.emit(kind, node.input(), **attrs))
+
+
+@reads(*_FORMULAS)
+def _read_formula(node: Node) -> None:
+    node.give(_FORMULAS[node.type](node, node.input()))
+
+
+@reads("Gelu")
+def _read_gelu(node: Node) -> None:
+    node.give(node.emit("gelu", node.input(), approximate=node.attr("approximate", "none") == "tanh"))
+
+
+@reads("LeakyRelu")
+def _read_leaky_relu(node: Node) -> None:
+    """Paddle takes the larger of X and alpha X, which is another function where alpha is over 1."""
+    alpha, x = float(node.attr("alpha", 0.01)), node.input()
+    if alpha <= 1:
+        node.give(node.emit("leaky_relu", x, alpha=alpha))
+    else:
+        below = node.scale(node.emit("relu", node.scale(x, -1)), -alpha)
+        node.give(node.emit("elementwise_add", node.emit("relu", x), below))
+
+
+@reads("PRelu")
+def _read_prelu(node: Node) -> None:
+    """``max(X, 0) + slope min(X, 0)``: Paddle's prelu knows one slope, or one for each channel."""
+    x, slope = node.input(), node.input(1)
+    dims, rank = node.dims(1), node.rank()
+    if math.prod(dims) == 1:
+        node.give(node.emit("prelu", {"X": x, "Alpha": node.reshape(slope, 1)}, mode="all"))
+    elif len(dims) == rank - 1 and rank == 4 and dims[0] > 0 and set(dims[1:]) <= {1}:
+        alpha = node.reshape(slope, 1, dims[0], 1, 1)
+        node.give(node.emit("prelu", {"X": x, "Alpha": alpha}, mode="channel"))
+    else:
+        below = node.scale(node.emit("relu", node.scale(x, -1)), -1)
+        below = node.emit("elementwise_mul", below, slope)
+        node.give(node.emit("elementwise_add", node.emit("relu", x), below))
+
+
+@reads("Shrink")
+def _read_shrink(node: Node) -> None:
+    """X moved by the bias towards zero where it is beyond lambd, else zero."""
+    x, bias, limit = node.input(), float(node.attr("bias", 0.0)), float(node.attr("lambd", 0.5))
+    out = node.emit("hard_shrink", x, threshold=limit)
+    if bias:
+        part = node.emit("sign", out)
+        out = node.emit("elementwise_sub", out, node.scale(part, bias))
+    node.give(out)
+
+
+@reads("Round")
+def _read_round(node: Node) -> None:
+    """Halves go to the even number; Paddle's round takes them away from zero."""
+    x = node.input()
+    whole = node.emit("floor", x)
+    rest = node.emit("elementwise_sub", x, whole)
+    odd = node.emit("elementwise_sub", whole, node.scale(node.emit("floor", node.scale(whole, 0.5)), 2.0))
+    half = node.like(0.5)
+    over = node.cast(node.emit("greater_than", rest, half, axis=-1), node.dtype())
+    tied = node.cast(node.emit("greater_equal", rest, half, axis=-1), node.dtype())
+    up = node.emit("elementwise_max", over, node.emit("elementwise_mul", tied, odd))
+    node.give(node.emit("elementwise_add", whole, up))
+
+
+@reads("IsInf")
+def _read_is_inf(node: Node) -> None:
+    x = node.input()
+    signs = [n for n in (1, -1) if node.attr("detect_positive" if n > 0 else "detect_negative", 1)]
+    if len(signs) == 2:
+        node.give(node.emit("isinf_v2", x, typed="bool"))
+    else:
+        found = node.emit("isinf_v2", x, typed="bool")
+        kind = "greater_than" if signs == [1] else "less_than" if signs else "not_equal"
+        beyond = node.emit(kind, x, node.like(0) if signs else x, axis=-1)
+        node.give(node.emit("logical_and", found, beyond))
+
+
+@reads("Hardmax")
+def _read_hardmax(node: Node) -> None:
+    rank = node.rank()
+    axis = node.axis(-1 if node.opset >= 13 else 1)
+    if axis != rank - 1:
+        node.refuse(f"axis is {axis} of {rank} dims")
+    size = node.dims()[axis]
+    if size < 0:
+        node.refuse("the size of its last dim is not known")
+    place = node.emit("arg_max", node.input(), axis=axis, keepdims=True, dtype=3)
+    classes = node.constant(np.arange(size), np.int64)
+    node.give(node.cast(compare(node, "equal", place, classes), node.dtype()))

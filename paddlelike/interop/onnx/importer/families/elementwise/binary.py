@@ -1,0 +1,227 @@
+"""Arithmetic, comparison and logic of tensors; casts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+_BINARY: Final = {"Add": "elementwise_add", "Mul": "elementwise_mul", "Sub": "elementwise_sub"}
+_SEVERAL: Final = {
+    "Max": "elementwise_max",
+    "Mean": "elementwise_add",
+    "Min": "elementwise_min",
+    "Sum": "elementwise_add",
+}
+_COMPARISONS: Final = {
+    "Greater": "greater_than",
+    "GreaterOrEqual": "greater_equal",
+    "Less": "less_than",
+    "LessOrEqual": "less_equal",
+}
+_LOGIC: Final = {"And": "logical_and", "Or": "logical_or", "Xor": "logical_xor"}
+_BITS: Final = {"BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor"}
+
+
+def find_number(node: Node, index: int) -> Any:
+    """Return the one number of an input that is known, or None."""
+    found = node.find_known(index)
+    return found.item() if found is not None and found.size == 1 and found.ndim <= 1 else None
+
+
+@reads(*_BINARY)
+def _read_binary(node: Node) -> None:
+    node.give(node.emit(_BINARY[node.type], *_align(node)))
+
+
+def _align(node: Node) -> tuple[str, str]:
+    """Return both inputs; versions before 7 align the second with dims from ``axis`` of the first."""
+    x, y = node.input(), node.input(1)
+    if node.opset < 7 and node.attr("broadcast") and node.attr("axis") is not None:
+        spare = node.rank() - node.axis(0) - node.rank(1)
+        y = node.unsqueeze(y, *range(node.rank(1), node.rank(1) + spare))
+    return x, y
+
+
+@reads("Div")
+def _read_div(node: Node) -> None:
+    """Whole numbers lose their fraction, as in C."""
+    kind = "elementwise_div" if node.dtype().kind == "f" else "elementwise_floordiv"
+    node.give(node.emit(kind, *_align(node)))
+
+
+@reads("Mod")
+def _read_mod(node: Node) -> None:
+    """The remainder has the sign of the divisor; with fmod that of the dividend."""
+    x, y = node.input(), node.input(1)
+    if node.dtype().kind == "f":
+        quotient = node.emit("elementwise_div", x, y)
+        if node.attr("fmod", 0):
+            size = node.emit("floor", node.emit("abs", quotient))
+            whole = node.emit("elementwise_mul", node.emit("sign", quotient), size)
+        else:
+            whole = node.emit("floor", quotient)
+        node.give(node.emit("elementwise_sub", x, node.emit("elementwise_mul", whole, y)))
+        return
+    rest = node.emit("elementwise_mod", x, y)  # as in C
+    if not node.attr("fmod", 0):
+        rest = node.emit("elementwise_mod", node.emit("elementwise_add", rest, y), y)
+    node.give(rest)
+
+
+@reads("Pow")
+def _read_pow(node: Node) -> None:
+    x, exponent = node.input(), find_number(node, 1)
+    if exponent is not None and node.dtype().kind == "f":
+        if exponent == 2:
+            node.give(node.emit("square", x))
+        elif exponent == 0.5:
+            node.give(node.emit("sqrt", x))
+        else:
+            node.give(node.emit("pow", x, factor=float(exponent)))
+        return
+    node.give(node.emit("elementwise_pow", x, node.cast(node.input(1), node.dtype())))
+
+
+@reads(*_SEVERAL)
+def _read_several(node: Node) -> None:
+    out, *others = node.inputs()
+    for other in others:
+        out = node.emit(_SEVERAL[node.type], out, other)
+    node.give(node.scale(out, 1 / node.count) if node.type == "Mean" else out)
+
+
+@reads(*_COMPARISONS)
+def _read_comparison(node: Node) -> None:
+    node.give(compare(node, _COMPARISONS[node.type], *_align(node)))
+
+
+_TURNED: Final = {
+    "equal": "equal",
+    "greater_equal": "less_equal",
+    "greater_than": "less_than",
+    "less_equal": "greater_equal",
+    "less_than": "greater_than",
+}
+
+
+def compare(node: Node, kind: str, x: str, y: str) -> str:
+    """Return the comparison of tensors of any shapes; Fluid's only broadcast the second one."""
+    shapes = node.shape(x), node.shape(y)
+    if _covers(*shapes):
+        return node.emit(kind, x, y, axis=-1)
+    if _covers(*reversed(shapes)):
+        return node.emit(_TURNED[kind], y, x, axis=-1)
+    return node.emit(kind, *node.broadcast(x, y), axis=-1)
+
+
+def _covers(x: Sequence[int], y: Sequence[int]) -> bool:
+    """Return whether Y is broadcast over X, and X not over Y."""
+    if len(x) < len(y):
+        return False
+    tail = x[len(x) - len(y) :]
+    return all(b == 1 or a == b for a, b in zip(tail, y, strict=True))
+
+
+@reads("Equal")
+def _read_equal(node: Node) -> None:
+    """Fluid's equal takes real numbers that are nearly equal for equal, and does not take truth values."""
+    x, y = node.input(), node.input(1)
+    if node.dtype().kind == "b":
+        x, y = node.cast(x, VarType.INT32), node.cast(y, VarType.INT32)
+    if node.dtype().kind != "f":
+        node.give(compare(node, "equal", x, y))
+        return
+    least, most = (compare(node, kind, x, y) for kind in ("less_equal", "greater_equal"))
+    node.give(node.emit("logical_and", least, most))
+
+
+@reads(*_LOGIC)
+def _read_logic(node: Node) -> None:
+    x, y = node.broadcast(node.input(), node.input(1))
+    node.give(node.emit(_LOGIC[node.type], x, y))
+
+
+@reads("Not")
+def _read_not(node: Node) -> None:
+    node.give(node.emit("logical_not", node.input()))
+
+
+@reads(*_BITS)
+def _read_bits(node: Node) -> None:
+    node.give(node.emit(_BITS[node.type], *node.broadcast(node.input(), node.input(1))))
+
+
+@reads("BitwiseNot")
+def _read_bitwise_not(node: Node) -> None:
+    node.give(node.emit("bitwise_not", node.input()))
+
+
+@reads("Clip")
+def _read_clip(node: Node) -> None:
+    """An input of its own for each bound since version 11."""
+    x, whole = node.input(), node.dtype().kind != "f"
+    for index, name, kind in ((1, "min", "elementwise_max"), (2, "max", "elementwise_min")):
+        if node.has(index):
+            x = node.emit(kind, x, node.input(index))
+        elif node.attr(name) is not None:
+            x = node.emit(kind, x, node.constant([node.attr(name)], np.int64 if whole else np.float32))
+    if x == node.input():
+        node.alias(node.value())
+    else:
+        node.give(x)
+
+
+@reads("Cast")
+def _read_cast(node: Node) -> None:
+    target = node.attr("to")
+    if target not in ELEMENT_TYPES:
+        node.refuse(f"it casts to ONNX type {target}, which no Paddle variable has")
+    x = node.input()
+    if node.proto.input[0] in node.graph.trusted:
+        node.graph.trusted.update(node.proto.output)
+    if ELEMENT_TYPES[target] == VarType.BF16 or node.variable().dtype == VarType.BF16:
+        node.refuse("bfloat16 is stored here, and not computed with")
+    if node.variable().dtype == ELEMENT_TYPES[target]:
+        node.alias(node.value())
+    else:
+        node.give(node.cast(x, ELEMENT_TYPES[target]))
+
+
+@reads("CastLike")
+def _read_cast_like(node: Node) -> None:
+    node.give(node.cast(node.input(), node.dtype(1)))
+
+
+@reads("Identity")
+def _read_identity(node: Node) -> None:
+    node.alias(node.value())
+
+
+@reads("Dropout")
+def _read_dropout(node: Node) -> None:
+    """Nothing happens in prediction; the mask would be all true."""
+    if node.has(2) and find_number(node, 2) in (None, True):
+        node.refuse("it is in training mode")
+    if node.wants(1):
+        node.refuse("its mask is an output")
+    node.alias(node.value())
+
+
+@reads("CumSum")
+def _read_cumsum(node: Node) -> None:
+    axis = node.normalize(int(node.known(1).reshape(-1)[0]), node.rank())
+    options = {name: bool(node.attr(name, 0)) for name in ("exclusive", "reverse")}
+    node.give(node.emit("cumsum", node.input(), axis=axis, **options))
+
+
+@reads("Where")
+def _read_where(node: Node) -> None:
+    condition, x, y = node.broadcast(*node.inputs())
+    node.give(node.emit("where", {"Condition": condition, "X": x, "Y": y}))

@@ -1,0 +1,1 @@
+"""Operators from ONNX: the domain ai.onnx.ml."""

@@ -1,0 +1,224 @@
+"""Linear and kernel models of classic machine learning, as scikit-learn's converter writes them.
+
+Operators: https://onnx.ai/onnx/operators/ (domain ai.onnx.ml).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.graph import Array, InexpressibleError
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import ML, reads
+
+
+def as_float(node: Node) -> str:
+    """Return the input as float32, which these models compute with."""
+    return node.cast(node.input(), VarType.FP32)
+
+
+def transform(node: Node, scores: str) -> str:
+    """Return the scores after the node's ``post_transform``."""
+    kind = node.attr("post_transform", "NONE")
+    if kind == "NONE":
+        return scores
+    if kind == "LOGISTIC":
+        return node.emit("sigmoid", scores)
+    if kind == "SOFTMAX":
+        return node.emit("softmax", scores, axis=-1)
+    raise InexpressibleError(f"post_transform is {kind}")
+
+
+def give_label(node: Node, places: str, count: int, name: str = "classlabels") -> None:
+    """Give the label of each place; texts are not, their places are."""
+    texts = node.attr(f"{name}_strings")
+    whole = node.attr(f"{name}_int64s") or node.attr(f"{name}_ints")
+    if texts or not whole:
+        node.give(node.reshape(places, -1))
+        return
+    if len(whole) != count:
+        node.fail(f"{len(whole)} labels for {count} classes")
+    if whole == list(range(count)):
+        node.give(node.reshape(places, -1))
+        return
+    labels = node.constant(whole, np.int64)
+    node.give(node.emit("gather", {"X": labels, "Index": node.reshape(places, -1)}))
+
+
+def find_best(node: Node, scores: str) -> str:
+    """Return the class with the largest score, ``(N, 1)``."""
+    return node.emit("arg_max", scores, axis=1, keepdims=True, dtype=int(VarType.INT64))
+
+
+@reads(f"{ML}LinearRegressor")
+def _read_linear_regressor(node: Node) -> None:
+    targets = node.attr("targets", 1)
+    weights = np.array(node.attr("coefficients"), np.float32).reshape(targets, -1)
+    out = node.emit("mul", as_float(node), node.graph.add_parameter("coefficients", weights.T))
+    bias = np.array(node.attr("intercepts") or [0] * targets, np.float32)
+    out = node.emit("elementwise_add", out, node.graph.add_parameter("intercepts", bias))
+    node.give(transform(node, out))
+
+
+@reads(f"{ML}LinearClassifier")
+def _read_linear_classifier(node: Node) -> None:
+    """One row of coefficients is two classes: the second's score is that of the row."""
+    bias = np.array(node.attr("intercepts"), np.float32)
+    weights = np.array(node.attr("coefficients"), np.float32).reshape(len(bias), -1)
+    scores = node.emit("mul", as_float(node), node.graph.add_parameter("coefficients", weights.T))
+    scores = node.emit("elementwise_add", scores, node.graph.add_parameter("intercepts", bias))
+    classes = max(
+        len(node.attr("classlabels_ints") or []), len(node.attr("classlabels_strings") or []), len(bias)
+    )
+    if len(bias) == 1 and classes == 2:
+        binary = node.attr("post_transform", "NONE")
+        other = (
+            node.scale(node.emit("sigmoid", scores), -1, 1)
+            if binary == "LOGISTIC"
+            else node.scale(scores, -1)
+        )
+        first = node.emit("sigmoid", scores) if binary == "LOGISTIC" else scores
+        both = node.emit("concat", [other, first], axis=1)
+        out = node.emit("softmax", both, axis=-1) if binary == "SOFTMAX" else both
+    else:
+        both, out = scores, transform(node, scores)
+    if node.wants(0):
+        give_label(node, find_best(node, both), classes)
+    node.give(out, 1)
+
+
+@reads(f"{ML}Scaler")
+def _read_scaler(node: Node) -> None:
+    offset, scale = (np.array(node.attr(name), np.float32) for name in ("offset", "scale"))
+    moved = node.emit("elementwise_sub", as_float(node), node.constant(offset, np.float32))
+    node.give(node.emit("elementwise_mul", moved, node.constant(scale, np.float32)))
+
+
+_NORMS: Final = {"MAX": ("abs", "reduce_max"), "L1": ("abs", "reduce_sum"), "L2": ("square", "reduce_sum")}
+
+
+@reads(f"{ML}Normalizer")
+def _read_normalizer(node: Node) -> None:
+    """A row of zeros stays one."""
+    kind = node.attr("norm", "MAX")
+    before, reduction = _NORMS[kind]
+    x = as_float(node)
+    size = node.emit(reduction, x if kind == "MAX" else node.emit(before, x), dim=[1], keep_dim=True)
+    size = node.emit("sqrt", size) if kind == "L2" else size
+    none = node.cast(node.emit("equal", size, node.constant([0], np.float32), axis=-1), VarType.FP32)
+    node.give(node.emit("elementwise_div", x, node.emit("elementwise_add", size, none)))
+
+
+@reads(f"{ML}ArrayFeatureExtractor")
+def _read_extractor(node: Node) -> None:
+    """Columns of the last dim."""
+    places, rank = node.reshape(node.cast(node.input(1), VarType.INT64), -1), node.rank()
+    if rank == 1:
+        out = node.emit("gather", {"X": node.input(), "Index": places})
+        node.give(node.unsqueeze(out, 0))
+    else:
+        node.give(node.emit("index_select", {"X": node.input(), "Index": places}, dim=rank - 1))
+
+
+@reads(f"{ML}ZipMap")
+def _read_zip_map(node: Node) -> None:
+    """The probabilities as they are: Fluid has no dicts."""
+    node.alias(node.value())
+
+
+@reads(f"{ML}Binarizer")
+def _read_binarizer(node: Node) -> None:
+    limit = node.like(node.attr("threshold", 0.0))
+    node.give(node.cast(node.emit("greater_than", node.input(), limit, axis=-1), node.dtype()))
+
+
+@reads(f"{ML}LabelEncoder")
+def _read_label_encoder(node: Node) -> None:
+    """Whole numbers to numbers; a key that is not there gives the default."""
+    keys = node.attr("keys_int64s")
+    values = node.attr("values_int64s") or node.attr("values_floats")
+    if not keys or not values or len(keys) != len(values):
+        node.refuse("its keys or values are texts, or real numbers")
+    whole = bool(node.attr("values_int64s"))
+    dtype = np.int64 if whole else np.float32
+    x = node.unsqueeze(node.cast(node.input(), VarType.INT64), node.rank())
+    found = node.emit("equal", x, node.constant(keys, np.int64), axis=-1)
+    hit = node.cast(found, dtype)
+    sums = node.emit("reduce_sum", node.emit("elementwise_mul", hit, node.constant(values, dtype)), dim=[-1])
+    missing = node.emit("reduce_max", hit, dim=[-1])
+    default = node.attr("default_int64" if whole else "default_float", -1 if whole else -0.0)
+    rest = node.scale(node.scale(missing, -1, 1), default)
+    node.give(node.emit("elementwise_add", sums, rest))
+
+
+# Support vectors
+
+
+def compare_vectors(node: Node, vectors: Array) -> str:
+    """Return the kernel of every row with every support vector, ``(N, vectors)``."""
+    gamma, coef, degree = (node.attr("kernel_params") or [0.0, 0.0, 0.0])[:3]
+    kind, x = node.attr("kernel_type", "LINEAR"), as_float(node)
+    product = node.emit("mul", x, node.graph.add_parameter("support_vectors", vectors.T))
+    if kind == "LINEAR":
+        return product
+    if kind == "POLY":
+        return node.emit("pow", node.scale(product, gamma, coef), factor=float(degree))
+    if kind == "SIGMOID":
+        return node.emit("tanh", node.scale(product, gamma, coef))
+    rows = node.emit("reduce_sum", node.emit("square", x), dim=[1], keep_dim=True)
+    far = node.emit("elementwise_sub", rows, node.scale(product, 2.0))
+    far = node.emit("elementwise_add", far, node.constant((vectors**2).sum(1), np.float32))
+    return node.emit("exp", node.scale(far, -gamma))
+
+
+@reads(f"{ML}SVMRegressor")
+def _read_svm_regressor(node: Node) -> None:
+    weights = np.array(node.attr("coefficients"), np.float32)
+    if node.attr("one_class", 0):
+        node.refuse("it tells outliers")
+    count = node.attr("n_supports", 0)
+    if count:
+        vectors = np.array(node.attr("support_vectors"), np.float32).reshape(count, -1)
+        near = compare_vectors(node, vectors)
+    else:
+        near = as_float(node)
+    out = node.emit("mul", near, node.graph.add_parameter("coefficients", weights.reshape(-1, 1)))
+    bias = np.array(node.attr("rho") or [0.0], np.float32)
+    node.give(transform(node, node.emit("elementwise_add", out, node.constant(bias, np.float32))))
+
+
+@reads(f"{ML}SVMClassifier")
+def _read_svm_classifier(node: Node) -> None:
+    """One against one: classes are told apart in pairs, and the class with the most votes wins."""
+    if node.attr("prob_a") or node.attr("post_transform", "NONE") != "NONE":
+        node.refuse("it gives probabilities, or transforms its scores")
+    sizes = list(node.attr("vectors_per_class") or [])
+    count, classes = sum(sizes), len(sizes)
+    if not sizes:
+        node.refuse("it has no support vectors")
+    vectors = np.array(node.attr("support_vectors"), np.float32).reshape(count, -1)
+    coefficients = np.array(node.attr("coefficients"), np.float32).reshape(classes - 1, count)
+    starts = np.cumsum([0, *sizes])
+    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
+    weights = np.zeros((count, len(pairs)), np.float32)
+    for column, (i, j) in enumerate(pairs):
+        mine, theirs = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
+        weights[mine, column] = coefficients[j - 1, mine]
+        weights[theirs, column] = coefficients[i, theirs]
+    scores = node.emit(
+        "mul", compare_vectors(node, vectors), node.graph.add_parameter("coefficients", weights)
+    )
+    scores = node.emit("elementwise_add", scores, node.constant(node.attr("rho"), np.float32))
+    won = node.cast(node.emit("greater_than", scores, node.constant([0], np.float32), axis=-1), VarType.FP32)
+    first, second = (np.zeros((len(pairs), classes), np.float32) for _ in range(2))
+    for row, (i, j) in enumerate(pairs):
+        first[row, i], second[row, j] = 1, 1
+    votes = node.emit("mul", won, node.constant(first, np.float32))
+    lost = node.emit("mul", node.scale(won, -1, 1), node.constant(second, np.float32))
+    votes = node.emit("elementwise_add", votes, lost)
+    if node.wants(0):
+        give_label(node, find_best(node, votes), classes)
+    node.give(scores, 1)

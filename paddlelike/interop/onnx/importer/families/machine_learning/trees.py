@@ -1,0 +1,148 @@
+"""Ensembles of decision trees, by comparisons and products of matrices.
+
+Every split is computed for every row. A leaf is reached when all splits on its way go the right way: the
+number of those that do is a product of the splits' results with a matrix of the ways.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.families.machine_learning.linear_models import (
+    as_float,
+    find_best,
+    give_label,
+    transform,
+)
+from paddlelike.interop.onnx.importer.graph import Array
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import ML, reads
+
+_COMPARISONS: Final = {
+    "BRANCH_LEQ": "less_equal",
+    "BRANCH_LT": "less_than",
+    "BRANCH_GTE": "greater_equal",
+    "BRANCH_GT": "greater_than",
+}
+_LARGEST: Final = 1 << 26  # elements of the matrix of ways
+_DEEPEST: Final = 900
+
+
+class _Trees(NamedTuple):
+    """Splits by position, and for each leaf which of them must be true (1) or false (-1)."""
+
+    features: list[int]
+    limits: list[float]
+    ways: Array
+    leaves: dict[tuple[int, int], int]
+
+
+def _list(node: Node, name: str) -> list[Any]:
+    return list(node.attr(f"nodes_{name}") or node.attr(f"nodes_{name}_as_tensor") or [])
+
+
+def _walk(node: Node) -> _Trees:
+    """Return the splits and leaves of all trees."""
+    columns = [_list(node, name) for name in ("treeids", "nodeids", "modes", "featureids", "values")]
+    columns += [_list(node, name) for name in ("truenodeids", "falsenodeids")]
+    if len({len(column) for column in columns}) != 1:
+        node.fail("its columns have different lengths")
+    if any(node.attr("nodes_missing_value_tracks_true") or []):
+        node.refuse("missing values have a way of their own")
+    rows = {(tree, number): (mode, *rest) for tree, number, mode, *rest in zip(*columns, strict=True)}
+    if len(rows) != len(columns[0]):
+        node.fail("two nodes of a tree have one id")
+    splits = {key: i for i, key in enumerate(key for key, row in rows.items() if row[0] != "LEAF")}
+    leaves = {key: i for i, key in enumerate(key for key, row in rows.items() if row[0] == "LEAF")}
+    if len(splits) * len(leaves) > _LARGEST:
+        node.refuse(f"it has {len(splits)} splits and {len(leaves)} leaves")
+    ways = np.zeros((len(splits), len(leaves)), np.float32)
+    called = {(key[0], child) for key in splits for child in rows[key][3:5]}
+    seen: set[tuple[int, int]] = set()
+    for root in (key for key in rows if key not in called):
+        pending: list[tuple[tuple[int, int], list[tuple[int, int]]]] = [(root, [])]
+        while pending:
+            key, path = pending.pop()
+            if key not in rows or key in seen or len(path) > _DEEPEST:
+                node.fail(f"its node {key} is not there, is reached twice, or lies too deep")
+            seen.add(key)
+            if key in leaves:
+                for split, sign in path:
+                    ways[split, leaves[key]] = sign
+                continue
+            _, _, _, true, false = rows[key]
+            pending.append(((key[0], true), [*path, (splits[key], 1)]))
+            pending.append(((key[0], false), [*path, (splits[key], -1)]))
+    return _Trees([rows[key][1] for key in splits], [rows[key][2] for key in splits], ways, leaves)
+
+
+def _reach_leaves(node: Node, trees: _Trees) -> str:
+    """Return for each row which leaves it reaches, float32 ``(N, leaves)``."""
+    modes = {mode for mode in _list(node, "modes") if mode != "LEAF"}
+    if len(modes) > 1 or not modes <= _COMPARISONS.keys():
+        node.refuse(f"its nodes compare by {sorted(modes)}")
+    x = as_float(node)
+    if not trees.features:
+        ones = node.scale(
+            node.emit("reduce_sum", node.emit("fill_zeros_like", x), dim=[1], keep_dim=True), bias=1
+        )
+        return node.emit("elementwise_mul", ones, node.constant(np.ones((1, len(trees.leaves))), np.float32))
+    places = node.constant(trees.features, np.int64)
+    chosen = node.emit("index_select", {"X": x, "Index": places}, dim=1)
+    kind = _COMPARISONS[modes.pop()]
+    true = node.cast(node.emit(kind, chosen, node.constant(trees.limits, np.float32), axis=-1), VarType.FP32)
+    right = node.emit("mul", true, node.constant(trees.ways, np.float32))
+    needed = (trees.ways == 1).sum(0) - 0.5
+    reached = node.emit("greater_than", right, node.constant(needed, np.float32), axis=-1)
+    return node.cast(reached, VarType.FP32)
+
+
+def _add_leaves(node: Node, prefix: str, count: int) -> str:
+    """Return the sums of the leaves' weights, ``(N, count)``."""
+    trees = _walk(node)
+    weights = np.zeros((len(trees.leaves), count), np.float32)
+    names = ("treeids", "nodeids", "ids", "weights")
+    for tree, number, target, weight in zip(
+        *(node.attr(f"{prefix}_{name}") or [] for name in names), strict=True
+    ):
+        weights[trees.leaves[tree, number], target] += weight
+    out = node.emit("mul", _reach_leaves(node, trees), node.constant(weights, np.float32))
+    base = node.attr("base_values")
+    return node.emit("elementwise_add", out, node.constant(base, np.float32)) if base else out
+
+
+@reads(f"{ML}TreeEnsembleRegressor")
+def _read_tree_regressor(node: Node) -> None:
+    if node.attr("aggregate_function", "SUM") not in ("SUM", "AVERAGE"):
+        node.refuse(f"aggregate_function is {node.attr('aggregate_function')}")
+    out = _add_leaves(node, "target", node.attr("n_targets", 1))
+    if node.attr("aggregate_function", "SUM") == "AVERAGE":
+        out = node.scale(out, 1 / len(set(_list(node, "treeids"))))
+    node.give(transform(node, out))
+
+
+@reads(f"{ML}TreeEnsembleClassifier")
+def _read_tree_classifier(node: Node) -> None:
+    """Leaves with weights of one class only: that is the score of the second of two."""
+    labels = node.attr("classlabels_int64s") or node.attr("classlabels_strings") or []
+    count, targets = len(labels), set(node.attr("class_ids") or [])
+    if count == 2 and len(targets) == 1:
+        first = targets.pop()
+        scores = _add_leaves(node, "class", 2)
+        score = node.slice(scores, 1, first, first + 1)
+        if node.attr("post_transform", "NONE") == "NONE":
+            both = node.emit("concat", [node.scale(score, -1, 1), score], axis=1)
+        elif node.attr("post_transform") == "LOGISTIC":
+            chance = node.emit("sigmoid", score)
+            both = node.emit("concat", [node.scale(chance, -1, 1), chance], axis=1)
+        else:
+            node.refuse(f"post_transform is {node.attr('post_transform')} for two classes")
+        out = both
+    else:
+        both = _add_leaves(node, "class", count)
+        out = transform(node, both)
+    give_label(node, find_best(node, both), count)
+    node.give(out, 1)

@@ -1,0 +1,1 @@
+"""Operators from ONNX: layers of networks."""

@@ -1,0 +1,297 @@
+"""Convolutions, padding and resizing of images; a signal of one dim is an image of height 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.graph import InexpressibleError
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+
+def find_pads(
+    node: Node, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> list[int]:
+    """Return the pads before and after each dim: low, high, low, high ..."""
+    count, auto = len(kernel), node.attr("auto_pad", "NOTSET")
+    if auto in ("NOTSET", ""):
+        pads = list(node.attr("pads", [0] * 2 * count))
+        return [pad for pair in zip(pads[:count], pads[count:], strict=True) for pad in pair]
+    if auto == "VALID":
+        return [0] * 2 * count
+    found = []
+    for n, k, stride, dilation in zip(node.dims()[2:], kernel, strides, dilations, strict=True):
+        if n < 0 and stride != 1:
+            node.refuse(f"auto_pad is {auto}, and the size of the image is not known")
+        extent = dilation * (k - 1) + 1
+        missing = extent - 1 if stride == 1 else max((-(-n // stride) - 1) * stride + extent - n, 0)
+        less = missing // 2
+        found += [less, missing - less] if auto == "SAME_UPPER" else [missing - less, less]
+    return found
+
+
+def as_image(node: Node, name: str, rank: int) -> str:
+    """Return a signal ``(N, C, L)`` as an image of height 1."""
+    return node.unsqueeze(name, 2) if rank == 3 else name
+
+
+def as_signal(node: Node, name: str, rank: int) -> str:
+    """Return an image of height 1 as the signal that it was."""
+    return node.squeeze(name, 2) if rank == 3 else name
+
+
+def check_rank(node: Node) -> int:
+    """Return the number of dims. Raises InexpressibleError unless 1, 2 or 3 of them are spatial."""
+    rank = node.rank()
+    if rank not in (3, 4, 5):
+        node.refuse(f"X has {rank} dims")
+    return rank
+
+
+def _find_windows(node: Node, kernel: Sequence[int]) -> dict[str, list[int]]:
+    count = len(kernel)
+    strides = list(node.attr("strides", [1] * count))
+    dilations = list(node.attr("dilations", [1] * count))
+    return {
+        "strides": strides,
+        "dilations": dilations,
+        "paddings": find_pads(node, kernel, strides, dilations),
+    }
+
+
+def _add_height(found: dict[str, list[int]], rank: int) -> dict[str, list[int]]:
+    """Return the windows of a signal as those of an image."""
+    if rank != 3:
+        return found
+    return {name: ([0, 0] if name == "paddings" else [1]) + values for name, values in found.items()}
+
+
+def _add_bias(node: Node, out: str, rank: int) -> str:
+    if not node.has(2):
+        return out
+    bias = node.reshape(node.input(2), -1, *(1,) * (max(rank, 4) - 2))
+    return node.emit("elementwise_add", out, bias)
+
+
+@reads("Conv")
+def _read_conv(node: Node) -> None:
+    rank, weights = check_rank(node), node.dims(1)
+    windows = _add_height(_find_windows(node, weights[2:]), rank)
+    given = {"Input": as_image(node, node.input(), rank), "Filter": as_image(node, node.input(1), rank)}
+    kind = "conv3d" if rank == 5 else "conv2d"
+    out = node.emit(kind, given, slot="Output", groups=node.attr("group", 1), **windows)
+    node.give(as_signal(node, _add_bias(node, out, rank), rank))
+
+
+@reads("ConvTranspose")
+def _read_conv_transpose(node: Node) -> None:
+    """What ``output_padding`` adds at the end is less padding there, or zeros."""
+    rank, weights = check_rank(node), node.dims(1)
+    if node.attr("output_shape") is not None or node.attr("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        node.refuse("its output_shape or auto_pad is given")
+    windows = _find_windows(node, weights[2:])
+    more = list(node.attr("output_padding", [0] * len(weights[2:])))
+    beyond = []
+    for axis, extra in enumerate(more):
+        high = windows["paddings"][2 * axis + 1]
+        windows["paddings"][2 * axis + 1] = max(high - extra, 0)
+        beyond.append(max(extra - high, 0))
+    windows = _add_height(windows, rank)
+    given = {"Input": as_image(node, node.input(), rank), "Filter": as_image(node, node.input(1), rank)}
+    kind = "conv3d_transpose" if rank == 5 else "conv2d_transpose"
+    out = node.emit(kind, given, slot="Output", groups=node.attr("group", 1), output_size=[], **windows)
+    if any(beyond):
+        sizes = [0] * (max(rank, 4) - len(beyond)) + beyond
+        out = node.emit("pad", out, paddings=[size for extra in sizes for size in (0, extra)], pad_value=0.0)
+    node.give(as_signal(node, _add_bias(node, out, rank), rank))
+
+
+_MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge"}
+
+
+@reads("Pad")
+def _read_pad(node: Node) -> None:
+    """Pads are an input since version 11; negative ones cut."""
+    given, rank, mode = node.numbers(1, "pads"), node.rank(), node.attr("mode", "constant")
+    axes = node.numbers(3) if node.has(3) else None
+    assert given is not None
+    pairs = [(0, 0)] * rank
+    chosen = list(range(rank)) if axes is None else [node.normalize(axis, rank) for axis in axes]
+    for place, axis in enumerate(chosen):
+        pairs[axis] = (given[place], given[place + len(chosen)])
+    x = node.input()
+    for axis, (low, high) in enumerate(pairs):
+        if min(low, high) < 0:
+            x = node.slice(x, axis, max(-low, 0), high if high < 0 else np.iinfo(np.int32).max)
+    pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]
+    if mode == "constant":
+        value = node.known(2).reshape(-1)[0].item() if node.has(2) else node.attr("value", 0.0)
+        flat = [size for pair in pairs for size in pair]
+        node.give(node.emit("pad", x, paddings=flat, pad_value=float(value)))
+        return
+    if mode not in _MODES or rank not in (3, 4) or any(pair != (0, 0) for pair in pairs[:2]):
+        node.refuse(f"mode is {mode!r} for {rank} dims")
+    sizes = [size for pair in ([(0, 0)] * (4 - rank) + pairs[2:]) for size in pair]
+    out = node.emit("pad2d", as_image(node, x, rank), paddings=sizes, mode=_MODES[mode])
+    node.give(as_signal(node, out, rank))
+
+
+# Resizing
+
+
+@reads("Resize", "Upsample")
+def _read_resize(node: Node) -> None:
+    """Of known sizes: the weights of each dim are a matrix. Else Fluid's operators, if the rule is theirs."""
+    dims, mode = node.dims(), node.attr("mode", "nearest")
+    scales, sizes = _find_scales(node)
+    if node.has(1) and node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+        node.refuse("it cuts regions out")
+    if node.attr("antialias", 0) or node.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
+        node.refuse("antialias or keep_aspect_ratio_policy is set")
+    factors = scales if scales is not None else [0.0] * len(dims)
+    touched = [i for i in range(len(dims)) if scales is None or scales[i] != 1]
+    if sizes is not None:
+        touched = [i for i in range(len(dims)) if sizes[i] != dims[i] and not (sizes[i] < 0 and i < 2)]
+    if all(dims[i] > 0 for i in touched):
+        x = node.input()
+        for axis in touched:
+            n = dims[axis]
+            count = int(np.floor(n * factors[axis])) if sizes is None else sizes[axis]
+            factor = factors[axis] if sizes is None else count / n
+            matrix = make_matrix(node, mode, n, count, factor)
+            x = _multiply_dim(node, x, len(dims), axis, node.constant(matrix, node.dtype()))
+        if x == node.input():
+            node.alias(node.value())
+        else:
+            node.give(x)
+        return
+    node.give(_interpolate(node, mode, factors, touched))
+
+
+def _find_scales(node: Node) -> tuple[list[float] | None, list[int] | None]:
+    """Return the factors of each dim, or the sizes."""
+    rank = node.rank()
+    axes = node.attr("axes")
+    chosen = list(range(rank)) if axes is None else [node.normalize(axis, rank) for axis in axes]
+    if node.type == "Upsample" and node.opset < 9:
+        return list(node.attr("scales", [])), None
+    place = 1 if node.type == "Upsample" or node.opset < 11 else 2
+    given = node.known(place).reshape(-1).tolist() if node.has(place) else []
+    if given:
+        scales = [1.0] * rank
+        for axis, factor in zip(chosen, given, strict=True):
+            scales[axis] = float(np.float32(factor))
+        return scales, None
+    sizes = list(node.dims())
+    name = node.proto.input[3]
+    known, partial = node.find_known(3), node.graph.partial.get(name)
+    if known is None and partial is None:
+        node.refuse("its sizes are computed at run time")
+    values = np.nan_to_num(partial, nan=-1) if known is None and partial is not None else known
+    assert values is not None
+    for axis, size in zip(chosen, values.reshape(-1).tolist(), strict=True):
+        sizes[axis] = int(size)
+    return None, sizes
+
+
+def make_matrix(node: Node, mode: str, n: int, count: int, factor: float) -> np.ndarray[Any, Any]:
+    """Return the weights ``(n, count)`` of a dim's elements in each of its new ones."""
+    rule = node.attr("coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
+    if node.type == "Upsample":
+        rule = "asymmetric"
+    at = np.arange(count, dtype=np.float64)
+    if rule == "align_corners":
+        x = at * (n - 1) / (count - 1) if count > 1 else at * 0
+    elif rule == "asymmetric":
+        x = at / factor
+    elif rule == "pytorch_half_pixel" and count == 1:
+        x = at * 0
+    elif rule in ("half_pixel", "pytorch_half_pixel"):
+        x = (at + 0.5) / factor - 0.5
+    elif rule == "half_pixel_symmetric":
+        wanted = n * factor
+        x = n / 2 * (1 - count / wanted) + (at + 0.5) / factor - 0.5
+    else:
+        node.refuse(f"coordinate_transformation_mode is {rule!r}")
+    matrix = np.zeros((n, count))
+    for places, weights in _find_taps(node, mode, x):
+        np.add.at(matrix, (np.clip(places, 0, n - 1), np.arange(count)), weights)
+        if mode == "cubic" and node.attr("exclude_outside", 0):
+            node.refuse("exclude_outside is set")
+    return matrix
+
+
+def _find_taps(node: Node, mode: str, x: np.ndarray[Any, Any]) -> list[tuple[Any, Any]]:
+    """Return the elements that each place is computed from, with their weights."""
+    if mode == "nearest":
+        rule = node.attr("nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
+        rule = "floor" if node.type == "Upsample" else rule
+        rounded = {
+            "floor": np.floor(x),
+            "ceil": np.ceil(x),
+            "round_prefer_floor": np.ceil(x - 0.5),
+            "round_prefer_ceil": np.floor(x + 0.5),
+        }[rule]
+        return [(rounded.astype(np.int64), np.ones(len(x)))]
+    low = np.floor(x).astype(np.int64)
+    t = x - low
+    if mode == "linear":
+        return [(low, 1 - t), (low + 1, t)]
+    if mode != "cubic":
+        node.refuse(f"mode is {mode!r}")
+    a = node.attr("cubic_coeff_a", -0.75)
+    taps = []
+    for offset in (-1, 0, 1, 2):
+        d = np.abs(t - offset)
+        near = ((a + 2) * d - (a + 3)) * d * d + 1
+        far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+        taps.append((low + offset, np.where(d <= 1, near, far)))
+    return taps
+
+
+def _multiply_dim(node: Node, x: str, rank: int, axis: int, matrix: str) -> str:
+    """Return the product of one dim with a matrix."""
+    order = [*(i for i in range(rank) if i != axis), axis]
+    out = node.emit("mul", node.transpose(x, order), matrix, x_num_col_dims=rank - 1)
+    return node.transpose(out, [order.index(i) for i in range(rank)])
+
+
+def _interpolate(node: Node, mode: str, factors: Sequence[float], touched: Sequence[int]) -> str:
+    """Return an image of any size, larger by one factor."""
+    rule = node.attr("coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
+    rule = "asymmetric" if node.type == "Upsample" else rule
+    nearest = node.attr("nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
+    if (
+        node.rank() != 4
+        or set(touched) != {2, 3}
+        or len({factors[i] for i in touched}) != 1
+        or factors[2] <= 0
+    ):
+        node.refuse(f"X has dims {node.dims()}, and what it becomes is not known or not by one factor")
+    factor = factors[2]
+    if mode == "nearest" and factor == int(factor):  # then every rule gives each element that many times
+        even = rule == "asymmetric" and (nearest == "floor" or node.type == "Upsample" or node.opset < 11)
+        if even or rule in ("half_pixel", "pytorch_half_pixel"):
+            return node.emit(
+                "nearest_interp", node.input(), scale=factor, align_corners=False, interp_method="nearest"
+            )
+    if mode == "linear" and rule in ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"):
+        options = {"align_corners": rule == "align_corners", "align_mode": int(rule == "asymmetric")}
+        return node.emit("bilinear_interp", node.input(), scale=factor, interp_method="bilinear", **options)
+    raise InexpressibleError(
+        f"{mode} by {rule} for X of dims {node.dims()}, whose height and width are not known"
+    )
+
+
+@reads("GridSample")
+def _read_grid_sample(node: Node) -> None:
+    if node.attr("mode", "bilinear") not in ("bilinear", "linear") or not node.attr("align_corners", 0):
+        node.refuse("it is not bilinear between the centres of the corners")
+    if node.attr("padding_mode", "zeros") != "zeros" or node.rank() != 4:
+        node.refuse(f"padding_mode is {node.attr('padding_mode', 'zeros')!r}, or X is no image")
+    given = {"X": node.input(), "Grid": node.cast(node.input(1), VarType.FP32)}
+    node.give(node.emit("grid_sampler", given, slot="Output"))

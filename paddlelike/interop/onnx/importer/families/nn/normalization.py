@@ -1,0 +1,169 @@
+"""Normalisation, and softmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+
+@reads("Softmax", "LogSoftmax")
+def _read_softmax(node: Node) -> None:
+    """Along one dim; before version 13 over all dims from ``axis`` on."""
+    x, rank = node.input(), node.rank()
+    axis = node.axis(-1 if node.opset >= 13 else 1)
+    if node.opset >= 13 or axis == rank - 1:
+        out = node.emit("softmax", x, axis=axis)
+    else:
+        dims = node.dims()
+        rows = node.reshape(x, *(0 for _ in dims[:axis]), -1)
+        out = node.emit("softmax", rows, axis=-1)
+        if dims[axis:].count(-1) > 1:
+            node.refuse(f"it is one over dims {dims[axis:]}, of which more than one is not known")
+        out = node.reshape(out, *(0 for _ in dims[:axis]), *dims[axis:])
+    if node.type == "LogSoftmax":  # log of softmax itself is -inf where that is too small
+        axes = [axis] if node.opset >= 13 else list(range(axis, rank))
+        most = node.emit("reduce_max", x, dim=axes, keep_dim=True)
+        moved = node.emit("elementwise_sub", x, most)
+        total = node.emit("reduce_sum", node.emit("exp", moved), dim=axes, keep_dim=True)
+        out = node.emit("elementwise_sub", moved, node.emit("log", total))
+    node.give(out)
+
+
+@reads("BatchNormalization")
+def _read_batch_norm(node: Node) -> None:
+    if node.attr("training_mode", 0) or any(node.wants(index) for index in range(1, 5)):
+        node.refuse("it is in training mode")
+    parts = {name: node.input(index) for index, name in enumerate(("X", "Scale", "Bias", "Mean", "Variance"))}
+    options = {
+        "is_test": True,
+        "epsilon": float(node.attr("epsilon", 1e-5)),
+        "momentum": float(node.attr("momentum", 0.9)),
+    }
+    block = node.graph.program.current_block()
+    out, *saved = (
+        block.create_var(name=node.graph.take_name("batch_norm.out"), dtype=node.dtype()) for _ in range(3)
+    )
+    block.append_op(
+        type="batch_norm",
+        inputs=parts,
+        outputs={
+            "Y": out,
+            "MeanOut": parts["Mean"],
+            "VarianceOut": parts["Variance"],
+            "SavedMean": saved[0],
+            "SavedVariance": saved[1],
+        },
+        attrs=options,
+    )
+    for index in (3, 4):  # statistics, which no optimizer changes
+        variable = node.variable(index)
+        variable.stop_gradient = True
+        if hasattr(variable, "trainable"):
+            variable.trainable = False
+    node.give(out.name)
+
+
+def _scale(node: Node, x: str, dims: Sequence[int]) -> str:
+    """Return the standardized values times the scale plus the bias, which have these dims."""
+    for index, kind in ((1, "elementwise_mul"), (2, "elementwise_add")):
+        if node.has(index):
+            x = node.emit(kind, x, node.reshape(node.input(index), *dims))
+    return x
+
+
+@reads("InstanceNormalization")
+def _read_instance_norm(node: Node) -> None:
+    parts = {"X": node.input(), "Scale": node.input(1), "Bias": node.input(2)}
+    epsilon = float(node.attr("epsilon", 1e-5))
+    if node.rank() == 3:
+        parts["X"] = node.unsqueeze(node.input(), 2)
+        node.give(node.squeeze(node.emit("instance_norm", parts, epsilon=epsilon), 2))
+    else:
+        node.give(node.emit("instance_norm", parts, epsilon=epsilon))
+
+
+@reads("LayerNormalization")
+def _read_layer_norm(node: Node) -> None:
+    axis, dims = node.axis(-1), node.dims()
+    options = {"epsilon": float(node.attr("epsilon", 1e-5)), "begin_norm_axis": axis}
+    wanted = node.wants(1) or node.wants(2)
+    if (
+        axis
+        and not wanted
+        and all(math.prod(node.dims(i)) == math.prod(dims[axis:]) for i in (1, 2) if node.has(i))
+    ):
+        parts = {"X": node.input(), "Scale": node.reshape(node.input(1), -1)}
+        if node.has(2):
+            parts["Bias"] = node.reshape(node.input(2), -1)
+        node.give(node.emit("layer_norm", parts, slot="Y", **options))
+        return
+    axes = range(axis, len(dims))
+    out = _standardize(node, node.input(), axes, options["epsilon"])
+    if wanted:
+        mean, deviation = _find_moments(node, node.input(), axes, options["epsilon"])
+        node.give(mean, 1)
+        node.give(node.emit("reciprocal", deviation), 2)
+    for index, kind in ((1, "elementwise_mul"), (2, "elementwise_add")):
+        out = node.emit(kind, out, node.input(index)) if node.has(index) else out
+    node.give(out)
+
+
+def _standardize(node: Node, x: str, axes: Sequence[int], epsilon: float) -> str:
+    mean, deviation = _find_moments(node, x, axes, epsilon)
+    return node.emit("elementwise_div", node.emit("elementwise_sub", x, mean), deviation)
+
+
+def _find_moments(node: Node, x: str, axes: Sequence[int], epsilon: float) -> tuple[str, str]:
+    """Return the mean and the deviation over some dims, which stay as 1."""
+    options = {"dim": list(axes), "keep_dim": True, "reduce_all": len(axes) == len(node.shape(x))}
+    mean = node.emit("reduce_mean", x, **options)
+    variance = node.emit("reduce_mean", node.emit("square", node.emit("elementwise_sub", x, mean)), **options)
+    return mean, node.emit("sqrt", node.scale(variance, bias=epsilon))
+
+
+@reads("GroupNormalization")
+def _read_group_norm(node: Node) -> None:
+    """A scale for each channel since version 21; before for each group."""
+    groups, dims = node.attr("num_groups"), node.dims()
+    rows = node.reshape(node.input(), 0, groups, -1)
+    out = _standardize(node, rows, [2], float(node.attr("epsilon", 1e-5)))
+    if node.opset < 21:
+        out = _scale(node, out, (-1, 1))
+    if dims[2:].count(-1) > 1:
+        out = node.emit(
+            "reshape2", {"X": out, "Shape": node.emit("shape", {"Input": node.input()})}, shape=list(dims)
+        )
+    else:
+        out = node.reshape(out, 0, *dims[1:])
+    node.give(out if node.opset < 21 else _scale(node, out, (-1, *(1,) * (len(dims) - 2))))
+
+
+@reads("LpNormalization")
+def _read_lp_normalization(node: Node) -> None:
+    axis, order = node.axis(-1), node.attr("p", 2)
+    size = node.emit("abs" if order == 1 else "square", node.input())
+    size = node.emit("reduce_sum", size, dim=[axis], keep_dim=True)
+    size = size if order == 1 else node.emit("sqrt", size)
+    least = node.like(np.finfo(node.dtype()).tiny)  # a row of zeros stays one
+    node.give(node.emit("elementwise_div", node.input(), node.emit("elementwise_max", size, least)))
+
+
+@reads("LRN")
+def _read_lrn(node: Node) -> None:
+    """ONNX divides alpha by the size of the window."""
+    size = node.attr("size")
+    options = {
+        "alpha": node.attr("alpha", 1e-4) / size,
+        "beta": node.attr("beta", 0.75),
+        "k": node.attr("bias", 1.0),
+    }
+    if node.rank() != 4:
+        node.refuse(f"X has {node.rank()} dims")
+    node.give(
+        node.emit("lrn", node.input(), n=size, **{name: float(value) for name, value in options.items()})
+    )

@@ -1,0 +1,1 @@
+"""Operators from ONNX: shapes and places."""

@@ -1,0 +1,148 @@
+"""Operators that look up, choose and write at places that another tensor names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+
+def _count_from_start(node: Node, index: int, axis: int) -> str:
+    """Return places along a dim without negative ones, which count from the end.
+
+    Ids that a model is fed for a table of its own are taken as they are, as by the layer ``embedding``.
+    """
+    size = node.dims()[axis]
+    known = node.find_known(index)
+    if known is not None:
+        if size < 0 and (known < 0).any():
+            node.refuse("it counts from the end of a dim whose size is not known")
+        counted = np.where(known < 0, known + size, known) if size >= 0 else known
+        return node.constant(counted.reshape(counted.shape or (1,)), np.int64)
+    places = node.cast(node.input(index), VarType.INT64)
+    table = node.proto.input[0] in node.graph.known and node.rank() == 2
+    if table and node.proto.input[index] in node.graph.trusted:
+        return places
+    end = (
+        node.constant([size], np.int64)
+        if size >= 0
+        else node.slice(node.dims_at_run(node.input()), 0, axis, axis + 1)
+    )
+    below = node.cast(node.emit("less_than", places, node.constant([0], np.int64), axis=-1), VarType.INT64)
+    return node.emit("elementwise_add", places, node.emit("elementwise_mul", below, end))
+
+
+@reads("Gather")
+def _read_gather(node: Node) -> None:
+    """One number takes the dim away."""
+    axis, dims, rank = node.axis(0), node.dims(), node.rank(1)
+    places = _count_from_start(node, 1, axis)
+    x, known = node.input(), node.find_known(1)
+    if not rank:
+        if known is not None:
+            place = int(known)
+            end = place + 1 if place != -1 else np.iinfo(np.int32).max
+            out = node.slice(x, axis, place, end)
+        else:
+            out = node.emit("index_select", {"X": x, "Index": places}, dim=axis)
+        node.give(node.reshape(out, 1) if len(dims) == 1 else node.squeeze(out, axis))
+    elif axis == 0 and len(dims) == 2 and node.dtype().kind == "f":
+        node.give(node.emit("lookup_table_v2", {"W": x, "Ids": places}, padding_idx=-1))
+    elif rank == 1 and axis == 0:
+        node.give(node.emit("gather", {"X": x, "Index": places}))
+    elif rank == 1:
+        node.give(node.emit("index_select", {"X": x, "Index": places}, dim=axis))
+    else:
+        order = [axis, *(i for i in range(len(dims)) if i != axis)]
+        moved = node.transpose(x, order)
+        out = node.emit("gather_nd", {"X": moved, "Index": node.unsqueeze(places, rank)})
+        before = [rank + i for i in range(axis)]
+        after = [rank + i for i in range(axis, len(dims) - 1)]
+        node.give(node.transpose(out, [*before, *range(rank), *after]))
+
+
+@reads("GatherND")
+def _read_gather_nd(node: Node) -> None:
+    if node.attr("batch_dims", 0):
+        node.refuse(f"batch_dims is {node.attr('batch_dims')}")
+    node.give(node.emit("gather_nd", {"X": node.input(), "Index": node.input(1)}))
+
+
+@reads("GatherElements")
+def _read_gather_elements(node: Node) -> None:
+    axis = node.axis(0)
+    places = _count_from_start(node, 1, axis)
+    given = {"Input": node.input(), "Index": places}
+    node.give(node.emit("take_along_axis", given, Axis=axis, shaped=node.dims(1)))
+
+
+@reads("ScatterElements", "Scatter")
+def _read_scatter_elements(node: Node) -> None:
+    axis, kind = node.axis(0), node.attr("reduction", "none")
+    if kind not in ("none", "add", "mul"):
+        node.refuse(f"reduction is {kind!r}")
+    places = _count_from_start(node, 1, axis)
+    given = {"Input": node.input(), "Index": places, "Value": node.input(2)}
+    node.give(node.emit("put_along_axis", given, Axis=axis, Reduce="assign" if kind == "none" else kind))
+
+
+@reads("ScatterND")
+def _read_scatter_nd(node: Node) -> None:
+    """Paddle adds. What is written to is set to zero before."""
+    x, places, updates = node.inputs()
+    kind = node.attr("reduction", "none")
+    if kind == "add":
+        node.give(node.emit("scatter_nd_add", {"X": x, "Index": places, "Updates": updates}))
+        return
+    if kind != "none":
+        node.refuse(f"reduction is {kind!r}")
+    dtype = node.dtype()
+    if dtype.kind != "f":
+        x, updates = (node.cast(each, VarType.FP64) for each in (x, updates))
+    ones = node.scale(node.emit("fill_zeros_like", updates), bias=1.0)
+    nothing = node.emit("fill_zeros_like", x)
+    count = node.emit("scatter_nd_add", {"X": nothing, "Index": places, "Updates": ones})
+    touched = node.emit("greater_than", count, nothing, axis=-1)
+    kept = node.emit("where", {"Condition": touched, "X": nothing, "Y": x})
+    out = node.emit("scatter_nd_add", {"X": kept, "Index": places, "Updates": updates})
+    node.give(node.cast(out, dtype))
+
+
+@reads("NonZero")
+def _read_non_zero(node: Node) -> None:
+    places = node.emit("where_index", {"Condition": node.input()})
+    node.give(node.transpose(places, [1, 0]))
+
+
+@reads("Compress")
+def _read_compress(node: Node) -> None:
+    places = node.reshape(node.emit("where_index", {"Condition": node.input(1)}), -1)
+    axis = node.attr("axis")
+    x = node.reshape(node.input(), -1) if axis is None else node.input()
+    axis = 0 if axis is None else node.axis(0)
+    node.give(node.emit("index_select", {"X": x, "Index": places}, dim=axis))
+
+
+@reads("OneHot")
+def _read_one_hot(node: Node) -> None:
+    """Ids below zero count from the end; those outside of the classes give rows of the first value."""
+    depth, dtype = int(node.known(1).reshape(-1)[0]), node.dtype(2)
+    rank = node.rank() + 1
+    axis = node.normalize(node.attr("axis", -1), rank)
+    ids = node.cast(node.input(), VarType.INT64)
+    classes = node.constant(np.arange(depth), np.int64)
+    wide = node.unsqueeze(ids, rank - 1) if node.rank() else ids
+    found = compare(node, "equal", wide, classes)
+    behind = node.emit("elementwise_add", wide, node.constant([depth], np.int64))
+    behind = compare(node, "equal", behind, classes)
+    hot = node.cast(node.emit("logical_or", found, behind), dtype)
+    values = node.input(2)
+    low, high = node.slice(values, 0, 0, 1), node.slice(values, 0, 1, 2)
+    span = node.emit("elementwise_sub", high, low)
+    out = node.emit("elementwise_add", node.emit("elementwise_mul", hot, span), low)
+    if axis != rank - 1:
+        out = node.transpose(out, [*range(axis), rank - 1, *range(axis, rank - 1)])
+    node.give(out)

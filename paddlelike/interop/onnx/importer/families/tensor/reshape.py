@@ -1,0 +1,285 @@
+"""Operators that join, cut, repeat and reshape tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, read_array
+from paddlelike.interop.onnx.importer.node import MOST, Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+
+@reads("Concat")
+def _read_concat(node: Node) -> None:
+    node.give(node.emit("concat", node.inputs(), axis=node.axis(1)))
+
+
+@reads("Split")
+def _read_split(node: Node) -> None:
+    """The last part may be smaller, where only their number is given."""
+    axis, count = node.axis(0), len(node.proto.output)
+    sizes, size = node.numbers(1, "split"), node.dims()[axis]
+    if sizes is None and size < 0:
+        parts = node.emit_several("split", node.input(), count, axis=axis, num=count, sections=[])
+    else:
+        if sizes is None:
+            each = -(-size // count)
+            sizes = [each] * (count - 1) + [size - each * (count - 1)]
+        parts = node.emit_several("split", node.input(), count, axis=axis, num=0, sections=sizes)
+    for index, part in enumerate(parts):
+        node.give(part, index)
+
+
+@reads("Reshape")
+def _read_reshape(node: Node) -> None:
+    """Where one dim of the new shape is not known beforehand, it takes what is left."""
+    if not node.has(1):
+        dims = list(node.attr("shape", []))
+    else:
+        known = node.find_known(1)
+        partial = node.graph.partial.get(node.proto.input[1])
+        typed = node.graph.typed.get(node.proto.output[0])
+        if known is not None:
+            dims = [int(dim) for dim in known.reshape(-1)]
+        elif typed is not None and typed.dims and typed.dims.count(-1) <= 1 and 0 not in typed.dims:
+            dims = list(typed.dims)
+        elif partial is not None and np.isnan(partial).sum() == 1 and -1 not in partial:
+            dims = [-1 if np.isnan(dim) else int(dim) for dim in partial]
+        else:
+            _reshape_at_run(node)
+            return
+    if node.attr("allowzero", 0) and 0 in dims:
+        node.refuse(f"its shape is {dims}, of no element")
+    node.give(node.reshape(node.input(), *(dims or [1])))
+
+
+def _reshape_at_run(node: Node) -> None:
+    typed = node.graph.typed.get(node.proto.output[0])
+    dims = None if typed is None else typed.dims
+    if dims is None:
+        partial = node.graph.partial.get(node.proto.input[1])
+        count = node.dims(1)[0] if partial is None else partial.size
+        dims = (-1,) * count if count > 0 else None
+    if dims is None:
+        node.refuse("the number of its dims is computed at run time")
+    size = node.cast(node.input(1), VarType.INT32)
+    node.give(node.emit("reshape2", {"X": node.input(), "Shape": size}, shape=[], shaped=dims))
+
+
+@reads("Flatten")
+def _read_flatten(node: Node) -> None:
+    axis = node.attr("axis", 1)
+    node.give(node.emit("flatten2", node.input(), axis=axis + node.rank() if axis < 0 else axis))
+
+
+@reads("Squeeze")
+def _read_squeeze(node: Node) -> None:
+    axes = node.numbers(1, "axes")
+    if axes is None:
+        axes = [axis for axis, dim in enumerate(node.dims()) if dim == 1]
+    axes = [node.normalize(axis, node.rank()) for axis in axes]
+    if len(axes) == node.rank():
+        node.give(node.reshape(node.input(), 1))
+    else:
+        node.give(node.squeeze(node.input(), *axes))
+
+
+@reads("Unsqueeze")
+def _read_unsqueeze(node: Node) -> None:
+    axes = node.numbers(1, "axes") or []
+    rank = node.rank() + len(axes)
+    places = sorted(node.normalize(axis, rank) for axis in axes)
+    if not node.rank():  # it has one dim here already
+        node.give(node.reshape(node.input(), *(1,) * rank))
+    else:
+        node.give(node.unsqueeze(node.input(), *places))
+
+
+@reads("Transpose")
+def _read_transpose(node: Node) -> None:
+    perm = node.attr("perm", list(reversed(range(node.rank()))))
+    node.give(node.emit("transpose2", node.input(), axis=list(perm)))
+
+
+@reads("Slice")
+def _read_slice(node: Node) -> None:
+    """Starts and ends are inputs since version 10."""
+    axes = node.numbers(3, "axes")
+    if node.has(1) and (node.find_known(1) is None or node.find_known(2) is None):
+        _slice_at_run(node, axes)
+        return
+    starts, ends = node.numbers(1, "starts"), node.numbers(2, "ends")
+    assert starts is not None
+    assert ends is not None
+    axes = list(range(len(starts))) if axes is None else [node.normalize(axis, node.rank()) for axis in axes]
+    steps = node.numbers(4) or [1] * len(axes)
+    out, forward = node.input(), []
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        if step < 0:
+            out = _step_back(node, out, axis, (start, end, step))
+        else:
+            forward.append((axis, _limit(start), _limit(end), step))
+    if not forward:
+        node.give(out)
+        return
+    columns = [list(column) for column in zip(*forward, strict=True)]
+    options = dict(zip(("axes", "starts", "ends"), columns, strict=False))
+    if set(columns[3]) == {1}:
+        node.give(node.emit("slice", {"Input": out}, **options))
+    else:
+        node.give(node.emit("strided_slice", {"Input": out}, **options, strides=columns[3]))
+
+
+def _limit(number: int) -> int:
+    return max(min(number, MOST), -MOST)
+
+
+def _step_back(node: Node, x: str, axis: int, cut: tuple[int, int, int]) -> str:
+    """Return a dim from its end to its beginning, or the places of a slice that runs backwards."""
+    start, end, step = cut
+    size = node.shape(x)[axis]
+    whole = (start == -1 or start >= MOST or 0 <= size - 1 <= start) and (end <= -MOST or (0 <= size < -end))
+    if whole and step == -1:
+        return node.emit("reverse", x, axis=[axis])
+    if size < 0:
+        node.refuse(f"it runs backwards along dim {axis}, whose size is not known")
+    stop = None if end < -size else end
+    places = node.constant(np.arange(size)[slice(start, stop, step)], np.int64)
+    return node.emit("index_select", {"X": x, "Index": places}, dim=axis)
+
+
+def _slice_at_run(node: Node, axes: list[int] | None) -> None:
+    if any(step != 1 for step in node.numbers(4) or []):
+        node.refuse("its bounds are computed at run time, and its steps are not 1")
+    if axes is None:
+        count = node.dims(1)[0]
+        if count < 0:
+            node.refuse("the number of its bounds is computed at run time")
+        axes = list(range(count))
+    axes = [node.normalize(axis, node.rank()) for axis in axes]
+    dims = [-1 if axis in axes else dim for axis, dim in enumerate(node.dims())]
+    lowest, most = node.constant([-MOST], node.dtype(1)), node.constant([MOST], node.dtype(1))
+    bounds = []
+    for index in (1, 2):
+        bound = node.emit("elementwise_max", node.input(index), lowest)
+        bounds.append(node.cast(node.emit("elementwise_min", bound, most), VarType.INT32))
+    given = {"Input": node.input(), "StartsTensor": bounds[0], "EndsTensor": bounds[1]}
+    flags = [-1] * len(axes)
+    node.give(node.emit("slice", given, axes=axes, starts=flags, ends=flags, infer_flags=flags, shaped=dims))
+
+
+@reads("Expand")
+def _read_expand(node: Node) -> None:
+    """To the shape that X's and the given one broadcast to."""
+    dims, known = node.dims() or (1,), node.find_known(1)
+    if known is not None and -1 not in dims:
+        wanted = [int(dim) for dim in known.reshape(-1)]
+        rank = max(len(wanted), len(dims))
+        ours, theirs = [1] * (rank - len(dims)) + list(dims), [1] * (rank - len(wanted)) + wanted
+        x = node.unsqueeze(node.input(), *range(rank - len(dims)))
+        times = [other if dim == 1 else 1 for dim, other in zip(ours, theirs, strict=True)]
+        node.give(node.emit("expand", x, expand_times=times))
+        return
+    shape = node.cast(node.input(1), VarType.INT32)
+    truth = node.dtype().kind == "b"
+    dtype = VarType.INT32 if truth else node.variable().dtype
+    typed = node.graph.typed.get(node.proto.output[0])
+    wide = None if typed is None else typed.dims
+    if wide is None and node.dims(1)[0] > 0:
+        wide = (-1,) * max(node.dims(1)[0], node.rank())
+    zeros = node.emit(
+        "fill_constant", {"ShapeTensor": shape}, shape=[], value=0.0, dtype=int(dtype), shaped=wide or dims
+    )
+    out = node.emit("elementwise_add", node.cast(node.input(), dtype), zeros, shaped=wide)
+    node.give(node.cast(out, VarType.BOOL) if truth else out)
+
+
+@reads("Tile")
+def _read_tile(node: Node) -> None:
+    known = node.find_known(1)
+    if known is not None:
+        node.give(node.emit("expand", node.input(), expand_times=[int(one) for one in known.reshape(-1)]))
+        return
+    times = node.cast(node.input(1), VarType.INT32)
+    dims = [-1] * node.rank()
+    node.give(node.emit("expand", {"X": node.input(), "ExpandTimes": times}, expand_times=dims, shaped=dims))
+
+
+@reads("Shape")
+def _read_shape(node: Node) -> None:
+    rank, start, end = node.rank(), node.attr("start", 0), node.attr("end")
+    if not rank:
+        node.refuse("its input has no dims")
+    out = node.dims_at_run(node.input())
+    if start or end is not None:
+        out = node.slice(out, 0, start, MOST if end is None else end)
+    node.give(out)
+
+
+@reads("ConstantOfShape")
+def _read_constant_of_shape(node: Node) -> None:
+    given = node.attr("value")
+    value = np.zeros(1, np.float32) if given is None else read_array(given, None)
+    dtype = ELEMENT_TYPES[1 if given is None else given.data_type]
+    number = value.item()
+    options = {
+        "value": float(number),
+        "str_value": str(number) if value.dtype.kind == "i" else "",
+        "dtype": int(dtype),
+    }
+    known = node.find_known(0)
+    if known is not None:
+        dims = [int(dim) for dim in known.reshape(-1)] or [1]
+        node.give(node.emit("fill_constant", shape=dims, **options))
+        return
+    typed = node.graph.typed.get(node.proto.output[0])
+    wide = None if typed is None else typed.dims
+    if wide is None and node.dims(0)[0] > 0:
+        wide = (-1,) * node.dims(0)[0]
+    shape = node.cast(node.input(), VarType.INT32)
+    node.give(node.emit("fill_constant", {"ShapeTensor": shape}, shape=[], **options, shaped=wide))
+
+
+@reads("Range")
+def _read_range(node: Node) -> None:
+    bounds = {slot: node.input(index) for index, slot in enumerate(("Start", "End", "Step"))}
+    node.give(node.emit("range", bounds, shaped=[-1]))
+
+
+@reads("Trilu")
+def _read_trilu(node: Node) -> None:
+    diagonal = int(node.known(1).reshape(-1)[0]) if node.has(1) else 0
+    dtype = node.dtype()
+    x = node.cast(node.input(), VarType.INT32) if dtype.kind == "b" else node.input()
+    out = node.emit("tril_triu", x, diagonal=diagonal, lower=not node.attr("upper", 1))
+    node.give(node.cast(out, dtype))
+
+
+@reads("EyeLike")
+def _read_eye(node: Node) -> None:
+    rows, columns = node.dims()
+    if min(rows, columns) < 0:
+        node.refuse(f"its input has dims {node.dims()}")
+    target = node.attr("dtype")
+    dtype = node.dtype() if target is None else ELEMENT_TYPES[target]
+    node.give(node.cast(node.constant(np.eye(rows, columns, node.attr("k", 0)), np.float32), dtype))
+
+
+@reads("DepthToSpace", "SpaceToDepth")
+def _read_depth(node: Node) -> None:
+    """The blocks of an image become channels, or channels blocks."""
+    size, (_, c, h, w) = node.attr("blocksize"), node.dims()
+    if c < 0 or min(h, w) < 0:
+        node.refuse(f"its input has dims {node.dims()}")
+    if node.type == "SpaceToDepth":
+        x = node.reshape(node.input(), -1, c, h // size, size, w // size, size)
+        x = node.transpose(x, [0, 3, 5, 1, 2, 4] if node.attr("mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4])
+        node.give(node.reshape(x, -1, c * size * size, h // size, w // size))
+        return
+    deep = c // (size * size)
+    if node.attr("mode", "DCR") == "DCR":
+        x = node.transpose(node.reshape(node.input(), -1, size, size, deep, h, w), [0, 3, 4, 1, 5, 2])
+    else:
+        x = node.transpose(node.reshape(node.input(), -1, deep, size, size, h, w), [0, 1, 4, 2, 5, 3])
+    node.give(node.reshape(x, -1, deep, h * size, w * size))

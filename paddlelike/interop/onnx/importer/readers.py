@@ -1,0 +1,38 @@
+"""The table of ONNX's operators that a program can express: a function for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.reader_tables import Table
+
+__all__ = ["ML", "Converter", "load_table", "reads"]
+
+Converter = Callable[[Node], None]
+
+#: The domain of classic machine learning; its operators are in the table with this before their names.
+ML: Final = "ai.onnx.ml."
+
+_TABLE: Final = Table[Converter](
+    "paddlelike.interop.onnx.importer.families",
+    (
+        "elementwise.activation",
+        "elementwise.binary",
+        "control",
+        "detection",
+        "nn.image",
+        "tensor.gather",
+        "machine_learning.linear_models",
+        "linalg",
+        "nn.normalization",
+        "nn.pool",
+        "recurrent",
+        "reduction",
+        "tensor.reshape",
+        "machine_learning.trees",
+    ),
+)
+reads = _TABLE.add
+load_table = _TABLE.load

@@ -1,0 +1,246 @@
+"""Functions of each element, of one or two arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array, Bool, Float, Int, String
+from paddlelike.ops.kernels.broadcasting import align
+from paddlelike.ops.kernels.special import sigmoid
+from paddlelike.ops.later import register_kernel
+
+_UNARY: Final[dict[str, Callable[[Array], Any]]] = {
+    "acosh": np.arccosh,
+    "asinh": np.arcsinh,
+    "atanh": np.arctanh,
+    "cosh": np.cosh,
+    "sinh": np.sinh,
+    "tan": np.tan,
+    "expm1": np.expm1,
+    "log2": np.log2,
+    "log10": np.log10,
+    "trunc": np.trunc,
+    "silu": lambda x: x * sigmoid(x),
+    "bitwise_not": np.invert,
+    "isfinite_v2": np.isfinite,
+    "isinf_v2": np.isinf,
+    "isnan_v2": np.isnan,
+    "conj": np.conj,
+    "real": lambda x: x.real.copy(),
+    "imag": lambda x: x.imag.copy(),
+    "angle": np.angle,
+    "lgamma": lambda x: _map(math.lgamma, x),
+    "digamma": lambda x: _map(_digamma, x),
+    "erfinv": lambda x: _map(_erfinv, x),
+    "as_complex": lambda x: np.ascontiguousarray(x[..., 0] + 1j * x[..., 1]),
+    "as_real": lambda x: np.stack([x.real, x.imag], -1),
+    "share_data": np.copy,
+    "memcpy": np.copy,
+}
+_BINARY: Final[dict[str, Callable[[Array, Array], Any]]] = {
+    "elementwise_fmax": np.fmax,
+    "elementwise_fmin": np.fmin,
+    "elementwise_heaviside": np.heaviside,
+}
+_BITS: Final[dict[str, Callable[[Array, Array], Any]]] = {
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+}
+
+
+_STEPS: Final = 256  # of a period: enough for numbers up to 100
+_TERMS: Final = 32  # of a series, before its rest
+
+
+def _map(function: Callable[[float], float], x: Array) -> Array:
+    return np.fromiter(map(function, x.flat), np.float64, x.size).astype(x.dtype).reshape(x.shape)
+
+
+def _digamma(x: float) -> float:
+    """Return the logarithmic derivative of the gamma function: recurrence to 8, then its series."""
+    if x <= 0:
+        if x == math.floor(x):
+            return math.nan
+        return _digamma(1 - x) - math.pi / math.tan(math.pi * x)
+    total = 0.0
+    while x < 8:
+        total -= 1 / x
+        x += 1
+    square = 1 / (x * x)
+    series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square / 132))))
+    return total + math.log(x) - 0.5 / x - series
+
+
+def _erfinv(y: float) -> float:
+    """Return the inverse of erf: Winitzki's estimate, then Newton's steps."""
+    if not -1 < y < 1:
+        return math.copysign(math.inf, y) if abs(y) == 1 else math.nan
+    if y == 0:
+        return 0.0
+    tail = math.log1p(-y * y)
+    part = 2 / (math.pi * 0.147) + tail / 2
+    x = math.copysign(math.sqrt(math.sqrt(part * part - tail / 0.147) - part), y)
+    for _ in range(3):
+        x -= (math.erf(x) - y) / (2 / math.sqrt(math.pi) * math.exp(-x * x))
+    return x
+
+
+def _wrap(function: Callable[..., Any]) -> Callable[[Array], Any]:
+    return lambda x: function(x)
+
+
+def _wrap_aligned(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(x: Array, y: Array, *, axis: int) -> Any:
+        return function(*align(x, y, axis))
+
+    return run
+
+
+def _wrap_pair(function: Callable[..., Any]) -> Callable[[Array, Array], Any]:
+    return lambda x, y: function(x, y)
+
+
+for _name, _function in _UNARY.items():
+    register_kernel(_name, "X -> Out")(_wrap(_function))
+for _name, _pair in _BINARY.items():
+    register_kernel(_name, "X Y -> Out", {"axis": Int(-1)})(_wrap_aligned(_pair))
+for _name, _pair in _BITS.items():
+    register_kernel(_name, "X Y -> Out")(_wrap_pair(_pair))
+register_kernel("i0", "x -> out")(lambda x: np.i0(x).astype(x.dtype))
+register_kernel("i0e", "x -> out")(lambda x: (np.i0(x) * np.exp(-np.abs(x))).astype(x.dtype))
+register_kernel("nextafter", "x y -> out")(lambda x, y: np.nextafter(x, y))
+
+
+@register_kernel("i1e", "x -> out")
+def _bessel(x: Array) -> Array:
+    """The modified Bessel function of order 1, times ``exp(-|x|)``.
+
+    The mean of ``cos(t) exp(x cos(t))`` over a period, which equal steps give to all digits.
+    """
+    turns = np.cos(np.arange(_STEPS) * (2 * math.pi / _STEPS))
+    exponents = x[..., None].astype(np.float64) * turns - np.abs(x)[..., None]
+    return np.asarray((turns * np.exp(exponents)).mean(-1), x.dtype)
+
+
+@register_kernel("i1", "x -> out")
+def _bessel_unscaled(x: Array) -> Array:
+    """The modified Bessel function of order 1."""
+    return np.asarray(_bessel(x.astype(np.float64)) * np.exp(np.abs(x.astype(np.float64))), x.dtype)
+
+
+@register_kernel("polygamma", "x -> out", {"n": Int(0)})
+def _polygamma(x: Array, *, n: int) -> Array:
+    """Derivative ``n`` of digamma, for positive X: ``(-1)^(n + 1) n! sum (x + k)^-(n + 1)``."""
+    if n == 0:
+        return _map(_digamma, x)
+    start = x[..., None].astype(np.float64) + np.arange(_TERMS)
+    end = x.astype(np.float64) + _TERMS  # the rest by Euler and Maclaurin
+    rest = end**-n / n + end ** -(n + 1) / 2 + (n + 1) * end ** -(n + 2) / 12
+    total = (start ** -(n + 1)).sum(-1) + rest
+    return np.asarray((-1) ** (n + 1) * math.factorial(n) * total, x.dtype)
+
+
+register_kernel("atan2", "X1 X2 -> Out")(_wrap_pair(np.arctan2))
+
+
+@register_kernel("celu", "X -> Out", {"alpha": Float(1.0)})
+def _celu(x: Array, *, alpha: float) -> Array:
+    """``max(X, 0) + min(0, alpha (e^(X / alpha) - 1))``."""
+    return np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(x / alpha))
+
+
+@register_kernel("logit", "X -> Out", {"eps": Float(1e-6)})
+def _logit(x: Array, *, eps: float) -> Array:
+    """``ln(X / (1 - X))`` with X kept within [eps, 1 - eps]."""
+    inside = np.clip(x, eps, 1 - eps) if eps > 0 else x
+    return np.log(inside / (1 - inside)).astype(x.dtype)
+
+
+@register_kernel("softplus", "X -> Out", {"beta": Float(1.0), "threshold": Float(20.0)}, changed=True)
+def _softplus(x: Array, *, beta: float, threshold: float) -> Array:
+    """``ln(1 + e^(beta X)) / beta``; X itself where ``beta X`` is over the threshold."""
+    scaled = x * x.dtype.type(beta)
+    return np.where(
+        scaled > threshold, x, np.log1p(np.exp(np.minimum(scaled, threshold))) / x.dtype.type(beta)
+    )
+
+
+@register_kernel("rrelu", "X -> Out Noise?", {"lower": Float(0.125), "upper": Float(1 / 3)})
+def _rrelu(x: Array, *, lower: float, upper: float) -> tuple[Array, None]:
+    """The leaky relu of prediction, whose slope is the middle of the range of training."""
+    return np.where(x >= 0, x, x * x.dtype.type((lower + upper) / 2)), None
+
+
+@register_kernel("log_softmax", "X -> Out", {"axis": Int(-1)})
+def _log_softmax(x: Array, *, axis: int) -> Array:
+    """``X - ln(sum of e^X)`` along an axis."""
+    shifted = x - x.max(axis, keepdims=True) if x.ndim else x - x
+    return shifted - np.log(np.exp(shifted).sum(axis if x.ndim else None, keepdims=True))
+
+
+@register_kernel("lerp", "X Y Weight -> Out")
+def _lerp(x: Array, y: Array, weight: Array) -> Array:
+    """``X + Weight (Y - X)``."""
+    return x + weight * (y - x)
+
+
+@register_kernel("elementwise_floordiv", "X Y -> Out", {"axis": Int(-1)}, changed=True)
+def _floor_divide(x: Array, y: Array, *, axis: int) -> Array:
+    """``X / Y`` rounded towards minus infinity."""
+    return np.floor_divide(*align(x, y, axis))
+
+
+@register_kernel("elementwise_mod", "X Y -> Out", {"axis": Int(-1)}, changed=True)
+def _remainder(x: Array, y: Array, *, axis: int) -> Array:
+    """The remainder of ``X / Y`` with the sign of Y."""
+    return np.mod(*align(x, y, axis))
+
+
+_CLOSENESS: Final = {"rtol": String("1e-5"), "atol": String("1e-8"), "equal_nan": Bool(False)}
+
+
+@register_kernel("isclose", "Input Other Rtol? Atol? -> Out", _CLOSENESS)
+def _isclose(
+    x: Array, y: Array, rtol_tensor: Any, atol_tensor: Any, *, rtol: str, atol: str, equal_nan: bool
+) -> Array:
+    """Whether ``|Input - Other| <= atol + rtol |Other|``, for each element."""
+    relative = float(rtol) if rtol_tensor is None else rtol_tensor.item()
+    absolute = float(atol) if atol_tensor is None else atol_tensor.item()
+    return np.isclose(x, y, relative, absolute, equal_nan)
+
+
+@register_kernel("allclose", "Input Other Rtol? Atol? -> Out", _CLOSENESS, changed=True)
+def _allclose(
+    x: Array, y: Array, rtol_tensor: Any, atol_tensor: Any, *, rtol: str, atol: str, equal_nan: bool
+) -> Array:
+    """Whether every element is close."""
+    return np.asarray(
+        _isclose(x, y, rtol_tensor, atol_tensor, rtol=rtol, atol=atol, equal_nan=equal_nan).all()
+    )
+
+
+@register_kernel("equal_all", "X Y -> Out")
+def _equal_all(x: Array, y: Array) -> Array:
+    """Whether shapes and all elements are equal."""
+    return np.asarray(np.array_equal(x, y))
+
+
+_COMPARED: Final = {"axis": Int(-1), "force_cpu": Bool(False)}
+
+
+@register_kernel("equal", "X Y -> Out", _COMPARED, changed=True)
+def _equal(x: Array, y: Array, *, axis: int) -> Array:
+    """Whether ``X = Y``; real numbers within 1e-8, and infinities of one sign."""
+    a, b = align(x, y, axis)
+    return (a == b) | (np.abs(a - b) < 1e-8) if x.dtype.kind == "f" else a == b
+
+
+@register_kernel("not_equal", "X Y -> Out", _COMPARED, changed=True)
+def _not_equal(x: Array, y: Array, *, axis: int) -> Array:
+    """Whether X and Y differ."""
+    return ~_equal(x, y, axis=axis)

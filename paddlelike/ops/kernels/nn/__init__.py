@@ -1,0 +1,1 @@
+"""Kernels of networks' layers: convolutions, images, normalization."""

@@ -1,0 +1,96 @@
+"""Convolution where every channel has a filter of its own, and its two gradients.
+
+There is nothing for a matrix product to share: sums of products over the places of the kernel, by ``einsum``.
+Where the windows of a row are one run of memory, a row is the inner loop, else the channels of a pixel.
+Arrays ``x`` and ``d_out`` are contiguous ``(N, H, W, C)``, ``w`` is ``(C, 1, h, w)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.fast import depthwise as fast
+from paddlelike.ops.kernels.nn.conv.channels_last import pad_pixels
+from paddlelike.ops.kernels.nn.conv.phases import convolve_phases
+from paddlelike.ops.kernels.nn.image.windows import Windows
+
+__all__ = ["convolve", "convolve_dw", "convolve_dx"]
+
+
+def convolve(x: Array, w: Array, windows: Windows) -> Array:
+    """Return ``(N, H', W', C)``: ``out[n, p, c] = sum over k of w[c, k] x[n, p * stride + k, c]``."""
+    count = windows.counts(x.shape[1:3])
+    padded = pad_pixels(x, windows)
+    out = np.empty((len(x), *count, len(w)), np.result_type(x, w))
+    places = np.ascontiguousarray(w[:, 0].transpose(1, 2, 0))  # (h, w, C)
+    if (kernel := fast.convolve.choose(out.size, padded, places, out)) is not None:
+        kernel(padded, places, *windows.strides, *windows.dilations, out)
+        return out
+    view = _view_windows(padded, windows, count)
+    if view.ndim == 5:
+        np.einsum("nhijk,ijk->nhk", view, np.tile(places, count[1]), out=out.reshape(*out.shape[:2], -1))
+    else:
+        np.einsum("nhwijc,ijc->nhwc", view, places, out=out)
+    return out
+
+
+def convolve_dw(x: Array, d_out: Array, windows: Windows) -> Array:
+    """Return the gradient of the filter ``(C, 1, h, w)``."""
+    channels, count = x.shape[-1], d_out.shape[1:3]
+    padded, total = pad_pixels(x, windows), np.empty((*windows.kernel, channels), d_out.dtype)
+    if (kernel := fast.convolve_dw.choose(d_out.size, padded, d_out, total)) is not None:
+        kernel(padded, d_out, *windows.strides, *windows.dilations, total)
+        return np.ascontiguousarray(total.transpose(2, 0, 1)).reshape(channels, 1, *windows.kernel)
+    view = _view_windows(padded, windows, count)
+    rows = d_out.reshape(*d_out.shape[:2], -1)
+    for i in range(windows.kernel[0]):
+        for j in range(windows.kernel[1]):
+            if view.ndim == 5:
+                by_column = np.einsum("nhk,nhk->k", view[:, :, i, j], rows)
+                total[i, j] = np.add.reduce(by_column.reshape(-1, channels), axis=0)
+            else:
+                total[i, j] = np.einsum("nhwc,nhwc->c", view[:, :, :, i, j], d_out)
+    return np.ascontiguousarray(total.transpose(2, 0, 1)).reshape(channels, 1, *windows.kernel)
+
+
+def convolve_dx(d_out: Array, w: Array, windows: Windows, spatial: Sequence[int]) -> Array:
+    """Return the gradient of the input ``(N, *spatial, C)``."""
+    if windows.dilations == (1, 1):
+        return convolve_phases(d_out, w, windows, spatial, convolve)
+    if (turned := _turn(windows, d_out.shape[1:3], spatial)) is not None:
+        return convolve(d_out, w[:, :, ::-1, ::-1], turned)
+    total = np.zeros((len(d_out), *windows.padded(spatial), len(w)), np.result_type(d_out, w))
+    for (_, _, i, j), where in windows.offsets(d_out.shape[1:3]):
+        total[(slice(None), *where[1:])] += d_out * w[:, 0, i, j]
+    (top, _), (left, _) = windows.pads
+    return np.ascontiguousarray(total[:, top : top + spatial[0], left : left + spatial[1]])
+
+
+def _turn(windows: Windows, count: Sequence[int], spatial: Sequence[int]) -> Windows | None:
+    """Return the windows over the gradient of the output with which it is convolved by the turned filter."""
+    pads = tuple(
+        (extent - 1 - low, extent - 1 - high)
+        for extent, (low, high) in zip(windows.extent, windows.pads, strict=True)
+    )
+    turned = windows._replace(pads=pads)
+    fits = windows.strides == (1, 1) and min(map(min, pads)) >= 0
+    return turned if fits and turned.counts(count) == tuple(spatial) else None
+
+
+def _view_windows(x: Array, windows: Windows, count: Sequence[int]) -> Array:
+    """Return the windows of padded pixels, ``(N, H', h, w, W' C)`` or, strided, ``(N, H', W', h, w, C)``."""
+    by_image, by_row, by_pixel, by_channel = x.strides
+    (high, wide), (down, right), (skip, step) = windows.kernel, windows.strides, windows.dilations
+    places, steps = (high, wide), (by_row * skip, by_pixel * step)
+    batch, channels = len(x), x.shape[-1]
+    if right == 1:
+        shape: tuple[int, ...] = (batch, count[0], *places, count[1] * channels)
+        strides: tuple[int, ...] = (by_image, by_row * down, *steps, by_channel)
+    else:
+        shape = (batch, *count, *places, channels)
+        strides = (by_image, by_row * down, by_pixel * right, *steps, by_channel)
+    return as_strided(x, shape, strides, writeable=False)

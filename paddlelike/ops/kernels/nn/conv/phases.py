@@ -1,0 +1,78 @@
+"""The gradient of a convolution by its input as convolutions, one for each phase of the stride.
+
+Arrays are contiguous ``(N, H, W, C)``; windows have no dilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.nn.image.windows import Windows
+
+__all__ = ["convolve_phases"]
+
+
+def convolve_phases(
+    d_out: Array,
+    w: Array,
+    windows: Windows,
+    spatial: Sequence[int],
+    convolve: Callable[[Array, Array, Windows], Array],
+) -> Array:
+    """Return the gradient of the input ``(N, *spatial, C)``: the gradient convolved with the turned filter.
+
+    ``w`` is ``(C, O, h, w)``, ``convolve`` takes an input, a filter and windows.
+
+    With a stride, the pixels of a phase, those of one remainder of their place by the stride, meet only every
+    stride-th place of the filter: each phase is a convolution of its own.
+    """
+    down, right = windows.strides
+    dx = np.empty((len(d_out), *spatial, len(w)), np.result_type(d_out, w))
+    for i in range(min(down, spatial[0])):
+        for j in range(min(right, spatial[1])):
+            out = dx[:, i::down, j::right]
+            phases = [
+                _Phase.of(at, stride, low, kernel, size, number)
+                for at, stride, (low, _), kernel, size, number in zip(
+                    (i, j),
+                    windows.strides,
+                    windows.pads,
+                    windows.kernel,
+                    out.shape[1:3],
+                    d_out.shape[1:3],
+                    strict=True,
+                )
+            ]
+            top, left = phases
+            filters = w[:, :, top.places, left.places]
+            if not filters.size:
+                out[...] = 0
+                continue
+            turned = filters[:, :, ::-1, ::-1]
+            plain = Windows(turned.shape[2:], (1, 1), (top.pads, left.pads), (1, 1))
+            part = convolve(np.ascontiguousarray(d_out[:, top.seen, left.seen]), turned, plain)
+            if (down, right) == (1, 1):
+                return part
+            out[...] = part
+    return dx
+
+
+class _Phase(NamedTuple):
+    """Along one dim: what the pixels of one remainder see of the filter and of the gradient."""
+
+    places: slice
+    seen: slice
+    pads: tuple[int, int]
+
+    @classmethod
+    def of(cls, at: int, stride: int, low: int, kernel: int, size: int, number: int) -> _Phase:
+        """Return the phase of the pixels ``at``, ``at + stride``, ..., of which there are ``size``."""
+        skip, first = divmod(low + at, stride)
+        places = len(range(first, kernel, stride))
+        before, after = places - 1 - skip, size - 1 + skip - (number - 1)
+        seen = slice(max(0, -before), number - max(0, -after))
+        return cls(slice(first, None, stride), seen, (max(0, before), max(0, after)))

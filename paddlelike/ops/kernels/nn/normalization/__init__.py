@@ -1,0 +1,1 @@
+"""Means and variances, and what is normalized by them."""

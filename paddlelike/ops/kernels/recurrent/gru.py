@@ -1,0 +1,179 @@
+"""The steps of gated recurrent units, forwards and backwards. Cho et al. 2014.
+
+Gates are in the order update, reset, candidate. The weight, declared (H, 3H), is two blocks one after the
+other in memory: (H, 2H) for update and reset, (H, H) for the candidate. Arrays of all steps are in batch
+order (:mod:`paddlelike.ops.kernels.recurrent.steps`).
+
+Steps of few narrow rows cost calls of numpy, each of which takes twice as long over columns of a wider array.
+So a step works on blocks: its update gates, then its reset gates, then its candidates, ``(3 n, H)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.fast import recurrent as fast
+from paddlelike.ops.kernels.recurrent.steps import (
+    ACTIVATIONS,
+    LARGEST,
+    Activation,
+    Steps,
+    find_activation,
+    transpose_weight,
+)
+
+__all__ = ["GruCell", "make_cell", "run_steps", "run_steps_back"]
+
+
+class GruCell(NamedTuple):
+    """The parameters of all steps."""
+
+    both: Array  # weights of the update and the reset gate, (2, H, H)
+    candidate: Array
+    gate_act: Activation
+    act: Activation
+    origin: bool
+
+    @classmethod
+    def of(cls, weight: Array, gate_act: Activation, act: Activation, origin: bool) -> GruCell:
+        width = len(weight)
+        flat = weight.reshape(-1)
+        cut = 2 * width * width
+        both = np.ascontiguousarray(flat[:cut].reshape(width, 2, width).swapaxes(0, 1))
+        return cls(both, flat[cut:].reshape(width, width), gate_act, act, origin)
+
+    def weight_gradient(self, d_gates: Array, last: Array, reset_last: Array) -> Array:
+        """Return the gradient of the weight, its two blocks one after the other."""
+        width = len(self.candidate)
+        blocks = (last.T @ d_gates[:, : 2 * width], reset_last.T @ d_gates[:, 2 * width :])
+        return np.concatenate([block.reshape(-1) for block in blocks]).reshape(width, 3 * width)
+
+
+def make_cell(op: str, weight: Array, gate: str, act: str, origin: bool) -> GruCell:
+    """Return the cell that an operator's inputs and attributes describe."""
+    return GruCell.of(
+        weight,
+        find_activation(op, "gate_activation", gate),
+        find_activation(op, "activation", act),
+        origin,
+    )
+
+
+def run_steps(
+    cell: GruCell, steps: Steps, x: Array, bias: Array | None, first: Array
+) -> tuple[Array, Array, Array]:
+    """Run all steps of the projected input ``x``, whose rows are those of the sequences.
+
+    Returns the gates, the reset states and the hidden ones. ``first`` are the states of the first step.
+    """
+    width, blocks = len(cell.candidate), steps.find_blocks(3)
+    x = x if bias is None else x + bias.reshape(-1)
+    gates = x.reshape(-1, width).take(blocks.source, axis=0)
+    reset_last, hidden = (np.empty((len(x), width), x.dtype) for _ in range(2))
+    fed = np.empty((2 * steps.first, width), x.dtype)
+    compiled = cell.gate_act is ACTIVATIONS["sigmoid"] and (
+        fast.add_to_gates.choose(gates.size, gates, first, reset_last) is not None
+    )
+    run = _run_step_compiled if compiled else _run_step
+    for begin, end, before in steps.spans:
+        last = hidden[before : before + end - begin] if before >= 0 else first
+        run(cell, gates[3 * begin : 3 * end], fed, last, reset_last[begin:end], hidden[begin:end])
+    return gates.take(blocks.in_batch, axis=0).reshape(x.shape), reset_last, hidden
+
+
+def _run_step(cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: Array, hidden: Array) -> None:
+    """Run one step; ``gates`` hold the input, ``fed`` is room for what is fed back."""
+    count = len(last)
+    both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
+    fed = fed[: 2 * count]
+    np.matmul(last, cell.both, out=fed.reshape(2, count, -1))
+    np.add(both, fed, both)
+    cell.gate_act.apply(both)
+    np.multiply(r, last, reset_last)
+    np.add(candidate, np.dot(reset_last, cell.candidate, hidden), candidate)
+    cell.act.apply(candidate)
+    old, new = (candidate, last) if cell.origin else (last, candidate)
+    np.subtract(new, old, hidden)
+    np.multiply(hidden, u, hidden)
+    np.add(hidden, old, hidden)
+
+
+def _run_step_compiled(
+    cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: Array, hidden: Array
+) -> None:
+    """Run one step with the same bits, between its products and exponentials in one pass each."""
+    dtype, count = gates.dtype, len(last)
+    both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
+    fed = fed[: 2 * count]
+    np.matmul(last, cell.both, out=fed.reshape(2, count, -1))
+    fast.add_to_gates.get_compiled(dtype)(both, fed, 0, both.shape[1], dtype.type(LARGEST))
+    np.exp(both, out=both)
+    fast.reset_states.get_compiled(dtype)(u, r, last, reset_last)
+    candidate += np.dot(reset_last, cell.candidate)
+    cell.act.apply(candidate)
+    fast.blend_states.get_compiled(dtype)(u, candidate, last, cell.origin, hidden)
+
+
+def run_steps_back(
+    cell: GruCell, steps: Steps, gates: Array, last: Array, d_hidden: Array
+) -> tuple[Array, Array]:
+    """Run all steps from the last to the first, after :func:`run_steps`.
+
+    ``last`` are the states that each row began with; ``d_hidden`` the gradients of the hidden states, which
+    are overwritten. Returns the gradients of the gates and of the states that the first step started from.
+    """
+    factors = _compute_factors(cell, gates, last)
+    candidate_t, update_t, reset_t = (transpose_weight(w, steps) for w in (cell.candidate, *cell.both))
+    first = fast.multiply_gate_gradients.choose(gates.size, d_hidden, *factors[:2])
+    second = fast.add_state_gradients.choose(gates.size, d_hidden) if first is not None else None
+    d_next = d_hidden[:0]
+    for begin, end, _ in reversed(steps.spans):
+        d_step = d_hidden[begin:end]
+        d_candidate, d_update, d_kept, d_reset, d_through_reset = [each[begin:end] for each in factors]
+        if first is not None:
+            first(d_next, d_step, d_candidate, d_update)
+        else:
+            if len(d_next):
+                d_step[: len(d_next)] += d_next
+            np.multiply(d_candidate, d_step, d_candidate)
+            np.multiply(d_update, d_step, d_update)
+        d_reset_last = np.dot(d_candidate, candidate_t)
+        np.multiply(d_reset, d_reset_last, d_reset)
+        d_next = np.dot(d_update, update_t)
+        if second is not None:
+            second(d_next, np.dot(d_reset, reset_t), d_kept, d_step, d_through_reset, d_reset_last)
+            continue
+        np.add(d_next, np.dot(d_reset, reset_t), d_next)
+        np.add(d_next, np.multiply(d_kept, d_step, d_kept), d_next)
+        np.add(d_next, np.multiply(d_through_reset, d_reset_last, d_reset_last), d_next)
+    return np.concatenate([factors[1], factors[3], factors[0]], axis=1), d_next
+
+
+def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array]:
+    """Return what gradients are multiplied by.
+
+    Those of hidden states, to be those of candidate, update gate and state before; then those of the reset
+    states, to be those of the reset gate and of the state before.
+    """
+    if cell.gate_act is ACTIVATIONS["sigmoid"] and cell.act is ACTIVATIONS["tanh"]:
+        kernel = fast.find_gru_factors.choose(gates.size, gates, last)
+        if kernel is not None:
+            factors = np.empty((5, *last.shape), last.dtype)
+            kernel(gates, last, cell.origin, factors)
+            return tuple(factors)
+    u, r, candidate = (np.ascontiguousarray(gate) for gate in np.split(gates, 3, axis=1))
+    keep, renew = (u, 1 - u) if cell.origin else (1 - u, u)  # parts of the last state and of the candidate
+    new, old = (last, candidate) if cell.origin else (candidate, last)
+    by_candidate, by_update, by_reset = (
+        cell.act.slope(candidate),
+        cell.gate_act.slope(u),
+        cell.gate_act.slope(r),
+    )
+    by_candidate *= renew
+    by_update *= new - old
+    by_reset *= last
+    return [by_candidate, by_update, keep, by_reset, r]

@@ -1,0 +1,66 @@
+"""Register a kernel of Paddle 2.x as an operator, from a function and a line of text for its slots.
+
+These operators run models that Paddle 2.x saved for prediction. They have no shape rules and no gradients;
+their values are compared with those of real Paddle 2.6.2 (``tests/models/``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from paddlelike.framework.opdef import Attr, OpDef, register
+from paddlelike.framework.opdef.registry import LATER
+
+__all__ = ["INTEGERS", "register_kernel"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: numpy dtypes by the number that an attribute ``dtype`` holds, where it is an integer's.
+INTEGERS: Final[dict[int, np.dtype[Any]]] = {2: np.dtype(np.int32), 3: np.dtype(np.int64)}
+
+
+def register_kernel(
+    type: str,
+    slots: str,
+    attrs: Mapping[str, Attr] | None = None,
+    *,
+    changed: bool = False,
+    views: bool = False,
+) -> Callable[[Function], Function]:
+    """Return a decorator that registers a function as the kernel of the operator ``type``.
+
+    Parameters
+    ----------
+    slots
+        The input and output slots, as ``"X Y? -> Out"``.
+    changed
+        Fluid 1.8 has an operator of this type too, which computes something else: this is its form in
+        programs of Paddle 2.x.
+    views
+        Outputs may share memory with inputs.
+    """
+    inputs, _, outputs = slots.partition("->")
+
+    def decorate(function: Function) -> Function:
+        body = {
+            "__doc__": function.__doc__,
+            "__module__": function.__module__,
+            "type": type + LATER * changed,
+            "since": "2",
+            "inputs": tuple(inputs.split()),
+            "outputs": tuple(outputs.split()),
+            "attrs": {} if attrs is None else attrs,
+            "views": views,
+            "forward": staticmethod(function),
+        }
+        register(_make_class(type, body))
+        return function
+
+    return decorate
+
+
+def _make_class(name: str, body: dict[str, Any]) -> type[OpDef]:
+    return type(name.title().replace("_", ""), (OpDef,), body)

@@ -1,0 +1,191 @@
+"""Pools: maxima and means of windows, with or without the index of the maximum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
+from paddlelike.framework.quirks import follows_fluid, warn_quirk
+from paddlelike.ops.kernels.nn.image import pool as pool_kernels
+from paddlelike.ops.kernels.nn.image.layouts import as_layout_of
+from paddlelike.ops.kernels.nn.image.pool import Axis
+from paddlelike.ops.kernels.nn.image.windows import (
+    has_windows,
+    is_channels_last,
+    make_windows,
+    to_channels_first,
+    to_format,
+)
+
+__all__ = ["MaxPool2dWithIndex", "MaxPool3dWithIndex", "Pool2d", "Pool3d"]
+
+
+class WindowAttrs(Attrs):
+    """Attributes of every pool; the defaults are those of two spatial dims."""
+
+    ksize: list[int] = Ints()
+    strides: list[int] = Ints([1, 1])
+    paddings: list[int] = Ints([0, 0])
+    global_pooling: bool = Bool(False)
+    adaptive: bool = Bool(False)
+
+    def count_windows(
+        self, op: str, spatial: Sequence[int], *, algorithm: str = "EXPLICIT", ceil: bool = False
+    ) -> tuple[tuple[int, ...], list[Axis]]:
+        """Return the number of windows along each dim; and the windows, where all dims are known.
+
+        Raises ShapeError when the data are smaller than one window.
+        """
+        known = min(spatial) >= 0
+        if self.adaptive and not self.global_pooling:
+            return tuple(self.ksize), pool_kernels.make_adaptive(spatial, self.ksize) if known else []
+        if self.global_pooling:
+            kernel = [max(n, 1) for n in spatial]
+            windows = make_windows(op, spatial, kernel, [1] * len(kernel), [], algorithm="VALID")
+        else:
+            windows = make_windows(op, spatial, self.ksize, self.strides, self.paddings, algorithm=algorithm)
+        counts = windows.counts(spatial, ceil=ceil)
+        if not has_windows(spatial, counts):
+            raise ShapeError(
+                f"{op}: spatial dims {tuple(spatial)} with paddings {windows.pads} are smaller than "
+                f"one window of {windows.kernel}",
+                hint="add padding, take a smaller window, or global_pooling=True for one over everything",
+            )
+        return counts, pool_kernels.make_regular(windows, spatial, counts) if known else []
+
+
+class PoolAttrs(WindowAttrs):
+    """Attributes of the pools of maxima and means."""
+
+    pooling_type: str = String()
+    exclusive: bool = Bool(True)
+    ceil_mode: bool = Bool(False)
+    padding_algorithm: str = String("EXPLICIT")
+    data_format: str = String("NCHW")
+
+    def arrange(self, op: str, spatial: Sequence[int]) -> tuple[tuple[int, ...], list[Axis]]:
+        """Return the number of windows along each dim; and the windows, where all dims are known."""
+        if self.has_regular_maxima and follows_fluid("adaptive_maxima"):
+            windows = make_windows(op, spatial, self.ksize, self.strides, [], algorithm="VALID")
+            counts = windows.kernel
+            return counts, pool_kernels.make_regular(windows, spatial, counts) if min(spatial) >= 0 else []
+        return self.count_windows(op, spatial, algorithm=self.padding_algorithm, ceil=self.ceil_mode)
+
+    @property
+    def has_regular_maxima(self) -> bool:
+        """Whether Fluid takes regular windows although the pool is adaptive: see ``adaptive_maxima``."""
+        return self.pooling_type == "max" and self.adaptive and not self.global_pooling
+
+
+_THREE_DIMS = {"strides": Ints([1, 1, 1]), "paddings": Ints([0, 0, 0])}
+_DEEP = 6  # frames from a shape rule to the script that appends the operator
+_BACKENDS = {"use_cudnn": Bool(False), "use_mkldnn": Bool(False)}
+
+
+class _Pool(OpDef):
+    """A pool in two or three dims."""
+
+    any_order = True
+    lod = "X"
+    gradient = Gradient("X", "Out", "Out@GRAD")
+
+    @classmethod
+    def infer(cls, x: Spec, *, attrs: PoolAttrs) -> Spec:
+        _check_rank(cls, x)
+        if attrs.pooling_type not in ("max", "avg"):
+            raise ShapeError(f"{cls.type}: pooling_type is {attrs.pooling_type!r}; it can be 'max' or 'avg'")
+        if attrs.has_regular_maxima:
+            warn_quirk("adaptive_maxima", stacklevel=_DEEP)
+        last = is_channels_last(attrs.data_format)
+        counts, _ = attrs.arrange(cls.type, x.shape[1:-1] if last else x.shape[2:])
+        shape = (x.shape[0], *counts, x.shape[-1]) if last else (*x.shape[:2], *counts)
+        return Spec(shape, x.dtype)
+
+    @classmethod
+    def forward(cls, x: Array, *, attrs: PoolAttrs) -> Array:
+        x = to_channels_first(x, attrs.data_format)
+        _, axes = attrs.arrange(cls.type, x.shape[2:])
+        if attrs.pooling_type == "max":
+            out = pool_kernels.maximum(x, axes)
+        else:
+            out = pool_kernels.average(x, axes, exclusive=attrs.exclusive or attrs.adaptive)
+        return to_format(out, attrs.data_format)
+
+    @classmethod
+    def backward(cls, x: Array, out: Array, d_out: Array, *, attrs: PoolAttrs) -> Array:
+        x, out, d_out = (to_channels_first(array, attrs.data_format) for array in (x, out, d_out))
+        _, axes = attrs.arrange(cls.type, x.shape[2:])
+        if attrs.pooling_type == "max":
+            dx = pool_kernels.maximum_dx(x, out, d_out, axes)
+        else:
+            dx = pool_kernels.average_dx(
+                as_layout_of(x, d_out), axes, exclusive=attrs.exclusive or attrs.adaptive
+            )
+        return to_format(dx, attrs.data_format)
+
+
+def _check_rank(cls: type[OpDef], x: Spec) -> None:
+    """Raise ShapeError unless X has the dims that the defaults of the attributes have, and two more."""
+    dims = len(cls.attrs["strides"].default) + 2
+    if len(x.shape) != dims:
+        raise ShapeError(f"{cls.type}: X has shape {x.shape}; it needs {dims} dims")
+
+
+@register
+class Pool2d(_Pool):
+    """The maximum or the mean of every window of ``(N, C, H, W)``, or with NHWC ``(N, H, W, C)``.
+
+    The mean leaves padding out (``exclusive``). The gradient of a maximum goes to the first one.
+    """
+
+    type = "pool2d"
+    attrs = PoolAttrs.table(is_test=Bool(False), use_quantizer=Bool(False), **_BACKENDS)
+
+
+@register
+class Pool3d(_Pool):
+    """``pool2d`` with a third spatial dim."""
+
+    type = "pool3d"
+    attrs = PoolAttrs.table(data_format=String("NCDHW"), **_THREE_DIMS, **_BACKENDS)
+
+
+class _MaxPoolWithIndex(OpDef):
+    """A pool of maxima in two or three dims that also gives their indices."""
+
+    outputs = ("Out", "Mask")
+    gradient = Gradient("X", "Mask", "Out@GRAD")
+
+    @classmethod
+    def infer(cls, x: Spec, *, attrs: WindowAttrs) -> tuple[Spec, Spec]:
+        _check_rank(cls, x)
+        counts, _ = attrs.count_windows(cls.type, x.shape[2:])
+        shape = (*x.shape[:2], *counts)
+        return Spec(shape, x.dtype), Spec(shape, x.dtype)  # as Paddle declares it: Mask holds int32
+
+    @classmethod
+    def forward(cls, x: Array, *, attrs: WindowAttrs) -> tuple[Array, Array]:
+        _, axes = attrs.count_windows(cls.type, x.shape[2:])
+        out = pool_kernels.maximum(x, axes)
+        return out, pool_kernels.first_maxima(x, out, axes)
+
+    @staticmethod
+    def backward(x: Array, mask: Array, d_out: Array) -> Array:
+        return pool_kernels.scatter(mask, d_out, x.shape)
+
+
+@register
+class MaxPool2dWithIndex(_MaxPoolWithIndex):
+    """``Out``: the maximum of every window; ``Mask``: its index ``h * W + w`` (the first one's)."""
+
+    type = "max_pool2d_with_index"
+    attrs = WindowAttrs.table()
+
+
+@register
+class MaxPool3dWithIndex(_MaxPoolWithIndex):
+    """``max_pool2d_with_index`` with a third spatial dim."""
+
+    type = "max_pool3d_with_index"
+    attrs = WindowAttrs.table(**_THREE_DIMS)

@@ -1,0 +1,61 @@
+"""Sums, products and extremes up to each element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array, Attrs, Bool, Int
+from paddlelike.ops.later import INTEGERS, register_kernel
+
+
+class CumulationAttrs(Attrs):
+    """Attributes of sums up to each element."""
+
+    axis: int = Int(-1)
+    flatten: bool = Bool(False)
+    exclusive: bool = Bool(False)
+    reverse: bool = Bool(False)
+
+
+@register_kernel("cumsum", "X -> Out", CumulationAttrs.table(), changed=True)
+def _cumsum(x: Array, *, attrs: CumulationAttrs) -> Array:
+    """The sum of the elements up to each one along an axis, or of all elements in one row."""
+    return _cumulate(x, attrs, lambda rows, axis: np.cumsum(rows, axis, dtype=x.dtype), 0)
+
+
+@register_kernel("logcumsumexp", "X -> Out", CumulationAttrs.table())
+def _logcumsumexp(x: Array, *, attrs: CumulationAttrs) -> Array:
+    """The logarithm of the sum of e^X up to each element."""
+    return _cumulate(x, attrs, lambda rows, axis: np.logaddexp.accumulate(rows, axis), -np.inf)
+
+
+def _cumulate(x: Array, attrs: CumulationAttrs, function: Any, nothing: float) -> Array:
+    rows, axis = (x.reshape(-1), 0) if attrs.flatten or not x.ndim else (x, attrs.axis)
+    rows = np.flip(rows, axis) if attrs.reverse else rows
+    out = function(rows, axis)
+    if attrs.exclusive:
+        out = np.roll(out, 1, axis)
+        np.moveaxis(out, axis, 0)[0] = nothing
+    return np.flip(out, axis) if attrs.reverse else out
+
+
+@register_kernel("cumprod", "X -> Out", {"dim": Int(-1)})
+def _cumprod(x: Array, *, dim: int) -> Array:
+    """The product of the elements up to each one along a dim."""
+    return np.cumprod(x, dim, dtype=x.dtype)
+
+
+def _make_running(function: Any) -> Any:
+    def run(x: Array, *, axis: int, dtype: int) -> tuple[Array, Array]:
+        out = function.accumulate(x, axis)
+        places = np.arange(x.shape[axis]).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+        last = np.maximum.accumulate(np.where(x == out, places, 0), axis)
+        return out, last.astype(INTEGERS[dtype])
+
+    return run
+
+
+for _name, _function in (("cummax", np.maximum), ("cummin", np.minimum)):
+    register_kernel(_name, "x -> out indices", {"axis": Int(-1), "dtype": Int(3)})(_make_running(_function))

@@ -1,0 +1,26 @@
+"""Rarely used operators give what real Fluid 1.8.5 gives: values, LoD, declared shapes, gradients."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.golden_data import table
+from tests.ops.compare import check_declared, check_gradients, check_values
+from tests.ops.nn.image.pyramid_cases import CASES
+
+GOLDEN = table("pyramids")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_lod(name: str) -> None:
+    check_values(name, CASES[name], GOLDEN[name])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_shapes_declared_when_the_program_is_built(name: str) -> None:
+    check_declared(name, CASES[name], GOLDEN[name])
+
+
+@pytest.mark.parametrize("name", [name for name, record in GOLDEN.items() if "grad" in record])
+def test_gradients(name: str) -> None:
+    check_gradients(name, CASES[name], GOLDEN[name])
