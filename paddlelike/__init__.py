@@ -47,7 +47,7 @@ _hooks.provide("find_partition", "paddlelike.distributed:find_partition")
 _FURTHER = {
     "annotations": "fluid.annotations",
     "communicator": "distributed.communicator",
-    "compat": "standin.compat",
+    "compat": "import_paddle.compat",
     "compiler": "executor",
     "contrib": "fluid.contrib",
     "data_feeder": "reader",
@@ -86,9 +86,9 @@ _FURTHER = {
     "transpiler.ps_dispatcher": "distributed.transpiler.dispatch",
     "transpiler.memory_optimization_transpiler": "framework.environment",
     "proto": "fluid.proto",
-    "utils": "standin.plot",
-    "utils.plot": "standin.plot",
-    "version": "standin.version",
+    "utils": "import_paddle.plot",
+    "utils.plot": "import_paddle.plot",
+    "version": "import_paddle.version",
     "wrapped_decorator": "fluid.wrapped_decorator",
 }
 # The modules of ``paddle.fluid`` beside those: the same modules as without ``fluid``.

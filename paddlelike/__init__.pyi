@@ -69,6 +69,7 @@ from paddlelike.framework import (
 )
 from paddlelike.framework.environment import memory_optimize, release_memory
 from paddlelike.framework.quirks import quirks
+from paddlelike.import_paddle import install
 from paddlelike.input import data, embedding, one_hot
 from paddlelike.interop import (
     build_param_setters,
@@ -96,7 +97,6 @@ from paddlelike.reader import (
     create_random_int_lodtensor,
     data_generator,
 )
-from paddlelike.standin import install
 
 __version__: str
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from paddlelike.errors import StandInError
+from paddlelike.errors import ImportPaddleError
 
 _USAGE = "usage: python -m paddlelike run SCRIPT [args]\n       python -m paddlelike run -m MODULE [args]"
 _MISSING = (
@@ -42,14 +42,14 @@ def main() -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from paddlelike.standin.script import run_script
+    from paddlelike.import_paddle.script import run_script
 
     if arguments[:1] in ([], ["-h"], ["--help"]):
         print(_USAGE, file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
     try:
         run_script(arguments)
-    except StandInError as error:
+    except ImportPaddleError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
 

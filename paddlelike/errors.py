@@ -23,7 +23,7 @@ PaddlelikeError
 │   ├── UnreachableError     nothing answers there, or the connection broke: may be retried
 │   ├── DeadlineError        no answer in the given time: may be retried
 │   └── RejectedError        the other side refused the call, or failed in it: final
-├── StandInError             a script that cannot be run with paddlelike in the place of Paddle
+├── ImportPaddleError             a script that cannot be run with paddlelike in the place of Paddle
 ├── RoleError                environment variables that do not define the role of a process
 ├── ExtraMissingError        an optional package that is not installed
 ├── FaultError               a distributed job that cannot continue: names the endpoint or the trainers
@@ -47,6 +47,7 @@ __all__ = [
     "FormatError",
     "FrameError",
     "GraphError",
+    "ImportPaddleError",
     "LeftOutError",
     "LoadError",
     "MissingFileError",
@@ -61,7 +62,6 @@ __all__ = [
     "SaveError",
     "ShapeError",
     "SourceError",
-    "StandInError",
     "StorageError",
     "UnreachableError",
     "UnsupportedError",
@@ -194,7 +194,7 @@ class RejectedError(RemoteError):
     """The other side refused the call, or failed in it; the same call would fail again."""
 
 
-class StandInError(PaddlelikeError, RuntimeError):
+class ImportPaddleError(PaddlelikeError, RuntimeError):
     """A script that cannot be run with paddlelike in the place of Paddle."""
 
 

@@ -31,7 +31,7 @@ collect_ignore_glob = [
 
 _IMPORTS_JAX = re.compile(
     r"paddlelike/compiled/(lowering/|(engine|formulas|parallel|pieces|table|tracing|values)\.py)"
-    r"|tests/compiled/sweep\.py"
+    r"|tests/compiled/harness/sweep\.py"
 )
 
 

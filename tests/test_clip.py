@@ -9,7 +9,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import GraphError
-from tests.optimizer.cases import dense, feeds
+from tests.optimizer.harness.cases import dense, feeds
 
 clip = fluid.clip
 regularizer = fluid.regularizer

@@ -18,7 +18,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike import left_out
 from paddlelike.hooks import find_provider
-from tests.ops.collect import LATER
+from tests.ops.harness.collect import LATER
 
 LINES = (Path(__file__).parent / "signatures185.txt").read_text().splitlines()
 

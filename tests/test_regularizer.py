@@ -9,7 +9,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import regularizer
-from tests.optimizer.training import follow
+from tests.optimizer.harness.training import follow
 
 START = [0.5, -1.0, 2.0]
 GRADIENT = [0.3, -0.2, 0.0]

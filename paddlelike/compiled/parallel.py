@@ -19,7 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from paddlelike.compiled.backend import find_devices, find_options, settings
 from paddlelike.compiled.packing import find_largest, have_one_length, pack
-from paddlelike.compiled.piece_plan import CompiledPlan
+from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
 from paddlelike.compiled.tracing.orders import delay_transposes
@@ -30,8 +30,8 @@ from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoD, LoDTensor
 from paddlelike.errors import OperatorError
 from paddlelike.executor.copies import warn_numpy
+from paddlelike.executor.exchange.feeds import put_feeds
 from paddlelike.executor.explanations import format_line
-from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.framework.graph.operator import Operator
 
@@ -66,7 +66,7 @@ class Copies:
     refused : str or None
         Why numpy ran the copies the last time.
     compilations, seconds
-        As of a :class:`~paddlelike.compiled.pieces.Piece`.
+        As of a :class:`~paddlelike.compiled.pieces.piece.Piece`.
     """
 
     def __init__(

@@ -8,9 +8,9 @@ from typing import Any
 from paddlelike.compiled.backend import load_jax
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope
-from paddlelike.executor.feeds import put_feeds, warn_unknown
-from paddlelike.executor.fetches import get_fetched
-from paddlelike.executor.files import provide_files
+from paddlelike.executor.exchange.feeds import put_feeds, warn_unknown
+from paddlelike.executor.exchange.fetches import get_fetched
+from paddlelike.executor.exchange.files import provide_files
 from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.startup import warn_overwriting
@@ -81,7 +81,7 @@ def run_copies(
     """
     load_jax()
     from paddlelike.compiled.parallel import Copies
-    from paddlelike.compiled.piece_plan import CompiledPlan
+    from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 
     key = ("copies", frozenset(feeds[0]), tuple(fetches), tuple(places), len(feeds), average)
     copies = program.plans.get(key)
@@ -117,7 +117,7 @@ def find_engine(
     if engine is None:
         load_jax()
         from paddlelike.compiled.engine import Engine
-        from paddlelike.compiled.piece_plan import CompiledPlan
+        from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 
         plan = get_plan(program, feeds, fetches, pruned_to, CompiledPlan)
         assert isinstance(plan, CompiledPlan)

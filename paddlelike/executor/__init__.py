@@ -3,8 +3,8 @@
 from paddlelike.core.scope import global_scope, scope_guard
 from paddlelike.executor.compiled import CompiledProgram, ParallelExecutor
 from paddlelike.executor.datasets import FetchHandler
-from paddlelike.executor.fetches import _fetch_var as _fetch_var
-from paddlelike.executor.fetches import as_numpy
+from paddlelike.executor.exchange.fetches import _fetch_var as _fetch_var
+from paddlelike.executor.exchange.fetches import as_numpy
 from paddlelike.executor.run import Executor
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
 

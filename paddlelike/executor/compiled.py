@@ -17,7 +17,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet
 from paddlelike.executor.backends import choose_backend, explain_pieces
 from paddlelike.executor.copies import Copies
-from paddlelike.executor.fetches import collect_names, view_fetched
+from paddlelike.executor.exchange.fetches import collect_names, view_fetched
 from paddlelike.executor.run import Executor
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
 from paddlelike.framework.graph.guards import default_main_program

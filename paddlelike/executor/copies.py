@@ -17,9 +17,9 @@ from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
-from paddlelike.executor.feeds import put_feeds
-from paddlelike.executor.fetches import get_fetched
-from paddlelike.executor.files import provide_files
+from paddlelike.executor.exchange.feeds import put_feeds
+from paddlelike.executor.exchange.fetches import get_fetched
+from paddlelike.executor.exchange.files import provide_files
 from paddlelike.executor.parts import split_batch
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.run_plan import Plan

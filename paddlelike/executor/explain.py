@@ -15,7 +15,7 @@ from paddlelike.core.dtypes import convert_dtype
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import UnsupportedError
-from paddlelike.executor.feeds import put_feeds
+from paddlelike.executor.exchange.feeds import put_feeds
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.plans.touched import ROWS

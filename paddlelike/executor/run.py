@@ -14,12 +14,12 @@ from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor import profile
 from paddlelike.executor.backends import choose_backend, explain_pieces
 from paddlelike.executor.datasets import FetchHandler, run_dataset
+from paddlelike.executor.exchange.feeds import get_single_feed, warn_unknown
+from paddlelike.executor.exchange.fetches import collect_names, find_updates, get_fetched, read_fetch_list
+from paddlelike.executor.exchange.files import provide_files
+from paddlelike.executor.exchange.remote import RemoteSwitch
 from paddlelike.executor.explain import explain_plan
-from paddlelike.executor.feeds import get_single_feed, warn_unknown
-from paddlelike.executor.fetches import collect_names, find_updates, get_fetched, read_fetch_list
-from paddlelike.executor.files import provide_files
 from paddlelike.executor.plans.cached import get_plan
-from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.startup import warn_overwriting
 from paddlelike.executor.steps import run_plan
 from paddlelike.foundation.display import Displayed

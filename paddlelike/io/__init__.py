@@ -16,7 +16,7 @@ from paddlelike.io.export.save import save_inference_model
 from paddlelike.io.load.load import load_params, load_persistables, load_vars
 from paddlelike.io.load.preview import fit_state, plan_load
 from paddlelike.io.load.slices import load_slice
-from paddlelike.io.planning.plan import LoadPlan
+from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.report import LoadReport, SaveReport
 from paddlelike.io.rules.rule import Init, Rename, Skip
 from paddlelike.io.rules.rules import Rules

@@ -26,8 +26,8 @@ from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_r
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.misplaced import check_tensor_file, list_prefixes, suggest_prefix
 from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
+from paddlelike.io.planning.load_plan import explain_misfit
 from paddlelike.io.planning.match import format_near_names
-from paddlelike.io.planning.plan import explain_misfit
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.select import get_program, is_belong_to_optimizer, is_parameter, is_persistable
 from paddlelike.storage.location import locate, locate_prefix

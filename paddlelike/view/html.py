@@ -18,7 +18,7 @@ from paddlelike.inspection.difference import Difference
 from paddlelike.inspection.inspect import Inspection
 from paddlelike.inspection.layers import LayerTable, list_layers
 from paddlelike.inspection.statistics import Statistics, summarize
-from paddlelike.io.planning.plan import LoadPlan
+from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.training_log import TrainingLog
 from paddlelike.param_attr import ParamAttr

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paddlelike.framework.opdef import grad_name, make_arguments, name_results, registry
-from tests.ops.contract import View, full_attrs
+from tests.ops.harness.contract import View, full_attrs
 
 RNG = np.random.default_rng(4)
 STEP = 1e-6

@@ -28,7 +28,7 @@ from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load import read_request as loading
 from paddlelike.io.load.values import read_values
 from paddlelike.io.partition import SaveShare
-from paddlelike.io.planning.plan import LoadPlan
+from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.save import chosen as saving
 from paddlelike.io.save.encoded import get_item
 from paddlelike.io.save.writer import Writer

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from paddlelike.compiled import compilations
+from paddlelike.compiled.pieces import compilations
 from paddlelike.errors import PaddlelikeError
-from tests.compiled.nets import build, train
+from tests.compiled.harness.nets import build, train
 
 L = fluid.layers
 Feed = dict[str, Any]

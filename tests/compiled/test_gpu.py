@@ -21,8 +21,8 @@ from paddlelike.compiled.lowering.nn.image import pool as pools
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.tracing import orders
 from paddlelike.framework import flags
-from tests.compiled.nets import batches, build, regression
-from tests.compiled.sweep import check_case, lower_case
+from tests.compiled.harness.nets import batches, build, regression
+from tests.compiled.harness.sweep import check_case, lower_case
 from tests.compiled.test_lowerings import compared
 from tests.compiled.test_zoo import compare
 from tests.zoo.layers import LAYERS
@@ -85,13 +85,14 @@ def test_one_order_of_sums_is_asked_of_gpus_where_the_flag_says_so(monkeypatch: 
 #: Devices 1 and 2 of a CPU stand for GPUs: their memory is not read where it is, and device 0 is the CPU.
 POSING = """
 import jax, numpy as np
-from paddlelike.compiled import backend, engine, parallel, pieces
+from paddlelike.compiled import backend, engine, parallel
+from paddlelike.compiled.pieces import piece as pieces
 from paddlelike.compiled.lowering.nn.image import pool as pools
 from paddlelike.compiled.lowering.nn.conv import conv as convolution
 from paddlelike.compiled.tracing import orders
 from paddlelike.core import places
 import paddlelike as fluid
-from tests.compiled.nets import L, batches, build, train
+from tests.compiled.harness.nets import L, batches, build, train
 
 def find(place):
     return jax.devices("cpu")[1 + place.device_id if isinstance(place, fluid.CUDAPlace) else 0]

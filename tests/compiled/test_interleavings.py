@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paddlelike as fluid
-from tests.compiled.nets import batches, build, regression, use
+from tests.compiled.harness.nets import batches, build, regression, use
 
 L = fluid.layers
 ACTIONS = ("train", "test", "share", "clone", "save", "load", "save one", "load one", "set", "fetch", "start")

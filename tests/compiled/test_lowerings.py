@@ -12,11 +12,11 @@ from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW
 from paddlelike.compiled.lowerings import find_lowering, list_lowered, load_lowerings
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.framework.opdef import registry
+from tests.compiled.harness.recorded import RECORDED
+from tests.compiled.harness.sweep import DifferenceError, check_case
 from tests.compiled.left_out import LEFT_OUT
-from tests.compiled.recorded import RECORDED
-from tests.compiled.sweep import DifferenceError, check_case
-from tests.ops.collect import CASES
-from tests.ops.contract import Case
+from tests.ops.harness.collect import CASES
+from tests.ops.harness.contract import Case
 
 FORWARD = {type: op for type, op in registry.all_ops().items() if op.forward_of is None and op.since == "1"}
 

@@ -12,7 +12,7 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.core.scope import Scope
-from tests.compiled.nets import Net, build, train
+from tests.compiled.harness.nets import Net, build, train
 
 L = fluid.layers
 RNG = np.random.default_rng(6)

@@ -13,11 +13,11 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
-from tests.compiled.nets import batches, build, regression
+from tests.compiled.harness.nets import batches, build, regression
 
 SCRIPT = """
 import numpy as np, paddlelike as fluid
-from tests.compiled.nets import L, build
+from tests.compiled.harness.nets import L, build
 
 def make():
     x, y = fluid.data("x", [None, 1, 6, 6]), fluid.data("y", [None, 1], "int64")
@@ -49,7 +49,7 @@ print("equal")
 
 SEQUENCES = """
 import numpy as np, paddlelike as fluid
-from tests.compiled.nets import L, build
+from tests.compiled.harness.nets import L, build
 
 def make():
     words, y = fluid.data("w", [None, 1], "int64", lod_level=1), fluid.data("y", [None, 1], "int64")
@@ -89,7 +89,7 @@ print("equal")
 UNEVEN = """
 import warnings
 import numpy as np, paddlelike as fluid
-from tests.compiled.nets import batches, build, regression
+from tests.compiled.harness.nets import batches, build, regression
 
 net = build(regression, lambda: fluid.optimizer.SGD(0.1))
 program = fluid.CompiledProgram(net.main).with_data_parallel(net.fetch[0], places=[fluid.CPUPlace()] * 2)
@@ -127,7 +127,7 @@ print("equal")
 SPARSE = """
 import numpy as np, paddlelike as fluid
 from paddlelike.errors import EnforceNotMet
-from tests.compiled.nets import L, build
+from tests.compiled.harness.nets import L, build
 
 def make():
     ids, y = fluid.data("ids", [None, 1], "int64"), fluid.data("y", [None, 1])
@@ -155,7 +155,7 @@ print("equal")
 WRITTEN = """
 import numpy as np, paddlelike as fluid
 from paddlelike.errors import EnforceNotMet
-from tests.compiled.nets import L, build
+from tests.compiled.harness.nets import L, build
 
 def make():
     words, y = fluid.data("w", [None, 1], "int64", lod_level=1), fluid.data("y", [None, 1], "int64")

@@ -12,12 +12,12 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.compiled.backend import settings
-from paddlelike.compiled.pieces import Piece
+from paddlelike.compiled.pieces.piece import Piece
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.run import find_engine
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ExtraMissingError, NotInitializedError, OperatorError, UnsupportedError
-from tests.compiled.nets import Net, batches, build, regression, train, use
+from tests.compiled.harness.nets import Net, batches, build, regression, train, use
 
 L = fluid.layers
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from tests.compiled.nets import use
+from tests.compiled.harness.nets import use
 from tests.distributed.jobs import (
     Job,
     Network,

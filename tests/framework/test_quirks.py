@@ -16,7 +16,7 @@ from paddlelike.framework import flags
 from paddlelike.framework.quirks import QUIRKS
 from paddlelike.reader.data_generator import MultiSlotStringDataGenerator
 from tests.helpers.small_networks import run
-from tests.optimizer.training import follow
+from tests.optimizer.harness.training import follow
 
 layers, optimizer = fluid.layers, fluid.optimizer
 X = np.linspace(-2, 2, 12, dtype="float32").reshape(3, 4)

@@ -15,7 +15,7 @@ from tests.helpers.control_networks import RATE, SEED, STEPS, TRAINED
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import GOLDEN, arrays, table, with_lod
 from tests.helpers.networks import NETWORKS
-from tests.optimizer import cases
+from tests.optimizer.harness import cases
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order, through some steps
 RECORDED = table("training")

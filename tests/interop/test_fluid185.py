@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.compiled.nets import use
+from tests.compiled.harness.nets import use
 from tests.helpers.canonical import assert_same_program, canonical
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import Arrays

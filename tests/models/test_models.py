@@ -11,7 +11,7 @@ import paddlelike as fluid
 from paddlelike.errors import OperatorError
 from paddlelike.framework.opdef import registry
 from tests.models.archive import collect_types, find_names, read_archive, run_model, write_files
-from tests.ops.collect import PADDLE2
+from tests.ops.harness.collect import PADDLE2
 
 ARCHIVES = ("models185", "layers262", "spectra262")
 #: float32 sums in another order than the real system's; log and exp of another library.

@@ -13,7 +13,7 @@ from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Spec, find
 from paddlelike.ops.kernels.special import erf
-from tests.ops.contract import View, full_attrs, run
+from tests.ops.harness.contract import View, full_attrs, run
 
 _rng = np.random.default_rng(14)
 X = _rng.standard_normal((3, 4))

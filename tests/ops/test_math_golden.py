@@ -11,7 +11,7 @@ import pytest
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.opdef import Array, OpDef, Spec, grad_name, registry
 from tests.helpers.golden_data import table
-from tests.ops.contract import View, full_attrs, run
+from tests.ops.harness.contract import View, full_attrs, run
 from tests.ops.math_cases import CASES, weights
 
 GOLDEN = table("math")

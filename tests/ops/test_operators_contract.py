@@ -12,8 +12,8 @@ from paddlelike.core.dtypes import AttrType
 from paddlelike.framework.graph.operator import COMMON_ATTRS
 from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, AttrTable, GradOp, OpDef, Slot, registry
 from tests.helpers.golden_data import table
-from tests.ops.collect import LATER, PADDLE2
-from tests.ops.contract import View
+from tests.ops.harness.collect import LATER, PADDLE2
+from tests.ops.harness.contract import View
 
 GOLDEN = table("operators185")
 FORWARD = {name: op for name, op in registry.all_ops().items() if op.forward_of is None}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from paddlelike.framework.opdef import registry
-from tests.ops.collect import CASES, MODULES
-from tests.ops.contract import Case, check_gradient, check_value_and_shape
-from tests.ops.exempt import EXEMPT
+from tests.ops.harness.collect import CASES, MODULES
+from tests.ops.harness.contract import Case, check_gradient, check_value_and_shape
+from tests.ops.harness.exempt import EXEMPT
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -9,9 +9,9 @@ import pytest
 
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
-from tests.ops import contract
-from tests.ops.collect import CASES
-from tests.ops.contract import Case, check_gradient, check_value_and_shape
+from tests.ops.harness import contract
+from tests.ops.harness.collect import CASES
+from tests.ops.harness.contract import Case, check_gradient, check_value_and_shape
 from tests.ops.test_ops import differentiable
 
 

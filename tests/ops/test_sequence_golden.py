@@ -7,7 +7,7 @@ import pytest
 
 from paddlelike.framework.opdef import OWN
 from tests.helpers.golden_data import table
-from tests.ops.replay import Replay, decode
+from tests.ops.harness.replay import Replay, decode
 from tests.ops.sequence_cases import CASES
 
 GOLDEN = table("sequences")

@@ -10,9 +10,9 @@ import pytest
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.opdef import make_arguments, registry
-from tests.ops import contract
-from tests.ops.collect import CASES
-from tests.ops.contract import Case, View
+from tests.ops.harness import contract
+from tests.ops.harness.collect import CASES
+from tests.ops.harness.contract import Case, View
 
 
 def declare(value: Any) -> Any:

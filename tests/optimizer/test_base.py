@@ -10,8 +10,8 @@ import pytest
 import paddlelike as fluid
 from paddlelike import optimizer
 from paddlelike.errors import GraphError, UnsupportedError
-from tests.optimizer.cases import dense
-from tests.optimizer.training import PLAIN, make, train
+from tests.optimizer.harness.cases import dense
+from tests.optimizer.harness.training import PLAIN, make, train
 
 #: The signatures of Fluid 1.8.5.
 SIGNATURES = {

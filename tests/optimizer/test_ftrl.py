@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddlelike import optimizer
-from tests.optimizer.training import follow
+from tests.optimizer.harness.training import follow
 
 START = [0.5, -1.0, 2.0]
 GRADIENTS = [[0.3, -0.2, 0.0], [-0.1, 0.4, 1.0], [0.2, 0.2, -0.5]]

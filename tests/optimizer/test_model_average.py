@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.optimizer.training import network, steps, value
+from tests.optimizer.harness.training import network, steps, value
 
 
 def test_model_average_applies_the_mean_of_its_window(exe: fluid.Executor) -> None:

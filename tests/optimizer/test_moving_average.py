@@ -7,7 +7,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.framework import flags
-from tests.optimizer.training import W, network, steps, value
+from tests.optimizer.harness.training import W, network, steps, value
 
 
 def test_a_moving_average_is_corrected_for_its_start(

@@ -13,7 +13,7 @@ import paddlelike as fluid
 from tests.helpers.canonical import Canonical, assert_same_program, canonical
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import table
-from tests.optimizer import cases
+from tests.optimizer.harness import cases
 
 GOLDEN = table("training")
 

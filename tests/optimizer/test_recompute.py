@@ -7,8 +7,8 @@ import pytest
 import paddlelike as fluid
 from paddlelike import optimizer
 from paddlelike.errors import GraphError
-from tests.optimizer.cases import dense
-from tests.optimizer.training import train
+from tests.optimizer.harness.cases import dense
+from tests.optimizer.harness.training import train
 
 
 def test_recompute_does_what_the_optimizer_inside_does() -> None:

@@ -10,8 +10,8 @@ import pytest
 import paddlelike as fluid
 from paddlelike import optimizer
 from paddlelike.errors import GraphError
-from tests.optimizer.cases import dense
-from tests.optimizer.training import PLAIN, make
+from tests.optimizer.harness.cases import dense
+from tests.optimizer.harness.training import PLAIN, make
 
 
 def test_one_optimizer_may_serve_two_programs() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError, StorageError
-from paddlelike.storage.local import generation, journal, manifest_file, staged
+from paddlelike.storage.local import crash_recovery as staged
+from paddlelike.storage.local import generation, journal, manifest_file
 from paddlelike.storage.local.directory import LocalDirectory
 from paddlelike.storage.local.files import list_names, recover
 from paddlelike.storage.local.filesystem import lock as lock_module

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from paddlelike.compiled.piece_plan import CompiledPlan
+from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.framework.graph.operator import Operator
 
 __all__ = ["Alike", "find_alike"]

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.compiled.executables import Executable
-from paddlelike.compiled.piece_plan import CompiledPlan
+from paddlelike.compiled.pieces.executables import Executable
+from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.tracing.draws import Draw
 from paddlelike.compiled.values import find_array_type, is_large
 from paddlelike.core.scope import Scope, ScopeVariable

@@ -16,7 +16,7 @@ from paddlelike.core.tensor import LoD
 from paddlelike.framework.graph.operator import Operator
 
 if TYPE_CHECKING:
-    from paddlelike.compiled.piece_plan import CompiledPlan
+    from paddlelike.compiled.pieces.piece_plan import CompiledPlan
     from paddlelike.compiled.tracing.trace import Trace
 
 __all__ = ["Bound", "OpContext"]

@@ -13,7 +13,7 @@ from typing import Any, Final
 import jax
 import numpy as np
 
-from paddlelike.compiled.piece_plan import CompiledPlan
+from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.tracing.constants import has_plain_kernel, run_kernel
 from paddlelike.core.tensor import LoD
 from paddlelike.executor.plans.layout import NOTHING

@@ -28,7 +28,7 @@ from paddlelike.distributed.launch.processes_plan import (
 )
 from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import DeadlineError, ExtraMissingError
-from paddlelike.standin import add_to_path
+from paddlelike.import_paddle import add_to_path
 
 __all__ = ["RaySlot", "RoleActor", "ray_job"]
 

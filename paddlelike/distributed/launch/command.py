@@ -20,7 +20,7 @@ from paddlelike.distributed.launch.processes_plan import JobPlan, is_loopback_jo
 from paddlelike.distributed.launch.supervisor import Slot, Supervisor
 from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import PaddlelikeError, RoleError
-from paddlelike.standin import add_to_path
+from paddlelike.import_paddle import add_to_path
 
 __all__ = ["main"]
 

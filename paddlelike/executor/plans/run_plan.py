@@ -16,18 +16,18 @@ import numpy as np
 from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.errors import EnforceNotMet, UnsupportedError
-from paddlelike.executor.plans.batches import bind_batch, group_batches, list_batched
 from paddlelike.executor.plans.binding import Store, bind_kernel, make_storer, make_taker
 from paddlelike.executor.plans.context import StepContext
 from paddlelike.executor.plans.frame import Binding, Frame, Positions, Run, Step, find_holders
-from paddlelike.executor.plans.groups import group_steps
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses, find_last_values
 from paddlelike.executor.plans.orders import find_reordered, take_in_order
-from paddlelike.executor.plans.overwriting import overwrite_inputs
-from paddlelike.executor.plans.scalars import drop_dims
-from paddlelike.executor.plans.shapes import find_reshaped, hollow_after, take_in_shape
-from paddlelike.executor.plans.sharing import make_lod_sharer
+from paddlelike.executor.plans.rewrites.batches import bind_batch, group_batches, list_batched
+from paddlelike.executor.plans.rewrites.groups import group_steps
+from paddlelike.executor.plans.rewrites.overwriting import overwrite_inputs
+from paddlelike.executor.plans.rewrites.scalars import drop_dims
+from paddlelike.executor.plans.rewrites.shapes import find_reshaped, hollow_after, take_in_shape
+from paddlelike.executor.plans.rewrites.sharing import make_lod_sharer
 from paddlelike.executor.plans.touched import ROWS, find_row_gradients, update_touched
 from paddlelike.executor.plans.unrolled import Unrolled
 from paddlelike.framework.graph.block import Block

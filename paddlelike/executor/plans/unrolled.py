@@ -32,9 +32,9 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.executor.plans import overwriting, shapes
 from paddlelike.executor.plans.frame import Binding, Frame, Run, Step, flatten_positions, write_persistable
 from paddlelike.executor.plans.layout import NOTHING, Layout
+from paddlelike.executor.plans.rewrites import overwriting, shapes
 
 __all__ = ["Unrolled", "unroll"]
 

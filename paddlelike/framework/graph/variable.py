@@ -20,7 +20,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.desc import VariableDesc
 from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.states import EncodedState
-from paddlelike.standin import is_installed
+from paddlelike.import_paddle import is_installed
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block

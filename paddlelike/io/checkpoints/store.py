@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Final, NamedTuple, Protocol
 
 from paddlelike.errors import SaveError, StorageError
-from paddlelike.storage.local import staged
+from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.manifest_file import read_manifest

@@ -15,7 +15,7 @@ from paddlelike.io.contents.interface import Reading, Value
 from paddlelike.io.contents.lazy import MappedTensor
 from paddlelike.io.incremental import State, get_array, ledger
 from paddlelike.io.load.values import make_constant
-from paddlelike.io.planning.plan import LoadPlan, Row
+from paddlelike.io.planning.load_plan import LoadPlan, Row
 from paddlelike.io.report import LoadReport, Moved
 from paddlelike.storage.location import Location
 

@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import LoadError
-from paddlelike.io.planning.plan import LoadPlan
+from paddlelike.io.planning.load_plan import LoadPlan
 
 __all__ = ["InPlaceTargets"]
 

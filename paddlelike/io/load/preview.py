@@ -17,7 +17,7 @@ from paddlelike.io.contents.folder import FolderContents
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.load.request import LoadRequest, list_names, make_request, open_contents
 from paddlelike.io.load.values import make_constant, read_values
-from paddlelike.io.planning.plan import LoadPlan
+from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.rules.rule import Rule
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import get_program, is_persistable, select

@@ -17,7 +17,7 @@ from paddlelike.io.load.request import LoadRequest, open_contents
 from paddlelike.io.load.run import run_load
 from paddlelike.io.load.stable import TRIES, make_busy_error
 from paddlelike.io.load.values import read_values
-from paddlelike.io.planning.plan import LoadPlan
+from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.verify import (
     NO_COMPARISON,
     Comparison,

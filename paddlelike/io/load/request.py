@@ -12,8 +12,8 @@ from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.partition import get_partition
+from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.planning.naming import assign_names
-from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.planning.planner import make_plan
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import is_persistable

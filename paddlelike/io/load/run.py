@@ -12,7 +12,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load.values import read_values
-from paddlelike.io.planning.plan import LoadPlan
+from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.programs import build_load_program, run_program
 
 __all__ = ["run_load"]

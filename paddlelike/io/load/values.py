@@ -12,7 +12,7 @@ from paddlelike.core.dtypes import dtype_row
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.io.contents.interface import Contents, Reading, Value, Want
-from paddlelike.io.planning.plan import Fill, LoadPlan, Step
+from paddlelike.io.planning.load_plan import Fill, LoadPlan, Step
 from paddlelike.io.planning.recipe import apply_recipe
 
 __all__ = ["make_constant", "read_values"]

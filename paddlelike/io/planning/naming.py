@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from paddlelike.errors import LoadError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Positional
-from paddlelike.io.planning.plan import explain_misfit
+from paddlelike.io.planning.load_plan import explain_misfit
 from paddlelike.io.select import is_parameter
 
 __all__ = ["assign_names"]

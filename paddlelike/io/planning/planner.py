@@ -8,8 +8,17 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.io.contents.interface import Contents, Held, Unreadable
+from paddlelike.io.planning.load_plan import (
+    PROBLEMS,
+    Fill,
+    LoadPlan,
+    Row,
+    Step,
+    What,
+    explain_misfit,
+    get_facts,
+)
 from paddlelike.io.planning.match import Named, Proposal, explain_renumbering, format_near_names, propose
-from paddlelike.io.planning.plan import PROBLEMS, Fill, LoadPlan, Row, Step, What, explain_misfit, get_facts
 from paddlelike.io.planning.recipe import Misfit, Recipe, infer_facts
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules

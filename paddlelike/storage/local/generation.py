@@ -15,10 +15,10 @@ from typing import Final
 
 from paddlelike.errors import SaveError
 from paddlelike.storage.local import journal
+from paddlelike.storage.local.crash_recovery import write_staged
 from paddlelike.storage.local.filesystem.retired import remove_folders, rescue, walk
 from paddlelike.storage.local.filesystem.system import exchange, has_mounts, sync_directory
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.local.staged import write_staged
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.problems import explain
 

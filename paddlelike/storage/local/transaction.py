@@ -30,7 +30,8 @@ from typing import Any
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Path
-from paddlelike.storage.local import earlier, generation, journal, staged
+from paddlelike.storage.local import crash_recovery as staged
+from paddlelike.storage.local import earlier, generation, journal
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.system import sync_file_system
 from paddlelike.storage.local.layout import Layout

@@ -16,7 +16,7 @@ from paddlelike.inspection.difference import compare
 from paddlelike.inspection.inspect import Inspection, VariableFacts, guess_role, inspect
 from paddlelike.interop.content import list_persistables, open_content
 from paddlelike.io.load.preview import plan_load
-from paddlelike.io.planning.plan import LoadPlan
+from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.view.page.graphs import collect_program
 
 __all__ = ["collect_contents"]

@@ -25,7 +25,7 @@ import data
 import in_fluid
 
 import paddlelike as fluid
-from paddlelike.executor.feeds import put_feeds
+from paddlelike.executor.exchange.feeds import put_feeds
 from paddlelike.executor.plans.cached import get_plan
 
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from tests.compiled.nets import Net, build, train
+from tests.compiled.harness.nets import Net, build, train
 
 L = fluid.layers
 WORDS, LIMIT, END = 6, 5, 3

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from tests.compiled.nets import L, build, train
+from tests.compiled.harness.nets import L, build, train
 
 
 def test_a_cast_to_float16_and_back_rounds() -> None:

@@ -12,7 +12,7 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.errors import OperatorError
-from tests.compiled.nets import Net, build, train
+from tests.compiled.harness.nets import Net, build, train
 
 L = fluid.layers
 Feed = dict[str, Any]

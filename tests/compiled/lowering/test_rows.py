@@ -12,7 +12,7 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.compiled.engine import Engine
-from tests.compiled.nets import Net, build, train
+from tests.compiled.harness.nets import Net, build, train
 
 L = fluid.layers
 LENGTHS = {"x": [3, 2, 4], "y": [3, 2, 4], "z": [2, 2], "label": [3, 2, 4]}

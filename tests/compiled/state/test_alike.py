@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from tests.compiled.nets import Net, batches, build, regression, train
+from tests.compiled.harness.nets import Net, batches, build, regression, train
 
 # One order of float32 sums or another.
 CLOSE = {"rtol": 1e-4, "atol": 1e-6}

@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from paddlelike.compiled.pieces import Piece
+from paddlelike.compiled.pieces.piece import Piece
 from paddlelike.errors import OperatorError
-from tests.compiled.nets import Net, batches, build, regression, train
+from tests.compiled.harness.nets import Net, batches, build, regression, train
 
 L = fluid.layers
 

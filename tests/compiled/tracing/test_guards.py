@@ -11,7 +11,7 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.errors import PaddlelikeError
-from tests.compiled.nets import Net, build, train
+from tests.compiled.harness.nets import Net, build, train
 
 L = fluid.layers
 HEIGHT = 1 << 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.bench_scale import check
+from tests.benchmarks.distributed.bench_scale import check
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.executor.plans import run_plan as planning
-from tests.executor.plans.test_groups import FEED, build, train
+from tests.executor.plans.rewrites.test_groups import FEED, build, train
 
 Values = dict[str, bytes]
 

@@ -12,9 +12,10 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import OperatorError
-from paddlelike.executor.feeds import put_feeds
-from paddlelike.executor.plans import overwriting, shapes, unrolled
+from paddlelike.executor.exchange.feeds import put_feeds
+from paddlelike.executor.plans import unrolled
 from paddlelike.executor.plans.cached import get_plan
+from paddlelike.executor.plans.rewrites import overwriting, shapes
 from tests.helpers.fresh import fresh_programs
 
 RNG = np.random.default_rng(11)

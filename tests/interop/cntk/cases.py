@@ -11,8 +11,8 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.cntk.writing.writers import load_writers
 from tests.helpers.single_operators import FOR_TRAINING, narrow
-from tests.ops.collect import CASES
-from tests.ops.contract import Case, _expected, full_attrs
+from tests.ops.harness.collect import CASES
+from tests.ops.harness.contract import Case, _expected, full_attrs
 
 Arrays = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Ask real Fluid 1.8.5 for what a module of cases compares (see tests/ops/recorded.py).
+"""Ask real Fluid 1.8.5 for what a module of cases compares (see tests/ops/harness/recorded.py).
 
     python3.7 -m tests.interop.dumps.dump_cases tests.ops.sequence_cases OUT.json.gz
 
@@ -24,7 +24,7 @@ warnings.simplefilter("ignore")
 import numpy as np
 import paddle.fluid as fluid
 
-from tests.ops.recorded import name_outputs, weights
+from tests.ops.harness.recorded import name_outputs, weights
 
 
 def encoded(array):

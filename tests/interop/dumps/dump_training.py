@@ -1,4 +1,4 @@
-"""Ask real Fluid 1.8.5 what it makes of the programs in tests/optimizer/cases.py.
+"""Ask real Fluid 1.8.5 what it makes of the programs in tests/optimizer/harness/cases.py.
 
     python3.7 dump_training.py OUT.json.gz
 

@@ -12,7 +12,7 @@ import paddlelike as fluid
 from paddlelike.core.dtypes import convert_dtype
 from paddlelike.framework.opdef import registry
 from tests.helpers.single_operators import FOR_TRAINING, narrow
-from tests.ops.contract import Case, _expected, full_attrs
+from tests.ops.harness.contract import Case, _expected, full_attrs
 
 Arrays = dict[str, Any]
 

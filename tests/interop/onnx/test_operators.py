@@ -16,8 +16,8 @@ from paddlelike.errors import UnsupportedError
 from paddlelike.interop.onnx.exporter.converters import load_table
 from tests.interop.onnx.runs import build, run_here, run_onnx
 from tests.models.archive import collect_types, read_archive
-from tests.ops.collect import CASES
-from tests.ops.contract import Case
+from tests.ops.harness.collect import CASES
+from tests.ops.harness.contract import Case
 
 TABLE = load_table()
 

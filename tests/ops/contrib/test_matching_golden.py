@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.golden_data import table
-from tests.ops.compare import check_declared, check_gradients, check_values
 from tests.ops.contrib.matching_cases import CASES
+from tests.ops.harness.compare import check_declared, check_gradients, check_values
 
 GOLDEN = table("matching")
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.golden_data import table
 from tests.ops.contrib.recorded_cases import CASES
-from tests.ops.replay import Replay, decode
+from tests.ops.harness.replay import Replay, decode
 
 GOLDEN: dict[str, Any] = table("contrib")
 

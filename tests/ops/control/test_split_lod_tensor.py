@@ -7,7 +7,7 @@ import pytest
 
 from paddlelike.core.tensor import LoD
 from paddlelike.errors import EnforceNotMet
-from tests.ops.contract import call
+from tests.ops.harness.contract import call
 
 X = np.arange(14, dtype=np.float64).reshape(7, 2)
 ONE: LoD = [[0, 2, 6, 7]]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(31)
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from tests.ops.detection.region_cases import F32, F64, I32, LOD, real, rois
-from tests.ops.recorded import add_case
+from tests.ops.harness.recorded import add_case
 
 __all__ = ["CASES"]
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from tests.ops.detection.recorded_boxes import F32, F64, I32, I64, boxes
-from tests.ops.recorded import add_case
+from tests.ops.harness.recorded import add_case
 
 CASES = {}
 case = partial(add_case, CASES)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.golden_data import table
 from tests.ops.detection import recorded_boxes, recorded_suppression, recorded_yolo
-from tests.ops.replay import Replay, decode
+from tests.ops.harness.replay import Replay, decode
 
 PARTS = {
     "detection_boxes": recorded_boxes.CASES,

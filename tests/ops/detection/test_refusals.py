@@ -10,7 +10,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.ops.kernels.sorting import argsort_unstable
-from tests.ops.contract import call
+from tests.ops.harness.contract import call
 
 BOXES, SCORES = np.zeros((2, 5, 4), np.float32), np.zeros((2, 3, 5), np.float32)
 

@@ -12,8 +12,8 @@ from paddlelike.core.random import Generator
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.ops.kernels.detection.box_targets import sample_reservoir
 from tests.helpers.fresh import fresh_programs
-from tests.ops.contract import call
 from tests.ops.detection.proposal_cases import ANCHORS, INFO, LOD, boxes
+from tests.ops.harness.contract import call
 
 X = np.arange(48, dtype=np.float32).reshape(1, 2, 4, 6)
 NO_ROIS = np.empty((0, 4), np.float32)

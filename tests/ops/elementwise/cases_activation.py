@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(3)
 X = _rng.uniform(0.1, 3, (4, 5)) * np.where(_rng.random((4, 5)) < 0.5, 1, -1)

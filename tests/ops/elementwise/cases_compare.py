@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(6)
 A, B = _rng.integers(0, 3, (2, 4, 5))

@@ -7,7 +7,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(12)
 X = _rng.standard_normal((3, 4))

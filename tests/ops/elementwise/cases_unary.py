@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(2)
 X = _rng.uniform(0.2, 0.9, (3, 4)) * np.where(_rng.random((3, 4)) < 0.5, 1, -1)

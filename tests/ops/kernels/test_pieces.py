@@ -9,7 +9,7 @@ import pytest
 
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.kernels.pieces import in_pieces
-from tests.ops.contract import full_attrs
+from tests.ops.harness.contract import full_attrs
 
 RNG = np.random.default_rng(11)
 LARGE = RNG.standard_normal((3, 700, 7, 300)).astype("float32")  # 17 MB, and no whole number of pieces

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 X = np.random.default_rng(11).standard_normal((3, 4, 5))
 

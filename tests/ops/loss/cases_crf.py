@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 from tests.ops.sequence.cases_sequence import join, split
 
 Array = np.ndarray[Any, Any]

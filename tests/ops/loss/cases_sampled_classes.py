@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(8)
 X = _rng.standard_normal((3, 2))

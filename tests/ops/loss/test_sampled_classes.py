@@ -13,7 +13,7 @@ from paddlelike.framework.opdef import registry
 from paddlelike.layers.loss.sampled import alias_table
 from paddlelike.ops.kernels.class_sampling import ClassDistribution
 from paddlelike.ops.loss.nce import NceAttrs
-from tests.ops.contract import FakeContext, View
+from tests.ops.harness.contract import FakeContext, View
 
 layers = fluid.layers
 W = np.array([[1, 0], [0, 1], [1, 1], [2, -1], [0.5, 0.5], [-1, 1]], "float32") / 2

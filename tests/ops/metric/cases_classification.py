@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(8)
 SCORE = _rng.random((40, 1))

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(16)
 HYPS, REFS = _rng.integers(0, 4, (9, 1)), _rng.integers(0, 4, (12, 1))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 X = np.random.default_rng(3).standard_normal((4, 3))
 P = float(np.float32(0.3))

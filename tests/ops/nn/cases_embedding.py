@@ -3,7 +3,7 @@
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(4)
 W = _rng.standard_normal((7, 3))

@@ -12,7 +12,7 @@ from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Spec, registry
-from tests.ops.contract import FakeContext, View, full_attrs
+from tests.ops.harness.contract import FakeContext, View, full_attrs
 
 Arrays = dict[str, Any]
 

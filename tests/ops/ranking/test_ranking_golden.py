@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.golden_data import table
-from tests.ops.compare import check_declared, check_gradients, check_values
+from tests.ops.harness.compare import check_declared, check_gradients, check_values
 from tests.ops.ranking.ranking_cases import CASES
 
 GOLDEN = table("ranking")

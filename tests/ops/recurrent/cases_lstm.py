@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 from tests.ops.sequence.cases_sequence import ENDS, join, split
 
 Array = np.ndarray[Any, Any]

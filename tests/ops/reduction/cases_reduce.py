@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(7)
 X = _rng.uniform(0.5, 2, (3, 4, 5))

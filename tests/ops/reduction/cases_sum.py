@@ -3,7 +3,7 @@
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(13)
 A, B, C = _rng.standard_normal((3, 5, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _X = np.arange(18.0).reshape(6, 3)
 _IDS = np.array([[7], [2], [9], [2], [4], [0]])

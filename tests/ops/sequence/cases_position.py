@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(17)
 OFFSETS = [0, 2, 6, 7]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 X = np.random.default_rng(3).standard_normal((3, 2))
 

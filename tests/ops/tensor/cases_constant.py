@@ -3,7 +3,7 @@
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 X = np.random.default_rng(3).standard_normal((5, 2))
 WHOLE = np.arange(10, dtype=np.int64).reshape(5, 2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 X = np.random.default_rng(10).standard_normal((4, 5, 3))
 _int = lambda *n: np.array(n, np.int32)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 X = np.random.default_rng(12).standard_normal((2, 1, 3))
 _int = lambda *n: np.array(n, np.int32)

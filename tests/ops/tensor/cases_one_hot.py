@@ -3,7 +3,7 @@
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 IDS = np.array([[1], [0], [2], [4]])
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(1)
 X = _rng.standard_normal((3, 4, 2))

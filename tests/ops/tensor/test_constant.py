@@ -11,7 +11,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Spec, registry
-from tests.ops.contract import View
+from tests.ops.harness.contract import View
 from tests.ops.random.test_tensors import compute, infer
 
 REAL = VarType.FP32

@@ -3,7 +3,7 @@
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(11)
 P, G, V, Z = (_rng.standard_normal((5, 3)) for _ in range(4))

@@ -14,7 +14,7 @@ from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Spec, registry
 from paddlelike.ops.update import blocks as updating
 from paddlelike.ops.update.adam import Adam, AdamAttrs
-from tests.ops.contract import FakeContext, View, full_attrs
+from tests.ops.harness.contract import FakeContext, View, full_attrs
 
 P = np.array([[1, -1], [2, 0.5], [-0.25, 3]], np.float32)
 G = SelectedRows([2, 0, 2], 3, np.array([[0.5, -1], [2, 0.25], [1, 0.5]], np.float32))

@@ -47,7 +47,7 @@ from paddlelike.distributed.protocol.messages import (
 )
 from paddlelike.distributed.protocol.server.admission import Denial
 from paddlelike.distributed.protocol.server.base import ServerBase
-from paddlelike.distributed.protocol.server.rounds import Round
+from paddlelike.distributed.protocol.server.round_barrier import Round
 from paddlelike.distributed.protocol.server.saves import Saves
 from paddlelike.distributed.protocol.server.shares import Shares
 from paddlelike.distributed.protocol.server.work import Apply

@@ -38,8 +38,8 @@ from paddlelike.distributed.protocol.messages import (
     Waiting,
 )
 from paddlelike.distributed.protocol.trainer.agreements import TrainerAgreements
-from paddlelike.distributed.protocol.trainer.links import Link
 from paddlelike.distributed.protocol.trainer.requests import AGREEING
+from paddlelike.distributed.protocol.trainer.retries import Link
 from paddlelike.distributed.protocol.trainer.steps import (
     Call,
     Closed,

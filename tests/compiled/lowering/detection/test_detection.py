@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from tests.compiled.nets import build, train
-from tests.compiled.sweep import check_gradients_alone
-from tests.ops.collect import CASES
+from tests.compiled.harness.nets import build, train
+from tests.compiled.harness.sweep import check_gradients_alone
+from tests.ops.harness.collect import CASES
 
 L = fluid.layers
 #: Their gradient operators do not read all that the operators read.

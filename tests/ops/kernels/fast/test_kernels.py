@@ -14,9 +14,9 @@ from paddlelike.framework.opdef import registry
 from paddlelike.ops.kernels import fast
 from paddlelike.ops.kernels.fast.late import KERNELS
 from tests.helpers.fast_kernels import force_kernels, needs_numba
-from tests.ops import contract
-from tests.ops.collect import CASES
-from tests.ops.contract import Case, check_gradient, check_value_and_shape
+from tests.ops.harness import contract
+from tests.ops.harness.collect import CASES
+from tests.ops.harness.contract import Case, check_gradient, check_value_and_shape
 from tests.ops.kernels.fast.golden import RECORDED
 
 for _module in pkgutil.iter_modules(fast.__path__, f"{fast.__name__}."):

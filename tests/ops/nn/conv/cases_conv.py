@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(5)
 _normal = lambda *shape: _rng.standard_normal(shape)

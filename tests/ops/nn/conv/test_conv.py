@@ -11,7 +11,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Spec, registry
 from paddlelike.ops.kernels.nn.conv import channels_first
-from tests.ops.contract import full_attrs
+from tests.ops.harness.contract import full_attrs
 
 
 def infer(type: str, x: tuple[int, ...], w: tuple[int, ...], **given: Any) -> tuple[int, ...]:

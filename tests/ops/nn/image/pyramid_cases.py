@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.ops.recorded import add_case
+from tests.ops.harness.recorded import add_case
 
 __all__ = ["CASES"]
 

@@ -10,7 +10,7 @@ import pytest
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Spec, registry
-from tests.ops.contract import full_attrs
+from tests.ops.harness.contract import full_attrs
 
 X = np.array([[1, 1, 0, 2], [1, 1, 2, 2], [0, 3, 3, 1], [3, 3, 0, 1]], np.float32).reshape(1, 1, 4, 4)
 G = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.ops.contract import Case
+from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(12)
 X = _rng.standard_normal((5, 6))

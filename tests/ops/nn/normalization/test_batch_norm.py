@@ -12,7 +12,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Spec, registry
 from tests.helpers.small_networks import run
-from tests.ops.contract import View, full_attrs
+from tests.ops.harness.contract import View, full_attrs
 
 X = np.array([[1.0, 2, 0, 4], [-1, 0, 3, 2], [0, 5, 1, 1]])
 MEANS, SCALES = np.array([0.5, 1, -1, 0]), np.array([1.0, 2, 1, 0.5])

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from tests.compiled.nets import build, train
+from tests.compiled.harness.nets import build, train
 
 L = fluid.layers
 

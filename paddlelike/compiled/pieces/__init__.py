@@ -1,0 +1,1 @@
+"""Pieces of a program that run as one XLA computation."""

@@ -1,0 +1,64 @@
+"""Gradient operators in another piece than their forward operators, whose lowerings may leave out results.
+
+A lowering of which JAX keeps the derivative does not compute what numpy's gradient reads, as the gates of
+`lstm`. Elsewhere the gradient computes its forward operator again, if it gets what that takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from paddlelike.compiled.lowerings import Lowering, find_lowering
+from paddlelike.compiled.pieces.piece_plan import CompiledPlan
+from paddlelike.executor.plans.frame import Frame
+from paddlelike.framework.opdef import GRAD, OpDef, registry
+
+__all__ = ["find_forward_for_numpy", "find_left_out"]
+
+
+def find_left_out(plan: CompiledPlan, steps: range, missing: Collection[int]) -> int | None:
+    """Return a step of a piece that left out results, for a gradient behind it that cannot do without."""
+    for index in range(steps.stop, len(plan.steps)) if missing else ():
+        found = _find_forward(plan, index)
+        if found is None or found not in steps or not plan.reads[index] & plan.writes[found] & set(missing):
+            continue
+        cls = registry.find_or_none(plan.steps[index].op.type)
+        row = None if cls is None else find_lowering(cls)
+        if cls is None or cls.forward_of is None or row is None or not row.by_vjp:
+            return found
+        if not _is_repeatable(cls.forward_of, row, [slot.name for slot in cls.input_slots]):
+            return found
+    return None
+
+
+def find_forward_for_numpy(plan: CompiledPlan, frame: Frame, index: int) -> int | None:
+    """Return the step of the forward operator that numpy has to run, too, before it runs a gradient."""
+    missing = {n for n in plan.reads[index] if frame.values[n] is None}
+    found = _find_forward(plan, index) if missing else None
+    if found is None or not missing & plan.writes[found]:
+        return None
+    if plan.writes[found] & plan.layout.persistables.keys():
+        return None  # it would change them twice
+    return found if all(frame.values[n] is not None for n in plan.reads[found]) else None
+
+
+def _is_repeatable(base: type[OpDef], row: Lowering, names: Collection[str]) -> bool:
+    """Return whether a gradient operator with slots of these names can compute its forward operator again."""
+    needed = {slot.name for slot in base.input_slots if not slot.optional} - row.without.keys()
+    return not row.draws and needed <= set(names)
+
+
+def _find_forward(plan: CompiledPlan, index: int) -> int | None:
+    """Return the step whose results have the gradients that a gradient operator reads."""
+    op = plan.steps[index].op
+    cls = registry.find_or_none(op.type)
+    if cls is None or cls.forward_of is None:
+        return None
+    base = cls.forward_of
+    names = [name for slot in base.output_slots for name in op.input(slot.name + GRAD) if GRAD in name]
+    wanted = {name.partition(GRAD)[0] for name in names}
+    for place in range(index - 1, -1, -1):
+        earlier = plan.steps[place].op
+        if earlier.type == base.type and not wanted.isdisjoint(earlier.output_arg_names):
+            return place
+    return None

@@ -1,0 +1,1 @@
+"""What is done to the steps of a plan before they are bound."""

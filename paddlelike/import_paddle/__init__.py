@@ -1,0 +1,94 @@
+"""The stand-in for real Paddle: ``import paddle`` gives paddlelike, for scripts that are not changed.
+
+:func:`install` does it in this process; :func:`add_to_path` for the Python processes that get an environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from paddlelike.errors import ImportPaddleError
+from paddlelike.import_paddle.version import full_version
+from paddlelike.lazy import AliasFinder, add_function_module
+
+__all__ = ["FOLDER", "add_to_path", "install", "is_installed"]
+
+#: The folder that holds a ``paddle`` which is paddlelike.
+FOLDER: Final = Path(__file__).parent / "path"
+
+
+class _Paddle(ModuleType):
+    """The module ``paddle``: that of paddlelike, but for the version, which is the one scripts ask for."""
+
+    __version__ = full_version
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.modules["paddlelike"], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(sys.modules["paddlelike"])
+
+
+class _PaddleFinder(AliasFinder):
+    """Imports ``paddle`` and what is below it."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Return the module ``paddle``; None for those below it, which are ours."""
+        return _Paddle(spec.name, __doc__) if spec.name == "paddle" else super().create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing for ``paddle``; replace a module below it by ours."""
+        if module.__name__ != "paddle":
+            super().exec_module(module)
+
+
+_FINDER: Final = _PaddleFinder({"paddle": "paddlelike"})
+
+
+def install() -> None:
+    """Let ``import paddle``, and every module path below it, import paddlelike in this process.
+
+    A second call changes nothing. Raises ImportPaddleError when another ``paddle`` is imported already.
+
+    >>> import paddlelike
+    >>> paddlelike.install()
+    >>> import paddle.fluid as fluid
+    >>> fluid.layers is paddlelike.layers
+    True
+    """
+    imported = sys.modules.get("paddle")
+    if imported is not None and not isinstance(imported, _Paddle):
+        raise ImportPaddleError(
+            f"paddlelike.install: another paddle is imported already, from {imported.__file__}",
+            hint="call paddlelike.install() before the first import of paddle",
+        )
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    import_module("paddle")
+    add_function_module("paddle.batch")
+
+
+def is_installed() -> bool:
+    """Return whether ``import paddle`` gives paddlelike in this process."""
+    return isinstance(sys.modules.get("paddle"), _Paddle)
+
+
+def add_to_path(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with :data:`FOLDER` first in PYTHONPATH.
+
+    ``import paddle`` gives paddlelike in every Python process that runs in it, and in those that it starts:
+    by multiprocessing, as the command of a dataset, below the launcher.
+
+    >>> add_to_path({"PYTHONPATH": "/home/me"})["PYTHONPATH"] == f"{FOLDER}{os.pathsep}/home/me"
+    True
+    """
+    others = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    entries = [str(FOLDER), *(entry for entry in others if entry != str(FOLDER))]
+    return dict(environment) | {"PYTHONPATH": os.pathsep.join(entries)}

@@ -1,0 +1,213 @@
+"""The plan of a load: the outcome for every variable, found from the headers alone.
+
+Making a plan changes nothing. Every header is compared with the program, the rules are applied, and all
+problems are reported at once: with similar names, with a hint where all names have other counters because a
+network was built twice in one process, and with proposed rules for the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import LoadError, MissingFileError
+from paddlelike.foundation.display import Displayed
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.contents.interface import Held
+from paddlelike.io.planning.match import Proposal, format_near_names
+from paddlelike.io.planning.plan_table import format_table
+from paddlelike.io.planning.recipe import Recipe
+from paddlelike.io.rules.encoding import describe_changes
+from paddlelike.io.rules.rules import Rules
+
+__all__ = ["PROBLEMS", "Fill", "LoadPlan", "Row", "Step", "What", "explain_misfit", "get_facts"]
+
+What = Literal[
+    "load", "rename", "skip", "keep", "init", "missing", "does not fit", "bad rule", "not asked for"
+]
+PROBLEMS: Final = ("bad rule", "does not fit", "missing")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The outcome for one variable, or for a file that no variable uses.
+
+    Attributes
+    ----------
+    what
+        ``load``, ``rename`` (from a file of another name), ``skip``, ``keep`` (it keeps its value, by
+        ``init``), ``init``, ``missing``, ``does not fit``, ``bad rule``, or ``not asked for``.
+    wants, has
+        Element type and shape that the program declares, and that the file has.
+    """
+
+    variable: str | None
+    file: str | None
+    what: What
+    wants: tuple[VarType, tuple[int, ...]] | None = None
+    has: tuple[VarType, tuple[int, ...]] | None = None
+    why: str = ""
+    hint: str | None = None
+
+
+class Step(NamedTuple):
+    """A value that will be loaded."""
+
+    variable: Variable
+    held: tuple[Held, ...]
+    recipe: Recipe | None = None  # None: the file of the variable's name, as it is
+    base: str | float = "keep"  # the value outside of an overlap
+
+    @property
+    def row(self) -> Row:
+        """The row of this value in the table."""
+        header = self.held[0].header
+        wants, has = get_facts(self.variable), (header.dtype, header.shape)
+        if self.recipe is None:
+            return Row(self.variable.name, self.held[0].name, "load", wants, has)
+        what: What = "load" if self.recipe.files == (self.variable.name,) else "rename"
+        assert self.recipe.rule is not None
+        changes = ", ".join(describe_changes(self.recipe.rule))
+        return Row(self.variable.name, " + ".join(self.recipe.files), what, wants, has, changes)
+
+
+class Fill(NamedTuple):
+    """A value that will be a constant."""
+
+    variable: Variable
+    value: float
+
+
+@dataclass(frozen=True, repr=False)
+class LoadPlan(Displayed):
+    """The outcome of a load that is not carried out. True if the load would succeed; prints as a table.
+
+    Attributes
+    ----------
+    source
+        The directory, file or dict that would be loaded.
+    others
+        A :class:`Row` for every variable that is not loaded, and for every file that the program does not
+        use.
+    strict
+        Whether the load fails where a variable is missing or does not fit.
+    proposals
+        Files that are probably meant for variables without a file: pairs of names, with the reason.
+    hint
+        The most likely cause of the problems, and the next step.
+    steps, fills
+        The values that would be loaded, and those that would be constants.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> hidden = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(), tempfile.mkdtemp()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> saved = fluid.io.save_persistables(exe, home)
+    >>> plan = fluid.io.plan_load(home)
+    >>> bool(plan), [(row.variable, row.what) for row in plan.rows]
+    (True, [('fc_0.w_0', 'load'), ('fc_0.b_0', 'load')])
+    """
+
+    source: str
+    others: tuple[Row, ...]
+    strict: bool = True
+    proposals: tuple[Proposal, ...] = ()
+    hint: str | None = None
+    steps: tuple[Step, ...] = field(default=(), repr=False)
+    fills: tuple[Fill, ...] = field(default=(), repr=False)
+
+    @functools.cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """A :class:`Row` for every variable, then one for every file that the program does not use."""
+        return (*(step.row for step in self.steps), *self.others)
+
+    def chosen(self, *what: str) -> list[Row]:
+        """Return the rows of these outcomes."""
+        return [row for row in self.rows if row.what in what]
+
+    @property
+    def problems(self) -> list[Row]:
+        """The rows of variables that cannot be loaded."""
+        return [row for row in self.others if row.what in PROBLEMS]
+
+    def rules(self) -> Rules:
+        """Return the proposals as rules, to review and pass to a load as ``rules=``."""
+        return Rules.of(rename={proposal.file: proposal.variable for proposal in self.proposals})
+
+    def __bool__(self) -> bool:
+        if any(row.what == "bad rule" for row in self.others):
+            return False
+        return bool(self.steps) and not (self.strict and self.problems)
+
+    def __repr__(self) -> str:
+        verdict = "fits" if self else "does not fit"
+        counts = Counter(row.what for row in self.rows)
+        return (
+            f"<LoadPlan: {self.source} {verdict}; {', '.join(f'{n} {what}' for what, n in counts.items())}>"
+        )
+
+    def __str__(self) -> str:
+        return format_table(self)
+
+    def refusal(self) -> LoadError | None:
+        """Return the error that the load would raise, with all problems; None: it would succeed."""
+        if self:
+            return None
+        problems = self.problems
+        if not problems:
+            return LoadError(
+                f"nothing to load from {self.source}: every variable is skipped, kept or initialised"
+            )
+        unused = [row.file for row in self.others if row.what == "not asked for" and row.file is not None]
+        proposed = {proposal.variable: f" (perhaps {proposal.file})" for proposal in self.proposals}
+        lines = []
+        for row in problems[:20]:
+            near = ""
+            if row.what == "missing":
+                near = proposed.get(row.variable or "") or format_near_names(row.variable or "", unused)
+            name = row.variable if row.what != "missing" or row.file is None else row.file
+            lines.append(f"\n  {name}: {row.why}{near}")
+        if len(problems) > 20:
+            lines.append(f"\n  and {len(problems) - 20} more")
+        count = len(self.steps) + sum(row.variable is not None for row in self.others)
+        kind = MissingFileError if all(row.what == "missing" for row in problems) else LoadError
+        return kind(
+            f"nothing was loaded from {self.source}: {len(problems)} of {count} variables do not fit"
+            + "".join(lines),
+            hint=self.hint,
+        )
+
+
+_INTEGERS: Final = {VarType.INT32, VarType.INT64}
+
+
+def explain_misfit(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | None:
+    """Return why a stored tensor does not fit a variable, or None.
+
+    Where Fluid itself writes something else than it declares, the file is right: the seed of
+    ``shuffle_batch`` is declared with the shape [0], and integers from numpy may be int32 instead of int64 or
+    the other way round.
+    """
+    want = variable.shape
+    if dtype != variable.dtype and not {dtype, variable.dtype} <= _INTEGERS:
+        return (
+            f"the file holds {dtype.name}{list(shape)}, the program wants {variable.dtype.name}{list(want)}"
+        )
+    if not want or want == shape or 0 in want:
+        return None  # declared without a shape: any shape fits
+    same = len(want) == len(shape) and all(w in (-1, s) for w, s in zip(want, shape, strict=True))
+    one = math.prod(shape) == math.prod(want) == 1  # Paddle 2 writes [1] without dims
+    rows = variable.type == VarType.SELECTED_ROWS and want[1:] == tuple(shape)[1:]
+    if same or one or rows:
+        return None
+    return f"the file has shape {list(shape)}, the program wants {list(want)}"
+
+
+def get_facts(variable: Variable) -> tuple[VarType, tuple[int, ...]]:
+    """Return the declared element type and shape of a variable."""
+    return variable.dtype, variable.shape

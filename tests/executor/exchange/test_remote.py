@@ -1,0 +1,55 @@
+"""The connection of an executor is made at its first use, and closed once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paddlelike.errors import UnsupportedError
+from paddlelike.executor.exchange import remote
+from paddlelike.executor.exchange.remote import RemoteSwitch
+
+
+class Connection:
+    """Counts how often it is closed."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The connections made, by a provider of the test."""
+    made: list[Any] = []
+
+    def connect() -> Connection:
+        made.append(Connection())
+        return made[-1]
+
+    monkeypatch.setattr(remote, "find_provider", {"connect_remote": connect}.get)
+    return made
+
+
+def test_a_connection_is_made_once(connections: list[Any]) -> None:
+    switch = RemoteSwitch()
+    assert connections == []
+    assert switch.open() is switch.open() is connections[0]
+    switch.close()
+    switch.close()
+    assert connections[0].closed == 1
+
+
+def test_closing_without_a_connection_makes_none(connections: list[Any]) -> None:
+    RemoteSwitch().close()
+    assert connections == []
+
+
+def test_without_a_provider_the_error_says_what_to_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "find_provider", lambda name: None)
+    with pytest.raises(UnsupportedError, match="no connection to them is provided") as caught:
+        RemoteSwitch().open()
+    assert caught.value.hint == "import paddlelike.distributed"

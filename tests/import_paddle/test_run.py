@@ -1,0 +1,181 @@
+"""Unmodified scripts, which say ``import paddle``, run on paddlelike as ``python SCRIPT`` would run them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def python(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, env=os.environ | environment
+    )
+
+
+def run(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return python("-m", "paddlelike", "run", *arguments, cwd=cwd)
+
+
+SHOW = """
+import os, sys
+import paddle.fluid as fluid
+print(fluid.__name__, __name__, sys.argv, os.path.basename(__file__), sys.path[0])
+"""
+
+
+OLD = """
+import collections, inspect, time
+from collections import Mapping
+import numpy as np
+assert issubclass(dict, Mapping) and isinstance([], collections.Iterable) and time.clock() > 0
+assert np.zeros(2, np.float).dtype == "float64" and np.array([1.5]).astype(np.int) == [1]
+names, several, keywords, defaults = inspect.getargspec(lambda a, b=1: 0)
+assert (names, several, keywords, defaults) == (["a", "b"], None, None, (1,))
+for module in (collections, np):
+    try:
+        module.nothing
+    except AttributeError as error:
+        print(error)
+"""
+
+
+def test_names_that_python_and_numpy_have_dropped(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text(OLD)
+    (tmp_path / "sitecustomize.py").write_text("print('the own one')")
+    path = f"{path_of_paddle()}{os.pathsep}{tmp_path}"
+    done = python("-m", "paddlelike", "run", "old.py", cwd=tmp_path, PYTHONPATH=path)
+    lines = done.stdout.splitlines()
+    assert lines[-3:] == [
+        "the own one",
+        "module 'collections' has no attribute 'nothing'",
+        "module 'numpy' has no attribute 'nothing'",
+    ]
+    told = [line.partition("FutureWarning: ")[2] for line in done.stderr.splitlines() if "is gone" in line]
+    assert told[0] == "collections.Mapping is gone: scripts that paddlelike runs get collections.abc.Mapping"
+    assert [line.split()[0] for line in told] == [
+        "collections.Mapping", "collections.Iterable", "time.clock", "numpy.float", "numpy.int",
+        "inspect.getargspec",
+    ]  # fmt: skip
+
+
+def test_a_script_is_the_main_program(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "show.py").write_text(SHOW)
+    alone = python("inner/show.py", "a", "-m", "--b", cwd=tmp_path, PYTHONPATH=path_of_paddle())
+    ours = run(tmp_path, "inner/show.py", "a", "-m", "--b")
+    assert ours.stdout == alone.stdout
+    assert ours.stdout.startswith("paddlelike.fluid __main__ ['inner/show.py', 'a', '-m', '--b'] show.py ")
+    assert ours.stderr == ""
+
+
+def path_of_paddle() -> str:
+    """What PYTHONPATH must be for a plain ``python SCRIPT``: found here without the code under test."""
+    project = Path(__file__).parent.parent.parent
+    return f"{project / 'paddlelike' / 'import_paddle' / 'path'}{os.pathsep}{project}"
+
+
+def test_a_module_is_the_main_program(tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "__init__.py").write_text("")
+    (tmp_path / "job" / "show.py").write_text(SHOW)
+    done = run(tmp_path, "-m", "job.show", "a")
+    assert done.stdout.startswith("paddlelike.fluid __main__ ['")
+    assert done.stdout.split(" show.py ")[1].strip() == str(tmp_path)
+    assert "'a'] show.py" in done.stdout
+
+
+def test_a_traceback_begins_at_the_script_and_the_exit_code_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("import paddle.fluid\n1 / 0\n")
+    done = run(tmp_path, "fails.py")
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1].strip() == f'File "{tmp_path / "fails.py"}", line 2, in <module>'
+    assert lines[-1] == "ZeroDivisionError: division by zero"
+    (tmp_path / "exits.py").write_text("import sys, paddle\nsys.exit(7)\n")
+    assert run(tmp_path, "exits.py").returncode == 7
+    (tmp_path / "killed.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    assert run(tmp_path, "killed.py").returncode == -signal.SIGTERM
+
+
+CHILDREN = """
+import multiprocessing, subprocess, sys
+
+def show(queue):
+    import paddle
+    queue.put((paddle.fluid.__name__, sys.argv))
+
+if __name__ == "__main__":
+    for method in ("fork", "spawn"):
+        context = multiprocessing.get_context(method)
+        queue = context.Queue()
+        process = context.Process(target=show, args=(queue,))
+        process.start()
+        print(method, *queue.get(timeout=60))
+        process.join()
+    script = "import paddle.fluid as fluid; print('command', fluid.__name__)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+"""
+
+
+def test_the_processes_of_a_script_find_the_same_paddle(tmp_path: Path) -> None:
+    (tmp_path / "children.py").write_text(CHILDREN)
+    done = run(tmp_path, "children.py", "a")
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "fork paddlelike.fluid ['children.py', 'a']",
+        "spawn paddlelike.fluid ['children.py', 'a']",
+        "command paddlelike.fluid",
+    ]
+
+
+@pytest.mark.parametrize("prefix", [["paddlelike"], ["paddlelike", "run", "-m", "paddle"]], ids=" ".join)
+def test_a_script_below_the_launcher_finds_paddle(tmp_path: Path, prefix: list[str]) -> None:
+    (tmp_path / "job.py").write_text("import paddle.fluid as fluid\nprint('job', fluid.__name__)\n")
+    prefix[-1] += ".distributed.launch"
+    done = python(
+        "-m", *prefix, "--server_num", "1", "--worker_num", "1", "--log_dir", "log", "job.py", cwd=tmp_path
+    )
+    assert (tmp_path / "log" / "workerlog.0").read_text() == "job paddlelike.fluid\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "usage: python -m paddlelike run SCRIPT [args]"),
+        (["run", "-m"], "run: no script was given"),
+        (["run", "absent.py"], "run: the script absent.py does not exist (looked in "),
+    ],
+    ids=["no-script", "no-module", "absent"],
+)
+def test_a_wrong_command_line_says_what_is_expected(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = python("-m", "paddlelike", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+
+
+def test_an_interpreter_that_ignores_the_environment_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "show.py").write_text(SHOW)
+    project = Path(__file__).parent.parent.parent
+    start = f"import sys; sys.path.append({str(project)!r}); sys.argv = ['paddlelike', 'run', 'show.py']\n"
+    start += "import runpy; runpy.run_module('paddlelike', run_name='__main__')"
+    done = python("-E", "-c", start, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Python was started with -E or -I" in done.stderr
+    assert "paddlelike.install()" in done.stderr
+
+
+def test_a_variable_is_true_where_a_script_imports_paddle(tmp_path: Path) -> None:
+    (tmp_path / "ask.py").write_text(
+        "import paddle.fluid as fluid\n"
+        "x = fluid.data('x', [None])\n"
+        "print('there' if x else 'not there', not x)\n"
+    )
+    ours = run(tmp_path, "ask.py")
+    assert ours.stdout == "there False\n"
+    assert "ask.py:3: UserWarning: variable 'x' is always true while the program is built" in ours.stderr
