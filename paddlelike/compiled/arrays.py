@@ -11,7 +11,7 @@ import numpy as np
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.values import Packed
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray
-from paddlelike.ops.recurrent.rank_table import RankTable
+from paddlelike.ops.control.rank_table import RankTable
 
 __all__ = [
     "Ranks",

@@ -11,12 +11,25 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, Attr, Bool, Context, Float, Gradient, OpDef, Spec, register
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import (
+    Array,
+    Attr,
+    Bool,
+    Context,
+    Float,
+    Gradient,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
 from paddlelike.ops.backends import BACKENDS, MKLDNN
 from paddlelike.ops.elementwise.unary import Function, register_function_row
 from paddlelike.ops.kernels.special import bound_below, erf, sigmoid, softplus
+from paddlelike.ops.operands import can_be_equal, count_elements
 
-__all__ = ["Softshrink"]
+__all__ = ["Prelu", "Softshrink"]
 
 _ROOT_2_BY_PI: Final = math.sqrt(2 / math.pi)
 
@@ -281,3 +294,53 @@ class Softshrink(OpDef):
     @staticmethod
     def backward(ctx: Context, x: Array, d_out: Array) -> Array:
         return d_out * (np.abs(x) > ctx.op.attrs["lambda"])
+
+
+@register
+class Prelu(OpDef):
+    """``Out = max(X, 0) + Alpha min(X, 0)``.
+
+    Alpha holds one number (``mode`` "all"), one for each channel of X ``(N, C, ...)`` ("channel"), or
+    one for each element of a sample ("element").
+    """
+
+    type = "prelu"
+    inputs = ("X", "Alpha")
+    any_order = True
+    attrs = {"mode": String("all")}
+    lod = "X"
+    gradient = Gradient("X", "Alpha", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec, alpha: Spec, *, mode: str) -> Spec:
+        wants = {"all": 1, "channel": count_elements(x.shape[1:2]), "element": count_elements(x.shape[1:])}
+        if mode not in wants:
+            raise ShapeError(f"prelu: mode is {mode!r}, expected one of {', '.join(wants)}")
+        have = count_elements(alpha.shape)
+        if not can_be_equal(have, wants[mode]):
+            raise ShapeError(
+                f"prelu: Alpha of shape {alpha.shape} holds {have} numbers; "
+                f"mode {mode!r} for X of shape {x.shape} needs {wants[mode]}"
+            )
+        return x
+
+    @staticmethod
+    def forward(x: Array, alpha: Array, *, mode: str) -> Array:
+        return bound_below(x, 0) + _spread_maxima(alpha, x, mode) * np.minimum(x, 0)
+
+    @staticmethod
+    def backward(x: Array, alpha: Array, d_out: Array, *, mode: str) -> tuple[Array, Array]:
+        spread = _spread_maxima(alpha, x, mode)
+        d_x = d_out * ((x > 0) + (x <= 0) * spread)
+        over = tuple(axis for axis, dim in enumerate(spread.shape) if dim == 1)
+        d_alpha = np.add.reduce(np.minimum(x, 0) * d_out, axis=over)
+        return d_x, d_alpha.reshape(alpha.shape)
+
+
+def _spread_maxima(alpha: Array, x: Array, mode: str) -> Array:
+    """Return Alpha with as many dims as X, to be broadcast over it."""
+    if mode == "all":
+        return alpha.reshape((1,) * x.ndim)
+    if mode == "channel":
+        return alpha.reshape(1, -1, *(1,) * (x.ndim - 2))
+    return alpha.reshape(1, *x.shape[1:])

@@ -41,11 +41,15 @@ _UNARY: Final[dict[str, Callable[[Array], Any]]] = {
     "share_data": np.copy,
     "memcpy": np.copy,
 }
+
+
 _BINARY: Final[dict[str, Callable[[Array, Array], Any]]] = {
     "elementwise_fmax": np.fmax,
     "elementwise_fmin": np.fmin,
     "elementwise_heaviside": np.heaviside,
 }
+
+
 _BITS: Final[dict[str, Callable[[Array, Array], Any]]] = {
     "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or,
@@ -54,6 +58,8 @@ _BITS: Final[dict[str, Callable[[Array, Array], Any]]] = {
 
 
 _STEPS: Final = 256  # of a period: enough for numbers up to 100
+
+
 _TERMS: Final = 32  # of a series, before its rest
 
 
@@ -107,12 +113,22 @@ def _wrap_pair(function: Callable[..., Any]) -> Callable[[Array, Array], Any]:
 
 for _name, _function in _UNARY.items():
     register_kernel(_name, "X -> Out")(_wrap(_function))
+
+
 for _name, _pair in _BINARY.items():
     register_kernel(_name, "X Y -> Out", {"axis": Int(-1)})(_wrap_aligned(_pair))
+
+
 for _name, _pair in _BITS.items():
     register_kernel(_name, "X Y -> Out")(_wrap_pair(_pair))
+
+
 register_kernel("i0", "x -> out")(lambda x: np.i0(x).astype(x.dtype))
+
+
 register_kernel("i0e", "x -> out")(lambda x: (np.i0(x) * np.exp(-np.abs(x))).astype(x.dtype))
+
+
 register_kernel("nextafter", "x y -> out")(lambda x, y: np.nextafter(x, y))
 
 
@@ -174,13 +190,6 @@ def _softplus(x: Array, *, beta: float, threshold: float) -> Array:
 def _rrelu(x: Array, *, lower: float, upper: float) -> tuple[Array, None]:
     """The leaky relu of prediction, whose slope is the middle of the range of training."""
     return np.where(x >= 0, x, x * x.dtype.type((lower + upper) / 2)), None
-
-
-@register_kernel("log_softmax", "X -> Out", {"axis": Int(-1)})
-def _log_softmax(x: Array, *, axis: int) -> Array:
-    """``X - ln(sum of e^X)`` along an axis."""
-    shifted = x - x.max(axis, keepdims=True) if x.ndim else x - x
-    return shifted - np.log(np.exp(shifted).sum(axis if x.ndim else None, keepdims=True))
 
 
 @register_kernel("lerp", "X Y Weight -> Out")

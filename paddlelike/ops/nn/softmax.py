@@ -10,9 +10,10 @@ from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.kernels.fast import rows as fast
 from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows, softmax_rows_dx
 from paddlelike.ops.kernels.special import bound_below
-from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis
+from paddlelike.ops.later import register_kernel
+from paddlelike.ops.operands import normalize_axis
 
-__all__ = ["Maxout", "Prelu", "Softmax"]
+__all__ = ["Maxout", "Softmax"]
 
 
 @register
@@ -62,56 +63,6 @@ class Softmax(OpDef):
 
 
 @register
-class Prelu(OpDef):
-    """``Out = max(X, 0) + Alpha min(X, 0)``.
-
-    Alpha holds one number (``mode`` "all"), one for each channel of X ``(N, C, ...)`` ("channel"), or
-    one for each element of a sample ("element").
-    """
-
-    type = "prelu"
-    inputs = ("X", "Alpha")
-    any_order = True
-    attrs = {"mode": String("all")}
-    lod = "X"
-    gradient = Gradient("X", "Alpha", "Out@GRAD")
-
-    @staticmethod
-    def infer(x: Spec, alpha: Spec, *, mode: str) -> Spec:
-        wants = {"all": 1, "channel": count_elements(x.shape[1:2]), "element": count_elements(x.shape[1:])}
-        if mode not in wants:
-            raise ShapeError(f"prelu: mode is {mode!r}, expected one of {', '.join(wants)}")
-        have = count_elements(alpha.shape)
-        if not can_be_equal(have, wants[mode]):
-            raise ShapeError(
-                f"prelu: Alpha of shape {alpha.shape} holds {have} numbers; "
-                f"mode {mode!r} for X of shape {x.shape} needs {wants[mode]}"
-            )
-        return x
-
-    @staticmethod
-    def forward(x: Array, alpha: Array, *, mode: str) -> Array:
-        return bound_below(x, 0) + _spread_maxima(alpha, x, mode) * np.minimum(x, 0)
-
-    @staticmethod
-    def backward(x: Array, alpha: Array, d_out: Array, *, mode: str) -> tuple[Array, Array]:
-        spread = _spread_maxima(alpha, x, mode)
-        d_x = d_out * ((x > 0) + (x <= 0) * spread)
-        over = tuple(axis for axis, dim in enumerate(spread.shape) if dim == 1)
-        d_alpha = np.add.reduce(np.minimum(x, 0) * d_out, axis=over)
-        return d_x, d_alpha.reshape(alpha.shape)
-
-
-def _spread_maxima(alpha: Array, x: Array, mode: str) -> Array:
-    """Return Alpha with as many dims as X, to be broadcast over it."""
-    if mode == "all":
-        return alpha.reshape((1,) * x.ndim)
-    if mode == "channel":
-        return alpha.reshape(1, -1, *(1,) * (x.ndim - 2))
-    return alpha.reshape(1, *x.shape[1:])
-
-
-@register
 class Maxout(OpDef):
     """Out's channel c is the greatest of X's channels ``c groups .. c groups + groups - 1``.
 
@@ -155,3 +106,10 @@ def _group_channels(x: Array, groups: int, axis: int) -> tuple[Array, int]:
     axis %= x.ndim
     shape = (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :])
     return x.reshape(shape), axis + 1
+
+
+@register_kernel("log_softmax", "X -> Out", {"axis": Int(-1)})
+def _log_softmax(x: Array, *, axis: int) -> Array:
+    """``X - ln(sum of e^X)`` along an axis."""
+    shifted = x - x.max(axis, keepdims=True) if x.ndim else x - x
+    return shifted - np.log(np.exp(shifted).sum(axis if x.ndim else None, keepdims=True))

@@ -56,7 +56,7 @@ FUSED = [
 #: Tried in test_sequences.py and test_blocks.py.
 ON_SEQUENCES = {
     name for name, function in TABLE.items() if function.__module__.endswith((".sequence", ".recurrent"))
-} - {"rnn"}
+} - {"rnn"} | {"ctc_align", "fused_embedding_seq_pool"}
 IN_BLOCKS = {
     "conditional_block",
     "conditional_block_infer",

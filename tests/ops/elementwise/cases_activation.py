@@ -10,6 +10,8 @@ _rng = np.random.default_rng(3)
 X = _rng.uniform(0.1, 3, (4, 5)) * np.where(_rng.random((4, 5)) < 0.5, 1, -1)
 _phi = np.vectorize(lambda x: (1 + math.erf(x / math.sqrt(2))) / 2, otypes=[float])
 _ln1pexp = lambda X: np.logaddexp(X, 0)
+IMAGES = _rng.standard_normal((2, 6, 3, 2))
+SIGNED = IMAGES + np.sign(IMAGES) * 0.1  # away from 0
 
 CASES = [
     Case("relu", {"X": X}, lambda X: (X + np.abs(X)) / 2),
@@ -84,4 +86,14 @@ CASES = [
     ),
     Case("thresholded_relu", {"X": X}, lambda X: np.where(X > 1, X, 0)),
     Case("mish", {"X": X}, lambda X: X * np.tanh(np.log(1 + np.exp(X)))),
+    *(
+        Case(
+            "prelu",
+            {"X": SIGNED, "Alpha": _rng.standard_normal(shape)},
+            lambda X, Alpha: np.where(X > 0, X, np.broadcast_to(Alpha, X.shape) * X),
+            {"mode": mode},
+            note=mode,
+        )
+        for mode, shape in (("all", (1,)), ("channel", (1, 6, 1, 1)), ("element", (1, 6, 3, 2)))
+    ),
 ]

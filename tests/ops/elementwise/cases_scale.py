@@ -128,4 +128,13 @@ CASES = [
         wrt=(),
         note="to-bool",
     ),
+    Case("increment", {"X": np.array([2.0], np.float32)}, lambda X: X + 2.5, {"step": 2.5}, wrt=()),
+    Case(
+        "increment",
+        {"X": np.array([-7])},
+        lambda: np.array([-5]),
+        {"step": 2.5},
+        wrt=(),
+        note="whole",
+    ),
 ]

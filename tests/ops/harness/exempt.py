@@ -32,7 +32,7 @@ EXEMPT = {
         "they are inverses of each other",
         ["merge_lod_tensor", "merge_lod_tensor_infer", "split_lod_tensor"],
     ),
-    "tests/ops/recurrent/test_rank_table.py": (
+    "tests/ops/control/test_rank_table.py": (
         "they work on rank tables",
         [
             "array_to_lod_tensor",

@@ -1,4 +1,4 @@
-"""Cases of softmax, maxout and prelu."""
+"""Cases of softmax and maxout."""
 
 import numpy as np
 
@@ -34,15 +34,5 @@ CASES = [
         lambda X: X.max(3, keepdims=True),
         {"groups": 2, "axis": -1},
         note="last-axis",
-    ),
-    *(
-        Case(
-            "prelu",
-            {"X": SIGNED, "Alpha": _rng.standard_normal(shape)},
-            lambda X, Alpha: np.where(X > 0, X, np.broadcast_to(Alpha, X.shape) * X),
-            {"mode": mode},
-            note=mode,
-        )
-        for mode, shape in (("all", (1,)), ("channel", (1, 6, 1, 1)), ("element", (1, 6, 3, 2)))
     ),
 ]

@@ -174,13 +174,4 @@ CASES = [
         note="one",
     ),
     Case("shape", {"Input": X}, lambda: np.array([5, 2], np.int32)),
-    Case("increment", {"X": one(2)}, lambda X: X + 2.5, {"step": 2.5}, wrt=()),
-    Case(
-        "increment",
-        {"X": one(-7, "int64")},
-        lambda: np.array([-5]),
-        {"step": 2.5},
-        wrt=(),
-        note="whole",
-    ),
 ]

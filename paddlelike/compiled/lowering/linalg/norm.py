@@ -19,3 +19,9 @@ def cos_sim(x: Any, y: Any) -> Results:
 @lowers("dist")
 def dist(x: Any, y: Any, *, p: float) -> Any:
     return jnp.linalg.norm((x - y).reshape(-1), p).reshape(1).astype(x.dtype)
+
+
+@lowers("norm")
+def norm(x: Any, *, axis: int, epsilon: float) -> Results:
+    length = jnp.sqrt(jnp.sum(x * x, axis, keepdims=True) + epsilon)
+    return length, x / length

@@ -209,12 +209,6 @@ def affine_channel(x: Any, scale: Any, bias: Any, *, data_layout: str) -> Any:
     return x * scale.reshape(shape) + bias.reshape(shape)
 
 
-@lowers("norm")
-def norm(x: Any, *, axis: int, epsilon: float) -> Results:
-    length = jnp.sqrt(jnp.sum(x * x, axis, keepdims=True) + epsilon)
-    return length, x / length
-
-
 @lowers("lrn")
 def lrn(x: Any, *, n: int, k: float, alpha: float, beta: float, data_format: str) -> Results:
     channel = 3 if data_format == "NHWC" else 1

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.interop.cntk.writing.graph import Ref, Step, as_real
@@ -94,7 +92,6 @@ def _hard_swish(step: Step, x: Ref) -> Ref:
 
 
 _FORMULAS: Final[dict[str, Callable[[Step, Ref], Ref]]] = {
-    "assign": lambda s, x: s.unary("NoOp", x),
     "brelu": lambda s, x: clip(s, x, s.attr("t_min"), s.attr("t_max")),
     "ceil": lambda s, x: s.unary("Negate", s.unary("Floor", s.unary("Negate", x))),
     "elu": _elu,
@@ -123,6 +120,8 @@ _FORMULAS: Final[dict[str, Callable[[Step, Ref], Ref]]] = {
     "thresholded_relu": lambda s, x: choose(s, _above(s, x, s.attr("threshold")), x, s.scale(x, 0)),
     "tanh_shrink": lambda s, x: s.binary("Minus", x, s.unary("Tanh", x)),
 }
+
+
 _BINARY: Final = {
     "elementwise_add": "Plus",
     "elementwise_mul": "ElementTimes",
@@ -233,25 +232,10 @@ def _write_logic(step: Step) -> None:
     step.give("Out", _above(step, made, 0))
 
 
-@writes("where")
-def _write_where(step: Step) -> None:
-    flag, x, y = step.ref("Condition"), step.ref(), step.ref("Y")
-    step.give("Out", step.graph.add("Select", [flag, x, y], shape=x.shape, like=x))
-
-
 @writes("clip")
 def _write_clip(step: Step) -> None:
     step.refuse_inputs("Min", "Max")
     step.give("Out", clip(step, step.ref(), step.attr("min"), step.attr("max")))
-
-
-@writes("sum")
-def _write_sum(step: Step) -> None:
-    first, *others = step.refs("X")
-    total = first if others else step.unary("NoOp", first)
-    for one in others:
-        total = step.binary("Plus", total, one)
-    step.give("Out", total)
 
 
 @writes("cast")
@@ -271,26 +255,6 @@ def _write_cast(step: Step) -> None:
     else:
         out = step.unary("NoOp", x)
     step.give("Out", out)
-
-
-@writes("fill_constant")
-def _write_constant(step: Step) -> None:
-    step.refuse_inputs("ShapeTensor", "ShapeTensorList", "ValueTensor")
-    shape, variable = step.attr("shape"), step.out()
-    text = step.attr("str_value", "")
-    value = float(text) if text else float(step.attr("value"))
-    if min(shape, default=1) < 1:
-        step.refuse(f"its shape is {list(shape)}")
-    filled = np.full(shape, value).astype(numpy_dtype(variable.dtype))
-    step.graph.values[variable.name] = step.graph.add_constant(filled, filled.dtype)
-
-
-@writes("fill_any_like", "fill_zeros_like")
-def _write_filled(step: Step) -> None:
-    x = step.ref()
-    value = float(step.attr("value", 0.0)) if step.op.type == "fill_any_like" else 0.0
-    value = float(np.array(value).astype(numpy_dtype(step.out().dtype)))
-    step.give("Out", step.unary("ConstantOp", x, fillValue=value))
 
 
 @writes("prelu")

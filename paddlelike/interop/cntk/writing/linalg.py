@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from paddlelike.formats.cntk.dictionary import SizeT
-from paddlelike.interop.cntk.writing.elementwise import align
+from paddlelike.interop.cntk.writing.elementwise import align, divide
 from paddlelike.interop.cntk.writing.graph import Ref, Step
 from paddlelike.interop.cntk.writing.writers import writes
 
@@ -79,3 +79,13 @@ def _write_cos_sim(step: Step) -> None:
         step.refuse("one of its inputs has samples, and the other not")
     out = step.graph.add("CosDistance", [x, y], shape=[])
     step.give("Out", step.reshape(out, [1]))
+
+
+@writes("norm")
+def _write_norm(step: Step) -> None:
+    x = step.ref()
+    dim = step.static_dim(step.attr("axis"), x)
+    total = step.reduce(step.binary("ElementTimes", x, x), "Sum", [dim])
+    length = step.unary("Sqrt", step.scale(total, 1, float(step.attr("epsilon"))))
+    step.give("Norm", length)
+    step.give("Out", divide(step, x, length))

@@ -143,3 +143,20 @@ def _add_pool(
         "includePad": not step.attr("exclusive", True),
     }
     step.give("Out", step.graph.add("Pooling", [image], attributes, shape=[image.shape[0], *counts]))
+
+
+@writes("pixel_shuffle")
+def _write_pixel_shuffle(step: Step) -> None:
+    x, by = step.ref(), int(step.attr("upscale_factor"))
+    channels, height, width = x.shape
+    count = channels // (by * by)
+    wide = step.transpose(step.reshape(x, [count, by, by, height, width]), [0, 3, 1, 4, 2])
+    step.give("Out", step.reshape(wide, [count, height * by, width * by]))
+
+
+@writes("shuffle_channel")
+def _write_shuffle_channel(step: Step) -> None:
+    x, groups = step.ref(), int(step.attr("group"))
+    wide = step.reshape(x, [groups, x.shape[0] // groups, *x.shape[1:]])
+    turned = step.transpose(wide, [1, 0, *range(2, wide.rank)])
+    step.give("Out", step.reshape(turned, x.shape))

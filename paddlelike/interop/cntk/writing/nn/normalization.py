@@ -112,13 +112,3 @@ def _write_group_norm(step: Step) -> None:
     flat = step.reshape(x, [groups, math.prod(x.shape) // groups])
     out = step.reshape(standardize(step, flat, [1], float(step.attr("epsilon"))), x.shape)
     step.give("Y", _scale_channels(step, out))
-
-
-@writes("norm")
-def _write_norm(step: Step) -> None:
-    x = step.ref()
-    dim = step.static_dim(step.attr("axis"), x)
-    total = step.reduce(step.binary("ElementTimes", x, x), "Sum", [dim])
-    length = step.unary("Sqrt", step.scale(total, 1, float(step.attr("epsilon"))))
-    step.give("Norm", length)
-    step.give("Out", divide(step, x, length))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
-from paddlelike.interop.cntk.writing.graph import ALL_AXES, Ref, Step, static_axis
+from paddlelike.interop.cntk.writing.graph import Ref, Step, static_axis
 from paddlelike.interop.cntk.writing.writers import writes
 
 
@@ -136,23 +135,6 @@ def _write_pad2d(step: Step) -> None:
     step.give("Out", pad(step, x, [0, top, left], [0, bottom, right], float(step.attr("pad_value"))))
 
 
-@writes("pixel_shuffle")
-def _write_pixel_shuffle(step: Step) -> None:
-    x, by = step.ref(), int(step.attr("upscale_factor"))
-    channels, height, width = x.shape
-    count = channels // (by * by)
-    wide = step.transpose(step.reshape(x, [count, by, by, height, width]), [0, 3, 1, 4, 2])
-    step.give("Out", step.reshape(wide, [count, height * by, width * by]))
-
-
-@writes("shuffle_channel")
-def _write_shuffle_channel(step: Step) -> None:
-    x, groups = step.ref(), int(step.attr("group"))
-    wide = step.reshape(x, [groups, x.shape[0] // groups, *x.shape[1:]])
-    turned = step.transpose(wide, [1, 0, *range(2, wide.rank)])
-    step.give("Out", step.reshape(turned, x.shape))
-
-
 def pad(step: Step, x: Ref, head: Sequence[int], foot: Sequence[int], value: float) -> Ref:
     """Return a value with more elements before and after each static dim."""
     from paddlelike.formats.cntk.dictionary import SizeT
@@ -165,49 +147,6 @@ def pad(step: Step, x: Ref, head: Sequence[int], foot: Sequence[int], value: flo
     }
     shape = [low + size + high for low, size, high in zip(head, x.shape, foot, strict=True)]
     return step.graph.add("Pad", [x], attributes, shape=shape)
-
-
-_REDUCED: Final = {
-    "reduce_max": "Max",
-    "reduce_mean": "Mean",
-    "reduce_min": "Min",
-    "reduce_prod": "Prod",
-    "reduce_sum": "Sum",
-}
-
-
-@writes(*_REDUCED)
-def _write_reduce(step: Step) -> None:
-    if step.op.type == "reduce_mean":
-        step.refuse_integers()
-    x, how = step.ref(), _REDUCED[step.op.type]
-    count = x.rank + x.dynamic
-    dims = sorted({dim % count for dim in step.attr("dim")})
-    if step.attr("reduce_all") or len(dims) == count:
-        _reduce_everything(step, x, how)
-        return
-    static = [step.static_dim(dim, x) for dim in dims]
-    out = step.reduce(x, how, static, keep=bool(step.attr("keep_dim")))
-    step.give("Out", out)
-
-
-@writes("mean")
-def _write_mean(step: Step) -> None:
-    step.refuse_integers()
-    _reduce_everything(step, step.ref(), "Mean")
-
-
-def _reduce_everything(step: Step, x: Ref, how: str) -> None:
-    """Reduce the samples, too: one number for a batch."""
-    if not x.dynamic:
-        out = step.reduce(x, how, range(x.rank))
-        step.give("Out", step.reshape(out, [1]))
-        return
-    if how not in ("Sum", "Mean") or x.sequence:
-        step.refuse("it reduces the samples")
-    attributes = {"axis": ALL_AXES, "reductionOpName": how, "reductionKeepDimensions": False}
-    like = x._replace(dynamic=False)
-    step.give("Out", step.graph.add("ReduceElements", [x], attributes, shape=[], like=like))
 
 
 @writes("expand")

@@ -18,7 +18,7 @@ from paddlelike.interop.onnx.exporter.converters import converts, load_table
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
 
 
-def _translate(step: Step, block: Block) -> None:
+def translate_block(step: Step, block: Block) -> None:
     """Append the nodes of a block to those of the graph, which the caller has put aside."""
     table = load_table()
     for op in block.ops:
@@ -27,7 +27,7 @@ def _translate(step: Step, block: Block) -> None:
         table[op.type](Step(step.graph, op))
 
 
-def _make_graph(
+def make_graph(
     step: Step, name: str, fill: Callable[[], list[str]], inputs: list[Any] | None = None
 ) -> tuple[Any, list[str]]:
     """Return a graph of the nodes that ``fill`` appends, and the values that it gives."""
@@ -56,7 +56,7 @@ def _list_written(step: Step, block: Block) -> list[str]:
     ]
 
 
-def _sub_block(step: Step) -> Block:
+def find_sub_block(step: Step) -> Block:
     found = step.attr("sub_block")
     program = step.op.block.program
     return found if isinstance(found, Block) else program.block(int(found))
@@ -92,13 +92,13 @@ def _convert_conditional_block(step: Step) -> None:
     """Where the block does not run, its variables stay as they were."""
     if not step.attr("is_scalar_condition"):
         step.refuse("it runs where its inputs are not empty")
-    block = _sub_block(step)
+    block = find_sub_block(step)
     names = _list_written(step, block)
     _check_tensors(step, names)
     graph = step.graph
 
     def run() -> list[str]:
-        _translate(step, block)
+        translate_block(step, block)
         return [graph.values[name] for name in names]
 
     def stay() -> list[str]:
@@ -107,7 +107,7 @@ def _convert_conditional_block(step: Step) -> None:
             for name in names
         ]
 
-    (then, _), (other, _) = _make_graph(step, "then", run), _make_graph(step, "else", stay)
+    (then, _), (other, _) = make_graph(step, "then", run), make_graph(step, "else", stay)
     if not names:
         return
     condition = _find_condition(step, "Cond")
@@ -120,8 +120,8 @@ def _convert_conditional_block(step: Step) -> None:
 def _convert_select_input(step: Step) -> None:
     """The second input where Mask is 1, else the first; they may have different shapes."""
     first, second = step.inputs("X")
-    (then, _) = _make_graph(step, "then", lambda: [second])
-    (other, _) = _make_graph(step, "else", lambda: [first])
+    (then, _) = make_graph(step, "then", lambda: [second])
+    (other, _) = make_graph(step, "else", lambda: [first])
     condition = step.cast(step.reshape(step.input("Mask")), "bool")
     step.give("Out", step.graph.add("If", [condition], then_branch=then, else_branch=other)[0])
 
@@ -130,7 +130,7 @@ def _convert_select_input(step: Step) -> None:
 def _convert_while(step: Step) -> None:
     from onnx import helper
 
-    graph, block = step.graph, _sub_block(step)
+    graph, block = step.graph, find_sub_block(step)
     condition = step.op.input("Condition")[0]
     names = [name for name in _list_written(step, block) if name != condition]
     _check_tensors(step, names)
@@ -150,48 +150,11 @@ def _convert_while(step: Step) -> None:
     def run() -> list[str]:
         graph.values.update(zip(names, inside, strict=True))
         graph.values[condition] = graph.add("Unsqueeze", [going, step.ints(0)])[0]
-        _translate(step, block)
+        translate_block(step, block)
         still = graph.add("Reshape", [graph.values[condition], step.ints()])[0]
         return [still, *(graph.values[name] for name in names)]
 
-    body, _ = _make_graph(step, "body", run, ports)
+    body, _ = make_graph(step, "body", run, ports)
     outs = graph.add("Loop", ["", first, *start], count=max(len(names), 1), body=body) if names else []
     for name, out in zip(names, outs, strict=True):
         step.give("Out", out, step.op.output("Out").index(name))
-
-
-@converts("rnn_memory_helper")
-def _convert_memory_helper(step: Step) -> None:
-    step.give("Out", step.input())
-
-
-@converts("recurrent")
-def _convert_recurrent(step: Step) -> None:
-    """A scan along the first dim of the inputs; the states of a step are those that the one before left."""
-    from onnx import helper
-
-    graph, block = step.graph, _sub_block(step)
-    rows, before, after = step.op.input("inputs"), list(step.attr("ex_states")), list(step.attr("states"))
-    outputs = step.op.output("outputs")
-    if any(name in graph.lengths for name in rows):
-        step.refuse("its inputs are sequences with a LoD")
-    names = [*before, *rows]
-    inside = [graph.take_name(f"{name}.step") for name in names]
-    ports = [
-        helper.make_tensor_value_info(port, dtype_row(block._var_recursive(name).dtype).onnx, None)
-        for port, name in zip(inside, names, strict=True)
-    ]
-
-    def run() -> list[str]:
-        graph.values.update(zip(names, inside, strict=True))
-        _translate(step, block)
-        return [graph.values[name] for name in (*after, *outputs)]
-
-    body, _ = _make_graph(step, "step", run, ports)
-    options: dict[str, Any] = {"body": body, "num_scan_inputs": len(rows)}
-    if step.attr("reverse"):
-        options |= {"scan_input_directions": [1] * len(rows), "scan_output_directions": [1] * len(outputs)}
-    given = [*step.inputs("initial_states"), *step.inputs("inputs")] if before else step.inputs("inputs")
-    outs = graph.add("Scan", given, count=len(after) + len(outputs), **options)
-    for index, out in enumerate(outs[len(after) :]):
-        step.give("outputs", out, index)

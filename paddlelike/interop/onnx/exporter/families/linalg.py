@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 
@@ -107,3 +109,20 @@ def _convert_addmm(step: Step) -> None:
 def _convert_dot(step: Step) -> None:
     products = step.add("Mul", step.input(), step.input("Y"))
     step.give("Out", step.reduce("ReduceSum", products, [-1], keep=not step.graph.later))
+
+
+@converts("p_norm")
+def _convert_p_norm(step: Step) -> None:
+    order = step.attr("porder")
+    if order not in (1.0, 2.0) or step.attr("asvector"):
+        step.refuse(f"porder is {order}, or the norm is that of all elements")
+    if not step.graph.later and np.isfinite(order):
+        step.refuse("epsilon is added as Fluid 1.8 has it")
+    kind = "ReduceL1" if order == 1 else "ReduceL2"
+    step.give("Out", step.reduce(kind, step.input(), [step.attr("axis")], keep=bool(step.attr("keepdim"))))
+
+
+@converts("tril_triu")
+def _convert_tril_triu(step: Step) -> None:
+    diagonal = step.constant(step.attr("diagonal"), np.int64)
+    step.give("Out", step.add("Trilu", step.input(), diagonal, upper=int(not step.attr("lower"))))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.core.dtypes import dtype_row
 from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.families.control import find_sub_block, make_graph, translate_block
 from paddlelike.interop.onnx.exporter.families.sequence import pad
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.sequences import unpad_rows
@@ -166,3 +168,40 @@ def _join_biases(step: Step, parts: list[list[str]], order: tuple[int, ...], hid
         for pair in parts
     ]
     return step.add("Concat", *ordered, axis=0) if len(ordered) > 1 else ordered[0]
+
+
+@converts("rnn_memory_helper")
+def _convert_memory_helper(step: Step) -> None:
+    step.give("Out", step.input())
+
+
+@converts("recurrent")
+def _convert_recurrent(step: Step) -> None:
+    """A scan along the first dim of the inputs; the states of a step are those that the one before left."""
+    from onnx import helper
+
+    graph, block = step.graph, find_sub_block(step)
+    rows, before, after = step.op.input("inputs"), list(step.attr("ex_states")), list(step.attr("states"))
+    outputs = step.op.output("outputs")
+    if any(name in graph.lengths for name in rows):
+        step.refuse("its inputs are sequences with a LoD")
+    names = [*before, *rows]
+    inside = [graph.take_name(f"{name}.step") for name in names]
+    ports = [
+        helper.make_tensor_value_info(port, dtype_row(block._var_recursive(name).dtype).onnx, None)
+        for port, name in zip(inside, names, strict=True)
+    ]
+
+    def run() -> list[str]:
+        graph.values.update(zip(names, inside, strict=True))
+        translate_block(step, block)
+        return [graph.values[name] for name in (*after, *outputs)]
+
+    body, _ = make_graph(step, "step", run, ports)
+    options: dict[str, Any] = {"body": body, "num_scan_inputs": len(rows)}
+    if step.attr("reverse"):
+        options |= {"scan_input_directions": [1] * len(rows), "scan_output_directions": [1] * len(outputs)}
+    given = [*step.inputs("initial_states"), *step.inputs("inputs")] if before else step.inputs("inputs")
+    outs = graph.add("Scan", given, count=len(after) + len(outputs), **options)
+    for index, out in enumerate(outs[len(after) :]):
+        step.give("outputs", out, index)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
@@ -94,12 +92,14 @@ def _convert_size(step: Step) -> None:
     step.give("Out", size if step.graph.later else step.reshape(size, 1))
 
 
-@converts("p_norm")
-def _convert_p_norm(step: Step) -> None:
-    order = step.attr("porder")
-    if order not in (1.0, 2.0) or step.attr("asvector"):
-        step.refuse(f"porder is {order}, or the norm is that of all elements")
-    if not step.graph.later and np.isfinite(order):
-        step.refuse("epsilon is added as Fluid 1.8 has it")
-    kind = "ReduceL1" if order == 1 else "ReduceL2"
-    step.give("Out", step.reduce(kind, step.input(), [step.attr("axis")], keep=bool(step.attr("keepdim"))))
+@converts("sum")
+def _convert_sum(step: Step) -> None:
+    first, *others = step.inputs("X")
+    for other in others:
+        first = step.add("Add", first, other)
+    step.give("Out", first)
+
+
+@converts("where_index")
+def _convert_where_index(step: Step) -> None:
+    step.give("Out", step.transpose(step.add("NonZero", step.input("Condition")), [1, 0]))

@@ -183,30 +183,3 @@ def _convert_im2sequence(step: Step) -> None:
     lengths = step.add("Expand", count, step.dims(windows, 0, 1))
     rows = step.reshape(step.transpose(windows, [0, 2, 3, 1]), -1, channels * kh * kw)
     step.give("Out", rows, lengths=lengths)
-
-
-@converts("ctc_align")
-def _convert_ctc_align(step: Step) -> None:
-    """The tokens without blanks, and without those that repeat the one before."""
-    step.refuse_inputs("InputLength")
-    lengths, dtype = step.lengths("Input"), step.dtype("Input")
-    batch = step.reshape(pad(step, "Input"), 0, -1)  # (N, T)
-    other = step.add("Not", step.add("Equal", batch, step.like(step.attr("blank"), "Input")))
-    kept = step.add("And", other, make_mask(step.graph, lengths))
-    if step.attr("merge_repeated"):
-        before = step.add("Pad", batch, step.ints(0, 1, 0, 0), step.constant(-1, dtype))
-        before = step.add("Slice", before, step.ints(0), step.ints(-1), step.ints(1))
-        kept = step.add("And", kept, step.add("Not", step.add("Equal", batch, before)))
-    flat = step.add("Compress", step.reshape(batch, -1, 1), step.reshape(kept, -1), axis=0)
-    counts = step.reduce("ReduceSum", step.cast(kept, "int64"), [1], keep=False)
-    step.give("Output", flat, lengths=counts)
-
-
-@converts("fused_embedding_seq_pool")
-def _convert_embedding_pool(step: Step) -> None:
-    lengths, width = step.lengths("Ids"), step.shape("W")[1]
-    if step.attr("padding_idx", -1) != -1 or step.shape("Ids")[1] != 1:
-        step.refuse("padding_idx is set, or a row has several ids")
-    rows = step.add("Gather", step.input("W"), step.reshape(step.input("Ids"), -1), axis=0)
-    batch = pad_rows(step.graph, rows, lengths, value=np.zeros((), step.dtype("W")))
-    step.give("Out", step.reshape(step.reduce("ReduceSum", batch, [1], keep=False), -1, width))

@@ -26,6 +26,8 @@ _BINARY: Final = {
     "less_than": "Less",
     "minus": "Sub",
 }
+
+
 _LOGIC: Final = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 
 
@@ -145,14 +147,6 @@ def _convert_cumsum(step: Step) -> None:
     step.give("Out", step.add("CumSum", x, axis, **options))
 
 
-@converts("sum")
-def _convert_sum(step: Step) -> None:
-    first, *others = step.inputs("X")
-    for other in others:
-        first = step.add("Add", first, other)
-    step.give("Out", first)
-
-
 _BITS: Final = {
     "bitwise_and": ("And", "BitwiseAnd"),
     "bitwise_or": ("Or", "BitwiseOr"),
@@ -199,19 +193,3 @@ def _convert_equal_all(step: Step) -> None:
 @converts("increment")
 def _convert_increment(step: Step) -> None:
     step.give("Out", step.add("Add", step.input(), step.like(step.attr("step"))))
-
-
-@converts("assign")
-def _convert_assign(step: Step) -> None:
-    step.give("Out", step.input())
-
-
-@converts("dropout")
-def _convert_dropout(step: Step) -> None:
-    if not step.attr("is_test"):
-        step.refuse("it is in training mode; export program.clone(for_test=True)")
-    out = step.input()
-    if step.attr("dropout_implementation") != "upscale_in_train":
-        kept = np.float32(1) - np.float32(step.attr("dropout_prob"))
-        out = step.add("Mul", out, step.like(kept))
-    step.give("Out", out)

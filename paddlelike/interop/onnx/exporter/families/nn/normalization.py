@@ -23,24 +23,6 @@ def _convert_softmax(step: Step) -> None:
     step.give("Out", step.transpose(out, [order.index(i) for i in range(rank)]))
 
 
-@converts("softmax_with_cross_entropy")
-def _convert_cross_entropy(step: Step) -> None:
-    """``Loss``: the negative logarithm of the label's probability; 0 where it is ``ignore_index``."""
-    axis, x, label = step.attr("axis") % step.rank("Logits"), step.input("Logits"), step.input("Label")
-    if step.graph.opset < 13 and axis != step.rank("Logits") - 1:
-        step.refuse(f"axis is {axis}, which needs opset 13")
-    logarithms = step.add("LogSoftmax", x, axis=axis)
-    step.give("Softmax", step.add("Softmax", x, axis=axis))
-    if step.attr("soft_label"):
-        loss = step.reduce("ReduceSum", step.add("Mul", label, logarithms), [axis], keep=True)
-        step.give("Loss", step.add("Neg", loss))
-        return
-    ignored = step.add("Equal", label, step.like(step.attr("ignore_index"), "Label"))
-    places = step.add("Where", ignored, step.like(0, "Label"), label)
-    loss = step.add("Neg", step.add("GatherElements", logarithms, places, axis=axis))
-    step.give("Loss", step.add("Where", ignored, step.like(0, "Logits"), loss))
-
-
 @converts("affine_channel")
 def _convert_affine_channel(step: Step) -> None:
     dims = (1,) * (step.rank() - 2 if step.attr("data_layout") == "NCHW" else 0)

@@ -10,23 +10,6 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 
-_NO_PADDING = -1
-
-
-@converts("lookup_table", "lookup_table_v2")
-def _convert_lookup(step: Step) -> None:
-    ids, rank, padding = step.input("Ids"), step.rank("Ids"), step.attr("padding_idx")
-    if step.op.type == "lookup_table":
-        ids = step.squeeze(ids, rank - 1)
-    if padding == _NO_PADDING:
-        step.give("Out", step.add("Gather", step.input("W"), ids, axis=0))
-        return
-    padded = step.add("Equal", ids, step.like(padding, "Ids"))
-    rows = step.add("Where", padded, step.like(0, "Ids"), ids)  # the padding may be none of the rows
-    out = step.add("Gather", step.input("W"), rows, axis=0)
-    mask = step.add("Unsqueeze", padded, step.ints(-1))
-    step.give("Out", step.add("Where", mask, step.like(0, "W"), out))
-
 
 @converts("gather")
 def _convert_gather(step: Step) -> None:
@@ -83,11 +66,6 @@ def _convert_scatter_nd_add(step: Step) -> None:
     step.give("Out", _scatter_add(step, step.input(), places, step.input("Updates")))
 
 
-@converts("where_index")
-def _convert_where_index(step: Step) -> None:
-    step.give("Out", step.transpose(step.add("NonZero", step.input("Condition")), [1, 0]))
-
-
 @converts("masked_select")
 def _convert_masked_select(step: Step) -> None:
     step.give("Y", step.add("Compress", step.input(), step.reshape(step.input("Mask"), -1)))
@@ -134,9 +112,6 @@ def _convert_one_hot(step: Step) -> None:
     ids = step.input() if step.op.type == "one_hot" else step.unsqueeze(step.input(), step.rank())
     classes = step.constant(np.arange(step.attr("depth")), step.dtype())
     step.give("Out", step.cast(step.add("Equal", ids, classes), VarType(step.attr("dtype", VarType.FP32))))
-
-
-# Constants
 
 
 def _find_value(step: Step) -> Any:

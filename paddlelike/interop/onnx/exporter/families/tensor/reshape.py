@@ -214,12 +214,6 @@ def _convert_meshgrid(step: Step) -> None:
         step.give("Out", step.add("Expand", step.reshape(row, *dims), sizes), index)
 
 
-@converts("tril_triu")
-def _convert_tril_triu(step: Step) -> None:
-    diagonal = step.constant(step.attr("diagonal"), np.int64)
-    step.give("Out", step.add("Trilu", step.input(), diagonal, upper=int(not step.attr("lower"))))
-
-
 @converts("shape")
 def _convert_shape(step: Step) -> None:
     step.give("Out", step.cast(step.add("Shape", step.input("Input")), "int32"))

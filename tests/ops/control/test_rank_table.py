@@ -9,7 +9,7 @@ import pytest
 
 from paddlelike.core.tensor import LoD, LoDTensor, LoDTensorArray
 from paddlelike.errors import EnforceNotMet
-from paddlelike.ops.recurrent.rank_table import RankTable
+from paddlelike.ops.control.rank_table import RankTable
 from tests.ops.harness.contract import call
 
 X = np.arange(14, dtype=np.float64).reshape(7, 2)

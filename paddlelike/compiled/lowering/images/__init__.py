@@ -1,1 +1,0 @@
-"""Lowerings of the operators on images: convolutions, pools, interpolation."""

@@ -1,0 +1,82 @@
+"""Sums, means and extremes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from paddlelike.formats.cntk.dictionary import SizeT
+from paddlelike.interop.cntk.writing.graph import ALL_AXES, Ref, Step, static_axis
+from paddlelike.interop.cntk.writing.writers import writes
+
+
+@writes("sum")
+def _write_sum(step: Step) -> None:
+    first, *others = step.refs("X")
+    total = first if others else step.unary("NoOp", first)
+    for one in others:
+        total = step.binary("Plus", total, one)
+    step.give("Out", total)
+
+
+@writes("arg_max", "arg_min")
+def _write_arg(step: Step) -> None:
+    step.refuse_inputs("Axis")
+    if step.attr("flatten", False):
+        step.refuse("it flattens its input")
+    x = step.ref()
+    dim = step.static_dim(step.attr("axis"), x)
+    how = "Argmax" if step.op.type == "arg_max" else "Argmin"
+    step.give("Out", step.reduce(x, how, [dim], keep=bool(step.attr("keepdims", False))))
+
+
+@writes("top_k")
+def _write_top_k(step: Step) -> None:
+    step.refuse_inputs("K")
+    x, k = step.ref(), int(step.attr("k"))
+    attributes = {"axis": static_axis(x.rank - 1, x.rank), "numItems": SizeT(k)}
+    best = step.graph.add("TopK", [x], attributes, shape=[*x.shape[:-1], k])
+    step.give("Out", best)
+    step.give("Indices", best._replace(uid=best.uid.replace("_Output_0", "_Output_1")))
+
+
+_REDUCED: Final = {
+    "reduce_max": "Max",
+    "reduce_mean": "Mean",
+    "reduce_min": "Min",
+    "reduce_prod": "Prod",
+    "reduce_sum": "Sum",
+}
+
+
+@writes(*_REDUCED)
+def _write_reduce(step: Step) -> None:
+    if step.op.type == "reduce_mean":
+        step.refuse_integers()
+    x, how = step.ref(), _REDUCED[step.op.type]
+    count = x.rank + x.dynamic
+    dims = sorted({dim % count for dim in step.attr("dim")})
+    if step.attr("reduce_all") or len(dims) == count:
+        _reduce_everything(step, x, how)
+        return
+    static = [step.static_dim(dim, x) for dim in dims]
+    out = step.reduce(x, how, static, keep=bool(step.attr("keep_dim")))
+    step.give("Out", out)
+
+
+@writes("mean")
+def _write_mean(step: Step) -> None:
+    step.refuse_integers()
+    _reduce_everything(step, step.ref(), "Mean")
+
+
+def _reduce_everything(step: Step, x: Ref, how: str) -> None:
+    """Reduce the samples, too: one number for a batch."""
+    if not x.dynamic:
+        out = step.reduce(x, how, range(x.rank))
+        step.give("Out", step.reshape(out, [1]))
+        return
+    if how not in ("Sum", "Mean") or x.sequence:
+        step.refuse("it reduces the samples")
+    attributes = {"axis": ALL_AXES, "reductionOpName": how, "reductionKeepDimensions": False}
+    like = x._replace(dynamic=False)
+    step.give("Out", step.graph.add("ReduceElements", [x], attributes, shape=[], like=like))

@@ -1,0 +1,19 @@
+"""Fused operators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.sequences import pad_rows
+
+
+@converts("fused_embedding_seq_pool")
+def _convert_embedding_pool(step: Step) -> None:
+    lengths, width = step.lengths("Ids"), step.shape("W")[1]
+    if step.attr("padding_idx", -1) != -1 or step.shape("Ids")[1] != 1:
+        step.refuse("padding_idx is set, or a row has several ids")
+    rows = step.add("Gather", step.input("W"), step.reshape(step.input("Ids"), -1), axis=0)
+    batch = pad_rows(step.graph, rows, lengths, value=np.zeros((), step.dtype("W")))
+    step.give("Out", step.reshape(step.reduce("ReduceSum", batch, [1], keep=False), -1, width))

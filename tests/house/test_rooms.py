@@ -1,0 +1,136 @@
+"""A reader finds the room for a line of code from folder names alone: a family has one name in every room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from inspect import getclosurevars, unwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddlelike.framework.opdef import registry
+from paddlelike.interop.cntk.writing.writers import load_writers
+from paddlelike.interop.onnx.exporter.converters import load_table
+
+PROJECT = Path(__file__).parent.parent.parent
+PACKAGE = PROJECT / "paddlelike"
+
+#: Folders and modules that are no family.
+WITHOUT_FAMILY = {
+    "ops/kernels": (
+        "addition areas broadcasting class_sampling engines fast lod pieces rounding segments sorting "
+        "special threads"
+    ),
+    "layers": (
+        "checks control_flow distributions emit fluid_modules helper learning_rate_scheduler metric_op ops "
+        "rnn sequence_lod utils"
+    ),
+    "compiled/lowering": "formula_types",
+    "interop/onnx/exporter/families": "",
+    "interop/onnx/importer/families": "machine_learning",
+    "interop/cntk/reading": "build readers step",
+    "interop/cntk/writing": "graph writers",
+    "tests/ops": "harness kernels math_cases sequence_cases",
+    "tests/layers": "calls dump_naming dump_real naming",
+}
+
+
+def list_rooms(folder: Path) -> set[str]:
+    """Return the names of the folders and modules in a folder."""
+    return {
+        path.stem
+        for path in folder.iterdir()
+        if (path.is_dir() and (path / "__init__.py").exists()) or path.suffix == ".py"
+        if not path.name.startswith(("_", "test_", "conftest"))
+    }
+
+
+FAMILIES = list_rooms(PACKAGE / "ops") - {"kernels", "backends", "later", "operands", "sizes"}
+
+
+@pytest.mark.parametrize("folder", WITHOUT_FAMILY)
+def test_families_have_one_name_in_every_room(folder: str) -> None:
+    path = PROJECT / folder if folder.startswith("tests/") else PACKAGE / folder
+    assert list_rooms(path) - set(WITHOUT_FAMILY[folder].split()) <= FAMILIES
+
+
+def find_families(
+    functions: Mapping[str, Callable[..., Any]], package: str
+) -> Iterator[tuple[str, str, str]]:
+    """Yield operators whose function is in another family: the type, its family, that of the function."""
+    for type_, function in functions.items():
+        op = registry.all_ops()[type_]
+        op = op.forward_of or op
+        own = op.__module__.removeprefix("paddlelike.ops.").partition(".")[0]
+        other = function.__module__.removeprefix(package + ".").partition(".")[0]
+        if own != other:
+            yield type_, own, other
+
+
+@pytest.mark.parametrize(
+    ("load", "package"),
+    [
+        (load_table, "paddlelike.interop.onnx.exporter.families"),
+        (load_writers, "paddlelike.interop.cntk.writing"),
+    ],
+)
+def test_an_operator_is_written_in_its_family(load: Callable[[], Mapping[str, Any]], package: str) -> None:
+    assert list(find_families(load(), package)) == []
+
+
+def test_an_operator_is_lowered_in_its_family() -> None:
+    pytest.importorskip("jax", reason="the extra jax is not installed")
+    from paddlelike.compiled.lowerings import load_lowerings
+
+    functions = {}
+    for type_, row in load_lowerings().items():
+        function = unwrap(getclosurevars(row.function).nonlocals.get("function", row.function))
+        if function.__module__.startswith("paddlelike.compiled.lowering."):
+            functions[type_] = function
+    assert len(functions) > 100
+    found = find_families(functions, "paddlelike.compiled.lowering")
+    assert [
+        row for row in found if row[1] != "second_order"
+    ] == []  # those are beside their forward operators
+
+
+def test_a_folder_holds_at_most_15_modules() -> None:
+    folders = [
+        path.parent for part in ("paddlelike", "tests") for path in (PROJECT / part).rglob("__init__.py")
+    ]
+    counts = {
+        folder.relative_to(PROJECT).as_posix(): len(
+            [p for p in folder.glob("*.py") if p.name not in ("__init__.py", "conftest.py")]
+        )
+        for folder in folders
+    }
+    assert {folder: count for folder, count in counts.items() if count > 15} == {}
+
+
+#: Made by commands, in archives, or beside what the page is about.
+NOT_KEPT = {"build/site/", "run/", "tutorials/out/", "tutorials/out/notebooks/"} | {
+    "grad0/",
+    "infer_full_feed/",
+    "infer_in/",
+    "infer_out/",
+}
+
+
+def test_pages_name_files_and_folders_that_exist() -> None:
+    parts = ("paddlelike", "tests", "tutorials", ".ci")
+    files = [
+        path for part in parts for path in (PROJECT / part).rglob("*") if "__pycache__" not in path.parts
+    ]
+    there = [f"/{path.relative_to(PROJECT).as_posix()}{'/' * path.is_dir()}" for path in files]
+    there += [f"/{part}/" for part in parts] + [f"/{path.name}" for path in PROJECT.glob("*.py")]
+    pages = [*PROJECT.glob("*.md"), *(path for path in files if path.suffix == ".md")]
+    missing = [
+        f"{page.relative_to(PROJECT)}: {name}"
+        for page in pages
+        if page.name != "CHANGELOG.md"  # which tells what was
+        for name in re.findall(r"`(\w[\w./-]*(?:\.py|/))`", page.read_text())
+        if name not in NOT_KEPT and not any(path.endswith(f"/{name}") for path in there)
+    ]
+    assert missing == []
