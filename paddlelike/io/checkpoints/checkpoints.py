@@ -20,13 +20,14 @@ from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.checkpoints.checkpoint import Checkpoint, decode_checkpoint, encode_entry
-from paddlelike.io.checkpoints.store import CheckpointStore, open_store
+from paddlelike.io.checkpoints.local_store import LocalCheckpointStore
+from paddlelike.io.checkpoints.store import STEPS, CheckpointStore, Names
 from paddlelike.io.incremental import ledger
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import save_chosen
 from paddlelike.io.select import get_program, get_program_persistable_vars
-from paddlelike.storage.location import locate
+from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveKeywords, SaveOptions, show_options
 
 __all__ = ["Checkpoints"]
@@ -96,7 +97,7 @@ class Checkpoints:
                 raise ValueError(f"Checkpoints: {name} is at least {least}, not {value}")
         if best not in ("smallest", "largest"):
             raise ValueError(f'Checkpoints: best is "smallest" or "largest", not {best!r}')
-        self._checkpoints = self._open_store(root)
+        self._checkpoints = _open_store(root, self._get_names())
         self.root = self._checkpoints.root
         self._keep_last = keep_last
         self._keep_best = keep_best
@@ -148,8 +149,9 @@ class Checkpoints:
         entry = encode_entry(step, metric, global_scope().generator.state, state)
         return self._save_as(f"step-{step:08d}", entry, executor, program)
 
-    def _open_store(self, root: str | os.PathLike[str]) -> CheckpointStore:
-        return open_store(root)
+    def _get_names(self) -> Names:
+        """Return which names in the directory are those of checkpoints."""
+        return STEPS
 
     def _save_as(
         self, name: str, entry: dict[str, Any], executor: Executor, program: Any
@@ -313,6 +315,15 @@ class Checkpoints:
     def _remove(self, checkpoint: Checkpoint) -> None:
         self._checkpoints.remove(checkpoint.path)
         ledger.forget_location(locate(checkpoint.path).key)
+
+
+def _open_store(root: str | os.PathLike[str], names: Names) -> CheckpointStore:
+    """Return the store of checkpoints in a directory, or behind a URL."""
+    if not is_remote(root):
+        return LocalCheckpointStore(locate(root).path, names)
+    from paddlelike.io.checkpoints.remote_store import RemoteCheckpointStore  # late: few programs need it
+
+    return RemoteCheckpointStore(os.fspath(root), names)
 
 
 def _describe_damage(path: str) -> str:

@@ -13,7 +13,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.io.asynchronous import PendingSave
 from paddlelike.io.checkpoints.checkpoint import Checkpoint, encode_entry
 from paddlelike.io.checkpoints.checkpoints import Checkpoints, Listing
-from paddlelike.io.checkpoints.store import CheckpointStore, Names, open_store
+from paddlelike.io.checkpoints.store import Names
 from paddlelike.io.report import SaveReport
 from paddlelike.storage.location import is_remote
 from paddlelike.storage.options import SaveKeywords
@@ -119,9 +119,8 @@ class NumberedCheckpoints(Checkpoints):
         """Return all complete checkpoints by step; of equals, the one without a number is the last."""
         return sorted(super().list(), key=lambda one: (one.step, one.path == self.path))
 
-    def _open_store(self, root: str | os.PathLike[str]) -> CheckpointStore:
-        name = re.escape(self._name)
-        return open_store(root, Names(rf"{name}(?:\.?\d+)?", self._name))
+    def _get_names(self) -> Names:
+        return Names(rf"{re.escape(self._name)}(?:\.?\d+)?", self._name)
 
     def _tidy(self, newest: int) -> None:
         """Remove numbered checkpoints that are not among the best, and the leftovers of killed processes."""

@@ -1,0 +1,135 @@
+"""Stores of checkpoints in local directories: list, hold and remove them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+from paddlelike.errors import SaveError, StorageError
+from paddlelike.io.checkpoints.store import STEPS, Names
+from paddlelike.storage.local import crash_recovery as staged
+from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.manifest_file import read_manifest
+from paddlelike.storage.manifest import Manifest
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: readers are not detected
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["LocalCheckpointStore"]
+
+
+class LocalCheckpointStore:
+    """A directory of a local file system. A reader of a checkpoint locks its directory."""
+
+    def __init__(self, root: str, names: Names = STEPS) -> None:
+        self.root = os.path.realpath(root)
+        self._name = re.compile(names.pattern)
+        self._left_over = re.compile(rf"\.({names.pattern})\.saving-directory")  # by a killed process
+        self._earlier = re.compile(
+            rf"({names.pattern})\.manifest\.json"
+        )  # of earlier versions of this library
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.root, name)
+
+    def paths(self) -> list[str]:
+        try:
+            names = os.listdir(self.root)
+        except FileNotFoundError:
+            return []
+        return [os.path.join(self.root, name) for name in names if self._name.fullmatch(name)]
+
+    def manifest(self, path: str) -> Manifest | None:
+        found = read_manifest(path)
+        return found if os.path.isdir(path) else None
+
+    def hold(self, path: str | None) -> AbstractContextManager[bool]:
+        return _hold(path)
+
+    def reserve(self, path: str) -> None:
+        """Do nothing: the lock of the save announces it."""
+
+    def remove(self, path: str) -> None:
+        _remove(path)
+
+    def sweep(self) -> None:
+        names = set(os.listdir(self.root))
+        left = {match[1] for name in names if (match := self._left_over.fullmatch(name))}
+        left |= {match[1] for name in names if (match := self._earlier.fullmatch(name))} - names
+        for name in left:
+            _sweep(os.path.join(self.root, name))
+
+    def recover(self) -> None:
+        with contextlib.suppress(OSError):  # such as: nothing may be changed here
+            self.sweep()
+
+
+@contextlib.contextmanager
+def _hold(path: str | None) -> Iterator[bool]:
+    """Keep other processes from removing a directory; gives whether it exists."""
+    try:
+        fd = -1 if path is None else os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:
+        fd = -1
+    if path is None or fd < 0:
+        yield False
+        return
+    try:
+        yield _try_lock(fd, exclusive=False) and _is_at(fd, path)
+    finally:
+        with contextlib.suppress(OSError):  # nothing was written through it
+            os.close(fd)
+
+
+def _try_lock(fd: int, *, exclusive: bool) -> bool:
+    """Try to lock a directory; return whether it is locked, also True without support for such locks."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_at(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except OSError:
+        return False
+
+
+def _remove(path: str) -> None:
+    """Remove a checkpoint, unless a process reads or writes it; then a later save removes it."""
+    layout = Layout.of(path, is_prefix=False)
+    with contextlib.suppress(SaveError, OSError), Lock(layout.lock, path):
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            if _try_lock(fd, exclusive=True) and _is_at(fd, path):
+                gone = os.path.join(layout.staging, "removed")
+                shutil.rmtree(gone, ignore_errors=True)
+                os.rename(path, gone)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(layout.earlier_manifest)
+                shutil.rmtree(gone, ignore_errors=True)
+        finally:
+            os.close(fd)
+
+
+def _sweep(path: str) -> None:
+    """Remove the leftovers of a killed process at the path of a checkpoint."""
+    layout = Layout.of(path, is_prefix=False)
+    with contextlib.suppress(SaveError, StorageError, OSError), Lock(layout.lock, path):
+        staged.clear(layout, spare=False)
+        if not os.path.isdir(path):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(layout.earlier_manifest)
