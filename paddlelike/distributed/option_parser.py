@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Mapping
 from typing import Any, NoReturn
+
+from paddlelike.foundation.near_names import find_near_names
 
 __all__ = ["Parser"]
 
@@ -60,5 +61,5 @@ class Parser(argparse.ArgumentParser):
         """Return the option of this parser that is spelled most like ``option``."""
         known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
         spelled = "--" + option.lstrip("-").replace("-", "_").lower()
-        found = difflib.get_close_matches(spelled, known, n=1, cutoff=0.7)
+        found = find_near_names(spelled, known, count=1)
         return found[0] if found and option.startswith("-") else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final
+
+from paddlelike.foundation.near_names import suggest_names
 
 __all__ = ["flag", "get_flags", "is_set", "read_environment", "set_flags"]
 
@@ -131,9 +132,8 @@ def _check_names(function: str, names: Iterable[str]) -> None:
     for name in names:
         if name in _DEFAULTS:
             continue
-        near = difflib.get_close_matches(str(name), _DEFAULTS, 3, 0.7)
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"{function}: {name!r} is not a flag of Fluid 1.8.5 on CPUs{meant}")
+        near = suggest_names(name, _DEFAULTS, lead="; ")
+        raise ValueError(f"{function}: {name!r} is not a flag of Fluid 1.8.5 on CPUs{near}")
 
 
 def _convert(name: str, value: Any) -> Any:

@@ -16,6 +16,7 @@ from paddlelike.formats.explain import explain
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.asynchronous import wait_for_pending
@@ -262,11 +263,8 @@ def _find_companions(where: Location, name: str) -> list[str]:
 
 def _find_near(where: Location, name: str) -> str | None:
     """Return a hint that names entries like the one that is not there, or None."""
-    import difflib
-
     try:
         present = sorted({one.split("/")[0] for one in where.list_names()})
     except (OSError, PaddlelikeError):
         return None
-    near = difflib.get_close_matches(name, present, 3)
-    return f"did you mean {', '.join(near)}?" if near else None
+    return suggest_names(name, present) or None

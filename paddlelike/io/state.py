@@ -15,6 +15,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import LoadError, MissingFileError, NotInitializedError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.state.fluid_save import FluidSave
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -27,7 +28,6 @@ from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.misplaced import check_tensor_file, list_prefixes, suggest_prefix
 from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
 from paddlelike.io.planning.load_plan import explain_misfit
-from paddlelike.io.planning.match import format_near_names
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.select import get_program, is_belong_to_optimizer, is_parameter, is_persistable
 from paddlelike.storage.location import locate, locate_prefix
@@ -149,7 +149,7 @@ def load(
     values = pickled.values
     wanted = [v for v in program.list_vars() if is_persistable(v)]
     missing = [v.name for v in wanted if v.name not in values]
-    problems = [f"{name}: not in the file{format_near_names(name, list(values))}" for name in missing]
+    problems = [f"{name}: not in the file{suggest_names(name, list(values), lead='; ')}" for name in missing]
     problems += _find_misfits(wanted, values)
     if problems:
         raise LoadError(

@@ -6,7 +6,6 @@ which says why it is not here and what to do.
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterable
 from importlib.abc import Loader, MetaPathFinder
@@ -15,6 +14,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from paddlelike.errors import LeftOutError
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.left_out.reasons import DYGRAPH, MODULES, NAMES, PADDLE_NAMES, Reason
 
 __all__ = [
@@ -83,9 +83,8 @@ def make_attribute_error(module: str, name: str, known: Iterable[str]) -> Attrib
     from adding its own suggestion.
     """
     public = [] if name.startswith("_") else [one for one in known if not one.startswith("_")]
-    near = difflib.get_close_matches(name, public, 1, 0.7)
-    suggestion = f"; did you mean {near[0]!r}?" if near else ""
-    return AttributeError(f"module {module!r} has no attribute {name!r}{suggestion}", name=name, obj=None)
+    near = suggest_names(name, public, lead="; ", count=1)
+    return AttributeError(f"module {module!r} has no attribute {name!r}{near}", name=name, obj=None)
 
 
 def raise_left_out(path: str, reason: Reason) -> NoReturn:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, Self, TypedDict, TypeVar
 
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.storage.hashing import ALGORITHMS, Algorithm
 
 __all__ = [
@@ -96,11 +96,8 @@ class SaveOptions:
         names = [field.name for field in fields(cls)]
         for name in given:
             if name not in names:
-                near = difflib.get_close_matches(name, names, 3) or names
-                raise TypeError(
-                    f"{function}() got an unexpected keyword argument {name!r}; "
-                    f"near options: {', '.join(near)}"
-                )
+                near = suggest_names(name, names) or f"the options are {', '.join(names)}"
+                raise TypeError(f"{function}() got an unexpected keyword argument {name!r}; {near}")
         return cls(**given)
 
 

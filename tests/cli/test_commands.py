@@ -50,7 +50,7 @@ def test_inspect_prints_one_variable() -> None:
     assert (status, found["values"]) == (0, value.tolist())
     wrong = run("inspect", FIT / "persistables", "--values", "fc_0.w_1")
     assert wrong.exit_code == 2
-    assert "did you mean fc_0.w_0" in wrong.stderr
+    assert "did you mean 'fc_0.w_0'" in wrong.stderr
 
 
 def test_inspect_finds_not_a_number(tmp_path: Path) -> None:

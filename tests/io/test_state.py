@@ -134,7 +134,7 @@ def test_missing_variables_are_listed_with_near_names(main: fluid.Program, tmp_p
     (tmp_path / "net.pdparams").write_bytes(pickle.dumps(state, protocol=2))
     (tmp_path / "net.pdmanifest").unlink()
     text = refused(LoadError, fluid.load, main, str(tmp_path / "net"))
-    assert "fc_0.w_0: not in the file (near: " in text
+    assert "fc_0.w_0: not in the file; did you mean " in text
 
 
 def test_missing_files_and_values_are_errors(

@@ -19,6 +19,7 @@ from paddlelike.cli.output import (
     progress,
 )
 from paddlelike.errors import LoadError
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.inspection.inspect import Inspection, array_of, inspect
 from paddlelike.interop.content import open_content
 
@@ -100,12 +101,10 @@ def _print_values(path: str, name: str, *, json: bool) -> None:
     with open_content(path) as content:
         held = next((one for one in content.variables if one.name == name), None)
         if held is None:
-            import difflib
-
-            near = difflib.get_close_matches(name, [one.name for one in content.variables], 3)
+            near = suggest_names(name, [one.name for one in content.variables])
             raise LoadError(
                 f"{path} holds no variable {name!r}",
-                hint=f"did you mean {', '.join(near)}?" if near else "paddlelike inspect lists the variables",
+                hint=near or "paddlelike inspect lists the variables",
             )
         value: Any = content.read(held)
         array = array_of(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 
 from paddlelike.distributed.roles.facts import ProcessRole, Understanding
@@ -14,6 +13,7 @@ from paddlelike.distributed.roles.variables import (
     SERVER_LISTS,
     Variables,
 )
+from paddlelike.foundation.near_names import suggest_names
 
 __all__ = ["RoleReader"]
 
@@ -222,11 +222,10 @@ class RoleReader:
         if not given:
             self._problems.append("POD_IP and PADDLE_PORT, this server's own host and port")
         for name, endpoint in given.items():
-            near = difflib.get_close_matches(endpoint, servers, n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
+            near = suggest_names(endpoint, servers, lead="; ", count=1)
             self._problems.append(
                 f"{name} say {endpoint}, which is not in the list of servers {','.join(servers)} "
-                f"as it is written there{meant}"
+                f"as it is written there{near}"
             )
         return None
 

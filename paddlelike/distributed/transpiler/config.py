@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import warnings
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from enum import IntEnum
 
 from paddlelike.distributed.transpiler.dispatch import PSDispatcher, RoundRobin
 from paddlelike.errors import UnsupportedError
+from paddlelike.foundation.near_names import suggest_names
 
 __all__ = ["DistributeTranspilerConfig", "DistributedMode", "Job", "check_config", "thread_counts"]
 
@@ -78,9 +78,9 @@ class DistributeTranspilerConfig:
 
     def __setattr__(self, name: str, value: object) -> None:
         if not hasattr(type(self), name):
-            near = difflib.get_close_matches(name, [one for one in dir(type(self)) if one[0] != "_"], 1)
-            suggestion = f"; did you mean {near[0]}?" if near else ""
-            warnings.warn(f"DistributeTranspilerConfig has no option {name!r}{suggestion}", stacklevel=2)
+            options = [one for one in dir(type(self)) if one[0] != "_"]
+            near = suggest_names(name, options, lead="; ", count=1)
+            warnings.warn(f"DistributeTranspilerConfig has no option {name!r}{near}", stacklevel=2)
         super().__setattr__(name, value)
 
     @property

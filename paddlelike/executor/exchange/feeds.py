@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import numbers
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
 from paddlelike.executor.plans.frame import Frame, write_persistable
 from paddlelike.executor.plans.run_plan import Plan
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
@@ -82,11 +82,9 @@ def warn_unknown(program: Program, names: Sequence[str]) -> None:
     """Warn, as Fluid does, of fed names that the program does not have; they are passed over."""
     known = [v.name for v in program.list_vars() if v.is_data] or [v.name for v in program.list_vars()]
     for name in names:
-        same = [one for one in known if one.lower() == str(name).lower()]
-        near = same or difflib.get_close_matches(str(name), known, 3, 0.7)
-        meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        near = suggest_names(name, known, lead="; ")
         warnings.warn(
-            f"the fed variable {name!r} is not found in the program{meant}", UserWarning, stacklevel=5
+            f"the fed variable {name!r} is not found in the program{near}", UserWarning, stacklevel=5
         )
 
 

@@ -30,6 +30,7 @@ from paddlelike.executor.plans.rewrites.shapes import find_reshaped, hollow_afte
 from paddlelike.executor.plans.rewrites.sharing import make_lod_sharer
 from paddlelike.executor.plans.touched import ROWS, find_row_gradients, update_touched
 from paddlelike.executor.plans.unrolled import Unrolled
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
@@ -126,7 +127,7 @@ class Plan:
 
     def _get_fetch_position(self, block: Block, name: str) -> int:
         if block._find_var_recursive(name) is None and not self.layout.has_position(name):
-            hint = block._suggest_names(name)
+            hint = suggest_names(name, block.vars) or None
             raise EnforceNotMet(f"fetch_list asks for {name!r}, which the program does not have", hint=hint)
         return self.layout.get_position(block, name)
 

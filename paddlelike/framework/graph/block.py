@@ -6,13 +6,13 @@ Every change of a program goes through :meth:`Block.append_op` (or its siblings 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.attributes import complete_attrs, convert_given_attrs
 from paddlelike.framework.graph.inference import apply_spec, infer_outputs
 from paddlelike.framework.graph.operator import Operator, find_user_line
@@ -82,7 +82,7 @@ class Block(Versioned):
             return self.vars[name]
         except KeyError:
             raise GraphError(
-                f"block {self.idx} has no variable {name!r}", hint=self._suggest_names(name)
+                f"block {self.idx} has no variable {name!r}", hint=suggest_names(name, self.vars) or None
             ) from None
 
     def has_var(self, name: str) -> bool:
@@ -118,7 +118,7 @@ class Block(Versioned):
         if found is None:
             raise GraphError(
                 f"variable {name!r} is not in block {self.idx} or an outer block",
-                hint=self._suggest_names(name)
+                hint=suggest_names(name, self.vars)
                 or "was it built in another program? Build both under one fluid.program_guard(main, startup)",
             )
         return found
@@ -173,10 +173,6 @@ class Block(Versioned):
             need_check_feed=variable.need_check_feed,
         )
 
-    def _suggest_names(self, name: str) -> str | None:
-        near = difflib.get_close_matches(name, self.vars, 3)
-        return f"near names: {', '.join(near)}" if near else None
-
     # Operators
 
     def append_op(
@@ -215,7 +211,10 @@ class Block(Versioned):
     ) -> Operator:
         cls = registry.find_or_none(type or "")
         if cls is None:
-            raise GraphError(f"operator type {type!r} is not known here", hint=_suggest_types(type))
+            raise GraphError(
+                f"operator type {type!r} is not known here",
+                hint=suggest_names(type, registry.all_ops()) or None,
+            )
         given = {name: value for name, value in (attrs or {}).items() if name != "op_callstack"}
         op = Operator(
             self,
@@ -287,8 +286,3 @@ def _check_same(old: Variable, new: Variable) -> None:
                 f"variable {old.name!r} is declared again with {what} {after}; it has {before}",
                 hint="pass another name, or build the network under fluid.unique_name.guard()",
             )
-
-
-def _suggest_types(type: str | None) -> str | None:  # noqa: A002
-    near = difflib.get_close_matches(type or "", registry.all_ops(), 3)
-    return f"near names: {', '.join(near)}" if near else None

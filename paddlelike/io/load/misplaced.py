@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.formats import registry
 from paddlelike.formats.explain import HEAD, explain
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.load.request import LoadRequest, open_contents
 from paddlelike.storage.location import Location
@@ -65,8 +65,9 @@ def suggest_prefix(path: str) -> str:
     begin = os.path.join(os.path.dirname(path), "")
     names = [name.removesuffix(".pdparams") for name in os.listdir(folder) if name.endswith(".pdparams")]
     saved = sorted(begin + name for name in names)
-    near = difflib.get_close_matches(path, saved, 1, 0.5) or (saved if len(saved) == 1 else [])
-    return f"did you mean {near[0]!r}?" if near else "check the path"
+    if len(saved) == 1:
+        return f"did you mean {saved[0]!r}?"
+    return suggest_names(path, saved, count=1) or "check the path"
 
 
 def check_tensor_file(where: Location, name: str) -> None:

@@ -9,6 +9,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError, StorageError
 from paddlelike.formats.paddle.directory import VariableDirectory
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
@@ -17,7 +18,6 @@ from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Want
 from paddlelike.io.load.request import list_names
 from paddlelike.io.load.stable import read_stable
-from paddlelike.io.planning.match import format_near_names
 from paddlelike.io.verify import Comparison, check_problems, choose_comparison, get_record
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import relative_path
@@ -131,7 +131,7 @@ def _find_file(where: Location, name: str) -> Held:
             path = relative_path(name)
             return Held(path, VariableDirectory().read_entry(path, file, VarType.LOD_TENSOR), None, file.size)
     except StorageError as error:
-        near = format_near_names(name, where.list_names()) if where.exists() else ""
+        near = suggest_names(name, where.list_names(), lead="; ") if where.exists() else ""
         raise LoadError(f"{name!r} cannot be read: {error.message}{near}", hint=error.hint) from error
 
 
@@ -167,6 +167,6 @@ def _open_file(
 def _find_in_file(contents: Contents, name: str) -> Held:
     found = contents.look(name, VarType.LOD_TENSOR)
     if not isinstance(found, Held):
-        near = format_near_names(name, contents.names())
+        near = suggest_names(name, contents.names(), lead="; ")
         raise LoadError(f"{contents.where} does not hold {name!r}{near}")
     return found

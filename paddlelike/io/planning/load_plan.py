@@ -16,9 +16,10 @@ from typing import Final, Literal, NamedTuple
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Held
-from paddlelike.io.planning.match import Proposal, format_near_names
+from paddlelike.io.planning.match import Proposal
 from paddlelike.io.planning.plan_table import format_table
 from paddlelike.io.planning.recipe import Recipe
 from paddlelike.io.rules.encoding import describe_changes
@@ -169,7 +170,8 @@ class LoadPlan(Displayed):
         for row in problems[:20]:
             near = ""
             if row.what == "missing":
-                near = proposed.get(row.variable or "") or format_near_names(row.variable or "", unused)
+                wanted = row.variable or ""
+                near = proposed.get(wanted) or suggest_names(wanted, unused, lead="; ")
             name = row.variable if row.what != "missing" or row.file is None else row.file
             lines.append(f"\n  {name}: {row.why}{near}")
         if len(problems) > 20:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -10,9 +9,8 @@ from typing import Final, NamedTuple
 
 from paddlelike.core.dtypes import VarType
 
-__all__ = ["Named", "Proposal", "explain_renumbering", "format_near_names", "propose"]
+__all__ = ["Named", "Proposal", "explain_renumbering", "propose"]
 
-_MANY: Final = 5000  # names among which near ones are looked for
 _FLUID_KIND: Final = re.compile(r"\.(w|b)_\d+(?:_(.*?))?(?:_\d+)?$")
 _OTHER_KINDS: Final = {"weight": "w", "kernel": "w", "w": "w", "bias": "b", "b": "b"}
 
@@ -31,12 +29,6 @@ class Proposal(NamedTuple):
     file: str
     variable: str
     why: str
-
-
-def format_near_names(name: str, names: list[str]) -> str:
-    """Return `` (near: ...)`` with the names similar to ``name``; an empty string if there are none."""
-    near = difflib.get_close_matches(name, names[:_MANY], 3, 0.7)
-    return f" (near: {', '.join(near)})" if near else ""
 
 
 def mask_numbers(name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.io.contents.interface import Contents, Held, Unreadable
 from paddlelike.io.planning.load_plan import (
@@ -18,7 +19,7 @@ from paddlelike.io.planning.load_plan import (
     explain_misfit,
     get_facts,
 )
-from paddlelike.io.planning.match import Named, Proposal, explain_renumbering, format_near_names, propose
+from paddlelike.io.planning.match import Named, Proposal, explain_renumbering, propose
 from paddlelike.io.planning.recipe import Misfit, Recipe, infer_facts
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules
@@ -114,7 +115,7 @@ class _Planner:
             variable = self.find(target)
             if variable is None:
                 if target in rule.targets:  # the rule names it in full
-                    near = format_near_names(target, list(self.variables))
+                    near = suggest_names(target, list(self.variables), lead="; ")
                     self._add_row(target, name, "bad rule", f"the program has no such variable{near}")
                 continue
             part = None
@@ -145,7 +146,7 @@ class _Planner:
                 and "?" not in source
                 and source not in names
             ):
-                near = format_near_names(source, sorted(names))
+                near = suggest_names(source, sorted(names), lead="; ")
                 self._add_row(", ".join(rule.targets), source, "bad rule",
                           f"a rule names the file {source}, which does not exist{near}")  # fmt: skip
 

@@ -110,7 +110,7 @@ def test_servers_without_a_role_ask_for_the_role() -> None:
 def test_an_own_address_must_be_in_the_list_as_it_is_written() -> None:
     text = problem_of(THIRD | {"TRAINING_ROLE": "PSERVER", "POD_IP": "10.0.0.2", "PADDLE_PORT": "6175"})
     assert "10.0.0.2:6175, which is not in the list of servers 10.0.0.1:6174,10.0.0.2:6174 as it is" in text
-    assert "did you mean 10.0.0.2:6174?" in text
+    assert "did you mean '10.0.0.2:6174'?" in text
 
 
 def test_two_own_addresses_that_differ_are_refused() -> None:

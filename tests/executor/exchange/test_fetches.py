@@ -68,7 +68,7 @@ def test_a_value_that_nothing_computes_is_not_fetched(exe: fluid.Executor) -> No
 def test_an_unknown_fetch_has_near_names(exe: fluid.Executor) -> None:
     fluid.layers.fc(fluid.data("x", [None, 4]), 3)
     exe.run(fluid.default_startup_program())
-    with pytest.raises(EnforceNotMet, match=r"near names: fc_0\.tmp_"):
+    with pytest.raises(EnforceNotMet, match=r"did you mean 'fc_0\.tmp_"):
         exe.run(feed={"x": X}, fetch_list=["fc_0.tmp_9"])
 
 

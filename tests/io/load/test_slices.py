@@ -127,7 +127,7 @@ def test_a_slice_of_a_scalar_or_of_sequences_is_refused(tmp_path: Path) -> None:
 
 
 def test_errors_list_near_names(tmp_path: Path, table: np.ndarray) -> None:
-    with pytest.raises(LoadError, match=r"near: emb"):
+    with pytest.raises(LoadError, match=r"did you mean 'emb"):
         fluid.io.load_slice(tmp_path, "embb", (0, 1))
     with pytest.raises(LoadError, match="there is no directory"):
         fluid.io.load_slice(tmp_path / "nowhere", "emb", (0, 1))

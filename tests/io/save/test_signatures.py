@@ -25,6 +25,6 @@ def test_the_signature_shows_every_option(save):
 @pytest.mark.parametrize("save", SAVES[:3], ids=lambda save: save.__name__)
 def test_a_wrong_option_is_answered_with_near_ones(save, tmp_path: Path):
     with pytest.raises(
-        TypeError, match=f"{save.__name__}.. got an unexpected .*'block'.*near options: blocking"
+        TypeError, match=f"{save.__name__}.. got an unexpected .*'block'.*did you mean .blocking."
     ):
         save(fluid.Executor(), tmp_path / "m", block=True)
