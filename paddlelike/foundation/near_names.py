@@ -15,7 +15,7 @@ _LIKE: Final = 0.7  # difflib's ratio: names below it share little but an ending
 def suggest_names(name: object, known: Iterable[str], *, lead: str = "", count: int = 3) -> str:
     """Return ``lead`` and a question with the near names; an empty string if there are none.
 
-    >>> suggest_names("relv", ["relu", "rrelu", "tanh"], lead="; ")
+    >>> suggest_names("rellu", ["relu", "rrelu", "tanh"], lead="; ")
     "; did you mean 'relu' or 'rrelu'?"
     """
     near = [repr(one) for one in find_near_names(name, known, count=count)]
