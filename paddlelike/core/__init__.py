@@ -3,7 +3,7 @@
 These are the names of ``fluid.core``.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import AttrType, VarType, convert_dtype, numpy_dtype
 from paddlelike.core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, is_compiled_with_cuda
@@ -80,6 +80,12 @@ def empty_var_name() -> str:
 
 
 kGradVarSuffix, kEmptyVarName = grad_var_suffix, empty_var_name  # noqa: N816  (Fluid's names)
+
+
+def save_op_compatible_info(desc: Any) -> bool:
+    """Let the encoding of a ``program.desc`` hold the table of operator versions. Return True."""
+    desc.add_operator_versions()
+    return True
 
 
 def get_cuda_device_count() -> int:

@@ -92,12 +92,13 @@ class CompiledProgram:
         build_strategy: BuildStrategy | None = None,
         exec_strategy: ExecutionStrategy | None = None,
         share_vars_from: CompiledProgram | None = None,
-        places: Sequence[Place] | None = None,
+        places: Place | Sequence[Place] | None = None,
     ) -> CompiledProgram:
         """Run as many copies as there are ``places`` (None: as CPU_NUM says). Return self."""
         if isinstance(loss_name, Variable):
             loss_name = loss_name.name
         self._loss_name = loss_name
+        places = [places] if isinstance(places, Place) else places
         self._places = cpu_places() if places is None else list(places)
         strategy = self._build_strategy if build_strategy is None else build_strategy
         scaling = BuildStrategy.GradientScaleStrategy

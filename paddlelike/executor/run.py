@@ -162,7 +162,11 @@ class Executor(Displayed):
                 warnings.warn("the program to run is empty", UserWarning, stacklevel=3)
                 return []
             held = program.global_block().vars
-            computed = [name for name in fetches if name not in held or not held[name].persistable]
+            computed = [
+                name
+                for name in fetches
+                if name not in feeds and (name not in held or not held[name].persistable)
+            ]
             if computed:
                 raise EnforceNotMet(
                     f"the program is empty: no operator computes {computed}",

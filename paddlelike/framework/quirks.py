@@ -253,6 +253,13 @@ _ROWS: Final = (
         "layers/nn.py: _get_default_param_initializer takes num_channels, not that of the filter",
     ),
     Quirk(
+        "empty_fetch",
+        "fetch_list names a tensor without elements",
+        "its value is None",
+        "an empty array of its shape",
+        "operators/controlflow/fetch_op.cc: only a tensor with numel() > 0 is copied",
+    ),
+    Quirk(
         "string_slots",
         "incubate.data_generator.MultiSlotStringDataGenerator",
         "a string is a list of its characters",

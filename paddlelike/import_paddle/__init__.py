@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from opcode import opname
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -23,6 +24,33 @@ __all__ = ["FOLDER", "add_to_path", "install", "is_installed"]
 #: The folder that holds a ``paddle`` which is paddlelike.
 FOLDER: Final = Path(__file__).parent / "path"
 
+#: The names of ``paddle`` 1.8.5.
+_NAMES: Final = (
+    "batch",
+    "check_import_scipy",
+    "compat",
+    "complex",
+    "dataset",
+    "distributed",
+    "fluid",
+    "hapi",
+    "incubate",
+    "reader",
+    "sysconfig",
+    "version",
+)
+#: What scripts of Paddle 2.0 to 2.4 call before they go on with fluid: programs are static here in any case.
+_SWITCHES: Final = ("enable_static",)
+
+
+def _is_read_by_name() -> bool:
+    """Return whether the caller's caller reads an attribute, as in ``paddle.enable_static()``.
+
+    ``hasattr(paddle, "enable_static")`` is how scripts tell Paddle 2 from 1.8, so that it must be False.
+    """
+    frame = sys._getframe(2)
+    return opname[frame.f_code.co_code[frame.f_lasti]] in ("LOAD_ATTR", "LOAD_METHOD")
+
 
 class _Paddle(ModuleType):
     """The module ``paddle``: that of paddlelike, but for the version, which is the one scripts ask for."""
@@ -30,10 +58,19 @@ class _Paddle(ModuleType):
     __version__ = full_version
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(sys.modules["paddlelike"], name)
+        if name in _NAMES or name.startswith("_"):
+            return getattr(sys.modules["paddlelike"], name)
+        if name in _SWITCHES and _is_read_by_name():
+            return lambda *_: None
+        raise AttributeError(
+            f"module 'paddle' has no attribute {name!r}: `import paddle` gives the names of Paddle 1.8.5, "
+            f"{', '.join(_NAMES)}",
+            name=name,
+            obj=None,
+        )
 
     def __dir__(self) -> list[str]:
-        return dir(sys.modules["paddlelike"])
+        return list(_NAMES)
 
 
 class _PaddleFinder(AliasFinder):

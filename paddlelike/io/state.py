@@ -17,12 +17,12 @@ from paddlelike.executor.run import Executor
 from paddlelike.formats.state.fluid_save import FluidSave
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.codec.encode import build_message
+from paddlelike.framework.codec.operator_versions import add_operator_versions
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import warn_user
 from paddlelike.io.contents.file import FileContents
-from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.misplaced import check_tensor_file, list_prefixes, suggest_prefix
@@ -87,7 +87,7 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     parameters = {v.name: _get_value(v) for v in program.list_vars() if is_parameter(v)}
     others = {v.name: _get_value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
     message = build_message(program)
-    add_compatibility(message)
+    add_operator_versions(message)
     writing = where.begin(SaveOptions(wait=_WAIT))
     for suffix, buffers in FluidSave(parameters=frozenset(parameters)).write(parameters | others).items():
         writing.add(base + suffix, buffers)

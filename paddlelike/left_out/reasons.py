@@ -43,6 +43,10 @@ _HIGH_LEVEL: Final = Reason(
 _PADDLE_2: Final = Reason(
     "it belongs to Paddle 2; the API here is that of Paddle 1.8", "write the script with paddle.fluid"
 )
+_IR_GRAPH: Final = Reason(
+    "the graph of the C++ core, which its passes rewrite, is left out",
+    "program.global_block().ops holds the same operators",
+)
 _COMPLEX: Final = Reason(
     "complex tensors belong to the dynamic graph, which is left out",
     "keep the real and the imaginary part in two variables",
@@ -157,7 +161,7 @@ _CORE_INNER: Final = """
     infer_no_need_buffer_slots init_devices init_gflags init_glog init_lod_tensor_blocking_queue
     is_profiler_enabled kAll kAllOpDetail kAve kCPU kCUDA kCalls kDefault kDisabled kMax kMin kOpDetail
     kTotal load_op_library op_support_gpu paddle_dtype_size prune prune_backward reset_profiler run_cmd
-    save_op_compatible_info set_feed_variable set_num_threads set_paddle_lib_path size_of_dtype
+    set_feed_variable set_num_threads set_paddle_lib_path size_of_dtype
     topology_sort
 """
 _CORE_ENGINE: Final = """
@@ -231,16 +235,14 @@ NAMES: Final[Mapping[str, Reason]] = {
     "enable_dygraph": DYGRAPH,
     "enable_imperative": DYGRAPH,
     "framework.ComplexVariable": DYGRAPH,
+    "framework.IrGraph": _IR_GRAPH,
+    "framework.IrNode": _IR_GRAPH,
+    "framework.IrOpNode": _IR_GRAPH,
+    "framework.IrVarNode": _IR_GRAPH,
     "io.default_collate_fn": DYGRAPH,
     "load_dygraph": DYGRAPH,
     "reader.default_collate_fn": DYGRAPH,
     "save_dygraph": DYGRAPH,
-    "enable_static": _PADDLE_2,
-    "disable_static": _PADDLE_2,
-    "nn": _PADDLE_2,
-    "static": _PADDLE_2,
-    "tensor": _PADDLE_2,
-    "to_tensor": _PADDLE_2,
 }
 
 #: Reasons for names of ``paddle`` itself, not of ``paddle.fluid``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -52,11 +53,14 @@ class BatchQueue(Versioned):
         self.reset()
 
     def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
-        """Start an epoch. Raises RuntimeError when one is running."""
+        """Start an epoch. Where one is running, warn, and let it go on."""
         if self._batches is not None:
-            raise RuntimeError(
-                "start: this reader is already started; call its reset() first, which ends the epoch"
+            warnings.warn(
+                "start: this reader is already started, and its epoch goes on; reset() ends an epoch",
+                UserWarning,
+                stacklevel=3,
             )
+            return
         variable = global_scope().var(self._holder)
         if variable.value is None:  # after unpickling: scopes are pickled without queues
             variable.set_value(self)

@@ -64,15 +64,6 @@ def run_before_the_loader_is_started() -> None:
     fluid.Executor(fluid.CPUPlace()).run(fetch_list=[out])
 
 
-def start_a_loader_twice() -> None:
-    loader = _make_loader(iterable=False)
-    loader.start()
-    try:
-        loader.start()
-    finally:
-        loader.reset()
-
-
 def yield_another_number_of_arrays() -> None:
     loader = fluid.io.DataLoader.from_generator([fluid.data("x", [None, 4])], capacity=2)
     for _ in loader.set_batch_generator(lambda: iter([[ONES, ONES]])):

@@ -15,6 +15,7 @@ from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 
 __all__ = [
     "FetchedArray",
@@ -122,7 +123,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
     if type(value) is np.ndarray and return_numpy and not frame.lods and name in plan.fetches_of_their_own:
         if not value.flags.c_contiguous:
             value = np.asarray(value, order="C")
-        return view_fetched(value)
+        return view_fetched(value) if value.size else _fetch_empty(value)
     if value is None:
         raise NotInitializedError(
             f"fetch_list asks for {name!r}, which holds no value after the run",
@@ -147,7 +148,12 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
     array = np.array(value, order="C") if shared else np.asarray(value, order="C")
     if not return_numpy:
         return LoDTensor(array, lod)
-    return view_fetched(array)
+    return view_fetched(array) if array.size else _fetch_empty(array)
+
+
+def _fetch_empty(array: np.ndarray[Any, Any]) -> Any:
+    """Return what is given out for an array without elements: None, as Fluid's fetch does not copy it."""
+    return None if warn_quirk("empty_fetch") else view_fetched(array)
 
 
 def as_numpy(tensor: Any) -> Any:

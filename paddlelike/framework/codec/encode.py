@@ -20,6 +20,7 @@ from paddlelike.framework.codec.fields import (
     read_attr,
     read_variable,
 )
+from paddlelike.framework.codec.operator_versions import add_operator_versions
 from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
@@ -61,6 +62,8 @@ def build_message(program: Program, *, by_name: bool = False) -> Any:
         message.version.version = PADDLE_VERSION
     if not program.is_versioned:
         message.ClearField("version")
+    if program.has_operator_versions:
+        add_operator_versions(message)
     parts: Parts = {}
     for block in program.blocks:
         encode_block(block, message.blocks.add(), parts, by_name=by_name)

@@ -25,6 +25,21 @@ class ProgramDesc:
         """Return the program as a serialized ProgramDesc. Raises GraphError when it cannot be encoded."""
         return services().encoder.encode_program(self._program)
 
+    def flush(self) -> None:
+        """Do nothing: an operator is in the program as soon as it is appended."""
+
+    def _set_version(self) -> None:
+        """Let the encoding hold the version, Paddle 1.8.5's."""
+        self._program.is_versioned = True
+
+    def _version(self) -> int:
+        """Return the version that the encoding holds."""
+        return self._program.paddle_version or services().encoder.PADDLE_VERSION
+
+    def add_operator_versions(self) -> None:
+        """Let the encoding hold the table of operator versions, as exported models do."""
+        self._program.has_operator_versions = True
+
     def num_blocks(self) -> int:
         """Return the count of blocks."""
         return self._program.num_blocks

@@ -37,6 +37,8 @@ __all__ = [
 class Encoder(Protocol):
     """Programs to bytes; implemented by :mod:`paddlelike.framework.codec.encode`."""
 
+    PADDLE_VERSION: int
+
     def encode_program(self, program: Program) -> bytes:
         """Return the program as a serialized ProgramDesc."""
 

@@ -43,6 +43,7 @@ def copy(program: Program, *, tables: int = 1) -> Program:
     clone._backward_passes = program._backward_passes
     clone.current_block_idx = program.current_block_idx
     clone.encoded, clone.is_versioned = program.encoded, program.is_versioned
+    clone.has_operator_versions = program.has_operator_versions
     clone._op_role, clone._op_role_var = program._op_role, list(program._op_role_var)
     for name in _TRANSPILER_ATTRIBUTES:
         setattr(clone, name, getattr(program, name))

@@ -8,11 +8,11 @@ from typing import Any
 
 from paddlelike.executor.run import Executor
 from paddlelike.framework.codec.encode import PADDLE_VERSION, build_message
+from paddlelike.framework.codec.operator_versions import add_operator_versions
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
-from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.export.program import (
     append_scales,
     check_feeds,
@@ -151,5 +151,5 @@ def _list_targets(given: Any) -> list[Variable]:
 def _encode(program: Program) -> bytes:
     message = build_message(program)
     message.version.version = PADDLE_VERSION
-    add_compatibility(message)
+    add_operator_versions(message)
     return bytes(message.SerializeToString(deterministic=True))

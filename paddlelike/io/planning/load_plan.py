@@ -17,7 +17,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.io.contents.interface import Held
 from paddlelike.io.planning.match import Proposal
 from paddlelike.io.planning.plan_table import format_table
@@ -205,7 +205,8 @@ def explain_misfit(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -
     same = len(want) == len(shape) and all(w in (-1, s) for w, s in zip(want, shape, strict=True))
     one = math.prod(shape) == math.prod(want) == 1  # Paddle 2 writes [1] without dims
     rows = variable.type == VarType.SELECTED_ROWS and want[1:] == tuple(shape)[1:]
-    if same or one or rows:
+    computed = -1 in want and not isinstance(variable, Parameter)  # made persistable in order to be fetched
+    if same or one or rows or computed:
         return None
     return f"the file has shape {list(shape)}, the program wants {list(want)}"
 

@@ -44,7 +44,7 @@ def fc(
         if num_flatten_dims == -1:
             num_flatten_dims = len(variable.shape) - 1
         columns = variable.shape[num_flatten_dims:]
-        if any(dim < 0 for dim in columns):
+        if any(dim < 0 for dim in columns) and math.prod(columns) <= 0:  # as Fluid: (3, -1, -1) is 3 columns
             raise GraphError(
                 f"layer 'fc': input {variable.name!r} of shape {list(variable.shape)} has unknown dims "
                 f"from dim {num_flatten_dims} on, so that its weight would have no shape",

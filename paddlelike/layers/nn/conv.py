@@ -83,7 +83,8 @@ def _conv(
     _check_filters(type, num_filters)
     if num_filters % groups:
         raise GraphError(f"layer {type!r}: {num_filters} filters cannot be divided into {groups} groups")
-    if dims == 2 and channels == groups and num_filters % channels == 0 and not use_cudnn:
+    # As Fluid, which asks before it takes 1 for None: one channel without groups is no depthwise convolution.
+    if dims == 2 and channels == given_groups and num_filters % channels == 0 and not use_cudnn:
         type = "depthwise_conv2d"
     window = repeat_size(type, "filter_size", filter_size, dims)
     helper = LayerHelper(type, name=name, act=act, bias_attr=bias_attr, use_cudnn=use_cudnn)
@@ -232,10 +233,10 @@ def _conv_transpose(
     settings: tuple[Any, ...],
     data_format: str,
 ) -> Variable:
-    padding, stride, dilation, groups, param_attr, bias_attr, use_cudnn, act, name = settings
-    axis, channels, groups = _split_channels(type, dims, input, groups, data_format)
+    padding, stride, dilation, given_groups, param_attr, bias_attr, use_cudnn, act, name = settings
+    axis, channels, groups = _split_channels(type, dims, input, given_groups, data_format)
     _check_filters(type, num_filters)
-    if dims == 2 and channels == groups == num_filters and not use_cudnn:
+    if dims == 2 and channels == given_groups == num_filters and not use_cudnn:
         type = "depthwise_conv2d_transpose"
     strides = repeat_size(type, "stride", stride, dims)
     dilations = repeat_size(type, "dilation", dilation, dims)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["add_compatibility"]
+__all__ = ["add_operator_versions"]
 
 _DEFAULT_VERSION: Final = "1.5.0"
 _CHANGED_IN: Final = "1.6.0"
@@ -27,7 +27,7 @@ _POSSIBLE: Final = (
 _BUG_FIX: Final = "layer_norm"
 
 
-def add_compatibility(message: Any) -> None:
+def add_operator_versions(message: Any) -> None:
     """Fill the ``op_compatible_map`` of a ProgramDesc, unless it has one."""
     table = message.op_compatible_map
     if table.pair:
