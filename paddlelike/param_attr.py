@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from paddlelike.core.versioned import Versioned
 from paddlelike.foundation.display import Displayed
 
-__all__ = ["ParamAttr", "WeightNormParamAttr"]
+if TYPE_CHECKING:
+    from paddlelike.initializer import Initializer
+    from paddlelike.regularizer import WeightDecayRegularizer
+
+__all__ = ["ParamAttr", "ParamAttrLike", "WeightNormParamAttr"]
+
+#: What describes a parameter: its attributes, its name, its initializer or regularizer; False: there is none.
+ParamAttrLike: TypeAlias = "ParamAttr | str | Initializer | WeightDecayRegularizer | bool | None"
 
 
 class ParamAttr(Versioned, Displayed):
@@ -32,9 +40,9 @@ class ParamAttr(Versioned, Displayed):
     def __init__(
         self,
         name: str | None = None,
-        initializer: Any = None,
+        initializer: Initializer | None = None,
         learning_rate: float = 1.0,
-        regularizer: Any = None,
+        regularizer: WeightDecayRegularizer | None = None,
         trainable: bool = True,
         do_model_average: bool = True,
     ) -> None:
@@ -55,8 +63,18 @@ class ParamAttr(Versioned, Displayed):
         ]
         return f"{type(self).__name__}({', '.join(given)})"
 
+    @overload
     @staticmethod
-    def _to_attr(arg: Any) -> Any:
+    def _to_attr(arg: ParamAttrLike) -> ParamAttr | Literal[False]: ...
+    @overload
+    @staticmethod
+    def _to_attr(
+        arg: ParamAttrLike | Sequence[ParamAttrLike],
+    ) -> ParamAttr | Literal[False] | list[ParamAttr | Literal[False]]: ...
+    @staticmethod
+    def _to_attr(
+        arg: ParamAttrLike | Sequence[ParamAttrLike],
+    ) -> ParamAttr | Literal[False] | list[ParamAttr | Literal[False]]:
         """Return ``arg`` as a ParamAttr; False, which means no parameter, is returned unchanged."""
         from paddlelike.initializer import Initializer
         from paddlelike.regularizer import WeightDecayRegularizer
@@ -99,9 +117,9 @@ class WeightNormParamAttr(ParamAttr):
         self,
         dim: int | None = None,
         name: str | None = None,
-        initializer: Any = None,
+        initializer: Initializer | None = None,
         learning_rate: float = 1.0,
-        regularizer: Any = None,
+        regularizer: WeightDecayRegularizer | None = None,
         trainable: bool = True,
         do_model_average: bool = False,
     ) -> None:

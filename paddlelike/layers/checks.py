@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from paddlelike.core.describe import describe
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = [
     "BOOL",
@@ -36,7 +39,7 @@ BOOL: Final = (VarType.BOOL,)
 
 
 def check_variable(
-    layer: str, argument: str, value: Any, dtypes: Sequence[VarType] | None = None
+    layer: str, argument: str, value: object, dtypes: Sequence[VarType] | None = None
 ) -> Variable:
     """Return ``value``. Raises TypeError unless it is a variable, of one of ``dtypes`` if they are given."""
     if not isinstance(value, Variable):
@@ -55,7 +58,7 @@ def check_variable(
 
 
 def check_variables(
-    layer: str, argument: str, value: Any, dtypes: Sequence[VarType] | None = None
+    layer: str, argument: str, value: object, dtypes: Sequence[VarType] | None = None
 ) -> list[Variable]:
     """Return ``value``, a variable or a list of variables, as a list. Raises TypeError for anything else."""
     if not isinstance(value, list | tuple):
@@ -63,26 +66,26 @@ def check_variables(
     return [check_variable(layer, f"{argument}[{i}]", one, dtypes) for i, one in enumerate(value)]
 
 
-def check_choice(layer: str, argument: str, value: Any, choices: Sequence[Any]) -> None:
+def check_choice(layer: str, argument: str, value: object, choices: Sequence[object]) -> None:
     """Raise GraphError unless ``value`` is one of ``choices``."""
     if value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
         raise GraphError(f"layer {layer!r}: {argument} is {value!r}, expected one of {known}")
 
 
-def check_type(layer: str, argument: str, value: Any, *kinds: type) -> None:
+def check_type(layer: str, argument: str, value: object, *kinds: type) -> None:
     """Raise TypeError unless ``value`` is of one of the ``kinds``."""
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(f"layer {layer!r}: {argument} is {describe(value)}, expected {wanted}")
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Return whether ``value`` is an integer of Python or numpy."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def tensor_dtype(layer: str, dtype: Any) -> VarType:
+def tensor_dtype(layer: str, dtype: DtypeLike) -> VarType:
     """Return the element type. Raises GraphError when there is no such type."""
     try:
         kind = convert_dtype(dtype)
@@ -92,7 +95,7 @@ def tensor_dtype(layer: str, dtype: Any) -> VarType:
     return kind
 
 
-def check_array(layer: str, array: Any) -> Variable:
+def check_array(layer: str, array: object) -> Variable:
     """Return ``array`` if it is an array of tensors. Raises TypeError otherwise."""
     variable = check_variable(layer, "array", array)
     if variable.type != VarType.LOD_TENSOR_ARRAY:

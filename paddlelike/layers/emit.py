@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["emit", "emit_all"]
 
@@ -20,11 +23,11 @@ def emit(
     *,
     layer: str | None = None,
     name: str | None = None,
-    dtype: Any = None,
+    dtype: DtypeLike | None = None,
     slot: str = "Out",
     out: Variable | None = None,
     constant: bool = False,
-    act: Any = None,
+    act: str | None = None,
 ) -> Variable:
     """Append one operator and return its output, through the activation ``act`` if there is one.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from paddlelike.left_out import make_attribute_error
 
@@ -120,7 +120,7 @@ IMPORTED: Final[Mapping[str, str]] = {
 }
 
 
-def make_fluid_module(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def make_fluid_module(module: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__``, which also finds ``__all__``, and ``__dir__`` for Fluid's ``layers.<module>``.
 
     For any other name ``__getattr__`` raises AttributeError. Both look names up in :mod:`paddlelike.layers`
@@ -131,7 +131,7 @@ def make_fluid_module(module: str) -> tuple[Callable[[str], Any], Callable[[], l
         layers = vars(sys.modules["paddlelike.layers"])
         return [name for name in LISTED[module] if name in layers]
 
-    def get(name: str) -> Any:
+    def get(name: str) -> object:
         if name == "__all__":
             return names()
         if name in UNLISTED.get(module, {}):

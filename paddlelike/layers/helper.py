@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.initializer import Constant, Initializer, Xavier
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["LayerHelper", "LayerHelperBase"]
 
@@ -80,21 +84,21 @@ class LayerHelper:
     # Parameters
 
     @property
-    def param_attr(self) -> Any:
+    def param_attr(self) -> ParamAttr | Literal[False]:
         """The attribute of the weight (False: no weight)."""
         return ParamAttr._to_attr(self.kwargs.get("param_attr"))
 
     @property
-    def bias_attr(self) -> Any:
+    def bias_attr(self) -> ParamAttr | Literal[False]:
         """The attribute of the bias (False: no bias)."""
         return ParamAttr._to_attr(self.kwargs.get("bias_attr"))
 
-    def multiple_param_attr(self, length: int) -> list[Any]:
+    def multiple_param_attr(self, length: int) -> list[ParamAttr | Literal[False]]:
         """Return one attribute per input; a single one is copied.
 
         Raises GraphError when there are several, but not one per input.
         """
-        attr = self.param_attr
+        attr = ParamAttr._to_attr(self.kwargs.get("param_attr"))
         attrs = attr if isinstance(attr, list) else [attr]
         if len(attrs) not in (1, length):
             raise GraphError(
@@ -105,16 +109,18 @@ class LayerHelper:
             copy.deepcopy(attrs[0]) for _ in range(length - 1)
         ]  # fmt: skip
 
-    def iter_inputs_and_params(self, input_param_name: str = "input") -> Iterator[tuple[Variable, Any]]:
+    def iter_inputs_and_params(
+        self, input_param_name: str = "input"
+    ) -> Iterator[tuple[Variable, ParamAttr | Literal[False]]]:
         """Yield every input with the attribute of its weight."""
         inputs = self.multiple_input(input_param_name)
         yield from zip(inputs, self.multiple_param_attr(len(inputs)), strict=True)
 
     def create_parameter(
         self,
-        attr: Any,
-        shape: Any,
-        dtype: Any = None,
+        attr: ParamAttrLike,
+        shape: Sequence[int],
+        dtype: DtypeLike | None = None,
         is_bias: bool = False,
         default_initializer: Initializer | None = None,
         stop_gradient: bool = False,
@@ -141,7 +147,7 @@ class LayerHelper:
             return create_weight_normalized(self, attr, shape, dtype)
         return self._make_parameter(attr, shape, dtype, stop_gradient, type)
 
-    def _check_dim(self, dim: Any, shape: Any) -> int:
+    def _check_dim(self, dim: object, shape: Sequence[object]) -> int:
         if isinstance(dim, int | float | np.number):
             return int(dim)
         raise TypeError(
@@ -162,6 +168,7 @@ class LayerHelper:
         first = attr.name not in startup.vars
         initial = startup.create_parameter(**keywords)
         if first:
+            assert attr.initializer is not None
             attr.initializer(initial, startup)
         return self.main_program.global_block().create_parameter(stop_gradient=stop_gradient, **keywords)
 
@@ -175,7 +182,7 @@ class LayerHelper:
     # Variables
 
     def create_variable_for_type_inference(
-        self, dtype: Any, stop_gradient: bool = False, shape: Any = None
+        self, dtype: DtypeLike, stop_gradient: bool = False, shape: Sequence[int] | None = None
     ) -> Variable:
         """Return a new temporary; the operator that writes it infers its shape."""
         return self.main_program.current_block().create_var(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -20,6 +20,9 @@ from paddlelike.layers.elementwise.scale import elementwise_min
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.constant import fill_constant
 from paddlelike.layers.tensor.creation import assign, create_global_var
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = [
     "cosine_decay",
@@ -51,7 +54,7 @@ def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Varia
         step = _decay_step_counter(begin=1)
         falling = step**-0.5
         rising = warmup_steps**-1.5 * step
-        scaled: Any = learning_rate * d_model**-0.5
+        scaled: float = learning_rate * d_model**-0.5
         rate: Variable = scaled * elementwise_min(falling, rising)
         return rate
 
@@ -108,14 +111,14 @@ def polynomial_decay(
     Afterwards it is constant; with ``cycle`` it starts again, each time ``decay_steps`` longer.
     """
     with default_main_program()._lr_schedule_guard():
-        step: Any = _decay_step_counter()
-        length: Any = decay_steps
+        step = _decay_step_counter()
+        length: float | Variable = decay_steps
         if cycle:
             length = decay_steps * _cycles(step, decay_steps)
         else:
             last = fill_constant(shape=[1], dtype="float32", value=float(decay_steps))
             step = elementwise_min(step, last)
-        span: Any = learning_rate - end_learning_rate
+        span = learning_rate - end_learning_rate
         rate: Variable = span * (1 - step / length) ** power + end_learning_rate
         return rate
 
@@ -211,5 +214,5 @@ def _cycles(step: Variable, length: int) -> Variable:
     return cycles
 
 
-def _global_rate(name: str, dtype: Any) -> Variable:
+def _global_rate(name: str, dtype: DtypeLike) -> Variable:
     return create_global_var([1], 0.0, dtype, persistable=True, name=name)

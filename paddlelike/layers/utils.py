@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 __all__ = [
     "assert_same_structure",
@@ -16,6 +16,8 @@ __all__ = [
     "map_structure",
     "pack_sequence_as",
 ]
+
+Structure = TypeVar("Structure")
 
 
 def map_structure(func: Callable[..., Any], *structure: Any) -> Any:
@@ -37,14 +39,14 @@ def map_structure(func: Callable[..., Any], *structure: Any) -> Any:
     return func(first, *others)
 
 
-def flatten(nest: Any) -> list[Any]:
+def flatten(nest: object) -> list[Any]:
     """Return the leaves in order; those of a dict sorted by key."""
     leaves: list[Any] = []
     map_structure(leaves.append, nest)
     return leaves
 
 
-def have_same_structure(first: Any, second: Any) -> bool:
+def have_same_structure(first: object, second: object) -> bool:
     """Return whether two nested values have leaves in the same places; lists and tuples are equivalent.
 
     >>> have_same_structure([1, (2, 3)], [4, [5, 6]]), have_same_structure([1], 1)
@@ -65,29 +67,31 @@ def have_same_structure(first: Any, second: Any) -> bool:
     return not isinstance(second, Mapping | list | tuple)
 
 
-def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
+def pack_sequence_as(structure: Structure, flat_sequence: Sequence[Any]) -> Structure:
     """Return the leaves in ``flat_sequence`` in the structure of another nested value.
 
     >>> pack_sequence_as([1, (2, 3)], ["a", "b", "c"])
     ['a', ('b', 'c')]
     """
     rest = iter(flat_sequence)
-    return map_structure(lambda _: next(rest), structure)
+    packed: Structure = map_structure(lambda _: next(rest), structure)
+    return packed
 
 
-def is_sequence(seq: Any) -> bool:
+def is_sequence(seq: object) -> bool:
     """Return whether ``seq`` is a list, a tuple, a dict or another sequence but text."""
     return isinstance(seq, Mapping | Sequence) and not isinstance(seq, str)
 
 
-def hold_mutable_vars(structure: Any) -> bool:
+def hold_mutable_vars(structure: Iterable[object]) -> bool:
     """Return whether an item of ``structure`` is a sequence itself."""
     return any(is_sequence(one) for one in structure)
 
 
-def copy_mutable_vars(structure: Any) -> Any:
+def copy_mutable_vars(structure: Structure) -> Structure:
     """Return the structure with new containers and the same leaves."""
-    return map_structure(lambda leaf: leaf, structure)
+    copied: Structure = map_structure(lambda leaf: leaf, structure)
+    return copied
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -23,12 +23,16 @@ from paddlelike.layers.utils import have_same_structure, map_structure
 
 __all__ = ["Switch", "case", "cond", "switch_case"]
 
-Branch = Callable[[], Any]
+Result = TypeVar("Result")
+Branch: TypeAlias = Callable[[], Result]
 
 
 def cond(
-    pred: Variable, true_fn: Branch | None = None, false_fn: Branch | None = None, name: str | None = None
-) -> Any:
+    pred: Variable,
+    true_fn: Branch[Result] | None = None,
+    false_fn: Branch[Result] | None = None,
+    name: str | None = None,
+) -> Result:
     """Return the result of ``true_fn()`` if ``pred``, a bool of shape [1], is true, else of ``false_fn()``.
 
     Both return the same structure of variables, or None. Each is built into a block of its own, of which
@@ -46,7 +50,7 @@ def cond(
     when_true = None if true_fn is None else _branch(pred, true_fn)
     when_false = None if false_fn is None else _branch(logical_not(pred), false_fn)
     if when_true is None and when_false is None:
-        return None
+        return None  # type: ignore[return-value]  # which is what both return
     if when_true is None or when_false is None:
         one, other = ("true_fn", "false_fn") if when_true is None else ("false_fn", "true_fn")
         raise GraphError(
@@ -59,10 +63,13 @@ def cond(
             "both must return the same structure"
         )
     mask = cast(pred, "int32")
-    return map_structure(lambda false, true: select_input([false, true], mask), when_false, when_true)
+    found: Result = map_structure(
+        lambda false, true: select_input([false, true], mask), when_false, when_true
+    )
+    return found
 
 
-def _branch(pred: Variable, function: Branch) -> Any:
+def _branch(pred: Variable, function: Branch[Result]) -> Result | None:
     """Return the result of a function, copied out of the block that runs it if ``pred`` is true."""
     block = ConditionalBlock([pred], is_scalar_condition=True)
     with block.block():
@@ -71,7 +78,7 @@ def _branch(pred: Variable, function: Branch) -> Any:
         return None if found is None else map_structure(partial(_copy_out, around), found)
 
 
-def _copy_out(around: Block, variable: Any) -> Any:
+def _copy_out(around: Block, variable: Variable | None) -> Variable | None:
     """Return a copy, in the parent block, of a variable of the current block."""
     if variable is None:
         return None
@@ -85,8 +92,10 @@ def _copy_out(around: Block, variable: Any) -> Any:
 
 
 def case(
-    pred_fn_pairs: Sequence[tuple[Variable, Branch]], default: Branch | None = None, name: str | None = None
-) -> Any:
+    pred_fn_pairs: Sequence[tuple[Variable, Branch[Result]]],
+    default: Branch[Result] | None = None,
+    name: str | None = None,
+) -> Result:
     """Return the result of the function of the first pair ``(condition, function)`` whose condition is true.
 
     If none is, return the result of ``default()``, or, without a default, of the last function. Raises
@@ -117,10 +126,12 @@ def case(
 
 def switch_case(
     branch_index: Variable,
-    branch_fns: Mapping[int, Branch] | Sequence[Any],
-    default: Branch | None = None,
+    branch_fns: Mapping[int, Branch[Result]]
+    | Sequence[Branch[Result]]
+    | Sequence[tuple[int, Branch[Result]]],
+    default: Branch[Result] | None = None,
     name: str | None = None,
-) -> Any:
+) -> Result:
     """Return the result of the function at ``branch_index``, an integer of shape ``[1]``.
 
     ``branch_fns`` maps indices to functions, or is a list of functions or of pairs ``(index, function)``.
@@ -140,14 +151,14 @@ def switch_case(
     if default is None:
         branches.sort(key=lambda branch: branch[0])
         default = branches.pop()[1]
-    chosen: Branch = default
+    chosen: Branch[Result] = default
     tests = [(equal(branch_index, fill_constant([1], "int64", index)), fn) for index, fn in branches]
     for pred, function in tests:
         chosen = partial(cond, pred=pred, true_fn=function, false_fn=chosen)
     return chosen()
 
 
-def _index_branches(branch_fns: Any) -> list[tuple[int, Branch]]:
+def _index_branches(branch_fns: object) -> list[tuple[int, Branch[Any]]]:
     """Return the branches as pairs (index, function)."""
     if isinstance(branch_fns, Mapping):
         branch_fns = list(branch_fns.items())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -63,13 +63,16 @@ def Print(  # noqa: N802  (Fluid's name)
     return out
 
 
+Outputs = TypeVar("Outputs", bound="Variable | Sequence[Variable] | None")
+
+
 def py_func(
     func: Callable[..., Any],
-    x: Any,
-    out: Any,
+    x: Variable | Sequence[Variable] | None,
+    out: Outputs,
     backward_func: Callable[..., Any] | None = None,
-    skip_vars_in_backward_input: Any = None,
-) -> Any:
+    skip_vars_in_backward_input: Variable | Sequence[Variable] | None = None,
+) -> Outputs:
     """Call a Python function with the values of ``x``, and write what it returns to ``out`` (``py_func``).
 
     The function gets LoDTensors, which numpy accepts as arrays, and may return arrays. ``x`` and ``out`` are

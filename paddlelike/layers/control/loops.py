@@ -71,7 +71,7 @@ class While:
         )
 
 
-def _check_one_bool(layer: str, argument: str, value: Any) -> Variable:
+def _check_one_bool(layer: str, argument: str, value: object) -> Variable:
     """Return ``value``. Raises TypeError unless it is a bool of shape ``[1]``."""
     variable = check_variable(layer, argument, value, BOOL)
     if variable.shape not in ((1,), (-1,), ()):

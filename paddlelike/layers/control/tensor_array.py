@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_array, check_variable
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = [
     "array_length",
@@ -22,7 +25,7 @@ __all__ = [
 _INDEX = (VarType.INT64,)
 
 
-def create_array(dtype: Any) -> Variable:
+def create_array(dtype: DtypeLike) -> Variable:
     """Return an empty array of tensors of ``dtype``; :func:`array_write` fills it.
 
     >>> import paddlelike as fluid
@@ -33,7 +36,7 @@ def create_array(dtype: Any) -> Variable:
     return _new_array(LayerHelper("array"), dtype)
 
 
-def _new_array(helper: LayerHelper, dtype: Any) -> Variable:
+def _new_array(helper: LayerHelper, dtype: DtypeLike) -> Variable:
     return helper.create_variable(name=f"{helper.name}.out", type=VarType.LOD_TENSOR_ARRAY, dtype=dtype)
 
 

@@ -19,9 +19,9 @@ _BOXES = (VarType.UINT8, VarType.INT8, *WIDE_FLOATS)
 def prior_box(
     input: Variable,
     image: Variable,
-    min_sizes: Any,
-    max_sizes: Any = None,
-    aspect_ratios: Any = [1.0],  # noqa: B006  (Fluid's signature)
+    min_sizes: float | Sequence[float],
+    max_sizes: float | Sequence[float] | None = None,
+    aspect_ratios: float | Sequence[float] = [1.0],
     variance: Sequence[float] = [0.1, 0.1, 0.2, 0.2],
     flip: bool = False,
     clip: bool = False,
@@ -123,8 +123,8 @@ def density_prior_box(
 
 def anchor_generator(
     input: Variable,
-    anchor_sizes: Any = None,
-    aspect_ratios: Any = None,
+    anchor_sizes: float | Sequence[float] | None = None,
+    aspect_ratios: float | Sequence[float] | None = None,
     variance: Sequence[float] = [0.1, 0.1, 0.2, 0.2],
     stride: Sequence[float] | None = None,
     offset: float = 0.5,
@@ -162,12 +162,13 @@ def _emit_anchors(
     return boxes, variances
 
 
-def _read_floats(numbers: Any) -> list[float]:
+def _read_floats(numbers: object) -> list[float]:
     """Return one number or a sequence of them as a list."""
-    return [float(one) for one in (numbers if isinstance(numbers, list | tuple) else [numbers])]
+    many: Sequence[Any] = numbers if isinstance(numbers, list | tuple) else [numbers]
+    return [float(one) for one in many]
 
 
-def _read_pair(layer: str, argument: str, pair: Any) -> list[float]:
+def _read_pair(layer: str, argument: str, pair: object) -> list[float]:
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise GraphError(
             f"layer {layer!r}: {argument} is {describe(pair)}, expected two numbers: along x and along y"

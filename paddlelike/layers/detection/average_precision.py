@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike import unique_name
 from paddlelike.errors import GraphError
@@ -17,6 +17,10 @@ from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import fill_constant
 from paddlelike.layers.tensor.joining import concat
 from paddlelike.layers.tensor.shaping import cast
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.executor.run import Executor
 
 __all__: list[str] = []  # Fluid lists neither of them in layers
 
@@ -124,7 +128,7 @@ class DetectionMAP:
         """Return the means of the current batch and of all batches, each (1,), to be fetched."""
         return self.cur_map, self.accum_map
 
-    def reset(self, executor: Any, reset_program: Program | None = None) -> None:
+    def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
         """Forget earlier batches, by an operator that is appended to ``reset_program`` (None: a new one)."""
         program = Program() if reset_program is None else reset_program
         state = self.has_state
@@ -139,7 +143,7 @@ class DetectionMAP:
     def _create_helper(self) -> LayerHelper:
         return LayerHelper("map_eval")
 
-    def _create_state(self, suffix: str, dtype: Any, shape: Sequence[int]) -> Variable:
+    def _create_state(self, suffix: str, dtype: DtypeLike, shape: Sequence[int]) -> Variable:
         name = f"{unique_name.generate(self.helper.name)}_{suffix}"
         return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable, describe
 from paddlelike.layers.emit import emit, emit_all
@@ -13,7 +11,7 @@ __all__ = ["box_clip", "box_coder", "box_decoder_and_assign", "iou_similarity", 
 
 def box_coder(
     prior_box: Variable,
-    prior_box_var: Any,
+    prior_box_var: Variable | list[float],
     target_box: Variable,
     code_type: str = "encode_center_size",
     box_normalized: bool = True,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.initializer import Normal
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.sizes import repeat_size
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import Ints, PaddingLike
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["deformable_conv"]
 
@@ -19,15 +23,15 @@ def deformable_conv(
     offset: Variable,
     mask: Variable | None,
     num_filters: int,
-    filter_size: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    filter_size: Ints,
+    stride: Ints = 1,
+    padding: PaddingLike = 0,
+    dilation: Ints = 1,
     groups: int | None = None,
     deformable_groups: int | None = None,
     im2col_step: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     modulated: bool = True,
     name: str | None = None,
 ) -> Variable:

@@ -6,6 +6,7 @@ features. A LoD says which regions lie in which image: one sequence per image.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.errors import GraphError
@@ -194,10 +195,10 @@ def deformable_roi_pooling(
     trans: Variable,
     no_trans: bool = False,
     spatial_scale: float = 1.0,
-    group_size: Any = [1, 1],  # noqa: B006  (Fluid's default; not changed here)
+    group_size: Sequence[int] = [1, 1],
     pooled_height: int = 1,
     pooled_width: int = 1,
-    part_size: Any = None,
+    part_size: Sequence[int] | None = None,
     sample_per_part: int = 1,
     trans_std: float = 0.1,
     position_sensitive: bool = False,
@@ -249,13 +250,13 @@ def _sizes(height: int, width: int, scale: float) -> dict[str, Any]:
     return {"pooled_height": height, "pooled_width": width, "spatial_scale": scale}
 
 
-def _check_sizes(layer: str, **sizes: Any) -> None:
+def _check_sizes(layer: str, **sizes: object) -> None:
     for argument, size in sizes.items():
         if not isinstance(size, int):
             raise TypeError(f"layer {layer!r}: {argument} must be an int, got {describe(size)}")
 
 
-def _check_types(layer: str, scale: Any, **sizes: Any) -> None:
+def _check_types(layer: str, scale: object, **sizes: object) -> None:
     _check_sizes(layer, **sizes)
     if not isinstance(scale, float):
         raise TypeError(f"layer {layer!r}: spatial_scale must be a float, got {describe(scale)}")

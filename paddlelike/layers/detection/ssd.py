@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -141,7 +141,7 @@ def _find_sizes(
     return least, greatest
 
 
-def _check_length(argument: str, value: Any, length: int) -> None:
+def _check_length(argument: str, value: object, length: int) -> None:
     if not isinstance(value, list | tuple) or len(value) != length:
         raise GraphError(
             f"layer 'multi_box_head': {argument} is {describe(value)}, expected a list with an entry for "
@@ -149,7 +149,7 @@ def _check_length(argument: str, value: Any, length: int) -> None:
         )
 
 
-def _as_list(value: Any) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
@@ -159,7 +159,7 @@ def ssd_loss(
     gt_box: Variable,
     gt_label: Variable,
     prior_box: Variable,
-    prior_box_var: Any = None,
+    prior_box_var: Variable | list[float] | None = None,
     background_label: int = 0,
     overlap_threshold: float = 0.5,
     neg_pos_ratio: float = 3.0,
@@ -217,7 +217,7 @@ def ssd_loss(
     }
     negative, matched = _mine(helper, class_loss, matched, overlap, options)
 
-    codes = box_coder(prior_box, prior_box_var, gt_box, "encode_center_size")
+    codes = box_coder(prior_box, prior_box_var, gt_box)  # type: ignore[arg-type]  # refuses None
     target, place_weight = target_assign(codes, matched, mismatch_value=background_label)
     label, class_weight = target_assign(gt_label, matched, negative, background_label)
 
@@ -260,11 +260,40 @@ def _mine(
     return negative, updated
 
 
+@overload
 def detection_output(
     loc: Variable,
     scores: Variable,
     prior_box: Variable,
-    prior_box_var: Any,
+    prior_box_var: Variable | list[float],
+    background_label: int = 0,
+    nms_threshold: float = 0.3,
+    nms_top_k: int = 400,
+    keep_top_k: int = 200,
+    score_threshold: float = 0.01,
+    nms_eta: float = 1.0,
+    return_index: Literal[False] = False,
+) -> Variable: ...
+@overload
+def detection_output(
+    loc: Variable,
+    scores: Variable,
+    prior_box: Variable,
+    prior_box_var: Variable | list[float],
+    background_label: int = 0,
+    nms_threshold: float = 0.3,
+    nms_top_k: int = 400,
+    keep_top_k: int = 200,
+    score_threshold: float = 0.01,
+    nms_eta: float = 1.0,
+    *,
+    return_index: Literal[True],
+) -> tuple[Variable, Variable]: ...
+def detection_output(
+    loc: Variable,
+    scores: Variable,
+    prior_box: Variable,
+    prior_box_var: Variable | list[float],
     background_label: int = 0,
     nms_threshold: float = 0.3,
     nms_top_k: int = 400,
@@ -272,7 +301,7 @@ def detection_output(
     score_threshold: float = 0.01,
     nms_eta: float = 1.0,
     return_index: bool = False,
-) -> Any:
+) -> Variable | tuple[Variable, Variable]:
     """Return rows (label, score, box) that an SSD finds, those of an image as one sequence.
 
     ``loc`` (N, M, 4) and ``scores`` (N, M, classes), before the softmax, are what :func:`multi_box_head`

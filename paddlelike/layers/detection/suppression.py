@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -50,6 +50,35 @@ def multiclass_nms(
     return emit(layer, {"BBoxes": bboxes, "Scores": scores}, attrs, name=name, constant=True)
 
 
+@overload
+def multiclass_nms2(
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float = 0.3,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    background_label: int = 0,
+    return_index: Literal[False] = False,
+    name: str | None = None,
+) -> Variable: ...
+@overload
+def multiclass_nms2(
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float = 0.3,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    background_label: int = 0,
+    *,
+    return_index: Literal[True],
+    name: str | None = None,
+) -> tuple[Variable, Variable]: ...
 def multiclass_nms2(
     bboxes: Variable,
     scores: Variable,
@@ -62,7 +91,7 @@ def multiclass_nms2(
     background_label: int = 0,
     return_index: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Variable | tuple[Variable, Variable]:
     """Return what :func:`multiclass_nms` does, with ``return_index`` also the index of each box: (rows, 1).
 
     An index, int32, counts through the batch: image * M + box, or row * classes + label. Without any box the
@@ -83,6 +112,37 @@ def multiclass_nms2(
     return (out, index) if return_index else out
 
 
+@overload
+def matrix_nms(
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    post_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    use_gaussian: bool = False,
+    gaussian_sigma: float = 2.0,
+    background_label: int = 0,
+    normalized: bool = True,
+    return_index: Literal[False] = False,
+    name: str | None = None,
+) -> Variable: ...
+@overload
+def matrix_nms(
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    post_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    use_gaussian: bool = False,
+    gaussian_sigma: float = 2.0,
+    background_label: int = 0,
+    normalized: bool = True,
+    *,
+    return_index: Literal[True],
+    name: str | None = None,
+) -> tuple[Variable, Variable]: ...
 def matrix_nms(
     bboxes: Variable,
     scores: Variable,
@@ -96,7 +156,7 @@ def matrix_nms(
     normalized: bool = True,
     return_index: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Variable | tuple[Variable, Variable]:
     """Return rows (label, score, box) of the best boxes of every image, scores lowered by overlaps.
 
     ``bboxes`` (N, M, 4), ``scores`` (N, classes, M). Instead of dropping a box that overlaps a better one of

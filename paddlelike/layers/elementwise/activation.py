@@ -6,7 +6,7 @@ Functions that differ by their formula alone are rows of one table, each an oper
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from paddlelike.layers.checks import (
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
     "abs",
@@ -132,7 +136,7 @@ tanh = _make_activation(
 tanh_shrink = _make_activation("tanh_shrink", "x - tanh(x)", ("-2, 0, 1", "-1.036  0.     0.238"))
 
 
-def _emit_with_attrs(type: str, x: Any, attrs: dict[str, Any], name: str | None = None) -> Variable:
+def _emit_with_attrs(type: str, x: object, attrs: dict[str, Any], name: str | None = None) -> Variable:
     """Append the operator ``type`` with the attributes that are not None, and return its output."""
     check_variable(type, "x", x, FLOATS)
     given = {key: value for key, value in attrs.items() if value is not None}
@@ -196,7 +200,7 @@ def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> 
 
 
 def log_softmax(
-    input: Variable, axis: int | None = None, dtype: Any = None, name: str | None = None
+    input: Variable, axis: int | None = None, dtype: DtypeLike | None = None, name: str | None = None
 ) -> Variable:
     """Return ``log(softmax(input))`` along ``axis``, the last (operators ``softmax``, ``log``).
 
@@ -262,7 +266,7 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
     return emit("pow", {"X": x}, {"factor": factor}, name=name)
 
 
-def prelu(x: Variable, mode: str, param_attr: Any = None, name: str | None = None) -> Variable:
+def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | None = None) -> Variable:
     """Return ``x`` where positive, else ``alpha * x``; alpha is a parameter, initially 0.25 (``prelu``).
 
     ``mode`` is ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one

@@ -6,6 +6,7 @@ Layers that differ by their operator alone are rows of one table.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from paddlelike.core.dtypes import VarType
@@ -130,7 +131,7 @@ def scale(
     return emit("scale", inputs, attrs, name=name, act=act)
 
 
-def sums(input: Any, out: Variable | None = None) -> Variable:
+def sums(input: Variable | Sequence[Variable], out: Variable | None = None) -> Variable:
     """Return the sum of variables of one shape (operator ``sum``), written to ``out`` if that is given.
 
     Raises TypeError unless ``input`` is a variable.
@@ -144,7 +145,7 @@ def sums(input: Any, out: Variable | None = None) -> Variable:
     return emit("sum", {"X": many}, {"use_mkldnn": False}, out=out)
 
 
-def sum(x: Any) -> Variable:
+def sum(x: Variable | Sequence[Variable]) -> Variable:
     """Return the sum of variables of one shape (operator ``sum``).
 
     Raises TypeError unless ``x`` is a variable.

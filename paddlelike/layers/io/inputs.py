@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["data", "load"]
 
@@ -18,7 +21,7 @@ def data(
     name: str,
     shape: Sequence[int | None],
     append_batch_size: bool = True,
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
     lod_level: int = 0,
     type: VarType = VarType.LOD_TENSOR,
     stop_gradient: bool = True,
@@ -49,7 +52,7 @@ def data(
     )  # fmt: skip
 
 
-def check_data(layer: str, name: Any, shape: Any) -> list[int]:
+def check_data(layer: str, name: object, shape: Sequence[int | None]) -> list[int]:
     """Return the dims of a data variable, None as -1. Raises TypeError for an invalid name or shape."""
     if not isinstance(name, str | bytes):
         raise TypeError(f"layer {layer!r}: name must be a string, got {describe(name)}")

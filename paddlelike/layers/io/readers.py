@@ -8,7 +8,7 @@ without a feed until EOFException, ``reset()`` it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike import unique_name
 from paddlelike.core.tensor import LoDTensor
@@ -22,6 +22,9 @@ from paddlelike.layers.io.inputs import data
 from paddlelike.reader.loader import PyReader
 from paddlelike.reader.program_reader import BatchQueue, declare_double_buffer, declare_reader
 
+if TYPE_CHECKING:
+    from paddlelike.core.places import Place
+
 __all__ = ["create_py_reader_by_data", "double_buffer", "py_reader", "read_file"]
 
 
@@ -33,13 +36,17 @@ class ProgramReader:
         self.queue = queue
         self._source = PyReader(feed_list, capacity=1)
 
-    def decorate_paddle_reader(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
+    def decorate_paddle_reader(
+        self, reader: Callable[[], Iterable[Any]], places: Place | Sequence[Place] | None = None
+    ) -> None:
         """Set the source: a function that returns an iterable of batches, each a list of samples."""
         self._source.set_sample_list_generator(reader, places)
 
     decorate_sample_list_generator = decorate_paddle_reader
 
-    def decorate_tensor_provider(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
+    def decorate_tensor_provider(
+        self, reader: Callable[[], Iterable[Any]], places: Place | Sequence[Place] | None = None
+    ) -> None:
         """Set the source: a function that returns an iterable of batches, each with one array per slot."""
         self._source.set_batch_generator(reader, places)
 
@@ -110,7 +117,9 @@ def create_py_reader_by_data(
     return ProgramReader(variable, queue, feed_list)
 
 
-def double_buffer(reader: ProgramReader, place: Any = None, name: str | None = None) -> ProgramReader:
+def double_buffer(
+    reader: ProgramReader, place: Place | None = None, name: str | None = None
+) -> ProgramReader:
     """Return the reader; Fluid adds another buffer (operator ``create_double_buffer_reader``)."""
     key = unique_name.generate("create_double_buffer_reader") if name is None else name
     return _share_queue(
@@ -124,7 +133,7 @@ def _share_queue(reader: ProgramReader, variable: Variable) -> ProgramReader:
     return found
 
 
-def read_file(reader: ProgramReader) -> Any:
+def read_file(reader: ProgramReader) -> Variable | list[Variable]:
     """Return the next batch of ``reader``: a list with a variable per slot, or the only one.
 
     Operator ``read``. Raises TypeError unless ``reader`` is one of :func:`py_reader`.
@@ -146,7 +155,7 @@ def read_file(reader: ProgramReader) -> Any:
     return outs[0] if len(outs) == 1 else outs
 
 
-def _check_reader(layer: str, reader: Any) -> ProgramReader:
+def _check_reader(layer: str, reader: object) -> ProgramReader:
     if not isinstance(reader, ProgramReader):
         raise TypeError(f"layer {layer!r}: reader must come from layers.py_reader, got {describe(reader)}")
     return reader

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -12,15 +13,18 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import create_named
 
+if TYPE_CHECKING:
+    from paddlelike.param_attr import ParamAttrLike
+
 __all__ = ["addmm", "bilinear_tensor_product", "bmm", "dot", "fc", "matmul", "mul"]
 
 
 def fc(
-    input: Any,
+    input: Variable | Sequence[Variable],
     size: int,
     num_flatten_dims: int = 1,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike | Sequence[ParamAttrLike] = None,
+    bias_attr: ParamAttrLike = None,
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
@@ -156,8 +160,8 @@ def bilinear_tensor_product(
     size: int,
     act: str | None = None,
     name: str | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
 ) -> Variable:
     """Return ``out[n, i] = x[n] @ weight[i] @ y[n] + bias[i]`` (operator ``bilinear_tensor_product``).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -22,6 +22,9 @@ from paddlelike.layers.loss.pointwise import softmax_with_cross_entropy
 from paddlelike.layers.reduction.reduce import reduce_mean, reduce_sum
 from paddlelike.layers.tensor.joining import expand
 from paddlelike.layers.tensor.shaping import reshape, transpose
+
+if TYPE_CHECKING:
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
     "center_loss",
@@ -135,7 +138,7 @@ def center_loss(
     label: Variable,
     num_classes: int,
     alpha: float | Variable,
-    param_attr: Any,
+    param_attr: ParamAttrLike,
     update_center: bool = True,
 ) -> Variable:
     """Return half the squared distance of each row (N, D) from the center of its class: (N, 1).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -17,6 +17,9 @@ from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.lookup import one_hot
 from paddlelike.layers.reduction.reduce import reduce_mean, reduce_sum
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = [
     "bpr_loss",
@@ -54,6 +57,27 @@ def cross_entropy(
     return emit_all("cross_entropy2", inputs, outputs, attrs)[0]
 
 
+@overload
+def softmax_with_cross_entropy(
+    logits: Variable,
+    label: Variable,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+    numeric_stable_mode: bool = True,
+    return_softmax: Literal[False] = False,
+    axis: int = -1,
+) -> Variable: ...
+@overload
+def softmax_with_cross_entropy(
+    logits: Variable,
+    label: Variable,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+    numeric_stable_mode: bool = True,
+    *,
+    return_softmax: Literal[True],
+    axis: int = -1,
+) -> tuple[Variable, Variable]: ...
 def softmax_with_cross_entropy(
     logits: Variable,
     label: Variable,
@@ -62,7 +86,7 @@ def softmax_with_cross_entropy(
     numeric_stable_mode: bool = True,
     return_softmax: bool = False,
     axis: int = -1,
-) -> Any:
+) -> Variable | tuple[Variable, Variable]:
     """Return the cross entropy of ``softmax(logits)`` along ``axis``, in one operator.
 
     Operator ``softmax_with_cross_entropy``. Labels are int64 with 1 in place of that dim, or probabilities
@@ -152,7 +176,7 @@ def label_smooth(
     label: Variable,
     prior_dist: Variable | None = None,
     epsilon: float = 0.1,
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
     name: str | None = None,
 ) -> Variable:
     """Return ``(1 - epsilon) * label + epsilon * prior``, the prior uniform by default.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
 
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
+
 __all__ = ["hsigmoid", "nce", "sampled_softmax_with_cross_entropy"]
 
 _SAMPLERS: Final = ("uniform", "log_uniform", "custom_dist")
@@ -25,8 +29,8 @@ def nce(
     label: Variable,
     num_total_classes: int,
     sample_weight: Variable | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     num_neg_samples: int | None = None,
     name: str | None = None,
     sampler: str = "uniform",
@@ -131,8 +135,8 @@ def hsigmoid(
     input: Variable,
     label: Variable,
     num_classes: int,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     name: str | None = None,
     path_table: Variable | None = None,
     path_code: Variable | None = None,
@@ -198,7 +202,7 @@ def sampled_softmax_with_cross_entropy(
     check_variable(layer, "label", label, (VarType.INT64,))
     helper = LayerHelper("sample_logits")
 
-    def temporary(dtype: Any) -> Variable:
+    def temporary(dtype: DtypeLike) -> Variable:
         return helper.create_variable_for_type_inference(dtype)
 
     inputs = {"Logits": logits, "Labels": label}

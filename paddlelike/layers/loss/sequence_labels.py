@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, overload
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
@@ -12,6 +12,9 @@ from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.reduction.reduce import topk
 from paddlelike.layers.tensor.shaping import squeeze
+
+if TYPE_CHECKING:
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
     "crf_decoding",
@@ -23,7 +26,7 @@ __all__ = [
 
 
 def linear_chain_crf(
-    input: Variable, label: Variable, param_attr: Any = None, length: Variable | None = None
+    input: Variable, label: Variable, param_attr: ParamAttrLike = None, length: Variable | None = None
 ) -> Variable:
     """Return the loss of each sequence's labels under a conditional random field: (sequences, 1).
 
@@ -54,7 +57,7 @@ def linear_chain_crf(
 
 
 def crf_decoding(
-    input: Variable, param_attr: Any, label: Variable | None = None, length: Variable | None = None
+    input: Variable, param_attr: ParamAttrLike, label: Variable | None = None, length: Variable | None = None
 ) -> Variable:
     """Return the label sequences with the greatest score, int64 (T, 1), or (N, L) with ``length``.
 
@@ -81,7 +84,7 @@ def crf_decoding(
     helper = LayerHelper("crf_decoding", param_attr=param_attr)
     inputs = {
         "Emission": input,
-        "Transition": helper.get_parameter(helper.param_attr.name),
+        "Transition": helper.get_parameter(getattr(helper.param_attr, "name", "")),
         "Label": label,
         "Length": length,
     }
@@ -133,13 +136,21 @@ def warpctc(
     return emit_all("warpctc", inputs, outputs, attrs)[0]
 
 
+@overload
+def ctc_greedy_decoder(
+    input: Variable, blank: int, input_length: None = None, padding_value: int = 0, name: str | None = None
+) -> Variable: ...
+@overload
+def ctc_greedy_decoder(
+    input: Variable, blank: int, input_length: Variable, padding_value: int = 0, name: str | None = None
+) -> tuple[Variable, Variable]: ...
 def ctc_greedy_decoder(
     input: Variable,
     blank: int,
     input_length: Variable | None = None,
     padding_value: int = 0,
     name: str | None = None,
-) -> Any:
+) -> Variable | tuple[Variable, Variable]:
     """Return the most likely class of every step, without repeats and blanks (``top_k``, ``ctc_align``).
 
     ``input`` (T, classes + 1) with LoD gives int64 (T', 1) with LoD; (N, L, classes + 1) with

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -15,19 +15,23 @@ from paddlelike.layers.nn.windows import Padding, channel_axis, parse_padding
 from paddlelike.layers.tensor.sizes import repeat_size
 from paddlelike.param_attr import ParamAttr
 
+if TYPE_CHECKING:
+    from paddlelike.core.typing import Ints, PaddingLike
+    from paddlelike.param_attr import ParamAttrLike
+
 __all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
 
 
 def conv2d(
     input: Variable,
     num_filters: int,
-    filter_size: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    filter_size: Ints,
+    stride: Ints = 1,
+    padding: PaddingLike = 0,
+    dilation: Ints = 1,
     groups: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_cudnn: bool = True,
     act: str | None = None,
     name: str | None = None,
@@ -52,13 +56,13 @@ def conv2d(
 def conv3d(
     input: Variable,
     num_filters: int,
-    filter_size: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    filter_size: Ints,
+    stride: Ints = 1,
+    padding: PaddingLike = 0,
+    dilation: Ints = 1,
     groups: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_cudnn: bool = True,
     act: str | None = None,
     name: str | None = None,
@@ -74,7 +78,7 @@ def _conv(
     dims: int,
     input: Variable,
     num_filters: int,
-    filter_size: Any,
+    filter_size: Ints,
     settings: tuple[Any, ...],
     data_format: str,
 ) -> Variable:
@@ -112,7 +116,7 @@ def _conv(
     return _append_conv(helper, type, input, weight, sides, attrs, data_format, axis)
 
 
-def _check_filters(layer: str, num_filters: Any) -> None:
+def _check_filters(layer: str, num_filters: object) -> None:
     if not is_whole(num_filters):
         raise TypeError(f"layer {layer!r}: num_filters is {describe(num_filters)}, expected an int")
 
@@ -171,14 +175,14 @@ def _append_conv(
 def conv2d_transpose(
     input: Variable,
     num_filters: int,
-    output_size: Any = None,
-    filter_size: Any = None,
-    padding: Any = 0,
-    stride: Any = 1,
-    dilation: Any = 1,
+    output_size: Ints | None = None,
+    filter_size: Ints | None = None,
+    padding: PaddingLike = 0,
+    stride: Ints = 1,
+    dilation: Ints = 1,
     groups: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_cudnn: bool = True,
     act: str | None = None,
     name: str | None = None,
@@ -202,14 +206,14 @@ def conv2d_transpose(
 def conv3d_transpose(
     input: Variable,
     num_filters: int,
-    output_size: Any = None,
-    filter_size: Any = None,
-    padding: Any = 0,
-    stride: Any = 1,
-    dilation: Any = 1,
+    output_size: Ints | None = None,
+    filter_size: Ints | None = None,
+    padding: PaddingLike = 0,
+    stride: Ints = 1,
+    dilation: Ints = 1,
     groups: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_cudnn: bool = True,
     act: str | None = None,
     name: str | None = None,

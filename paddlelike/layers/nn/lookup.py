@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -11,6 +11,10 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import INTEGERS, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["embedding", "one_hot"]
 
@@ -21,8 +25,8 @@ def embedding(
     is_sparse: bool = False,
     is_distributed: bool = False,
     padding_idx: int | None = None,
-    param_attr: Any = None,
-    dtype: Any = "float32",
+    param_attr: ParamAttrLike = None,
+    dtype: DtypeLike = "float32",
 ) -> Variable:
     """Return the rows of a table of ``size`` (rows, width) at int64 ids of shape (..., 1): (..., width).
 
@@ -89,8 +93,8 @@ def look_up_table(
     is_sparse: bool,
     is_distributed: bool,
     padding_idx: int,
-    param_attr: Any,
-    dtype: Any,
+    param_attr: ParamAttrLike,
+    dtype: DtypeLike,
 ) -> Variable:
     """Create the table, append the look-up operator and return its output."""
     helper = LayerHelper("embedding")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paddlelike.errors import GraphError
 from paddlelike.layers.checks import check_choice, describe
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import PaddingLike
 
 __all__ = ["Padding", "channel_axis", "parse_padding"]
 
@@ -27,7 +30,9 @@ def channel_axis(layer: str, data_format: str, dims: int) -> int:
     return 1 if data_format == first else dims + 1
 
 
-def parse_padding(layer: str, argument: str, padding: Any, dims: int, *, channels_last: bool) -> Padding:
+def parse_padding(
+    layer: str, argument: str, padding: PaddingLike, dims: int, *, channels_last: bool
+) -> Padding:
     """Return the attributes for ``padding`` over ``dims`` dims of an image.
 
     It is ``"SAME"`` or ``"VALID"``, an int, an int per dim, an int per side, [before 0, after 0, ...], or a

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
@@ -22,13 +23,20 @@ from paddlelike.layers.tensor.creation import assign, create_tensor
 from paddlelike.layers.tensor.indexing import shape as shape_of
 from paddlelike.layers.tensor.shaping import cast, reshape
 
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
+
 __all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]
+
+
+#: A parameter: numbers become a variable.
+ParameterLike: TypeAlias = "Variable | float | list[float] | Array"
 
 
 class Distribution:
     """The interface of distributions. Each method raises UnsupportedError unless the subclass has it."""
 
-    def sample(self, shape: Any, seed: int = 0) -> Variable:
+    def sample(self, shape: Sequence[int], seed: int = 0) -> Variable:
         """Return random values of ``shape`` followed by the shape of the parameters.
 
         Raises UnsupportedError unless defined.
@@ -39,7 +47,7 @@ class Distribution:
         """Return the entropy, in nats. Raises UnsupportedError unless defined."""
         raise self._without("entropy")
 
-    def kl_divergence(self, other: Any) -> Variable:
+    def kl_divergence(self, other: Self) -> Variable:
         """Return the Kullback-Leibler divergence from ``other``.
 
         Raises TypeError unless it is of the same class.
@@ -61,11 +69,11 @@ class Uniform(Distribution):
     (3,)
     """
 
-    def __init__(self, low: Any, high: Any) -> None:
+    def __init__(self, low: ParameterLike, high: ParameterLike) -> None:
         self.low, self.high = _parameters("Uniform", low=low, high=high)
         self._plain = _are_numbers(low, high)
 
-    def sample(self, shape: Any, seed: int = 0) -> Variable:
+    def sample(self, shape: Sequence[int], seed: int = 0) -> Variable:
         """Return random values of ``shape`` followed by the shape of the parameters."""
         dims = _dims("Uniform", shape)
         batch = list((self.low + self.high).shape)
@@ -102,11 +110,11 @@ class Normal(Distribution):
     (3, 2)
     """
 
-    def __init__(self, loc: Any, scale: Any) -> None:
+    def __init__(self, loc: ParameterLike, scale: ParameterLike) -> None:
         self.loc, self.scale = _parameters("Normal", loc=loc, scale=scale)
         self._plain = _are_numbers(loc, scale)
 
-    def sample(self, shape: Any, seed: int = 0) -> Variable:
+    def sample(self, shape: Sequence[int], seed: int = 0) -> Variable:
         """Return random values of ``shape`` followed by the shape of the parameters."""
         dims = _dims("Normal", shape)
         batch = list((self.loc + self.scale).shape)
@@ -153,7 +161,7 @@ class Categorical(Distribution):
     (-1, 1)
     """
 
-    def __init__(self, logits: Any) -> None:
+    def __init__(self, logits: ParameterLike) -> None:
         (self.logits,) = _parameters("Categorical", logits=logits)
 
     def entropy(self) -> Variable:
@@ -196,7 +204,7 @@ class MultivariateNormalDiag(Distribution):
     2.8379
     """
 
-    def __init__(self, loc: Any, scale: Any) -> None:
+    def __init__(self, loc: Variable, scale: Variable) -> None:
         self.loc = check_variable("MultivariateNormalDiag", "loc", loc)
         self.scale = check_variable("MultivariateNormalDiag", "scale", scale)
 
@@ -232,12 +240,12 @@ def _inverse(matrix: Variable) -> Variable:
     return elementwise_pow(matrix, one - 2 * diagonal)
 
 
-def _parameters(kind: str, **given: Any) -> list[Variable]:
+def _parameters(kind: str, **given: ParameterLike) -> list[Variable]:
     """Return the parameters as variables; numbers and arrays become float32 of one shape."""
-    variables = [isinstance(value, Variable) for value in given.values()]
-    if all(variables):
-        return list(given.values())
-    if any(variables):
+    variables = [value for value in given.values() if isinstance(value, Variable)]
+    if len(variables) == len(given):
+        return variables
+    if variables:
         raise GraphError(f"{kind}: {', '.join(given)} must all be variables, or none of them")
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | float | list | np.ndarray):
@@ -251,17 +259,17 @@ def _parameters(kind: str, **given: Any) -> list[Variable]:
     ]
 
 
-def _are_numbers(*given: Any) -> bool:
+def _are_numbers(*given: object) -> bool:
     return all(isinstance(value, int | float) for value in given)
 
 
-def _dims(kind: str, shape: Any) -> list[int]:
+def _dims(kind: str, shape: Sequence[int]) -> list[int]:
     if not isinstance(shape, list | tuple):
         raise TypeError(f"{kind}.sample: shape must be a list of ints, got {describe(shape)}")
     return list(shape)
 
 
-def _check_kind(mine: Distribution, other: Any) -> None:
+def _check_kind(mine: Distribution, other: object) -> None:
     if not isinstance(other, type(mine)):
         kind = type(mine).__name__
         raise TypeError(f"{kind}.kl_divergence: other must be a {kind}, got {describe(other)}")

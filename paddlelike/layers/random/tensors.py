@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,10 @@ from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import add_shape, fill_constant
 from paddlelike.layers.tensor.creation import create_named_temporary
 from paddlelike.layers.tensor.sizes import has_variables, replace_variables
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.framework.typing import ShapeLike, Size
 
 __all__ = [
     "dropout",
@@ -92,7 +96,7 @@ def dropout(
 
 
 def uniform_random(
-    shape: Any, dtype: Any = "float32", min: float = -1.0, max: float = 1.0, seed: int = 0
+    shape: ShapeLike, dtype: DtypeLike = "float32", min: float = -1.0, max: float = 1.0, seed: int = 0
 ) -> Variable:
     """Return uniform values in [min, max) (operator ``uniform_random``).
 
@@ -125,7 +129,7 @@ def uniform_random(
 
 
 def gaussian_random(
-    shape: Any, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = "float32"
+    shape: ShapeLike, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: DtypeLike = "float32"
 ) -> Variable:
     """Return normal values with that ``mean`` and standard deviation ``std`` (operator ``gaussian_random``).
 
@@ -148,13 +152,13 @@ def gaussian_random(
     return out
 
 
-def _dims(layer: str, shape: Any) -> list[Any]:
+def _dims(layer: str, shape: object) -> list[Size]:
     if not isinstance(shape, list | tuple) or not shape:
         raise TypeError(f"layer {layer!r}: shape must be a list of ints, got {describe(shape)}")
     return list(shape)
 
 
-def _dim(helper: LayerHelper, dim: Any) -> Variable:
+def _dim(helper: LayerHelper, dim: Size) -> Variable:
     if isinstance(dim, Variable):
         dim.stop_gradient = True
         return dim
@@ -165,7 +169,7 @@ def _dim(helper: LayerHelper, dim: Any) -> Variable:
 def uniform_random_batch_size_like(
     input: Variable,
     shape: Sequence[int],
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
     min: float = -1.0,
@@ -186,7 +190,7 @@ def gaussian_random_batch_size_like(
     mean: float = 0.0,
     std: float = 1.0,
     seed: int = 0,
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
 ) -> Variable:
     """Return normal values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``."""
     attrs = {"mean": mean, "std": std, "seed": seed}
@@ -198,7 +202,7 @@ def _batch_size_like(
     type: str,
     input: Variable,
     shape: Sequence[int],
-    dtype: Any,
+    dtype: DtypeLike,
     batch: tuple[int, int],
     attrs: dict[str, Any],
 ) -> Variable:
@@ -212,9 +216,9 @@ def _batch_size_like(
 def randint(
     low: int,
     high: int | None = None,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     out: Variable | None = None,
-    dtype: Any = None,
+    dtype: DtypeLike | None = None,
     device: str | None = None,
     stop_gradient: bool = False,
     seed: int = 0,
@@ -251,7 +255,7 @@ def randint(
 def randn(
     shape: Sequence[int],
     out: Variable | None = None,
-    dtype: Any = None,
+    dtype: DtypeLike | None = None,
     device: str | None = None,
     stop_gradient: bool = True,
     name: str | None = None,
@@ -276,7 +280,7 @@ def randn(
 def randperm(
     n: int,
     out: Variable | None = None,
-    dtype: Any = "int64",
+    dtype: DtypeLike = "int64",
     device: str | None = None,
     stop_gradient: bool = True,
     seed: int = 0,
@@ -296,7 +300,7 @@ def randperm(
     return found
 
 
-def random_crop(x: Variable, shape: Sequence[int], seed: Any = None) -> Variable:
+def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None = None) -> Variable:
     """Return a part of ``shape`` of every sample, at a random place (operator ``random_crop``).
 
     ``seed`` is an int, or an int64 variable of shape [1]; None draws it, as Fluid does, from numpy's global
@@ -326,7 +330,7 @@ def random_crop(x: Variable, shape: Sequence[int], seed: Any = None) -> Variable
 
 
 def sampling_id(
-    x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: Any = "float32"
+    x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: DtypeLike = "float32"
 ) -> Variable:
     """Return for each row of probabilities (N, D) the index of a column drawn by them: (N,).
 

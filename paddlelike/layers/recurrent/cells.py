@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from paddlelike import unique_name
 from paddlelike.framework.graph.variable import Variable
@@ -17,6 +17,11 @@ from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch
 from paddlelike.layers.tensor.joining import concat, split
 from paddlelike.layers.utils import flatten
 from paddlelike.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.framework.typing import ShapeLike
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
 
@@ -68,8 +73,8 @@ class RNNCell:
     def get_initial_states(
         self,
         batch_ref: Any,
-        shape: Any = None,
-        dtype: Any = "float32",
+        shape: ShapeLike | None = None,
+        dtype: DtypeLike = "float32",
         init_value: float = 0,
         batch_dim_idx: int = 0,
     ) -> Any:
@@ -97,7 +102,9 @@ class RNNCell:
 class _Unit:
     """The parameters of a cell, created when the size of its inputs is known."""
 
-    def __init__(self, name: str, kind: str, param_attr: Any, bias_attr: Any, dtype: Any) -> None:
+    def __init__(
+        self, name: str, kind: str, param_attr: ParamAttrLike, bias_attr: ParamAttrLike, dtype: DtypeLike
+    ) -> None:
         self._helper = LayerHelper(kind, name=unique_name.generate(f"{name}/{kind}"))
         self._attrs = ParamAttr._to_attr(param_attr), ParamAttr._to_attr(bias_attr)
         self._dtype = dtype
@@ -116,7 +123,7 @@ class _Unit:
         return parameter
 
 
-def _append_suffix(attr: Any, suffix: str) -> Any:
+def _append_suffix(attr: ParamAttr | Literal[False], suffix: str) -> ParamAttr | Literal[False]:
     attr = copy.deepcopy(attr)
     if attr is not False and attr.name is not None:
         attr.name += suffix
@@ -147,11 +154,11 @@ class GRUCell(RNNCell):
     def __init__(
         self,
         hidden_size: int,
-        param_attr: Any = None,
-        bias_attr: Any = None,
+        param_attr: ParamAttrLike = None,
+        bias_attr: ParamAttrLike = None,
         gate_activation: Activation | None = None,
         activation: Activation | None = None,
-        dtype: Any = "float32",
+        dtype: DtypeLike = "float32",
         name: str = "GRUCell",
     ) -> None:
         self.hidden_size = hidden_size
@@ -213,12 +220,12 @@ class LSTMCell(RNNCell):
     def __init__(
         self,
         hidden_size: int,
-        param_attr: Any = None,
-        bias_attr: Any = None,
+        param_attr: ParamAttrLike = None,
+        bias_attr: ParamAttrLike = None,
         gate_activation: Activation | None = None,
         activation: Activation | None = None,
         forget_bias: float = 1.0,
-        dtype: Any = "float32",
+        dtype: DtypeLike = "float32",
         name: str = "LSTMCell",
     ) -> None:
         self.hidden_size = hidden_size

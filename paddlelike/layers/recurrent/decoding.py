@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
@@ -21,6 +21,9 @@ from paddlelike.layers.tensor.constant import fill_constant, zeros_like
 from paddlelike.layers.tensor.creation import assign
 from paddlelike.layers.tensor.shaping import cast
 from paddlelike.layers.utils import map_structure
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["Decoder", "dynamic_decode"]
 
@@ -165,7 +168,7 @@ class _Reused:
         return self._states
 
 
-def _create_array_outside(loop: While, dtype: Any) -> Variable:
+def _create_array_outside(loop: While, dtype: DtypeLike) -> Variable:
     """Return a new array in the parent of the block of the loop."""
     program = loop.helper.main_program
     inside = program.current_block()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
@@ -20,6 +20,9 @@ from paddlelike.layers.elementwise.compare import less_than
 from paddlelike.layers.elementwise.scale import increment
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import fill_constant
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["DynamicRNN"]
 
@@ -157,7 +160,7 @@ class DynamicRNN:
         shape: Sequence[int] | None = None,
         value: float = 0.0,
         need_reorder: bool = False,
-        dtype: Any = "float32",
+        dtype: DtypeLike = "float32",
     ) -> Variable:
         """Return the memory of the previous step, initially ``init``, or ``shape`` filled with ``value``.
 
@@ -183,7 +186,7 @@ class DynamicRNN:
         self._memories[before.name] = array
         return before
 
-    def _fill(self, around: Block, shape: Sequence[int], value: float, dtype: Any) -> Variable:
+    def _fill(self, around: Block, shape: Sequence[int], value: float, dtype: DtypeLike) -> Variable:
         """Return a constant tensor with a row for each sequence."""
         if not self._inputs:
             raise GraphError("DynamicRNN.memory needs the number of sequences: call step_input first")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
@@ -12,6 +12,11 @@ from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.initializer import Initializer
+    from paddlelike.param_attr import ParamAttrLike
+
 __all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "lstm"]
 
 
@@ -20,14 +25,14 @@ def dynamic_lstm(
     size: int,
     h_0: Variable | None = None,
     c_0: Variable | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_peepholes: bool = True,
     is_reverse: bool = False,
     gate_activation: str = "sigmoid",
     cell_activation: str = "tanh",
     candidate_activation: str = "tanh",
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
     """Return the hidden states and cells of an LSTM over every sequence, (T, size / 4) each.
@@ -68,15 +73,15 @@ def dynamic_lstmp(
     input: Variable,
     size: int,
     proj_size: int,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     use_peepholes: bool = True,
     is_reverse: bool = False,
     gate_activation: str = "sigmoid",
     cell_activation: str = "tanh",
     candidate_activation: str = "tanh",
     proj_activation: str = "tanh",
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
     name: str | None = None,
     h_0: Variable | None = None,
     c_0: Variable | None = None,
@@ -121,7 +126,7 @@ def dynamic_lstmp(
     return projection, cell
 
 
-def _warn_cell_gradient(width: int, dtype: Any) -> None:
+def _warn_cell_gradient(width: int, dtype: DtypeLike) -> None:
     if width % 8 == 0 and convert_dtype(dtype) == VarType.FP32:
         warn_quirk("lstm_cell_gradient", stacklevel=4)
 
@@ -129,8 +134,8 @@ def _warn_cell_gradient(width: int, dtype: Any) -> None:
 def dynamic_gru(
     input: Variable,
     size: int,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     is_reverse: bool = False,
     gate_activation: str = "sigmoid",
     candidate_activation: str = "tanh",
@@ -180,7 +185,7 @@ def lstm(
     is_bidirec: bool = False,
     is_test: bool = False,
     name: str | None = None,
-    default_initializer: Any = None,
+    default_initializer: Initializer | None = None,
     seed: int = -1,
 ) -> tuple[Variable, Variable, Variable]:
     """Return the outputs of stacked LSTMs over a batch of sequences of one length (``cudnn_lstm``).
@@ -236,7 +241,7 @@ def _cell_width(layer: str, size: int) -> int:
     return size // 4
 
 
-def _bias(helper: LayerHelper, layer: str, attr: Any, width: int, dtype: Any) -> Variable:
+def _bias(helper: LayerHelper, layer: str, attr: ParamAttrLike, width: int, dtype: DtypeLike) -> Variable:
     bias: Variable | None = helper.create_parameter(attr, [1, width], dtype, is_bias=True)
     if bias is None:
         raise GraphError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -11,6 +11,9 @@ from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.linalg.matmul import fc
 from paddlelike.layers.tensor.joining import concat
+
+if TYPE_CHECKING:
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["gru_unit", "lstm_unit"]
 
@@ -22,8 +25,8 @@ def gru_unit(
     input: Variable,
     hidden: Variable,
     size: int,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     activation: str = "tanh",
     gate_activation: str = "sigmoid",
     origin_mode: bool = False,
@@ -72,8 +75,8 @@ def lstm_unit(
     hidden_t_prev: Variable,
     cell_t_prev: Variable,
     forget_bias: float = 0.0,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
     """Return the new hidden state and cell of an LSTM after one step, (N, D) each.

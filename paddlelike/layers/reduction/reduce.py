@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.graph.variable import Variable
@@ -13,6 +13,9 @@ from paddlelike.layers.elementwise.activation import exp, log
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = [
     "argmax",
@@ -216,7 +219,7 @@ def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[V
     return emit_all("top_k", inputs, outputs, attrs, name=name, constant=True)
 
 
-def unique(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
+def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
     """Return the unique elements of ``x`` (N,) in order of appearance, and for each element its index there.
 
     Operator ``unique``. Raises TypeError unless ``x`` is a variable.
@@ -226,7 +229,7 @@ def unique(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
     return emit_all("unique", {"X": x}, {"Out": x.dtype, "Index": kind}, {"dtype": int(kind)})
 
 
-def unique_with_counts(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
+def unique_with_counts(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
     """Return :func:`unique` and how often each element appears (operator ``unique_with_counts``).
 
     Raises TypeError unless ``x`` is a variable.

@@ -5,7 +5,7 @@ Shapes are written (T, D): T rows of all sequences together.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import (
@@ -13,6 +13,9 @@ from paddlelike.layers.checks import (
     check_variable,
 )
 from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["row_conv", "sequence_conv"]
 
@@ -24,8 +27,8 @@ def sequence_conv(
     filter_stride: int = 1,
     padding: bool = True,
     padding_start: int | None = None,
-    bias_attr: Any = None,
-    param_attr: Any = None,
+    bias_attr: ParamAttrLike = None,
+    param_attr: ParamAttrLike = None,
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
@@ -57,7 +60,7 @@ def sequence_conv(
 
 
 def row_conv(
-    input: Variable, future_context_size: int, param_attr: Any = None, act: str | None = None
+    input: Variable, future_context_size: int, param_attr: ParamAttrLike = None, act: str | None = None
 ) -> Variable:
     """Return ``sum over j of weight[j] * input[t + j]`` for each row, column by column (``row_conv``).
 

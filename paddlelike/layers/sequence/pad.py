@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.graph.variable import Variable
@@ -11,6 +11,9 @@ from paddlelike.layers.checks import (
     check_variable,
 )
 from paddlelike.layers.emit import emit, emit_all
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["sequence_mask", "sequence_pad", "sequence_unpad"]
 
@@ -57,7 +60,7 @@ def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Va
 
 
 def sequence_mask(
-    x: Variable, maxlen: int | Variable | None = None, dtype: Any = "int64", name: str | None = None
+    x: Variable, maxlen: int | Variable | None = None, dtype: DtypeLike = "int64", name: str | None = None
 ) -> Variable:
     """Return ``j < x[...]`` for every j below ``maxlen``: (..., maxlen) from lengths (...), in ``dtype``.
 

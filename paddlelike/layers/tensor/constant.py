@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.graph.guards import device_guard
@@ -13,6 +13,11 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
 from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.framework.typing import ShapeLike
 
 __all__ = [
     "arange",
@@ -35,7 +40,11 @@ _INTEGERS: Final = (VarType.INT32, VarType.INT64)
 
 
 def fill_constant(
-    shape: Any, dtype: Any, value: Any, force_cpu: bool = False, out: Variable | None = None
+    shape: ShapeLike,
+    dtype: DtypeLike,
+    value: float | Variable,
+    force_cpu: bool = False,
+    out: Variable | None = None,
 ) -> Variable:
     """Return a constant tensor (operator ``fill_constant``).
 
@@ -66,7 +75,7 @@ def fill_constant(
     return out
 
 
-def add_shape(layer: str, shape: Any, inputs: dict[str, Any], attrs: dict[str, Any]) -> None:
+def add_shape(layer: str, shape: ShapeLike, inputs: dict[str, Any], attrs: dict[str, Any]) -> None:
     """Add a shape, whose dims may be variables, to the inputs and attributes of an operator.
 
     Like Fluid it casts int64 variables to int32.
@@ -94,7 +103,7 @@ def _as_int32(size: Variable) -> Variable:
 def fill_constant_batch_size_like(
     input: Variable,
     shape: Sequence[int],
-    dtype: Any,
+    dtype: DtypeLike,
     value: float,
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
@@ -128,7 +137,7 @@ def fill_constant_batch_size_like(
     return emit(type, {"Input": input}, attrs, dtype=kind, constant=True)
 
 
-def zeros(shape: Sequence[int], dtype: Any, force_cpu: bool = False) -> Variable:
+def zeros(shape: Sequence[int], dtype: DtypeLike, force_cpu: bool = False) -> Variable:
     """Return a tensor of zeros in ``shape`` and ``dtype`` (operator ``fill_constant``).
 
     ``force_cpu`` is recorded in the operator.
@@ -141,7 +150,7 @@ def zeros(shape: Sequence[int], dtype: Any, force_cpu: bool = False) -> Variable
     return fill_constant(shape, dtype, 0.0, force_cpu=force_cpu)
 
 
-def ones(shape: Sequence[int], dtype: Any, force_cpu: bool = False) -> Variable:
+def ones(shape: Sequence[int], dtype: DtypeLike, force_cpu: bool = False) -> Variable:
     """Return a tensor of ones in ``shape`` and ``dtype`` (operator ``fill_constant``).
 
     ``force_cpu`` is recorded in the operator.
@@ -175,10 +184,10 @@ def ones_like(x: Variable, out: Variable | None = None) -> Variable:
 
 
 def full(
-    shape: Any,
+    shape: ShapeLike,
     fill_value: float,
     out: Variable | None = None,
-    dtype: Any = None,
+    dtype: DtypeLike | None = None,
     device: str | None = None,
     stop_gradient: bool = True,
     name: str | None = None,
@@ -201,7 +210,7 @@ def full_like(
     input: Variable,
     fill_value: float,
     out: Variable | None = None,
-    dtype: Any = None,
+    dtype: DtypeLike | None = None,
     device: str | None = None,
     stop_gradient: bool = True,
     name: str | None = None,
@@ -218,7 +227,9 @@ def full_like(
     return found
 
 
-def range(start: Any, end: Any, step: Any, dtype: Any) -> Variable:
+def range(
+    start: float | Variable, end: float | Variable, step: float | Variable, dtype: DtypeLike
+) -> Variable:
     """Return the numbers from ``start`` to ``end``, exclusive, in steps (operator ``range``), of shape (N,).
 
     Each of the three may be a number or a variable of shape [1].
@@ -226,19 +237,33 @@ def range(start: Any, end: Any, step: Any, dtype: Any) -> Variable:
     return _emit_range(start, end, step, dtype)
 
 
-def arange(start: Any, end: Any, step: Any = 1, dtype: Any = None, name: str | None = None) -> Variable:
+def arange(
+    start: float | Variable,
+    end: float | Variable,
+    step: float | Variable = 1,
+    dtype: DtypeLike | None = None,
+    name: str | None = None,
+) -> Variable:
     """Return the numbers from ``start`` to ``end``, exclusive, as :func:`range`, by default float32."""
     return _emit_range(start, end, step, "float32" if dtype is None else dtype, name)
 
 
-def _emit_range(start: Any, end: Any, step: Any, dtype: Any, name: str | None = None) -> Variable:
+def _emit_range(
+    start: float | Variable,
+    end: float | Variable,
+    step: float | Variable,
+    dtype: DtypeLike,
+    name: str | None = None,
+) -> Variable:
     kind = convert_dtype(dtype)
     limits = {"Start": start, "End": end, "Step": step}
     inputs = {slot: _make_scalar(value, kind) for slot, value in limits.items()}
     return emit("range", inputs, name=name, dtype=kind, constant=True)
 
 
-def linspace(start: Any, stop: Any, num: Any, dtype: Any) -> Variable:
+def linspace(
+    start: float | Variable, stop: float | Variable, num: int | Variable, dtype: DtypeLike
+) -> Variable:
     """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, both included (``linspace``)."""
     inputs = {
         "Start": _make_scalar(start, convert_dtype(dtype)),
@@ -248,7 +273,7 @@ def linspace(start: Any, stop: Any, num: Any, dtype: Any) -> Variable:
     return emit("linspace", inputs)
 
 
-def diag(diagonal: Any) -> Variable:
+def diag(diagonal: Variable | Array) -> Variable:
     """Return the square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``)."""
     if not isinstance(diagonal, Variable):
         diagonal = assign(diagonal)
@@ -259,7 +284,7 @@ def eye(
     num_rows: int,
     num_columns: int | None = None,
     batch_shape: Sequence[int] | None = None,
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
 ) -> Variable:
     """Return the identity matrix (operator ``eye``), repeated over ``batch_shape``.
 
@@ -290,7 +315,7 @@ def as_variables(helper: LayerHelper, values: Sequence[Any]) -> list[Variable]:
     return found
 
 
-def _make_scalar(value: Any, dtype: VarType) -> Variable:
+def _make_scalar(value: float | Variable, dtype: VarType) -> Variable:
     """Return ``value`` as a variable of shape [1] and that dtype."""
     if not isinstance(value, Variable):
         return fill_constant([1], dtype, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from paddlelike.layers.checks import describe, is_whole, tensor_dtype
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
     "assign",
@@ -32,7 +37,7 @@ _VALUE_SLOTS: Final = {
 }
 
 
-def create_tensor(dtype: Any, name: str | None = None, persistable: bool = False) -> Variable:
+def create_tensor(dtype: DtypeLike, name: str | None = None, persistable: bool = False) -> Variable:
     """Return an empty variable of ``dtype``, for an operator to write to.
 
     ``persistable``: its value is kept in the scope, and saved with the persistables. Raises GraphError for
@@ -51,9 +56,9 @@ def create_tensor(dtype: Any, name: str | None = None, persistable: bool = False
 
 def create_parameter(
     shape: Sequence[int],
-    dtype: Any,
+    dtype: DtypeLike,
     name: str | None = None,
-    attr: Any = None,
+    attr: ParamAttrLike = None,
     is_bias: bool = False,
     default_initializer: Initializer | None = None,
 ) -> Parameter:
@@ -86,7 +91,7 @@ def create_parameter(
 def create_global_var(
     shape: Sequence[int],
     value: float,
-    dtype: Any,
+    dtype: DtypeLike,
     persistable: bool = False,
     force_cpu: bool = False,
     name: str | None = None,
@@ -117,7 +122,7 @@ def create_global_var(
     return variable
 
 
-def assign(input: Any, output: Variable | None = None) -> Variable:
+def assign(input: Variable | Array, output: Variable | None = None) -> Variable:
     """Return a copy of a variable (operator ``assign``), or the values of a numpy array (``assign_value``).
 
     ``input`` may be an array of bool, float32, int32 or int64. The copy is written to ``output`` if that is
@@ -153,7 +158,7 @@ def assign(input: Any, output: Variable | None = None) -> Variable:
     return emit("assign_value", None, attrs, layer="assign", dtype=dtype, out=output)
 
 
-def create_named(name: str | None, dtype: Any) -> Variable | None:
+def create_named(name: str | None, dtype: DtypeLike) -> Variable | None:
     """Return a new variable called ``name``, None without one: some layers of Fluid name their output so."""
     return None if name is None else LayerHelper("out", name=name).create_variable(name=name, dtype=dtype)
 

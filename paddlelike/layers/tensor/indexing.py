@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -18,6 +18,9 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import as_variables, zeros
 from paddlelike.layers.tensor.sizes import has_variables, replace_variables
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ShapeLike
 
 __all__ = [
     "gather",
@@ -74,7 +77,7 @@ def size(input: Variable) -> Variable:
     return emit("size", {"Input": input}, dtype=VarType.INT64)
 
 
-def slice(input: Variable, axes: Sequence[int], starts: Any, ends: Any) -> Variable:
+def slice(input: Variable, axes: Sequence[int], starts: ShapeLike, ends: ShapeLike) -> Variable:
     """Return ``input[..., start:end, ...]`` on each of ``axes`` (operator ``slice``).
 
     Negative limits count from the end; limits beyond the end mean the end. ``starts`` and ``ends`` may be
@@ -87,13 +90,15 @@ def slice(input: Variable, axes: Sequence[int], starts: Any, ends: Any) -> Varia
     return _append_slice("slice", input, axes, {"Starts": starts, "Ends": ends})
 
 
-def strided_slice(input: Variable, axes: Sequence[int], starts: Any, ends: Any, strides: Any) -> Variable:
+def strided_slice(
+    input: Variable, axes: Sequence[int], starts: ShapeLike, ends: ShapeLike, strides: ShapeLike
+) -> Variable:
     """Return ``input[..., start:end:stride, ...]`` on each of ``axes`` (operator ``strided_slice``)."""
     limits = {"Starts": starts, "Ends": ends, "Strides": strides}
     return _append_slice("strided_slice", input, axes, limits)
 
 
-def _append_slice(type: str, input: Variable, axes: Sequence[int], limits: dict[str, Any]) -> Variable:
+def _append_slice(type: str, input: Variable, axes: Sequence[int], limits: dict[str, ShapeLike]) -> Variable:
     """Append either operator; ``infer_flags`` is -1 on axes whose limits are known only at run time."""
     check_variable(type, "input", input)
     helper = LayerHelper(type)
@@ -224,7 +229,11 @@ def where(condition: Variable) -> Variable:
     return emit("where_index", {"Condition": condition}, dtype=VarType.INT64)
 
 
-def nonzero(input: Variable, as_tuple: bool = False) -> Any:
+@overload
+def nonzero(input: Variable, as_tuple: Literal[False] = False) -> Variable: ...
+@overload
+def nonzero(input: Variable, as_tuple: Literal[True]) -> tuple[Variable, ...]: ...
+def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variable, ...]:
     """Return the int64 indices, (count, rank), where ``input`` is not 0, or a tuple with a column per dim."""
     positions = where(input)
     if not as_tuple:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -11,6 +12,9 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import as_variables
 from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ShapeLike, Size
 
 __all__ = [
     "concat",
@@ -23,7 +27,9 @@ __all__ = [
 ]
 
 
-def concat(input: Any, axis: int | Variable = 0, name: str | None = None) -> Variable:
+def concat(
+    input: Variable | Sequence[Variable], axis: int | Variable = 0, name: str | None = None
+) -> Variable:
     """Return variables concatenated along ``axis``; their other dims are equal (operator ``concat``).
 
     Raises TypeError unless ``input`` is a variable, GraphError when their dtypes differ.
@@ -48,7 +54,7 @@ def concat(input: Any, axis: int | Variable = 0, name: str | None = None) -> Var
 
 
 def split(
-    input: Variable, num_or_sections: Any, dim: int | Variable = -1, name: str | None = None
+    input: Variable, num_or_sections: int | Sequence[Size], dim: int | Variable = -1, name: str | None = None
 ) -> list[Variable]:
     """Return ``input`` split along ``dim`` into a count of equal parts, or parts of given lengths.
 
@@ -90,7 +96,7 @@ def split(
     return outs
 
 
-def stack(x: Any, axis: int = 0) -> Variable:
+def stack(x: Variable | Sequence[Variable], axis: int = 0) -> Variable:
     """Return variables of one shape stacked along a new dim ``axis`` (operator ``stack``).
 
     Raises TypeError unless ``x`` is a variable.
@@ -119,7 +125,7 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
     return outs
 
 
-def expand(x: Variable, expand_times: Any, name: str | None = None) -> Variable:
+def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Variable:
     """Return ``x`` repeated ``expand_times[i]`` times along each dim ``i`` (operator ``expand``).
 
     The counts may be variables. Raises TypeError unless ``x`` is a variable, GraphError for a negative
@@ -165,7 +171,7 @@ def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> 
     return emit("expand_as", {"X": x, "target_tensor": target_tensor}, name=name)
 
 
-def meshgrid(input: Any, name: str | None = None) -> list[Variable]:
+def meshgrid(input: Variable | Sequence[Variable], name: str | None = None) -> list[Variable]:
     """Return vectors of lengths A, B, ... as tensors (A, B, ...), each along its dim (``meshgrid``).
 
     Raises TypeError unless ``input`` is a variable.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -16,6 +16,9 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import as_variables
 from paddlelike.layers.tensor.sizes import as_list, has_variables
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ShapeLike
 
 __all__ = ["crop", "crop_tensor", "pad", "pad2d", "pad_constant_like"]
 
@@ -31,7 +34,7 @@ def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str 
 
 def pad2d(
     input: Variable,
-    paddings: Any = [0, 0, 0, 0],  # noqa: B006  (Fluid's signature; never changed)
+    paddings: Sequence[int] | Variable = [0, 0, 0, 0],  # noqa: B006  (Fluid's signature; never changed)
     mode: str = "constant",
     pad_value: float = 0.0,
     data_format: str = "NCHW",
@@ -63,7 +66,9 @@ def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: st
     return emit("pad_constant_like", {"X": x, "Y": y}, attrs, name=name)
 
 
-def crop(x: Variable, shape: Any = None, offsets: Any = None, name: str | None = None) -> Variable:
+def crop(
+    x: Variable, shape: ShapeLike | None = None, offsets: ShapeLike | None = None, name: str | None = None
+) -> Variable:
     """Return the part of ``x`` of that shape, or of a variable's shape, from ``offsets`` on (``crop``).
 
     Raises TypeError unless ``x`` is a variable, GraphError unless ``shape`` is a list or a variable.
@@ -84,7 +89,9 @@ def crop(x: Variable, shape: Any = None, offsets: Any = None, name: str | None =
     return emit("crop", inputs, attrs, name=name)
 
 
-def crop_tensor(x: Variable, shape: Any = None, offsets: Any = None, name: str | None = None) -> Variable:
+def crop_tensor(
+    x: Variable, shape: ShapeLike | None = None, offsets: ShapeLike | None = None, name: str | None = None
+) -> Variable:
     """Return the part of ``x`` of that shape from ``offsets`` on (operator ``crop_tensor``).
 
     A dim of -1 extends to the end. Both may be int variables, or lists with variables of shape [1]. Raises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import convert_dtype
 from paddlelike.errors import GraphError
@@ -14,6 +14,10 @@ from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import as_variables
 from paddlelike.layers.tensor.creation import create_named
 from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.framework.typing import ShapeLike
 
 __all__ = [
     "cast",
@@ -29,7 +33,7 @@ __all__ = [
 ]
 
 
-def cast(x: Variable, dtype: Any) -> Variable:
+def cast(x: Variable, dtype: DtypeLike) -> Variable:
     """Return ``x`` converted to another element type ``dtype`` (operator ``cast``).
 
     Raises TypeError unless ``x`` is a variable.
@@ -48,7 +52,7 @@ def cast(x: Variable, dtype: Any) -> Variable:
 
 def reshape(
     x: Variable,
-    shape: Any,
+    shape: ShapeLike,
     actual_shape: Variable | None = None,
     act: str | None = None,
     inplace: bool = False,
@@ -128,7 +132,7 @@ def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Va
     return _append_with_xshape(helper, "squeeze2", {"X": input}, out, attrs)
 
 
-def unsqueeze(input: Variable, axes: Any, name: str | None = None) -> Variable:
+def unsqueeze(input: Variable, axes: int | ShapeLike, name: str | None = None) -> Variable:
     """Return ``input`` with new dims of 1 at ``axes``: an int, several, or variables (``unsqueeze2``).
 
     Raises TypeError unless ``input`` is a variable.

@@ -24,14 +24,14 @@ def replace_variables(values: Sequence[Any]) -> list[int]:
     return [-1 if isinstance(value, Variable) else int(value) for value in values]
 
 
-def as_list(layer: str, argument: str, value: Any) -> list[Any]:
+def as_list(layer: str, argument: str, value: object) -> list[Any]:
     """Return ``value`` as a list. Raises TypeError unless it is a list or tuple."""
     if not isinstance(value, list | tuple):
         raise TypeError(f"layer {layer!r}: {argument} must be a list or tuple of ints, got {describe(value)}")
     return list(value)
 
 
-def repeat_size(layer: str, argument: str, value: Any, count: int) -> list[int]:
+def repeat_size(layer: str, argument: str, value: object, count: int) -> list[int]:
     """Return ``count`` sizes; one int means ``count`` equal ones. Raises ValueError for anything else."""
     if isinstance(value, list | tuple):
         if len(value) == count:

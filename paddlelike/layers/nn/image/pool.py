@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -18,6 +18,9 @@ from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.windows import channel_axis, parse_padding
 from paddlelike.layers.tensor.sizes import repeat_size
 
+if TYPE_CHECKING:
+    from paddlelike.core.typing import Ints, PaddingLike
+
 __all__ = [
     "adaptive_pool2d",
     "adaptive_pool3d",
@@ -28,10 +31,10 @@ __all__ = [
 
 def pool2d(
     input: Variable,
-    pool_size: Any = -1,
+    pool_size: Ints = -1,
     pool_type: str = "max",
-    pool_stride: Any = 1,
-    pool_padding: Any = 0,
+    pool_stride: Ints = 1,
+    pool_padding: PaddingLike = 0,
     global_pooling: bool = False,
     use_cudnn: bool = True,
     ceil_mode: bool = False,
@@ -60,10 +63,10 @@ def pool2d(
 
 def pool3d(
     input: Variable,
-    pool_size: Any = -1,
+    pool_size: Ints = -1,
     pool_type: str = "max",
-    pool_stride: Any = 1,
-    pool_padding: Any = 0,
+    pool_stride: Ints = 1,
+    pool_padding: PaddingLike = 0,
     global_pooling: bool = False,
     use_cudnn: bool = True,
     ceil_mode: bool = False,
@@ -80,7 +83,7 @@ def _pool(
     type: str,
     dims: int,
     input: Variable,
-    pool_size: Any,
+    pool_size: Ints,
     pool_type: str,
     settings: tuple[Any, ...],
     data_format: str,
@@ -117,13 +120,30 @@ def _pool(
     return emit(type, {"X": input}, attrs, name=name)
 
 
+@overload
 def adaptive_pool2d(
     input: Variable,
-    pool_size: Any,
+    pool_size: Ints,
+    pool_type: str = "max",
+    require_index: Literal[False] = False,
+    name: str | None = None,
+) -> Variable: ...
+@overload
+def adaptive_pool2d(
+    input: Variable,
+    pool_size: Ints,
+    pool_type: str = "max",
+    *,
+    require_index: Literal[True],
+    name: str | None = None,
+) -> tuple[Variable, Variable]: ...
+def adaptive_pool2d(
+    input: Variable,
+    pool_size: Ints,
     pool_type: str = "max",
     require_index: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Variable | tuple[Variable, Variable]:
     """Return the ``"max"`` or ``"avg"`` over (H', W') windows of (N, C, H, W) of about equal size.
 
     Operators ``max_pool2d_with_index`` and ``pool2d``. ``input`` (N, C, H, W) gives (N, C, H', W');
@@ -141,20 +161,37 @@ def adaptive_pool2d(
     return _adaptive(2, input, pool_size, pool_type, require_index, name)
 
 
+@overload
 def adaptive_pool3d(
     input: Variable,
-    pool_size: Any,
+    pool_size: Ints,
+    pool_type: str = "max",
+    require_index: Literal[False] = False,
+    name: str | None = None,
+) -> Variable: ...
+@overload
+def adaptive_pool3d(
+    input: Variable,
+    pool_size: Ints,
+    pool_type: str = "max",
+    *,
+    require_index: Literal[True],
+    name: str | None = None,
+) -> tuple[Variable, Variable]: ...
+def adaptive_pool3d(
+    input: Variable,
+    pool_size: Ints,
     pool_type: str = "max",
     require_index: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Variable | tuple[Variable, Variable]:
     """Return the pooling over three dims, see :func:`adaptive_pool2d`."""
     return _adaptive(3, input, pool_size, pool_type, require_index, name)
 
 
 def _adaptive(
-    dims: int, input: Variable, pool_size: Any, pool_type: str, require_index: bool, name: str | None
-) -> Any:
+    dims: int, input: Variable, pool_size: Ints, pool_type: str, require_index: bool, name: str | None
+) -> Variable | tuple[Variable, Variable]:
     layer = f"adaptive_pool{dims}d"
     check_variable(layer, "input", input, (*WIDE_FLOATS, *INTEGERS))
     check_choice(layer, "pool_type", pool_type, ("max", "avg"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -19,6 +19,10 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import as_variables
 from paddlelike.layers.tensor.sizes import has_variables, repeat_size, replace_variables
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import Ints
+    from paddlelike.framework.typing import ShapeLike
 
 __all__ = [
     "add_position_encoding",
@@ -59,8 +63,8 @@ class _Resize(NamedTuple):
 
 def image_resize(
     input: Variable,
-    out_shape: Any = None,
-    scale: Any = None,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
     name: str | None = None,
     resample: str = "BILINEAR",
     actual_shape: Variable | None = None,
@@ -87,8 +91,8 @@ def image_resize(
 
 def interpolate(
     input: Variable,
-    out_shape: Any = None,
-    scale: Any = None,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
     name: str | None = None,
     resample: str = "BILINEAR",
     actual_shape: Variable | None = None,
@@ -104,8 +108,8 @@ def interpolate(
 
 def resize_bilinear(
     input: Variable,
-    out_shape: Any = None,
-    scale: Any = None,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
     name: str | None = None,
     actual_shape: Variable | None = None,
     align_corners: bool = True,
@@ -119,8 +123,8 @@ def resize_bilinear(
 
 def resize_nearest(
     input: Variable,
-    out_shape: Any = None,
-    scale: Any = None,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
     name: str | None = None,
     actual_shape: Variable | None = None,
     align_corners: bool = True,
@@ -133,8 +137,8 @@ def resize_nearest(
 
 def resize_trilinear(
     input: Variable,
-    out_shape: Any = None,
-    scale: Any = None,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
     name: str | None = None,
     actual_shape: Variable | None = None,
     align_corners: bool = True,
@@ -146,7 +150,9 @@ def resize_trilinear(
     return _resize(input, out_shape, scale, how)
 
 
-def _resize(input: Variable, out_shape: Any, scale: Any, how: _Resize) -> Variable:
+def _resize(
+    input: Variable, out_shape: ShapeLike | None, scale: float | Variable | None, how: _Resize
+) -> Variable:
     check_variable("image_resize", "input", input)
     dims = len(input.shape) - 2
     described = f"layer 'image_resize': {how.method} of input {input.name!r} of shape {list(input.shape)}"
@@ -181,7 +187,7 @@ def _resize(input: Variable, out_shape: Any, scale: Any, how: _Resize) -> Variab
     elif isinstance(scale, Variable):
         scale.stop_gradient = True
         inputs["Scale"] = scale
-    else:
+    elif scale is not None:
         if scale <= 0:
             raise GraphError(f"{described}: scale is {scale}, expected a positive number")
         attrs["scale"] = float(scale)
@@ -258,10 +264,10 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
 
 def unfold(
     x: Variable,
-    kernel_sizes: Any,
-    strides: Any = 1,
-    paddings: Any = 0,
-    dilations: Any = 1,
+    kernel_sizes: Ints,
+    strides: Ints = 1,
+    paddings: Ints = 0,
+    dilations: Ints = 1,
     name: str | None = None,
 ) -> Variable:
     """Return the windows of (N, C, H, W) as columns: (N, C * height * width, windows) (operator ``unfold``).
@@ -282,7 +288,7 @@ def unfold(
     return emit("unfold", {"X": x}, attrs, slot="Y", name=name)
 
 
-def affine_grid(theta: Variable, out_shape: Any, name: str | None = None) -> Variable:
+def affine_grid(theta: Variable, out_shape: ShapeLike, name: str | None = None) -> Variable:
     """Return the coordinates of pixels of ``out_shape`` (N, C, H, W) under the maps ``theta`` (N, 2, 3).
 
     They are (N, H, W, 2) in [-1, 1], for :func:`grid_sampler` (operator ``affine_grid``). Raises TypeError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -12,6 +12,9 @@ from paddlelike.initializer import Constant
 from paddlelike.layers.checks import FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
     "batch_norm",
@@ -25,8 +28,8 @@ def batch_norm(
     is_test: bool = False,
     momentum: float | Variable = 0.9,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     data_layout: str = "NCHW",
     in_place: bool = False,
     name: str | None = None,
@@ -71,8 +74,8 @@ def inplace_abn(
     is_test: bool = False,
     momentum: float | Variable = 0.9,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     data_layout: str = "NCHW",
     name: str | None = None,
     moving_mean_name: str | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -14,6 +14,9 @@ from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
     "affine_channel",
@@ -32,8 +35,8 @@ def layer_norm(
     shift: bool = True,
     begin_norm_axis: int = 1,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
@@ -68,8 +71,8 @@ def group_norm(
     input: Variable,
     groups: int,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     act: str | None = None,
     data_layout: str = "NCHW",
     name: str | None = None,
@@ -111,8 +114,8 @@ def group_norm(
 def instance_norm(
     input: Variable,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     name: str | None = None,
 ) -> Variable:
     """Return each sample normalized over each of its channels (operator ``instance_norm``).
@@ -143,7 +146,7 @@ def data_norm(
     input: Variable,
     act: str | None = None,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
+    param_attr: ParamAttrLike = None,
     data_layout: str = "NCHW",
     in_place: bool = False,
     name: str | None = None,

@@ -1,0 +1,33 @@
+"""Types of the arguments that hold variables, for annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from paddlelike.core.typing import FedValue
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import Parameter, Variable
+
+__all__ = ["Feed", "FetchItem", "FetchList", "Minimized", "Nested", "ShapeLike", "Size"]
+
+#: A size that may be known only at run time.
+Size: TypeAlias = int | Variable
+
+#: Sizes of which some, or all as one variable, may be known only at run time.
+ShapeLike: TypeAlias = Sequence[Size] | Variable
+
+#: Variables in lists, tuples and dicts, as deep as a script likes.
+Nested: TypeAlias = "Variable | Sequence[Nested] | Mapping[str, Nested]"
+
+#: Values by the name of the variable that takes them.
+Feed: TypeAlias = Mapping[str, FedValue]
+
+#: What ``minimize`` returns: update operators, and parameters with their gradients.
+Minimized: TypeAlias = tuple[list[Operator], list[tuple[Parameter, Variable | None]]]
+
+#: A variable or its name; update operators and what ``minimize`` returns are run and not returned.
+FetchItem: TypeAlias = Variable | str | Operator | Minimized
+
+#: The items of a run, in lists as deep as a script likes.
+FetchList: TypeAlias = "FetchItem | Sequence[FetchList]"
