@@ -1,14 +1,16 @@
 """Evaluate the numpy formula of a kernel with JAX.
 
 Many kernels are one expression of numpy functions, and ``jax.numpy`` has the same functions. The functions of
-such a kernel are copied with another module in the place of ``numpy``: calls that get an array of JAX go to
-``jax.numpy``, all others (of shapes, of lists of axes) to numpy itself. So one formula serves both engines.
+such a kernel are copied with another module in the place of ``numpy`` (and of ``math``): calls that get an
+array of JAX go to ``jax.numpy``, all others (of shapes, of lists of axes) to numpy itself. So one formula
+serves both engines. :func:`stands_for` gives JAX its own function in the place of one of a kernel.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import types
 from collections.abc import Callable
 from typing import Any, Final
@@ -17,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["translate"]
+__all__ = ["stands_for", "translate"]
 
 #: What jax.numpy does not have, or has only for arrays of its own.
 _OWN: Final[dict[str, Any]] = {
@@ -27,13 +29,16 @@ _OWN: Final[dict[str, Any]] = {
 }
 
 
-class _Numpy:
-    """Stands for the module ``numpy`` in the functions of a kernel."""
+class _Module:
+    """Stands for a module in the functions of a kernel."""
+
+    def __init__(self, real: types.ModuleType) -> None:
+        self._real = real
 
     def __getattr__(self, name: str) -> Any:
         found = _OWN.get(name)
         if found is None:
-            found = getattr(np, name)
+            found = getattr(self._real, name)
             if callable(found) and not isinstance(found, type):
                 found = _Function(found, getattr(jnp, name, None))
         setattr(self, name, found)
@@ -62,7 +67,18 @@ def _has_traced(args: Any) -> bool:
     return any(isinstance(leaf, jax.Array) for leaf in jax.tree_util.tree_leaves(args))
 
 
-_NUMPY: Final = _Numpy()
+#: What takes the place of modules, of functions and of classes in the functions of a kernel.
+_STAND_INS: Final[dict[Any, Any]] = {np: _Module(np), math: _Module(math)}
+
+
+def stands_for(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that puts a function of JAX in the place of one that kernels call."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _STAND_INS[original] = function
+        return function
+
+    return register
 
 
 @functools.cache
@@ -78,10 +94,10 @@ class _Translation:
         self._copies: dict[Any, Any] = {}
 
     def translate(self, value: Any) -> Any:
-        if value is np:
-            return _NUMPY
+        if isinstance(value, types.ModuleType | types.FunctionType | type) and value in _STAND_INS:
+            return _STAND_INS[value]
         if isinstance(value, types.MethodType):
-            return types.MethodType(self.translate(value.__func__), value.__self__)
+            return types.MethodType(self.translate(value.__func__), _Owner(value.__self__, self))
         if isinstance(value, np.ufunc):
             return _Function(value, getattr(jnp, value.__name__, None))
         if isinstance(value, functools.partial):
@@ -105,6 +121,16 @@ class _Translation:
         for cell, original in zip(cells, function.__closure__ or (), strict=True):
             cell.cell_contents = self.translate(original.cell_contents)
         return copy
+
+
+class _Owner:
+    """Stands for the class of a method: what it gives is translated, too."""
+
+    def __init__(self, owner: Any, translation: _Translation) -> None:
+        self._owner, self._translation = owner, translation
+
+    def __getattr__(self, name: str) -> Any:
+        return self._translation.translate(getattr(self._owner, name))
 
 
 def _list_names(code: types.CodeType) -> set[str]:

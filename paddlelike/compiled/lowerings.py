@@ -20,7 +20,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -35,6 +35,7 @@ from paddlelike.framework.opdef import OpDef, registry
 __all__ = [
     "Lowering",
     "Results",
+    "add_rows",
     "find_across_rows",
     "find_forward",
     "find_lowering",
@@ -109,13 +110,18 @@ def lowers(
             return function(*args, **keywords)
 
         row = Lowering(call, sequences or across_rows, draws, without=without, takes_constants=constants)
-        table = _ACROSS if across_rows else _ROWS
-        for type in types:
-            assert type not in table, type
-            table[type] = row
+        add_rows(types, row, across_rows=across_rows)
         return function
 
     return register
+
+
+def add_rows(types: Iterable[str], row: Lowering, *, across_rows: bool = False) -> None:
+    """Put a lowering into the table, for operators of these types; ``across_rows``: see :func:`lowers`."""
+    table = _ACROSS if across_rows else _ROWS
+    for type in types:
+        assert type not in table, type
+        table[type] = row
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from paddlelike.ops.kernels.fast.late import FastKernel
+from paddlelike.ops.update import rules
 
 __all__ = ["force_kernels", "needs_numba"]
 
@@ -40,6 +41,7 @@ def force_kernels(*, compiled: bool) -> Iterator[set[str]]:
         return compile_kernel(self, dtype) if compiled else _run_like_numba(self.function)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rules, "LEAST", 0)
         patch.setattr(FastKernel, "choose", choose)
         patch.setattr(FastKernel, "get_compiled", find)
         yield called

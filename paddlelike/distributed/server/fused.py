@@ -20,7 +20,7 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import Context
 from paddlelike.framework.opdef.registry import find_or_none
-from paddlelike.ops.update.step import Update
+from paddlelike.ops.update.base import Update
 
 __all__ = ["PART", "FusedUpdate", "are_alike", "are_numbers", "find_fused_update"]
 
@@ -74,8 +74,8 @@ class FusedUpdate:
         arrays = [parameter, *gradients, *state]
         if not gradients or not are_alike(arrays) or not are_numbers(others):
             return False
-        numbers = self.update.read_numbers(*others, **self.keywords)
-        rule = self.update.make_rule(numbers)
+        step = self.update.read_step(*others, **self.keywords)
+        self.update.move_on(*others, **self.keywords)
         flat = [array.reshape(-1) for array in arrays]
         for start in range(0, parameter.size, PART):
             part, total, *rest = (array[start : start + PART] for array in flat)
@@ -83,9 +83,7 @@ class FusedUpdate:
                 np.add(total, gradient, out=total)
             if scale is not None:
                 np.multiply(total, scale, out=total)
-            block = part, total, *rest[len(gradients) - 1 :]
-            if rule is None or not rule.update(block):
-                self.update.update(numbers, *block)
+            step.update(part, total, *rest[len(gradients) - 1 :])
         for name in self.written:
             ctx.write(name, ctx.read(name))
         return True

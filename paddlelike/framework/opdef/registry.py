@@ -101,7 +101,9 @@ def _check_keywords(
             f"operator {cls.type!r}: {function.__name__} takes {positional} positional "
             f"arguments, its slots ask for {expected}"
         )
-    known = ("attrs",) if isinstance(cls.attrs, AttrTable) else cls.attrs
+    known = ("attrs",) if isinstance(cls.attrs, AttrTable) else tuple(cls.attrs)
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        return known, False
     unknown = [name for name in keywords if name not in known and name != "wanted"]
     if unknown:
         raise GraphError(f"operator {cls.type!r}: {function.__name__} asks for attributes {unknown}")

@@ -1,6 +1,7 @@
-"""Optimizer updates with two moments: adam, adamax, lamb.
+"""The updates of Adam, Adamax and Lamb: adam, adamax, lamb.
 
-In the formulas ``g`` is the gradient, ``p`` the parameter, ``lr`` the learning rate.
+In the rules ``g`` is the gradient, ``p`` the parameter, ``m1`` and ``m2`` the moments, ``lr`` the learning
+rate.
 """
 
 from __future__ import annotations
@@ -14,23 +15,9 @@ import numpy as np
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, RowUpdate, register
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.kernels.fast import updates as fast
-from paddlelike.ops.update.blocks import (
-    check_shape,
-    is_empty_sparse,
-    iterate_blocks,
-    iterate_rows,
-    iterate_touched,
-)
-from paddlelike.ops.update.step import (
-    Update,
-    average,
-    is_like,
-    norm,
-    quotient,
-    read_scalar,
-    require_dense,
-)
+from paddlelike.ops.update.base import Update, choose, norm, read_scalar
+from paddlelike.ops.update.rules import Rows, Rule, Step, apply, is_empty_sparse
+from paddlelike.ops.update.sgd import descend
 
 __all__ = ["Adam", "Adamax", "Lamb"]
 
@@ -42,6 +29,16 @@ class AdamAttrs(Attrs):
     beta2: float = Float(0.999)
     epsilon: float = Float(1e-8)
     lazy_mode: bool = Bool(False)
+
+
+@Rule
+def adam(
+    p: Array, g: Array, m1: Array, m2: Array, /,
+    lr: float, b1: float, rest1: float, b2: float, rest2: float, epsilon: float,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    m1 = m1 * b1 + g * rest1
+    m2 = m2 * b2 + g * g * rest2
+    return p - m1 / (np.sqrt(m2) + epsilon) * lr, m1, m2
 
 
 @register
@@ -75,120 +72,61 @@ class Adam(Update):
         "Beta2PowOut": "Beta2Pow",
     }
     elements = ("Param", "Grad", "Moment1", "Moment2")
-    operands = True
 
-    @staticmethod
-    def forward(
-        param: Array,
-        grad: Array | SelectedRows,
-        rate: Array,
-        moment1: Array,
-        moment2: Array,
-        beta1_pow: Array,
-        beta2_pow: Array,
-        beta1_tensor: Array | None,
-        beta2_tensor: Array | None,
-        *,
-        attrs: AdamAttrs,
-    ) -> tuple[Array, Array, Array, Array, Array]:
-        if not is_empty_sparse(grad):
-            check_shape(param, grad)  # before anything changes
-            others = rate, beta1_pow, beta2_pow, beta1_tensor, beta2_tensor
-            numbers = Adam.read_numbers(*others, attrs=attrs, is_sparse=isinstance(grad, SelectedRows))
-            Adam.update_all(numbers, param, grad, moment1, moment2, lazy=attrs.lazy_mode)
-        return param, moment1, moment2, beta1_pow, beta2_pow
-
-    @staticmethod
-    def update_all(
-        numbers: tuple[float, ...],
-        param: Array,
-        grad: Array | SelectedRows,
-        *moments: Array,
-        lazy: bool,
-    ) -> None:
-        """Apply the formula to all elements, or with ``lazy`` to the rows that a sparse gradient holds."""
-        rule = Adam.make_rule(numbers)
-        compiled = rule.dense.choose(param.size, param, *moments) is not None
-        if isinstance(grad, SelectedRows) and not lazy and not compiled:
-            for rows, values, *part in iterate_rows(param, grad, *moments):
-                Adam.update_rows(numbers, rows, values, *part)
-            return
-        iterate = iterate_touched if lazy else iterate_blocks
-        for block in iterate(param, grad, *moments, rule=rule):
-            Adam.update(numbers, *block)
+    @classmethod
+    def choose_rows(cls, keywords: Mapping[str, Any], *, as_dense: bool) -> Rows:
+        return Rows.KEPT if keywords["attrs"].lazy_mode and not as_dense else Rows.SPARED
 
     @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate:
-        attrs: AdamAttrs = keywords["attrs"]
+        def update(*inputs: Any) -> Any:
+            return cls.run(inputs, keywords, as_dense=True)
 
-        def holds(param: Array, grad: SelectedRows, rate: Array, *others: Any) -> bool:
-            return bool(grad.row_array.size) and all(is_like(param, moment) for moment in others[:2])
-
-        def forward(param: Array, grad: SelectedRows, rate: Array, *others: Any) -> None:
-            moment1, moment2, *powers = others
-            numbers = Adam.read_numbers(rate, *powers, attrs=attrs)
-            Adam.update_all(numbers, param, grad, moment1, moment2, lazy=False)
-
-        return RowUpdate((), holds, forward, whole=True)
+        return RowUpdate((), cls.fits_whole, update, whole=True)
 
     @staticmethod
-    def make_rule(numbers: tuple[float, ...]) -> fast.Rule:
-        return fast.Rule(fast.adam, fast.adam_rows, numbers)
-
-    @staticmethod
-    def read_numbers(
+    def read_step(
         rate: Array,
         beta1_pow: Array,
         beta2_pow: Array,
-        beta1_tensor: Array | None,
-        beta2_tensor: Array | None,
+        beta1: Array | None,
+        beta2: Array | None,
         *,
         attrs: AdamAttrs,
-        is_sparse: bool = False,
-    ) -> tuple[float, ...]:
-        b1 = attrs.beta1 if beta1_tensor is None else read_scalar(beta1_tensor)
-        b2 = attrs.beta2 if beta2_tensor is None else read_scalar(beta2_tensor)
+    ) -> Step:
+        b1, b2 = _read_betas(attrs, beta1, beta2)
         pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
+        lr = read_scalar(rate) * math.sqrt(1 - pow2) / (1 - pow1)
+        return adam(lr, b1, 1 - b1, b2, 1 - b2, attrs.epsilon)
+
+    @classmethod
+    def read_sparse_step(cls, *others: Any, **keywords: Any) -> Step:
+        if follows_fluid("adam_sparse_correction"):  # by the powers of the next step
+            others = cls.move_on(*(None if one is None else one.copy() for one in others), **keywords)
+        return cls.read_step(*others, **keywords)
+
+    @classmethod
+    def move_on(cls, *others: Any, **keywords: Any) -> tuple[Any, ...]:
+        rate, beta1_pow, beta2_pow, *betas = others
+        b1, b2 = _read_betas(keywords["attrs"], *betas)
         beta1_pow *= b1
         beta2_pow *= b2
-        if is_sparse and follows_fluid("adam_sparse_correction"):
-            pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
-        lr = read_scalar(rate) * math.sqrt(1 - pow2) / (1 - pow1)
-        return lr, b1, 1 - b1, b2, 1 - b2, attrs.epsilon
+        return rate, beta1_pow, beta2_pow, *betas
 
-    @staticmethod
-    def update(numbers: tuple[float, ...], p: Array, g: Array, m1: Array, m2: Array) -> None:
-        _, b1, rest1, b2, rest2, _ = numbers
-        spare = g * rest1  # one array for all steps in between, which stays in the cache
-        m1 *= b1
-        m1 += spare
-        np.multiply(g, g, out=spare)
-        spare *= rest2
-        m2 *= b2
-        m2 += spare
-        np.sqrt(m2, out=spare)
-        Adam.move(numbers, p, m1, spare)
 
-    @staticmethod
-    def update_rows(
-        numbers: tuple[float, ...], rows: Array, values: Array, p: Array, m1: Array, m2: Array
-    ) -> None:
-        """Do the same where the gradient is zero but in some rows, whose additions are left out."""
-        _, b1, rest1, b2, rest2, _ = numbers
-        m1 *= b1
-        m2 *= b2
-        if rows.size:
-            m1[rows] += values * rest1
-            m2[rows] += values * values * rest2
-        Adam.move(numbers, p, m1, np.sqrt(m2))
+def _read_betas(attrs: AdamAttrs, beta1: Array | None, beta2: Array | None) -> tuple[float, float]:
+    """Return the betas: those of the inputs, where they are given."""
+    first = attrs.beta1 if beta1 is None else read_scalar(beta1)
+    return first, attrs.beta2 if beta2 is None else read_scalar(beta2)
 
-    @staticmethod
-    def move(numbers: tuple[float, ...], p: Array, m1: Array, root: Array) -> None:
-        """``p -= lr m1 / (root + eps)``; ``root``, that of the second moment, is written over."""
-        root += numbers[-1]
-        np.divide(m1, root, out=root)
-        root *= numbers[0]
-        p -= root
+
+@Rule
+def adamax(
+    p: Array, g: Array, m: Array, u: Array, /, lr: float, b1: float, rest1: float, b2: float, epsilon: float
+) -> tuple[Array, Array, Array]:
+    m = m * b1 + rest1 * g
+    u = np.maximum(np.abs(g), u * b2 + epsilon)
+    return p - lr * (m / u), m, u
 
 
 @register
@@ -206,37 +144,9 @@ class Adamax(Update):
     elements = ("Param", "Grad", "Moment", "InfNorm")
 
     @staticmethod
-    def forward(
-        param: Array,
-        grad: Array | SelectedRows,
-        rate: Array,
-        moment: Array,
-        inf_norm: Array,
-        beta1_pow: Array,
-        *,
-        beta1: float,
-        beta2: float,
-        epsilon: float,
-    ) -> tuple[Array, Array, Array]:
-        numbers = Adamax.read_numbers(rate, beta1_pow, beta1=beta1, beta2=beta2, epsilon=epsilon)
-        for block in iterate_blocks(param, require_dense("adamax", grad), moment, inf_norm):
-            Adamax.update(numbers, *block)
-        return param, moment, inf_norm
-
-    @staticmethod
-    def read_numbers(
-        rate: Array, beta1_pow: Array, *, beta1: float, beta2: float, epsilon: float
-    ) -> tuple[float, ...]:
-        return read_scalar(rate) / (1 - read_scalar(beta1_pow)), beta1, beta2, epsilon
-
-    @staticmethod
-    def update(numbers: tuple[float, ...], p: Array, g: Array, m: Array, u: Array) -> None:
-        lr, beta1, beta2, epsilon = numbers
-        average(m, beta1, g)
-        u *= beta2
-        u += epsilon
-        np.maximum(np.abs(g), u, out=u)
-        p -= lr * (m / u)
+    def read_step(rate: Array, beta1_pow: Array, *, beta1: float, beta2: float, epsilon: float) -> Step:
+        lr = read_scalar(rate) / (1 - read_scalar(beta1_pow))
+        return adamax(lr, beta1, 1 - beta1, beta2, epsilon)
 
 
 class LambAttrs(Attrs):
@@ -246,6 +156,18 @@ class LambAttrs(Attrs):
     beta1: float = Float(0.9)
     beta2: float = Float(0.999)
     epsilon: float = Float(1e-6)
+
+
+@Rule
+def lamb(
+    p: Array, g: Array, m1: Array, m2: Array, r: Array, /,
+    b1: float, rest1: float, b2: float, rest2: float, epsilon: float, decay: float,
+    start1: float, start2: float, *, is_corrected: bool,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    m1 = m1 * b1 + rest1 * g
+    m2 = m2 * b2 + rest2 * (g * g)
+    first, second = (m1 / start1, m2 / start2) if is_corrected else (m1, m2)
+    return p, m1, m2, first / (np.sqrt(second) + epsilon) + decay * p
 
 
 @register
@@ -276,23 +198,13 @@ class Lamb(Update):
     ) -> tuple[Array, Array, Array]:
         if is_empty_sparse(grad):
             return param, moment1, moment2
-        step = np.empty_like(param)
-        start1 = start2 = 1.0
-        if not follows_fluid("lamb_correction"):
-            start1, start2 = 1 - read_scalar(beta1_pow), 1 - read_scalar(beta2_pow)
-        rule = None
-        if start1 == 1.0:
-            b1, b2 = attrs.beta1, attrs.beta2
-            numbers = b1, 1 - b1, b2, 1 - b2, attrs.epsilon, attrs.weight_decay
-            rule = fast.Rule(fast.average_moments, None, numbers)
-        for p, g, m1, m2, r in iterate_blocks(param, grad, moment1, moment2, step, rule=rule):
-            average(m1, attrs.beta1, g)
-            average(m2, attrs.beta2, g * g)
-            if start1 != 1.0:
-                np.add(quotient(m1 / start1, m2 / start2, attrs.epsilon), attrs.weight_decay * p, out=r)
-            else:
-                np.add(quotient(m1, m2, attrs.epsilon), attrs.weight_decay * p, out=r)
-        p_norm, r_norm = norm(param), norm(step)
-        step *= read_scalar(rate) * (p_norm / r_norm if p_norm > 0 and r_norm > 0 else 1.0)
-        param -= step
+        b1, b2 = attrs.beta1, attrs.beta2
+        numbers = b1, 1 - b1, b2, 1 - b2, attrs.epsilon, attrs.weight_decay
+        starts = 1 - read_scalar(beta1_pow), 1 - read_scalar(beta2_pow)
+        step = lamb(*numbers, *starts, is_corrected=not follows_fluid("lamb_correction"))
+        param, moment1, moment2, move = apply(step, param, grad, moment1, moment2, np.empty_like(param))
+        p_norm, r_norm = norm(param), norm(move)
+        both = (p_norm > 0) & (r_norm > 0)
+        ratio = choose(both, p_norm, 1.0) / choose(both, r_norm, 1.0)
+        (param,) = apply(descend(read_scalar(rate) * ratio), param, move)
         return param, moment1, moment2

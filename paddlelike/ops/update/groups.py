@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel
-from paddlelike.ops.kernels.fast.updates import Rule
-from paddlelike.ops.update.blocks import BLOCK, iterate_blocks
+from paddlelike.ops.update.rules import Step
 
 __all__ = ["SMALL", "make_flat_kernel", "make_group_kernel"]
 
 if TYPE_CHECKING:
-    from paddlelike.ops.update.step import Update
+    from paddlelike.ops.update.base import Update
 
 #: Elements of a parameter; larger ones are updated where they are: copying them takes longer than the calls.
 SMALL: Final = 1 << 9
 _FEW: Final = 3  # so many small parameters are updated where they are
 _SHORT: Final = 3  # arrays of a short formula, of SGD or Momentum: no copies pay beside so few calls
-_ALONE: Final = 1 << 11  # elements from which on a compiled pass is looked for
 _FLAT: Final = 1 << 16  # elements of a flat array, so that those of one update stay in the cache
 
 Arrays = Sequence[Array]
@@ -47,16 +45,13 @@ def make_group_kernel(op: type[Update], keywords: Mapping[str, Any]) -> GroupKer
         first = take_others(members[0])
         if not _fit(parameters) or not _are_alike(first, map(take_others, members[1:])):
             return False
-        numbers = op.read_numbers(*first, **keywords)
-        rule = op.make_rule(numbers)
+        step = op.read_step(*first, **keywords)
+        op.move_on(*first, **keywords)
         for index in moved:
             value = members[0][index]
             for member in members[1:]:
                 member[index][...] = value
-        if op.operands:
-            dtype = parameters[0][0].dtype
-            numbers = [np.array(number, dtype) for number in numbers]
-        _update(op.update, rule, numbers, parameters)
+        _update(step, parameters)
         return True
 
     return run
@@ -79,17 +74,14 @@ def make_flat_kernel(op: type[Update], keywords: Mapping[str, Any]) -> FlatKerne
             return False
         by_slot = dict(zip(shared, values, strict=True))
         by_slot.update((index, power[:1]) for index, power in zip(moved, powers, strict=True))
-        numbers = op.read_numbers(*(by_slot[index] for index in others), **keywords)
-        rule = op.make_rule(numbers)
+        given = [by_slot[index] for index in others]
+        step = op.read_step(*given, **keywords)
+        op.move_on(*given, **keywords)
         for power in powers:
             power[1:] = power[0]
-        if op.operands:
-            numbers = [np.array(number, grad.dtype) for number in numbers]
         arrays = elements[0], grad, *elements[1:]
         for start in range(0, len(grad), _FLAT):
-            parts = [array[start : start + _FLAT] for array in arrays]
-            if rule is None or len(grad) <= _ALONE or not rule.update(parts):
-                op.update(numbers, *parts)
+            step.update(*(array[start : start + _FLAT] for array in arrays))
         return True
 
     return FlatKernel((param, *state, *moved), alike, once, shared, run)
@@ -128,26 +120,18 @@ def _are_alike(first: Sequence[Any], rest: Iterable[Sequence[Any]]) -> bool:
     return True
 
 
-def _update(formula: Callable[..., None], rule: Rule | None, numbers: Any, parameters: list[Arrays]) -> None:
-    """Apply a formula to the arrays of each parameter; they are Param, Grad, and the state.
-
-    ``rule``, the formula in one compiled pass, is used where it can be.
-    """
+def _update(step: Step, parameters: list[Arrays]) -> None:
+    """Update parameters; the arrays of each are Param, Grad, and the state."""
     small: list[Arrays] = []
     if len(parameters[0]) > _SHORT:
         small = [arrays for arrays in parameters if arrays[0].size <= SMALL]
         small = small if len(small) > _FEW else []
     for arrays in parameters:
-        if arrays[0].size > _ALONE and rule is not None and rule.update(arrays):
-            continue
-        if arrays[0].size > BLOCK:
-            for block in iterate_blocks(*arrays):
-                formula(numbers, *block)
-        elif not small or arrays[0].size > SMALL:
-            formula(numbers, *arrays)
+        if not small or arrays[0].size > SMALL:
+            step.update(*arrays)
     for batch in _split(small):
         flat = [np.concatenate(arrays, axis=None) for arrays in zip(*batch, strict=True)]
-        formula(numbers, *flat)
+        step.update(*flat)
         start = 0
         for param, _, *state in batch:
             stop = start + param.size

@@ -79,6 +79,8 @@ class FastKernel:
         Whether sums may be taken in any order, and products fused with additions.
     helpers
         The functions of the same file that it calls.
+    text
+        Its source, where that is in no file.
     calls
         How often it was chosen.
     """
@@ -92,6 +94,7 @@ class FastKernel:
         exact: bool,
         reorder: bool,
         helpers: Sequence[Callable[..., Any]],
+        text: str,
     ) -> None:
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self.function = function
@@ -101,6 +104,7 @@ class FastKernel:
         self.exact = exact and not reorder
         self.reorder = reorder
         self.helpers = helpers
+        self.text = text
         self.calls = 0
         self._compiled: dict[np.dtype[Any], Callable[..., Any]] = {}
         self.__doc__ = function.__doc__
@@ -140,7 +144,7 @@ class FastKernel:
             if dtype not in self._compiled:
                 signature = re.sub(r"\bT\b", dtype.name, self.signature)
                 self._compiled[dtype] = compile_function(
-                    self.function, signature, reorder=self.reorder, helpers=self.helpers
+                    self.function, signature, reorder=self.reorder, helpers=self.helpers, text=self.text
                 )
             return self._compiled[dtype]
 
@@ -167,11 +171,14 @@ def compile_late(
     exact: bool = True,
     reorder: bool = False,
     helpers: Sequence[Callable[..., Any]] = (),
+    text: str = "",
 ) -> Callable[[Callable[..., Any]], FastKernel]:
     """Return a decorator that makes a :class:`FastKernel` of a function and lists it in :data:`KERNELS`."""
 
     def decorate(function: Callable[..., Any]) -> FastKernel:
-        kernel = FastKernel(function, signature, least=least, exact=exact, reorder=reorder, helpers=helpers)
+        kernel = FastKernel(
+            function, signature, least=least, exact=exact, reorder=reorder, helpers=helpers, text=text
+        )
         KERNELS[kernel.name] = kernel
         return kernel
 
@@ -226,11 +233,16 @@ def _look_for_numba() -> str | None:
 
 
 def compile_function(
-    function: Callable[..., Any], signature: str, *, reorder: bool, helpers: Sequence[Callable[..., Any]]
+    function: Callable[..., Any],
+    signature: str,
+    *,
+    reorder: bool,
+    helpers: Sequence[Callable[..., Any]],
+    text: str,
 ) -> Callable[..., Any]:
     """Return a function compiled for one signature, from the cache of the user where it is there.
 
-    ``reorder``, ``helpers``: see :class:`FastKernel`.
+    ``reorder``, ``helpers``, ``text``: see :class:`FastKernel`.
     """
     numba = importlib.import_module("numba")
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -245,7 +257,7 @@ def compile_function(
     try:
         if folder is not None:
             # read when the function is made; the rest of the process keeps its own setting
-            numba.config.CACHE_DIR = str(folder / f"numba-{numba.__version__}" / hash_source(function))
+            numba.config.CACHE_DIR = str(folder / f"numba-{numba.__version__}" / hash_source(function, text))
         compiled: Callable[..., Any] = numba.njit(signature, cache=folder is not None, **options)(
             _copy_with(function, names)
         )
@@ -255,13 +267,13 @@ def compile_function(
     return compiled
 
 
-def hash_source(function: Callable[..., Any]) -> str:
-    """Return a hash of the file of a function: numba itself compares no more than its date and size."""
+def hash_source(function: Callable[..., Any], text: str = "") -> str:
+    """Return a hash of a function's file, and of its own text: numba compares the file's date and size."""
     try:
         source = Path(function.__code__.co_filename).read_bytes()
     except OSError:  # no file of its own
         source = b""
-    return hashlib.blake2b(source, digest_size=8).hexdigest()
+    return hashlib.blake2b(source + text.encode(), digest_size=8).hexdigest()
 
 
 def _copy_with(function: Callable[..., Any], names: dict[str, Any]) -> FunctionType:

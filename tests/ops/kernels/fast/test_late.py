@@ -14,8 +14,9 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
-from paddlelike.ops.kernels.fast import late, updates
+from paddlelike.ops.kernels.fast import late, sums
 from paddlelike.ops.kernels.fast.late import FLAG, FastKernel, compile_late
+from paddlelike.ops.update.momentum import momentum
 from tests.helpers.fast_kernels import needs_numba
 from tests.helpers.small_networks import run
 
@@ -43,7 +44,7 @@ def make_kernel(monkeypatch: pytest.MonkeyPatch, *, exact: bool) -> FastKernel:
 
 def test_without_numba_numpy_does_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_missing(monkeypatch)
-    assert updates.descend.choose(LARGE.size, LARGE) is None
+    assert sums.add_rows.choose(LARGE.size, LARGE) is None
     assert late.describe() == "none: numba is not installed"
 
 
@@ -160,7 +161,9 @@ def test_a_small_network_does_not_import_numba() -> None:
 @pytest.mark.slow
 def test_explain_names_the_compiled_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(updates.momentum, "_compiled", {})
+    kernel = momentum.record({"use_nesterov": False}).dense
+    assert kernel is not None
+    monkeypatch.setattr(kernel, "_compiled", {})
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 200]), 500))
@@ -171,6 +174,6 @@ def test_explain_names_the_compiled_kernels(tmp_path: Path, monkeypatch: pytest.
         exe.run(startup)
         told = exe.explain(main, {"x": np.ones((2, 200), np.float32)}, [loss])
     found = [step.compiled for step in told.steps if step.operators == ("momentum", "momentum")]
-    assert found == [("updates.momentum",)]
+    assert found == [("momentum.momentum",)]
     assert "1 compiled" in str(told)
     assert list(tmp_path.rglob("*.nbi"))  # the next process finds it there

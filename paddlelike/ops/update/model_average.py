@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from paddlelike.framework.opdef import Array, Float, Long, register
-from paddlelike.ops.update.step import Update
+from paddlelike.ops.update.base import Update
 
 __all__ = ["AverageAccumulates"]
 
