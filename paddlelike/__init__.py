@@ -26,22 +26,42 @@ __version__ = "0.1.0"
 __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with_suffix(".pyi"))
 
 # What lower floors ask higher ones for.
-_hooks.provide("load_operators", "paddlelike.ops:load_operators")
-_hooks.provide("run_compiled", "paddlelike.compiled.run:run_program")
-_hooks.provide("explain_compiled", "paddlelike.compiled.explanation:explain")
-_hooks.provide("explain_copies", "paddlelike.compiled.explanation:explain_copies")
-_hooks.provide("run_copies", "paddlelike.compiled.run:run_copies")
-_hooks.provide("load_jax", "paddlelike.compiled.backend:load_jax")
-_hooks.provide("count_gpus", "paddlelike.compiled.backend:count_gpus")
-_hooks.provide("connect_remote", "paddlelike.distributed:connect_remote")
-_hooks.provide("connect_workers", "paddlelike.distributed.workers:connect_workers")
-_hooks.provide("distribute_training", "paddlelike.distributed.workers:distribute_training")
-_hooks.provide("open_files", "paddlelike.io.save.files:open_files")
-_hooks.provide("draw_program", "paddlelike.inspection.drawing:draw")
-_hooks.provide("format_html", "paddlelike.view.html:format_html")
-_hooks.provide("plot_log", "paddlelike.view.curves:plot_log")
-_hooks.provide("print_layers", "paddlelike.inspection.layers:print_layers")
-_hooks.provide("find_partition", "paddlelike.distributed:find_partition")
+_hooks.provide(
+    # Methods of programs, blocks, operators and variables.
+    encode_program="paddlelike.framework.codec.encode:encode_program",
+    decode_program="paddlelike.framework.codec.decode:decode_program",
+    decode_message="paddlelike.framework.codec.decode:decode_message",
+    format_program="paddlelike.framework.codec.text:format_program",
+    format_block="paddlelike.framework.codec.text:format_block",
+    format_variable="paddlelike.framework.codec.text:format_variable",
+    format_operator="paddlelike.framework.codec.text:format_operator",
+    copy_program="paddlelike.framework.passes.clone:copy",
+    copy_for_test="paddlelike.framework.passes.clone:copy_for_test",
+    copy_for_inference="paddlelike.framework.passes.clone:copy_for_inference",
+    prune="paddlelike.framework.passes.clone:prune",
+    build_graph="paddlelike.framework.passes.views:build_graph",
+    combine="paddlelike.framework.expressions.arithmetic:combine",
+    cast="paddlelike.framework.expressions.arithmetic:cast",
+    negate="paddlelike.framework.expressions.arithmetic:negate",
+    getitem="paddlelike.framework.expressions.indexing:getitem",
+    # The rest.
+    load_operators="paddlelike.ops:load_operators",
+    run_compiled="paddlelike.compiled.run:run_program",
+    explain_compiled="paddlelike.compiled.explanation:explain",
+    explain_copies="paddlelike.compiled.explanation:explain_copies",
+    run_copies="paddlelike.compiled.run:run_copies",
+    load_jax="paddlelike.compiled.backend:load_jax",
+    count_gpus="paddlelike.compiled.backend:count_gpus",
+    connect_remote="paddlelike.distributed:connect_remote",
+    connect_workers="paddlelike.distributed.workers:connect_workers",
+    distribute_training="paddlelike.distributed.workers:distribute_training",
+    open_files="paddlelike.io.save.files:open_files",
+    draw_program="paddlelike.inspection.drawing:draw",
+    format_html="paddlelike.view.html:format_html",
+    plot_log="paddlelike.view.curves:plot_log",
+    print_layers="paddlelike.inspection.layers:print_layers",
+    find_partition="paddlelike.distributed:find_partition",
+)
 
 # Fluid's names for modules that have another name here; an empty one is a package that only holds others.
 _FURTHER = {

@@ -1,7 +1,7 @@
-"""Functions of higher floors that lower floors call.
+"""Functions of higher floors that lower floors call: the one way in which an import is turned round.
 
-A lower floor must not import a higher one. It looks a function up by the name of the hook. The face registers
-where each function is defined when the package is imported; the module is imported at the first look-up.
+A lower floor must not import a higher one. It declares a hook, which has a name and types. The package's face
+says at its import where the function of each hook is defined; the module is imported at the first use.
 """
 
 from __future__ import annotations
@@ -9,27 +9,39 @@ from __future__ import annotations
 import functools
 import pkgutil
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
-__all__ = ["find_provider", "provide"]
+__all__ = ["Hook", "provide"]
 
-_PROVIDERS: dict[str, str] = {}
+P = ParamSpec("P")
+R = TypeVar("R")
 
-
-def provide(hook: str, function: str) -> None:
-    """Let ``function``, as ``"module:name"``, carry out ``hook``; nothing is imported yet."""
-    _PROVIDERS[hook] = function
+_FUNCTIONS: dict[str, str] = {}
 
 
-def find_provider(hook: str) -> Callable[..., Any] | None:
-    """Return the function that carries out ``hook``, importing its module; None if there is none.
+def provide(**functions: str) -> None:
+    """Say where the functions of hooks are defined, each as ``"module:name"``; nothing is imported yet."""
+    _FUNCTIONS.update(functions)
 
-    >>> provide("join_paths", "os.path:join")
-    >>> find_provider("join_paths")("a", "b")
+
+class Hook(Generic[P, R]):
+    """The name of a function that a higher floor defines, with the types of its arguments and result.
+
+    >>> provide(join_paths="os.path:join")
+    >>> join_paths: Hook[[str, str], str] = Hook("join_paths")
+    >>> join_paths.function("a", "b")
     'a/b'
     """
-    function = _PROVIDERS.get(hook)
-    return None if function is None else _resolve(function)
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def function(self) -> Callable[P, R]:
+        """The function, whose module is imported if it was not. Raises KeyError for a name without one."""
+        return _resolve(_FUNCTIONS[self.name])
 
 
 @functools.cache

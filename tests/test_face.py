@@ -17,7 +17,6 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import left_out
-from paddlelike.hooks import find_provider
 from tests.ops.harness.collect import LATER
 
 LINES = (Path(__file__).parent / "signatures185.txt").read_text().splitlines()
@@ -214,12 +213,8 @@ def in_a_new_process(script: str) -> str:
 
 def test_the_import_imports_nothing_but_the_face() -> None:
     script = "import sys, paddlelike; print(sorted(name for name in sys.modules if 'paddlelike' in name))"
-    assert in_a_new_process(script) == str(
-        [
-            f"paddlelike{name}"
-            for name in ("", ".batch", ".errors", ".hooks", ".lazy", ".left_out", ".left_out.reasons")
-        ]
-    )
+    names = "batch errors foundation foundation.near_names hooks lazy left_out left_out.reasons"
+    assert in_a_new_process(script) == str(["paddlelike", *(f"paddlelike.{name}" for name in names.split())])
 
 
 def test_training_and_saving_import_no_server_and_no_extra(tmp_path: Path) -> None:
@@ -250,13 +245,6 @@ import paddlelike as fluid
 print(callable(fluid.io.load), callable(fluid.io.save), fluid.load is fluid.io.load)
 """
     assert in_a_new_process(script) == "True True True"
-
-
-@pytest.mark.parametrize("hook", ["load_operators", "connect_remote", "find_partition"])
-def test_a_hook_is_provided_by_the_import(hook: str) -> None:
-    found = find_provider(hook)
-    assert found is not None
-    assert found.__name__ == hook
 
 
 @pytest.mark.parametrize(

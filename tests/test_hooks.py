@@ -2,41 +2,89 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from paddlelike.hooks import find_provider, provide
+from paddlelike import hooks
+from paddlelike.hooks import Hook, provide
+
+PACKAGE = Path(hooks.__file__).parent
 
 
-def test_a_hook_without_a_provider_is_none() -> None:
-    assert find_provider("nobody provides this") is None
+@pytest.fixture(autouse=True)
+def provided(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return what the face provides; a test changes a copy of it."""
+    monkeypatch.setattr(hooks, "_FUNCTIONS", dict(hooks._FUNCTIONS))
+    return hooks._FUNCTIONS
 
 
-def test_the_provider_is_imported_when_it_is_asked_for() -> None:
+def find_declared() -> set[str]:
+    """Return the names of all hooks in the sources of the package, each declared once."""
+    trees = [ast.parse(path.read_bytes()) for path in PACKAGE.rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = [ast.literal_eval(call.args[0]) for call in calls if getattr(call.func, "id", None) == "Hook"]
+    assert len(names) == len(set(names))
+    return set(names)
+
+
+def test_the_face_provides_every_hook_that_is_declared_and_no_other(provided: dict[str, str]) -> None:
+    assert find_declared() == provided.keys()
+
+
+def test_every_function_is_there(provided: dict[str, str]) -> None:
+    for name in provided:
+        hook: Hook[..., Any] = Hook(name)
+        assert hook.function.__module__.startswith("paddlelike."), name
+
+
+@pytest.mark.parametrize("module", ["graph.program", "graph.variable", "codec.text", "passes.clone"])
+def test_hooks_are_provided_whichever_module_is_imported_first(module: str) -> None:
+    script = f"""
+import paddlelike.framework.{module}
+from paddlelike.framework.graph.program import Program
+print(Program().clone().to_string().splitlines()[0])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "blocks {\n"
+
+
+def test_a_hook_that_nobody_provides_is_a_key_error() -> None:
+    nobody: Hook[[], None] = Hook("nobody provides this")
+    with pytest.raises(KeyError, match="nobody provides this"):
+        nobody.function()
+
+
+def test_the_module_is_imported_when_the_function_is_asked_for() -> None:
     script = """
 import sys
-from paddlelike.hooks import find_provider, provide
-provide("split", "shlex:split")
+from paddlelike.hooks import Hook, provide
+provide(split="shlex:split")
+hook = Hook("split")
 before = "shlex" in sys.modules
-print(before, find_provider("split")("a 'b c'"), "shlex" in sys.modules)
+print(before, hook.function("a 'b c'"), "shlex" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False ['a', 'b c'] True"
 
 
 def test_the_last_provider_counts() -> None:
-    provide("dump json", "json:load")
-    provide("dump json", "json:dumps")
-    assert find_provider("dump json") is json.dumps
+    provide(dump_json="json:load")
+    provide(dump_json="json:dumps")
+    dump: Hook[[Any], str] = Hook("dump_json")
+    assert dump.function is json.dumps
 
 
 @pytest.mark.parametrize(
     ("function", "error"), [("no_such_module:f", ModuleNotFoundError), ("json:nothing", AttributeError)]
 )
-def test_a_provider_that_is_not_there_is_an_error(function: str, error: type[Exception]) -> None:
-    provide("absent", function)
+def test_a_function_that_is_not_there_is_an_error(function: str, error: type[Exception]) -> None:
+    provide(absent=function)
+    absent: Hook[[], None] = Hook("absent")
     with pytest.raises(error):
-        find_provider("absent")
+        absent.function()

@@ -8,7 +8,7 @@ from typing import Final
 
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import UnsupportedError
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = [
     "CPUPlace",
@@ -22,6 +22,8 @@ __all__ = [
     "is_compiled_with_cuda",
     "require_device",
 ]
+
+_count_gpus: Final[Hook[[], int]] = Hook("count_gpus")
 
 _HINT: Final = "fluid.CPUPlace() works on every machine; for GPUs: pip install 'jax[cuda12]'"
 
@@ -54,8 +56,7 @@ class CUDAPinnedPlace(Place):
 
 def count_gpus() -> int:
     """Return how many GPUs programs can run on: those that JAX sees, 0 without JAX."""
-    count = find_provider("count_gpus")
-    return 0 if count is None else int(count())
+    return _count_gpus.function()
 
 
 def is_compiled_with_cuda() -> bool:

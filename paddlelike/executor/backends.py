@@ -8,9 +8,11 @@ from typing import Final
 from paddlelike.core.places import CUDAPlace, Place
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.program import Program
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = ["BACKENDS", "choose_backend", "explain_pieces"]
+
+_explain_compiled: Final[Hook[[Program, list[str], list[str], Place], str]] = Hook("explain_compiled")
 
 BACKENDS: Final = ("numpy", "jax")
 
@@ -35,6 +37,4 @@ def choose_backend(place: Place, backend: str | None = None) -> str:
 
 def explain_pieces(program: Program, feed: Iterable[str] | None, fetches: list[str], place: Place) -> str:
     """Return which operators JAX runs together, and why numpy runs others; of ``feed`` the names count."""
-    explain = find_provider("explain_compiled")
-    assert explain is not None
-    return str(explain(program, list(feed or ()), fetches, place))
+    return _explain_compiled.function(program, list(feed or ()), fetches, place)

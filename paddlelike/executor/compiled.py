@@ -7,7 +7,7 @@ environment variable CPU_NUM (default 1) sets the count of copies.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,9 +23,11 @@ from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = ["CompiledProgram", "ParallelExecutor"]
+
+_load_jax: Final[Hook[[], Any]] = Hook("load_jax")
 
 
 class CompiledProgram:
@@ -56,9 +58,7 @@ class CompiledProgram:
         """
         choose_backend(CPUPlace(), backend)
         if backend == "jax":
-            load_jax = find_provider("load_jax")
-            assert load_jax is not None
-            load_jax()
+            _load_jax.function()
         self._backend = backend
         return self
 

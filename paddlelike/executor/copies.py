@@ -28,9 +28,12 @@ from paddlelike.executor.steps import run_steps
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import collect_writes
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = ["Copies", "warn_numpy"]
+
+_run_copies: Final[Hook[..., list[list[Any]] | None]] = Hook("run_copies")
+_explain_copies: Final[Hook[[Program, list[str], list[str], Sequence[Place]], str]] = Hook("explain_copies")
 
 #: Why numpy runs copies although JAX was asked for.
 _SHARED: Final = "with ReduceStrategy.Reduce they share what they write"
@@ -82,10 +85,8 @@ class Copies:
         if devices and self.shared:
             warn_numpy(_SHARED, stacklevel=5)
         elif devices:
-            run_copies = find_provider("run_copies")
-            assert run_copies is not None
             gradients = _find_gradients(self.program)
-            found = run_copies(
+            found = _run_copies.function(
                 self.program, pieces, fetches, scope, devices, gradients,
                 average=self.average, runs_once=_runs_once,
             )  # fmt: skip
@@ -98,9 +99,7 @@ class Copies:
         if devices and self.shared:
             reason = f": {_SHARED}"
         elif devices:
-            explain = find_provider("explain_copies")
-            assert explain is not None
-            return str(explain(self.program, feeds, fetches, devices))
+            return _explain_copies.function(self.program, feeds, fetches, devices)
         else:
             reason = ""
         return f"numpy: {self.copies} copies, one after the other{reason}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from paddlelike.core import memory
 from paddlelike.core.places import Place, require_device
@@ -26,9 +26,11 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = ["Executor"]
+
+_run_compiled: Final[Hook[..., list[Any] | None]] = Hook("run_compiled")
 
 
 class Executor(Displayed):
@@ -329,10 +331,10 @@ class Executor(Displayed):
         backend: str | None = None,
     ) -> list[Any]:
         if choose_backend(self.place, backend) != "numpy":
-            run_compiled = find_provider("run_compiled")
-            assert run_compiled is not None
             given = self._services | (services or {})
-            found = run_compiled(program, feeds, fetches, scope, return_numpy, pruned_to, given, self.place)
+            found = _run_compiled.function(
+                program, feeds, fetches, scope, return_numpy, pruned_to, given, self.place
+            )
             if found is not None:
                 return list(found)
         plan = get_plan(program, feeds, fetches, pruned_to)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from paddlelike.hooks import find_provider
+from typing import Final
+
+from paddlelike.hooks import Hook
 
 __all__ = ["Displayed"]
+
+_format_html: Final[Hook[[object], str]] = Hook("format_html")
 
 
 class Displayed:
@@ -14,5 +18,4 @@ class Displayed:
 
     def _repr_html_(self) -> str | None:
         """Return this object as HTML; None: show its ``repr``."""
-        format_html = find_provider("format_html")
-        return None if format_html is None else str(format_html(self))
+        return _format_html.function(self)

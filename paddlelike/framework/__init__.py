@@ -4,9 +4,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, is_compiled_with_cuda
-from paddlelike.framework.codec import decode, encode, text
 from paddlelike.framework.environment import in_dygraph_mode, load_op_library, require_version
-from paddlelike.framework.expressions import arithmetic, indexing
 from paddlelike.framework.flags import get_flags, set_flags
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import _get_var as _get_var
@@ -21,10 +19,8 @@ from paddlelike.framework.graph.guards import (
 )
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.services import Services, install
 from paddlelike.framework.graph.variable import Parameter, Variable, variable_kind
 from paddlelike.framework.opdef import grad_name as grad_var_name
-from paddlelike.framework.passes import clone, views
 from paddlelike.left_out import make_getattr
 
 __all__ = [
@@ -54,18 +50,6 @@ __all__ = [
     "switch_startup_program",
     "variable_kind",
 ]
-
-install(
-    Services(
-        encoder=encode,
-        decoder=decode,
-        text=text,
-        passes=clone,
-        views=views,
-        arithmetic=arithmetic,
-        indexing=indexing,
-    )
-)
 
 if not TYPE_CHECKING:
     __getattr__ = make_getattr(__name__, "framework")

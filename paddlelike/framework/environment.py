@@ -8,6 +8,7 @@ from paddlelike.errors import UnsupportedError
 
 __all__ = [
     "FLUID_VERSION",
+    "PADDLE_VERSION",
     "in_dygraph_mode",
     "load_op_library",
     "memory_optimize",
@@ -16,6 +17,7 @@ __all__ = [
 ]
 
 FLUID_VERSION: Final = "1.8.5"  # the Fluid whose API and files these are
+PADDLE_VERSION: Final = 1008005  # the same, as programs that were built here hold it
 
 
 def in_dygraph_mode() -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.report import Moved
 from paddlelike.io.rules.rule import Rule
@@ -24,6 +24,8 @@ from paddlelike.storage.location import is_remote
 from paddlelike.storage.options import SaveOptions
 
 __all__ = ["TABLE_FOLDER", "GatheredFile", "LoadShare", "Partition", "SaveShare", "get_partition"]
+
+_find_partition: Final[Hook[[Program], Partition | None]] = Hook("find_partition")
 
 #: The folder of a saved directory in which servers save the shards of tables, as in Fluid.
 TABLE_FOLDER: Final = "__lookup_table__"
@@ -119,8 +121,7 @@ def get_partition(program: Program, directory: str | None = None) -> Partition |
     has_shards = directory is not None and not is_remote(directory) and _has_shards(directory)
     if not has_shards and not _is_distributed(program):
         return None
-    find: Callable[[Program], Partition | None] | None = find_provider("find_partition")
-    return None if find is None else find(program)
+    return _find_partition.function(program)
 
 
 def _is_distributed(program: Program) -> bool:

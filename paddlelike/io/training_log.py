@@ -9,14 +9,16 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.foundation.display import Displayed
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = ["Curve", "Curves", "Record", "TrainingLog", "decode_record"]
+
+_plot_log: Final[Hook[[TrainingLog, str | os.PathLike[str]], None]] = Hook("plot_log")
 
 
 class Curve(NamedTuple):
@@ -129,9 +131,7 @@ class TrainingLog(Displayed):
 
         Raises ExtraMissingError without matplotlib, ValueError for another ending.
         """
-        plot_log = find_provider("plot_log")
-        assert plot_log is not None  # the face provides it
-        plot_log(self, path)
+        _plot_log.function(self, path)
 
     def __repr__(self) -> str:
         return f"TrainingLog({self.path!r})"

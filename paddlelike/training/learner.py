@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.graph.program import Program
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 from paddlelike.optimizer.base import Optimizer
 
 __all__ = ["DistributedLearner", "data_parallel_distributed_learner"]
+
+_distribute_training: Final[Hook[..., Any]] = Hook("distribute_training")
 
 
 class DistributedLearner:
@@ -25,9 +27,7 @@ class DistributedLearner:
 
     def distribute(self, program: Program, startup: Program) -> Any:
         """Return what this process runs, with ``program``, ``startup`` and ``is_server``; None: in no job."""
-        distribute = find_provider("distribute_training")
-        assert distribute is not None  # the face provides it
-        return distribute(program, startup, sync_mode=self.sync_mode)
+        return _distribute_training.function(program, startup, sync_mode=self.sync_mode)
 
 
 def data_parallel_distributed_learner(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = ["Alone", "Workers", "exchange_values", "find_workers"]
+
+_connect_workers: Final[Hook[[Program, Executor], Workers]] = Hook("connect_workers")
 
 
 class Workers(Protocol):
@@ -41,8 +43,7 @@ class Alone:
 
 def find_workers(program: Program, executor: Executor) -> Workers:
     """Return the trainers of a program: those that share its parameter servers, or this process alone."""
-    connect = find_provider("connect_workers") if program._is_distributed else None
-    found = None if connect is None else connect(program, executor)
+    found = _connect_workers.function(program, executor) if program._is_distributed else None
     return Alone() if found is None else found
 
 

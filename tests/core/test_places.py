@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_places_are_values() -> None:
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Have JAX see that many GPUs."""
-    return lambda count: monkeypatch.setattr(places, "find_provider", lambda hook: lambda: count)
+    return lambda count: monkeypatch.setattr(places, "_count_gpus", SimpleNamespace(function=lambda: count))
 
 
 def test_the_default_is_the_cpu(gpus: Callable[[int], None]) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.foundation.current import Current
-from paddlelike.framework.graph.context import CONTEXT
+from paddlelike.framework.graph.context import DEVICE
 from paddlelike.unique_name import UniqueNameGenerator
 
 Guard = Callable[[Any], AbstractContextManager[None]]
@@ -28,7 +28,7 @@ GUARDS: dict[str, tuple[Guard, Callable[[], Any], Callable[[], Any]]] = {
         fluid.default_startup_program,
         fluid.Program,
     ),
-    "device": (fluid.device_guard, CONTEXT.device.get, iter(["cpu", "gpu"]).__next__),
+    "device": (fluid.device_guard, DEVICE.get, iter(["cpu", "gpu"]).__next__),
 }
 
 

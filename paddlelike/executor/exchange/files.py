@@ -9,30 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from paddlelike.core.scope import Scope
-from paddlelike.errors import UnsupportedError
 from paddlelike.executor.plans.run_plan import Plan
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = ["provide_files"]
+
+_open_files: Final[Hook[..., Any]] = Hook("open_files")
 
 
 @contextmanager
 def provide_files(plan: Plan, scope: Scope, services: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the services of a run, files included; commit these at the end unless the caller provided them.
-
-    Raises UnsupportedError when the program reads or writes files and nothing provides them.
-    """
+    """Yield the services of a run, files included; commit these at the end unless the caller gave them."""
     if not plan.uses_files or "files" in services:
         yield dict(services)
         return
-    open_files = find_provider("open_files")
-    if open_files is None:
-        raise UnsupportedError(
-            "the program reads or writes files, but nothing provides them", hint="import paddlelike"
-        )
-    files = open_files(plan.file_ops, alone=plan.is_batch)
+    files = _open_files.function(plan.file_ops, alone=plan.is_batch)
     yield {**services, "files": files}
     files.commit()

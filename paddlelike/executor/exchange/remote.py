@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from paddlelike.errors import UnsupportedError
+from typing import Final
+
 from paddlelike.framework.opdef.remote import Remote
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = ["RemoteSwitch"]
+
+_connect_remote: Final[Hook[[], Remote]] = Hook("connect_remote")
 
 
 class RemoteSwitch:
@@ -16,15 +19,9 @@ class RemoteSwitch:
         self._remote: Remote | None = None
 
     def open(self) -> Remote:
-        """Return the connection. Raises UnsupportedError when nothing provides one."""
+        """Return the connection."""
         if self._remote is None:
-            connect = find_provider("connect_remote")
-            if connect is None:
-                raise UnsupportedError(
-                    "the program communicates with other processes, but no connection to them is provided",
-                    hint="import paddlelike.distributed",
-                )
-            self._remote = connect()
+            self._remote = _connect_remote.function()
         return self._remote
 
     def close(self) -> None:

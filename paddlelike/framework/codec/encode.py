@@ -22,6 +22,7 @@ from paddlelike.framework.codec.fields import (
 )
 from paddlelike.framework.codec.operator_versions import add_operator_versions
 from paddlelike.framework.codec.schema import messages
+from paddlelike.framework.environment import PADDLE_VERSION
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.order import order_as_hashed, order_attributes
@@ -29,7 +30,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
 __all__ = [
-    "PADDLE_VERSION",
     "build_message",
     "encode_block",
     "encode_operator",
@@ -40,7 +40,6 @@ __all__ = [
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
 _SHORT: Final = 16  # elements of a list that may be equal in many operators
 Parts = dict[Hashable | None, bytes]
-PADDLE_VERSION: Final = 1008005  # the version in programs that were built here: Paddle 1.8.5
 
 
 @pause_collection

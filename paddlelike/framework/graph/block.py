@@ -7,7 +7,7 @@ Every change of a program goes through :meth:`Block.append_op` (or its siblings 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
@@ -16,15 +16,17 @@ from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.attributes import complete_attrs, convert_given_attrs
 from paddlelike.framework.graph.inference import apply_spec, infer_outputs
 from paddlelike.framework.graph.operator import Operator, find_user_line
-from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.slots import collect_input_names, collect_output_names
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import GradOp, OpDef, registry
+from paddlelike.hooks import Hook
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.program import Program
 
 __all__ = ["Block"]
+
+_format_block: Final[Hook[..., str]] = Hook("format_block")
 
 
 class Block(Versioned):
@@ -270,7 +272,7 @@ class Block(Versioned):
 
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:
         """Return this block as text; ``with_details`` adds attributes that a ProgramDesc does not hold."""
-        return services().text.format_block(self, with_details=with_details)
+        return _format_block.function(self, with_details=with_details)
 
     def __str__(self) -> str:
         return self.to_string(True)

@@ -1,15 +1,12 @@
-"""The state that networks are built under: the default programs, the name scope, the device."""
+"""What every new operator is marked with: the name scope and the device of the ``with`` blocks around it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from paddlelike.foundation.current import Current
 
-if TYPE_CHECKING:
-    from paddlelike.framework.graph.program import Program
-
-__all__ = ["CONTEXT", "BuildContext", "NameScope"]
+__all__ = ["DEVICE", "NAME_SCOPE", "NameScope"]
 
 
 class NameScope:
@@ -27,18 +24,5 @@ class NameScope:
         return NameScope(f"{self.path}{name}/")
 
 
-class BuildContext:
-    """The programs that layers are built into, and what every new operator is marked with.
-
-    Changed by :mod:`paddlelike.framework.graph.guards`, which also creates the default programs.
-    """
-
-    main_program: Current[Program]
-    startup_program: Current[Program]
-
-    def __init__(self) -> None:
-        self.name_scope: Final = Current(NameScope())
-        self.device: Final = Current("")
-
-
-CONTEXT: Final = BuildContext()
+NAME_SCOPE: Final = Current(NameScope())
+DEVICE: Final = Current("")

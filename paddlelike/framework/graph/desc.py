@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final, Protocol
 
 from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.framework.graph.services import services
-
-if TYPE_CHECKING:
-    from paddlelike.framework.graph.program import Program
-    from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.environment import PADDLE_VERSION
+from paddlelike.hooks import Hook
 
 __all__ = ["ProgramDesc", "VariableDesc"]
+
+_encode_program: Final[Hook[[Any], bytes]] = Hook("encode_program")
+
+
+class _Program(Protocol):
+    """What a description reads and sets of a program."""
+
+    is_versioned: bool
+    has_operator_versions: bool
+
+    @property
+    def num_blocks(self) -> int: ...
+
+    @property
+    def paddle_version(self) -> int: ...
+
+
+class _Variable(Protocol):
+    """What a description reads and sets of a variable."""
+
+    name: str
+    type: VarType
+    dtype: VarType
+    shape: tuple[int, ...]
+    persistable: bool
 
 
 class ProgramDesc:
     """Fluid's ``program.desc``."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: _Program) -> None:
         self._program = program
 
     def serialize_to_string(self) -> bytes:
         """Return the program as a serialized ProgramDesc. Raises GraphError when it cannot be encoded."""
-        return services().encoder.encode_program(self._program)
+        return _encode_program.function(self._program)
 
     def flush(self) -> None:
         """Do nothing: an operator is in the program as soon as it is appended."""
@@ -34,7 +56,7 @@ class ProgramDesc:
 
     def _version(self) -> int:
         """Return the version that the encoding holds."""
-        return self._program.paddle_version or services().encoder.PADDLE_VERSION
+        return self._program.paddle_version or PADDLE_VERSION
 
     def add_operator_versions(self) -> None:
         """Let the encoding hold the table of operator versions, as exported models do."""
@@ -48,7 +70,7 @@ class ProgramDesc:
 class VariableDesc:
     """Fluid's ``var.desc``."""
 
-    def __init__(self, variable: Variable) -> None:
+    def __init__(self, variable: _Variable) -> None:
         self._variable = variable
 
     def name(self) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from paddlelike.errors import GraphError
-from paddlelike.foundation.current import Current
-from paddlelike.framework.graph.context import CONTEXT, NameScope
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.context import DEVICE, NAME_SCOPE, NameScope
+from paddlelike.framework.graph.program import MAIN_PROGRAM, STARTUP_PROGRAM, Program
 from paddlelike.framework.graph.variable import Variable
 
 __all__ = [
@@ -25,28 +24,25 @@ __all__ = [
     "switch_startup_program",
 ]
 
-CONTEXT.main_program = Current(Program())
-CONTEXT.startup_program = Current(Program())
-
 
 def default_main_program() -> Program:
     """Return the program that layers are built into."""
-    return CONTEXT.main_program.get()
+    return MAIN_PROGRAM.get()
 
 
 def default_startup_program() -> Program:
     """Return the program that initializers are built into."""
-    return CONTEXT.startup_program.get()
+    return STARTUP_PROGRAM.get()
 
 
 def switch_main_program(program: Program) -> Program:
     """Make ``program`` the default main program. Return the previous one."""
-    return CONTEXT.main_program.set(program)
+    return MAIN_PROGRAM.set(program)
 
 
 def switch_startup_program(program: Program) -> Program:
     """Make ``program`` the default startup program. Return the previous one."""
-    return CONTEXT.startup_program.set(program)
+    return STARTUP_PROGRAM.set(program)
 
 
 @contextmanager
@@ -56,9 +52,9 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
         if not isinstance(program, Program) and (program is not None or name == "main_program"):
             raise TypeError(f"program_guard: {name} is {program!r}, expected a Program")
     with ExitStack() as blocks:
-        blocks.enter_context(CONTEXT.main_program.replaced(main_program))
+        blocks.enter_context(MAIN_PROGRAM.replaced(main_program))
         if startup_program is not None:
-            blocks.enter_context(CONTEXT.startup_program.replaced(startup_program))
+            blocks.enter_context(STARTUP_PROGRAM.replaced(startup_program))
         yield
 
 
@@ -70,13 +66,13 @@ def name_scope(prefix: str | None = None) -> Iterator[None]:
     """
     if not prefix:
         raise GraphError("name_scope: the name is empty", hint='pass a name, such as "encoder"')
-    with CONTEXT.name_scope.replaced(CONTEXT.name_scope.get().create_child(prefix)):
+    with NAME_SCOPE.replaced(NAME_SCOPE.get().create_child(prefix)):
         yield
 
 
 def reset_name_scope() -> None:
     """Forget all name scopes, so that suffixes are counted as in a new process."""
-    CONTEXT.name_scope.set(NameScope())
+    NAME_SCOPE.set(NameScope())
 
 
 @contextmanager
@@ -88,7 +84,7 @@ def device_guard(device: str | None = None) -> Iterator[None]:
     name = "" if device is None else device
     if name.split(":")[0] not in ("", "cpu", "gpu"):
         raise ValueError(f"device_guard takes 'cpu', 'gpu' or None, not {device!r}")
-    with CONTEXT.device.replaced(name):
+    with DEVICE.replaced(name):
         yield
 
 

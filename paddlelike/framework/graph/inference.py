@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from paddlelike.core.dtypes import convert_dtype
 from paddlelike.errors import ShapeError
@@ -10,13 +10,18 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import GRAD, NO_LOD, OWN, OpDef, Spec, make_arguments, name_results
 
-if TYPE_CHECKING:
-    from paddlelike.framework.graph.block import Block
-
-__all__ = ["apply_spec", "infer_outputs"]
+__all__ = ["Names", "apply_spec", "infer_outputs"]
 
 
-def infer_outputs(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
+class Names(Protocol):
+    """The block of an operator, as far as it says which variables names mean."""
+
+    def _find_var_recursive(self, name: str) -> Variable | None: ...
+
+    def _var_recursive(self, name: str) -> Variable: ...
+
+
+def infer_outputs(block: Names, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
     """Return the names of the outputs of ``op`` with the specs that its shape rule gives them.
 
     Raises ShapeError when the inputs do not fit; shape rules also raise EnforceNotMet.
@@ -41,7 +46,7 @@ def infer_outputs(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[st
     return found
 
 
-def _infer_grad(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
+def _infer_grad(block: Names, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
     """Return the specs of gradients: those of the forward variables, unless the operator has a rule."""
     assert cls.forward_of is not None
     rule = getattr(cls.forward_of, "infer_grad", None)
@@ -60,7 +65,7 @@ def _infer_grad(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str,
     return found
 
 
-def _infer_grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Variable) -> int | None:
+def _infer_grad_lod(block: Names, op: Operator, cls: type[OpDef], forward: Variable) -> int | None:
     """Return the LoD level of the gradient of ``forward``, None when the operator does not set it."""
     source = cls.gradient.lod if cls.gradient is not None else None
     if source == OWN:
@@ -69,9 +74,9 @@ def _infer_grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Varia
     return block._var_recursive(names[0]).lod_level if names else None
 
 
-def _find_spec(block: Block, name: str) -> Spec:
+def _find_spec(block: Names, name: str) -> Spec:
     """Return the spec of an input; that of its variable for a gradient that a loop creates later."""
-    if GRAD in name and not block._has_var_recursive(name):
+    if GRAD in name and block._find_var_recursive(name) is None:
         name = name.split(GRAD)[0]
     return _describe(block._var_recursive(name))
 

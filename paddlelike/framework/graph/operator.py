@@ -12,14 +12,16 @@ from paddlelike.core.dtypes import AttrType
 from paddlelike.core.roles import OpRole
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.graph.attributes import COMMON_ATTRS, convert_attr, infer_attr_type
-from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.opdef import registry
+from paddlelike.hooks import Hook
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
 
 __all__ = ["OpRole", "Operator", "find_user_line"]
+
+_format_operator: Final[Hook[[Operator], str]] = Hook("format_operator")
 
 
 #: Where files are not the user's: this package, and the module that runs its ``with`` blocks.
@@ -199,7 +201,7 @@ class Operator(EncodedState):
 
     def to_string(self, throw_on_error: bool = True) -> str:
         """Return this operator as text."""
-        return services().text.format_operator(self)
+        return _format_operator.function(self)
 
     def __str__(self) -> str:
         return self.to_string()

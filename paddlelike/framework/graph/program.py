@@ -5,24 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from paddlelike.errors import GraphError
+from paddlelike.foundation.current import Current
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.context import CONTEXT
+from paddlelike.framework.graph.context import DEVICE, NAME_SCOPE
 from paddlelike.framework.graph.desc import ProgramDesc
 from paddlelike.framework.graph.operator import OpRole
-from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Program"]
+__all__ = ["MAIN_PROGRAM", "STARTUP_PROGRAM", "Program"]
+
+_decode_program: Final[Hook[..., Program]] = Hook("decode_program")
+_format_program: Final[Hook[..., str]] = Hook("format_program")
+_draw_program: Final[Hook[..., Any]] = Hook("draw_program")
+_print_layers: Final[Hook[[Program], None]] = Hook("print_layers")
+_build_graph: Final[Hook[[Program], nx.DiGraph[Any]]] = Hook("build_graph")
+_copy_program: Final[Hook[[Program], Program]] = Hook("copy_program")
+_copy_for_test: Final[Hook[[Program], Program]] = Hook("copy_for_test")
+_prune: Final[Hook[..., Program]] = Hook("prune")
+_copy_for_inference: Final[Hook[..., Program]] = Hook("copy_for_inference")
 
 
 class Program(EncodedState, Displayed):
@@ -166,7 +176,7 @@ class Program(EncodedState, Displayed):
         >>> fluid.default_main_program().random_seed
         90
         """
-        CONTEXT.main_program.get().random_seed = CONTEXT.startup_program.get().random_seed = seed
+        MAIN_PROGRAM.get().random_seed = STARTUP_PROGRAM.get().random_seed = seed
         self.random_seed = seed
 
     # Encodings
@@ -195,7 +205,7 @@ class Program(EncodedState, Displayed):
         >>> fluid.Program.parse_from_string(data)
         <Program: 1 operators, 2 variables, 0 parameters>
         """
-        return services().decoder.decode_program(binary_str, trusted=trusted)
+        return _decode_program.function(binary_str, trusted=trusted)
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
         """Return this program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold.
@@ -206,7 +216,7 @@ class Program(EncodedState, Displayed):
         >>> fluid.Program().to_string(throw_on_error=True).splitlines()[:2]
         ['blocks {', '  idx: 0']
         """
-        return services().text.format_program(self, with_details=with_details)
+        return _format_program.function(self, with_details=with_details)
 
     def __str__(self) -> str:
         return self.to_string(True)
@@ -238,9 +248,7 @@ class Program(EncodedState, Displayed):
         >>> print(main.plot().dot.splitlines()[0])
         digraph program {
         """
-        draw_program = find_provider("draw_program")
-        assert draw_program is not None  # the face provides it
-        return draw_program(self, path, block, only_operators=only_operators)
+        return _draw_program.function(self, path, block, only_operators=only_operators)
 
     def summary(self) -> None:
         """Print the layers of the forward part: operators, shapes of outputs, parameters, and their sums.
@@ -261,9 +269,7 @@ class Program(EncodedState, Displayed):
         parameters: 15 (60 bytes), 15 trained, 0 not trained
         operators: 2 forward
         """
-        print_layers = find_provider("print_layers")
-        assert print_layers is not None  # the face provides it
-        print_layers(self)
+        _print_layers.function(self)
 
     def graph(self) -> nx.DiGraph[Any]:
         """Return operators and variables as a directed networkx graph, for tools and pictures.
@@ -274,7 +280,7 @@ class Program(EncodedState, Displayed):
         >>> networkx.is_directed_acyclic_graph(fluid.default_main_program().graph())
         True
         """
-        return services().views.build_graph(self)
+        return _build_graph.function(self)
 
     # Copies
 
@@ -288,8 +294,7 @@ class Program(EncodedState, Displayed):
         >>> [op.attr("is_test") for op in tested.global_block().ops]
         [True]
         """
-        passes = services().passes
-        return passes.copy_for_test(self) if for_test else passes.copy(self)
+        return _copy_for_test.function(self) if for_test else _copy_program.function(self)
 
     def _prune(self, targets: Sequence[Variable | str] | Variable | str) -> Program:
         """Return a copy that computes ``targets`` and nothing else. Raises GraphError for unknown targets."""
@@ -309,10 +314,10 @@ class Program(EncodedState, Displayed):
                 f"the program cannot be pruned to {unknown}: it has no such variables",
                 hint="pass variables of the outermost block, or their names",
             )
-        return services().passes.prune(self, feeds=list(feeded_var_names), targets=names)
+        return _prune.function(self, feeds=list(feeded_var_names), targets=names)
 
     def _inference_optimize(self, prune_read_op: bool = True) -> Program:
-        return services().passes.copy_for_inference(self, without_readers=prune_read_op)
+        return _copy_for_inference.function(self, without_readers=prune_read_op)
 
     # Changes
 
@@ -337,8 +342,8 @@ class Program(EncodedState, Displayed):
         return {
             "op_role": self._op_role,
             "op_role_var": self._op_role_var,
-            "op_namescope": CONTEXT.name_scope.get().path,
-            "op_device": CONTEXT.device.get(),
+            "op_namescope": NAME_SCOPE.get().path,
+            "op_device": DEVICE.get(),
         }
 
     @contextmanager
@@ -362,3 +367,8 @@ class Program(EncodedState, Displayed):
     def _backward_role_guard(self) -> Any:
         """Mark operators appended inside as part of the backward pass."""
         return self._role_guard(OpRole.Backward)
+
+
+#: The programs that layers and initializers are built into.
+MAIN_PROGRAM: Final = Current(Program())
+STARTUP_PROGRAM: Final = Current(Program())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from paddlelike.core.versioned import Versioned
-from paddlelike.framework.graph.services import services
+from paddlelike.hooks import Hook
 
 __all__ = ["EncodedState"]
+
+_decode_message: Final[Hook[[str, bytes], Any]] = Hook("decode_message")
 
 
 class EncodedState(Versioned):
@@ -25,5 +27,5 @@ class EncodedState(Versioned):
     def _set_attributes(self, attributes: dict[str, Any]) -> None:
         if attributes.get("encoded") is not None:
             kind, data = attributes["encoded"]
-            attributes = {**attributes, "encoded": services().decoder.decode_message(kind, data)}
+            attributes = {**attributes, "encoded": _decode_message.function(kind, data)}
         super()._set_attributes(attributes)

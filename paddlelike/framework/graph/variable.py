@@ -18,15 +18,21 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.desc import VariableDesc
-from paddlelike.framework.graph.services import services
+from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.states import EncodedState
+from paddlelike.hooks import Hook
 from paddlelike.import_paddle import is_installed
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
-    from paddlelike.framework.graph.operator import Operator
 
 __all__ = ["HOLDERS", "TENSOR_LIKE", "Parameter", "Variable", "variable_kind"]
+
+_format_variable: Final[Hook[..., str]] = Hook("format_variable")
+_cast: Final[Hook[[Variable, Any], Variable]] = Hook("cast")
+_getitem: Final[Hook[[Variable, Any], Variable]] = Hook("getitem")
+_negate: Final[Hook[[Variable], Variable]] = Hook("negate")
+_combine: Final[Hook[..., Variable]] = Hook("combine")
 
 #: Kinds of variables that have a shape and an element type.
 TENSOR_LIKE: Final = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY)
@@ -123,7 +129,7 @@ class Variable(EncodedState, Displayed):
 
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:
         """Return this variable as text; ``with_details`` adds attributes that a ProgramDesc does not hold."""
-        return services().text.format_variable(self, with_details=with_details)
+        return _format_variable.function(self, with_details=with_details)
 
     def __str__(self) -> str:
         return self.to_string(True)
@@ -166,65 +172,65 @@ class Variable(EncodedState, Displayed):
 
     def astype(self, dtype: Any) -> Variable:
         """Append a conversion to another element type. Return its output."""
-        return services().arithmetic.cast(self, dtype)
+        return _cast.function(self, dtype)
 
     def __getitem__(self, item: Any) -> Variable:
-        return services().indexing.getitem(self, item)
+        return _getitem.function(self, item)
 
     def __neg__(self) -> Variable:
-        return services().arithmetic.negate(self)
+        return _negate.function(self)
 
     def __add__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_add")
+        return _combine.function(self, other, "elementwise_add")
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_sub")
+        return _combine.function(self, other, "elementwise_sub")
 
     def __rsub__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_sub", reverse=True)
+        return _combine.function(self, other, "elementwise_sub", reverse=True)
 
     def __mul__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_mul")
+        return _combine.function(self, other, "elementwise_mul")
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_div")
+        return _combine.function(self, other, "elementwise_div")
 
     def __rtruediv__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_div", reverse=True)
+        return _combine.function(self, other, "elementwise_div", reverse=True)
 
     def __pow__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_pow")
+        return _combine.function(self, other, "elementwise_pow")
 
     def __rpow__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_pow", reverse=True)
+        return _combine.function(self, other, "elementwise_pow", reverse=True)
 
     def __floordiv__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_floordiv")
+        return _combine.function(self, other, "elementwise_floordiv")
 
     def __mod__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "elementwise_mod")
+        return _combine.function(self, other, "elementwise_mod")
 
     def __eq__(self, other: object) -> Any:
-        return services().arithmetic.combine(self, other, "equal")
+        return _combine.function(self, other, "equal")
 
     def __ne__(self, other: object) -> Any:
-        return services().arithmetic.combine(self, other, "not_equal")
+        return _combine.function(self, other, "not_equal")
 
     def __lt__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "less_than")
+        return _combine.function(self, other, "less_than")
 
     def __le__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "less_equal")
+        return _combine.function(self, other, "less_equal")
 
     def __gt__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "greater_than")
+        return _combine.function(self, other, "greater_than")
 
     def __ge__(self, other: Any) -> Variable:
-        return services().arithmetic.combine(self, other, "greater_equal")
+        return _combine.function(self, other, "greater_equal")
 
     def __iter__(self) -> Any:
         raise TypeError(f"variable {self.name!r} cannot be iterated over; use layers.unstack or layers.split")

@@ -12,7 +12,7 @@ from paddlelike.framework.opdef.context import OpView
 from paddlelike.framework.opdef.gradient import BlockGradient, Gradient, GradOp
 from paddlelike.framework.opdef.operator_table import OperatorTable
 from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
-from paddlelike.hooks import find_provider
+from paddlelike.hooks import Hook
 
 __all__ = ["OPERATORS", "FlatKernel", "GroupKernel", "Kernel", "OpDef", "RowUpdate"]
 
@@ -292,11 +292,6 @@ class OpDef:
 OPERATORS: Final[OperatorTable[type[OpDef]]] = OperatorTable()
 
 
-def _load_operators() -> None:
-    # The operators belong to a higher floor, which the table reaches through a hook.
-    load = find_provider("load_operators")
-    if load is not None:
-        load()
-
-
-OPERATORS.provide(_load_operators)
+# The operators belong to a higher floor.
+_load_operators: Final[Hook[[], None]] = Hook("load_operators")
+OPERATORS.provide(lambda: _load_operators.function())

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.executor.run import Executor
-from paddlelike.framework.codec.encode import PADDLE_VERSION, build_message
+from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.codec.operator_versions import add_operator_versions
+from paddlelike.framework.environment import PADDLE_VERSION
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous

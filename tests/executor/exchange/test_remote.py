@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from paddlelike.errors import UnsupportedError
 from paddlelike.executor.exchange import remote
 from paddlelike.executor.exchange.remote import RemoteSwitch
 
@@ -30,7 +30,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         made.append(Connection())
         return made[-1]
 
-    monkeypatch.setattr(remote, "find_provider", {"connect_remote": connect}.get)
+    monkeypatch.setattr(remote, "_connect_remote", SimpleNamespace(function=connect))
     return made
 
 
@@ -46,10 +46,3 @@ def test_a_connection_is_made_once(connections: list[Any]) -> None:
 def test_closing_without_a_connection_makes_none(connections: list[Any]) -> None:
     RemoteSwitch().close()
     assert connections == []
-
-
-def test_without_a_provider_the_error_says_what_to_import(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "find_provider", lambda name: None)
-    with pytest.raises(UnsupportedError, match="no connection to them is provided") as caught:
-        RemoteSwitch().open()
-    assert caught.value.hint == "import paddlelike.distributed"
