@@ -61,6 +61,7 @@ _hooks.provide(
     plot_log="paddlelike.view.curves:plot_log",
     print_layers="paddlelike.inspection.layers:print_layers",
     find_partition="paddlelike.distributed:find_partition",
+    find_predictor_name="paddlelike.inference:find_name",
 )
 
 # Fluid's names for modules that have another name here; an empty one is a package that only holds others.

@@ -3,7 +3,7 @@
 These are the names of ``fluid.core``.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core.dtypes import AttrType, VarType, convert_dtype, numpy_dtype
 from paddlelike.core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, is_compiled_with_cuda
@@ -12,6 +12,7 @@ from paddlelike.core.roles import OpRole
 from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, EOFException
+from paddlelike.hooks import Hook
 from paddlelike.left_out import make_getattr
 
 __all__ = [
@@ -93,5 +94,25 @@ def get_cuda_device_count() -> int:
     return 0
 
 
+#: Names of Paddle's inference engine, which are in ``paddlelike.inference``.
+_PREDICTOR_NAMES: Final = (
+    "AnalysisConfig",
+    "AnalysisPredictor",
+    "NativeConfig",
+    "PaddleBuf",
+    "PaddleDType",
+    "PaddlePlace",
+    "PaddlePredictor",
+    "PaddleTensor",
+    "ZeroCopyTensor",
+    "create_paddle_predictor",
+    "paddle_dtype_size",
+    "paddle_tensor_to_bytes",
+)
+_FIND_PREDICTOR_NAME: Final[Hook[[str], Any]] = Hook("find_predictor_name")
+
 if not TYPE_CHECKING:
-    __getattr__ = make_getattr(__name__, "core")
+    _find_left_out = make_getattr(__name__, "core")
+
+    def __getattr__(name):
+        return _FIND_PREDICTOR_NAME.function(name) if name in _PREDICTOR_NAMES else _find_left_out(name)

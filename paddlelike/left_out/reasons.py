@@ -160,13 +160,12 @@ _CORE_INNER: Final = """
     graph_safe_remove_nodes has_circle has_grad_op_maker has_infer_inplace has_non_empty_grad_op_maker
     infer_no_need_buffer_slots init_devices init_gflags init_glog init_lod_tensor_blocking_queue
     is_profiler_enabled kAll kAllOpDetail kAve kCPU kCUDA kCalls kDefault kDisabled kMax kMin kOpDetail
-    kTotal load_op_library op_support_gpu paddle_dtype_size prune prune_backward reset_profiler run_cmd
+    kTotal load_op_library op_support_gpu prune prune_backward reset_profiler run_cmd
     set_feed_variable set_num_threads set_paddle_lib_path size_of_dtype
     topology_sort
 """
 _CORE_ENGINE: Final = """
-    MkldnnQuantizerConfig NativePaddlePredictor PaddlePassBuilder PaddlePlace PaddlePredictor
-    ZeroCopyTensor paddle_tensor_to_bytes
+    MkldnnQuantizerConfig NativePaddlePredictor PaddlePassBuilder
 """
 _CORE_DYGRAPH: Final = """
     BackwardStrategy Layer Tracer TracerOption dygraph_partial_grad set_tracer_option
@@ -222,14 +221,7 @@ NAMES: Final[Mapping[str, Reason]] = {
     **{f"core.{name}": _CORE for name in _CORE_INNER.split()},
     **{f"core.{name}": _ENGINE for name in _CORE_ENGINE.split()},
     **{f"core.{name}": DYGRAPH for name in _CORE_DYGRAPH.split()},
-    "core.AnalysisConfig": _ENGINE,
-    "core.AnalysisPredictor": _ENGINE,
-    "core.NativeConfig": _ENGINE,
-    "core.PaddleBuf": _ENGINE,
-    "core.PaddleDType": _ENGINE,
-    "core.PaddleTensor": _ENGINE,
     "core.VarBase": DYGRAPH,
-    "core.create_paddle_predictor": _ENGINE,
     "disable_dygraph": DYGRAPH,
     "disable_imperative": DYGRAPH,
     "enable_dygraph": DYGRAPH,

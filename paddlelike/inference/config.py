@@ -1,0 +1,205 @@
+"""Which model a predictor runs, and the switches of Paddle's engine, which mean nothing here."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Final
+
+from paddlelike.left_out import make_attribute_error
+
+__all__ = ["AnalysisConfig", "NativeConfig", "Precision"]
+
+
+class Precision(IntEnum):
+    """Precisions of TensorRT; here every model computes in its own."""
+
+    Float32 = 0
+    Int8 = 1
+    Half = 2
+    Bfloat16 = 3
+
+
+#: Switches, with the question that reads what they set, and what that is; None: the first argument.
+_SETTERS: Final = {
+    "disable_glog_info": ("glog_info_disabled", True),
+    "disable_gpu": ("use_gpu", False),
+    "disable_mkldnn": ("mkldnn_enabled", False),
+    "disable_onnxruntime": ("onnxruntime_enabled", False),
+    "enable_lite_engine": ("lite_engine_enabled", True),
+    "enable_mkldnn": ("mkldnn_enabled", True),
+    "enable_mkldnn_int8": ("mkldnn_int8_enabled", True),
+    "enable_onnxruntime": ("onnxruntime_enabled", True),
+    "enable_tensorrt_engine": ("tensorrt_engine_enabled", True),
+    "enable_use_gpu": ("use_gpu", True),
+    "enable_xpu": ("use_xpu", True),
+    "set_cpu_math_library_num_threads": ("cpu_math_library_num_threads", None),
+    "switch_ir_optim": ("ir_optim", None),
+    "switch_specify_input_names": ("specify_input_name", None),
+    "switch_use_feed_fetch_ops": ("use_feed_fetch_ops_enabled", None),
+}
+_OTHERS: Final = """
+    collect_shape_range_info delete_pass disable_mkldnn_fc_passes enable_custom_device enable_ipu
+    enable_low_precision_io enable_memory_optim enable_mkldnn_bfloat16 enable_new_executor
+    enable_opencl enable_ort_optimization enable_profile enable_quantizer enable_save_optim_model
+    enable_tensorrt_dla enable_tensorrt_inspector enable_tensorrt_memory_optim
+    enable_tensorrt_varseqlen enable_tuned_tensorrt_dynamic_shape exp_disable_mixed_precision_ops
+    exp_disable_tensorrt_ops exp_enable_mixed_precision_ops exp_enable_use_cutlass set_bfloat16_op
+    set_mkldnn_cache_capacity set_mkldnn_op set_optim_cache_dir set_tensorrt_optimization_level
+    set_trt_dynamic_shape_info set_xpu_config set_xpu_device_id switch_ir_debug
+""".split()  # noqa: SIM905
+_ANSWERS: Final[dict[str, Any]] = {
+    "cpu_math_library_num_threads": 1,
+    "fraction_of_gpu_memory_for_pool": 0.0,
+    "glog_info_disabled": False,
+    "gpu_device_id": 0,
+    "ir_optim": True,
+    "lite_engine_enabled": False,
+    "memory_pool_init_size_mb": 100,
+    "mkldnn_enabled": False,
+    "mkldnn_int8_enabled": False,
+    "onnxruntime_enabled": False,
+    "specify_input_name": False,
+    "tensorrt_engine_enabled": False,
+    "use_feed_fetch_ops_enabled": True,
+    "use_gpu": False,
+    "use_xpu": False,
+}
+_MEANT: Final = {"switch_specify_input_names"}  # a switch that means something
+
+
+class AnalysisConfig:
+    """Where a model is: ``AnalysisConfig(directory)``, ``AnalysisConfig(program_file, parameter_file)``.
+
+    Every switch of Paddle's engine (GPU, MKLDNN, TensorRT, passes ...) may be called; :meth:`summary` lists
+    the calls, which have no effect.
+
+    >>> config = AnalysisConfig("model/__model__", "model/__params__")
+    >>> config.enable_mkldnn()
+    >>> config.mkldnn_enabled()
+    True
+    >>> print(config.summary())
+    program file     model/__model__
+    parameter file   model/__params__
+    without effect   enable_mkldnn()
+    """
+
+    Precision = Precision
+
+    def __init__(
+        self, model: str | os.PathLike[str] | AnalysisConfig = "", params_file: str | os.PathLike[str] = ""
+    ) -> None:
+        self._model_dir = self._prog_file = self._params_file = ""
+        self._buffers: tuple[bytes, bytes] | None = None
+        self._answers = dict(_ANSWERS)
+        self._called: list[str] = []
+        if isinstance(model, AnalysisConfig):
+            vars(self).update(copy.deepcopy(vars(model)))
+        elif model:
+            self.set_model(model, params_file)
+
+    def set_model(self, model: str | os.PathLike[str], params_file: str | os.PathLike[str] = "") -> None:
+        """Set the directory of the model, or its two files."""
+        path = os.fspath(model)
+        if params_file:
+            self._model_dir, self._prog_file, self._params_file = "", path, os.fspath(params_file)
+        else:
+            self._model_dir, self._prog_file, self._params_file = path, "", ""
+
+    def set_prog_file(self, path: str | os.PathLike[str]) -> None:
+        """Set the file of the program."""
+        self._prog_file = os.fspath(path)
+
+    def set_params_file(self, path: str | os.PathLike[str]) -> None:
+        """Set the file of the parameters."""
+        self._params_file = os.fspath(path)
+
+    def set_model_buffer(self, program: bytes, program_size: int, params: bytes, params_size: int) -> None:
+        """Set the bytes of the program, and those of the parameters (one file of all of them)."""
+        self._buffers = bytes(program[:program_size]), bytes(params[:params_size])
+
+    def model_dir(self) -> str:
+        """Return the directory of the model."""
+        return self._model_dir
+
+    def prog_file(self) -> str:
+        """Return the file of the program."""
+        return self._prog_file
+
+    def params_file(self) -> str:
+        """Return the file of the parameters."""
+        return self._params_file
+
+    def model_from_memory(self) -> bool:
+        """Return whether :meth:`set_model_buffer` was called."""
+        return self._buffers is not None
+
+    def model_buffers(self) -> tuple[bytes, bytes] | None:
+        """Return what :meth:`set_model_buffer` was given; None without a call. Not Paddle's."""
+        return self._buffers
+
+    def summary(self) -> str:
+        """Return where the model is, and which switches were called that have no effect here."""
+        rows = [
+            ("model", self._model_dir),
+            ("program file", self._prog_file),
+            ("parameter file", self._params_file),
+            ("model", "from memory" if self._buffers else ""),
+            ("without effect", ", ".join(self._called)),
+        ]
+        return "\n".join(f"{name:<16} {value}" for name, value in rows if value)
+
+    def to_native_config(self) -> NativeConfig:
+        """Return the configuration of the engine without passes."""
+        config = NativeConfig()
+        config.model_dir, config.prog_file, config.param_file = (
+            self._model_dir,
+            self._prog_file,
+            self._params_file,
+        )
+        return config
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in _SETTERS or name in _OTHERS:
+            return lambda *args, **kwargs: self._switch(name, args, kwargs)
+        if name in _ANSWERS:
+            return lambda: self._answers[name]
+        raise make_attribute_error("AnalysisConfig", name, [*dir(type(self)), *_SETTERS, *_OTHERS, *_ANSWERS])
+
+    def _switch(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+        if name not in _MEANT:
+            self._called.append(f"{name}({', '.join(given)})")
+        if name in _SETTERS:
+            question, fixed = _SETTERS[name]
+            value = next(iter([*args, *kwargs.values()]), True) if fixed is None else fixed
+            self._answers[question] = type(_ANSWERS[question])(value)
+
+
+class NativeConfig:
+    """The older form of :class:`AnalysisConfig`: attributes instead of methods."""
+
+    def __init__(self) -> None:
+        self.model_dir = self.prog_file = self.param_file = ""
+        self.use_gpu = False
+        self.device = 0
+        self.fraction_of_gpu_memory = -1.0
+        self.specify_input_name = False
+        self._threads = 1
+
+    def set_cpu_math_library_num_threads(self, count: int) -> None:
+        """Accepted for Paddle."""
+        self._threads = count
+
+    def cpu_math_library_num_threads(self) -> int:
+        """Return what was set."""
+        return self._threads
+
+    def to_analysis_config(self) -> AnalysisConfig:
+        """Return the same model as :class:`AnalysisConfig`. Not Paddle's."""
+        config = AnalysisConfig()
+        config.set_model(self.model_dir or self.prog_file, self.param_file)
+        config.switch_specify_input_names(self.specify_input_name)
+        return config

@@ -1,0 +1,204 @@
+"""Predictors: a saved model, loaded once, and run as often as asked, by several threads through clones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.places import CPUPlace
+from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.errors import FeedError, LoadError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.graph.program import Program
+from paddlelike.inference.config import AnalysisConfig, NativeConfig
+from paddlelike.inference.tensors import PaddleTensor, ZeroCopyTensor, make_output
+from paddlelike.io.export.load import load_inference_model
+
+__all__ = ["PaddlePredictor", "PredictorPool", "create_paddle_predictor"]
+
+
+class PaddlePredictor:
+    """A model for prediction; :func:`create_paddle_predictor` makes one, and loads the model.
+
+    One predictor serves one thread at a time. Clones share the parameters, and run at the same time.
+    """
+
+    def __init__(self, config: AnalysisConfig | NativeConfig) -> None:
+        config = config.to_analysis_config() if isinstance(config, NativeConfig) else config
+        scope = Scope()
+        program, feeds, fetches = _load(config, scope)
+        self._set_up(config, program, scope, feeds, [variable.name for variable in fetches])
+
+    def _set_up(
+        self, config: AnalysisConfig, program: Program, scope: Scope, feeds: list[str], fetches: list[str]
+    ) -> None:
+        self._config, self._program, self._parameters = config, program, scope
+        self._scope, self._executor = scope.new_scope(), Executor(CPUPlace())
+        self._inputs = {name: ZeroCopyTensor(name) for name in feeds}
+        self._outputs = {name: ZeroCopyTensor(name) for name in fetches}
+        self._fetches = fetches
+        self._by_name = config.specify_input_name()
+
+    def clone(self) -> PaddlePredictor:
+        """Return another predictor of the same parameters, for another thread."""
+        other = object.__new__(type(self))
+        program = self._program.clone(for_test=True)
+        other._set_up(self._config, program, self._parameters, list(self._inputs), self._fetches)
+        return other
+
+    def get_input_names(self) -> list[str]:
+        """Return the names of the inputs in order."""
+        return list(self._inputs)
+
+    def get_output_names(self) -> list[str]:
+        """Return the names of the outputs in order."""
+        return list(self._fetches)
+
+    def get_input_tensor(self, name: str) -> ZeroCopyTensor:
+        """Return the input of that name. Raises FeedError when there is none."""
+        return _find(self._inputs, name, "input")
+
+    def get_output_tensor(self, name: str) -> ZeroCopyTensor:
+        """Return the output of that name. Raises FeedError when there is none."""
+        return _find(self._outputs, name, "output")
+
+    get_input_handle, get_output_handle = get_input_tensor, get_output_tensor
+
+    def zero_copy_run(self) -> bool:
+        """Run the model on the inputs that were set; the outputs get their values. Return True.
+
+        Raises what :meth:`Executor.run <paddlelike.Executor.run>` raises, and FeedError for an input that was
+        not set.
+        """
+        feed = {name: tensor._to_feed() for name, tensor in self._inputs.items()}
+        for name, value in zip(self._fetches, self._run(feed), strict=True):
+            self._outputs[name]._take(_get_array(value), value.lod())
+        return True
+
+    def run(self, inputs: Sequence[PaddleTensor] | Sequence[Array] | None = None) -> bool | list[Any]:
+        """Run the model.
+
+        Parameters
+        ----------
+        inputs
+            Tensors in the order of the inputs, or by their names after ``switch_specify_input_names(True)``.
+            None: the arrays of the input handles, as :meth:`zero_copy_run`.
+
+        Returns
+        -------
+        A PaddleTensor for each output; arrays where arrays were given; True for None.
+
+        Raises
+        ------
+        FeedError
+            Another count of inputs, or a name that is no input.
+        """
+        if inputs is None:
+            return self.zero_copy_run()
+        if len(inputs) != len(self._inputs):
+            raise FeedError(
+                f"predictor: {len(inputs)} tensors for {len(self._inputs)} inputs",
+                hint=f"the inputs are {', '.join(self._inputs)}",
+            )
+        feed: dict[str, Any] = {}
+        for name, one in zip(self._inputs, inputs, strict=True):
+            if not isinstance(one, PaddleTensor):
+                feed[name] = np.asarray(one)
+                continue
+            if self._by_name:
+                name = _find(self._inputs, one.name, "input")._name
+            feed[name] = LoDTensor(one._view(), one.lod) if one.lod else one._view()
+        values = self._run(feed)
+        if not any(isinstance(one, PaddleTensor) for one in inputs):
+            return [_get_array(value) for value in values]
+        return [
+            make_output(name, _get_array(value), value.lod())
+            for name, value in zip(self._fetches, values, strict=True)
+        ]
+
+    def _run(self, feed: Mapping[str, Any]) -> list[LoDTensor]:
+        return self._executor.run(
+            self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
+        )
+
+    def get_serialized_program(self) -> bytes:
+        """Return the program as bytes."""
+        return self._program.desc.serialize_to_string()
+
+    def program(self) -> Program:
+        """Return the program."""
+        return self._program
+
+    def clear_intermediate_tensor(self) -> None:
+        """Do nothing: a run leaves no intermediate values behind."""
+
+    def try_shrink_memory(self) -> int:
+        """Return 0, the bytes that were given back: a run leaves nothing behind."""
+        return 0
+
+
+class PredictorPool:
+    """A predictor and its clones, one for each thread.
+
+    Parameters
+    ----------
+    size
+        How many predictors there are.
+    """
+
+    def __init__(self, config: AnalysisConfig, size: int = 1) -> None:
+        first = PaddlePredictor(config)
+        self._all = [first, *(first.clone() for _ in range(size - 1))]
+
+    def retrive(self, index: int) -> PaddlePredictor:
+        """Return a predictor by its number (Paddle's spelling). Raises IndexError."""
+        return self._all[index]
+
+    retrieve = retrive
+
+
+def create_paddle_predictor(config: AnalysisConfig | NativeConfig) -> PaddlePredictor:
+    """Load the model that a configuration names.
+
+    Raises
+    ------
+    LoadError
+        The configuration names no model; a file is missing, damaged or does not fit the program.
+    """
+    return PaddlePredictor(config)
+
+
+def _load(config: AnalysisConfig, scope: Scope) -> Sequence[Any]:
+    executor = Executor(CPUPlace())
+    directory, program_file, params_file = config.model_dir(), config.prog_file(), config.params_file()
+    with scope_guard(scope):
+        buffers = config.model_buffers()
+        if buffers is not None:
+            return load_inference_model(None, executor, *buffers)
+        if program_file:
+            home = os.path.dirname(os.path.abspath(program_file))
+            params = os.path.relpath(os.path.abspath(params_file), home) if params_file else None
+            return load_inference_model(home, executor, os.path.basename(program_file), params)
+        if directory:
+            return load_inference_model(directory, executor)
+    raise LoadError(
+        "create_predictor: the configuration names no model",
+        hint="give AnalysisConfig the directory, or the file of the program and that of the parameters",
+    )
+
+
+def _find(tensors: dict[str, ZeroCopyTensor], name: str, kind: str) -> ZeroCopyTensor:
+    if name not in tensors:
+        raise FeedError(
+            f"predictor: the model has no {kind} {name!r}", hint=f"it has {', '.join(tensors) or 'none'}"
+        )
+    return tensors[name]
+
+
+def _get_array(value: LoDTensor) -> Array:
+    array = value.array
+    return np.empty(0, np.float32) if array is None else array
