@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import warnings
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import Numbers
 
 __all__ = ["WeightedAverage"]
 
@@ -28,24 +31,24 @@ class WeightedAverage:
 
     def reset(self) -> None:
         """Drop all values."""
-        self.numerator: Any = None
-        self.denominator: Any = None
+        self.numerator: Numbers | None = None
+        self.denominator: Numbers | None = None
 
-    def add(self, value: Any, weight: Any) -> None:
+    def add(self, value: Numbers, weight: Numbers) -> None:
         """Add a number or an array with a weight. Raises ValueError for anything else."""
         for argument, given in (("value", value), ("weight", weight)):
             if not isinstance(given, Number | np.ndarray):
                 raise ValueError(
                     f"WeightedAverage: {argument} must be a number or a numpy array, got {given!r}"
                 )
-        if self.numerator is None:
+        if self.numerator is None or self.denominator is None:
             self.numerator, self.denominator = value * weight, weight
         else:
             self.numerator = self.numerator + value * weight
             self.denominator = self.denominator + weight
 
-    def eval(self) -> Any:
+    def eval(self) -> Numbers:
         """Return the mean. Raises ValueError before the first value."""
-        if self.numerator is None or np.all(np.asarray(self.denominator) == 0):
+        if self.numerator is None or self.denominator is None or np.all(np.asarray(self.denominator) == 0):
             raise ValueError("WeightedAverage: there are no values yet; call add first")
         return self.numerator / self.denominator

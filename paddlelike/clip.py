@@ -7,7 +7,7 @@ weight decay. An error clip belongs to one variable and acts on its gradient as 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
@@ -230,7 +230,11 @@ class GradientClipByGlobalNorm(GradientClipBase):
         return _multiply(grad, group["factor"])
 
 
-def set_gradient_clip(clip: GradientClipBase, param_list: Any = None, program: Program | None = None) -> None:
+def set_gradient_clip(
+    clip: GradientClipBase,
+    param_list: Sequence[Parameter | str] | None = None,
+    program: Program | None = None,
+) -> None:
     """Set the clip of parameters, before ``minimize``. Deprecated: prefer the optimizer's ``grad_clip``.
 
     As in Fluid 1.8 it works only when all trained parameters have the same clip; else there is a warning:
@@ -278,7 +282,7 @@ def append_gradient_clip_ops(param_grads: Iterable[tuple[Parameter, Variable]]) 
     return clipped
 
 
-def _parameter(block: Block, param: Any) -> Parameter:
+def _parameter(block: Block, param: Parameter | str) -> Parameter:
     found = block.var(param) if isinstance(param, str) else param
     if not isinstance(found, Parameter):
         raise TypeError(f"set_gradient_clip: param_list must hold parameters or their names, got {param!r}")

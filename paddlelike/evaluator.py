@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.executor.run import Executor
 
 __all__ = ["ChunkEvaluator", "DetectionMAP", "EditDistance", "Evaluator"]
 
@@ -44,7 +49,7 @@ class Evaluator:
         if self.helper.main_program.current_block().idx != 0:
             raise GraphError(f"evaluator.{own}: it belongs into block 0, not into a branch or a loop")
 
-    def reset(self, executor: Any, reset_program: Program | None = None) -> None:
+    def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
         """Set the states to 0, by operators that are appended to ``reset_program`` (None: a new one)."""
         program = Program() if reset_program is None else reset_program
         with program_guard(program):
@@ -53,16 +58,16 @@ class Evaluator:
                 layers.fill_constant(list(state.shape), state.dtype, 0.0, out=twin)
         executor.run(program)
 
-    def eval(self, executor: Any, eval_program: Program | None = None) -> Any:
+    def eval(self, executor: Executor, eval_program: Program | None = None) -> object:
         """Return the result of all batches since the reset: a subclass's own, as in Fluid."""
         raise NotImplementedError(f"{type(self).__name__} must define eval(executor)")
 
-    def _fetch_states(self, executor: Any, program: Program | None) -> list[float]:
+    def _fetch_states(self, executor: Executor, program: Program | None) -> list[float]:
         program = Program() if program is None else program
         fetched = executor.run(program, fetch_list=[_declare(program, state) for state in self.states])
         return [float(np.asarray(value).reshape(-1)[0]) for value in fetched]
 
-    def _create_state(self, suffix: str, dtype: Any, shape: Sequence[int]) -> Variable:
+    def _create_state(self, suffix: str, dtype: DtypeLike, shape: Sequence[int]) -> Variable:
         """Return a new persistable of the program, one of the states."""
         name = f"{unique_name.generate(self.helper.name)}_{suffix}"
         state = self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
@@ -100,7 +105,7 @@ class ChunkEvaluator(Evaluator):
             self._add_up(state, count)
         self.metrics.extend(found[:3])
 
-    def eval(self, executor: Any, eval_program: Program | None = None) -> tuple[Any, Any, Any]:
+    def eval(self, executor: Executor, eval_program: Program | None = None) -> tuple[Array, Array, Array]:
         """Return precision, recall and F1 since the reset, each float32 of shape (1,)."""
         inferred, labelled, correct = self._fetch_states(executor, eval_program)
         precision = correct / inferred if inferred else 0.0
@@ -139,7 +144,7 @@ class EditDistance(Evaluator):
             self._add_up(state, value)
         self.metrics.extend((total, wrong_count))
 
-    def eval(self, executor: Any, eval_program: Program | None = None) -> tuple[Any, Any]:
+    def eval(self, executor: Executor, eval_program: Program | None = None) -> tuple[Array, Array]:
         """Return the mean distance and the share of wrong sequences since the reset, float32 (1,) each."""
         total, count, wrong = self._fetch_states(executor, eval_program)
         with np.errstate(all="ignore"):  # as in Fluid, nan before the first batch

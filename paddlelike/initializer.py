@@ -20,6 +20,7 @@ from paddlelike.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from paddlelike.core.tensor import Array
     from paddlelike.framework.graph.block import Block
     from paddlelike.framework.graph.operator import Operator
     from paddlelike.framework.graph.variable import Variable
@@ -242,7 +243,7 @@ class BilinearInitializer(Initializer):
 class NumpyArrayInitializer(Initializer):
     """Initializes to the values of an array. Raises GraphError unless ``value`` is a numpy array."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Array) -> None:
         if not isinstance(value, np.ndarray):
             raise GraphError(f"NumpyArrayInitializer: value must be a numpy array, got {value!r}")
         self._value = value

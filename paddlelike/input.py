@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.guards import default_main_program
@@ -13,10 +13,16 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.io.inputs import check_data
 from paddlelike.layers.nn.lookup import look_up_table, normalize_padding_idx, prepare_one_hot
 
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
+
 __all__ = ["data", "embedding", "one_hot"]
 
 
-def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", lod_level: int = 0) -> Variable:
+def data(
+    name: str, shape: Sequence[int | None], dtype: DtypeLike = "float32", lod_level: int = 0
+) -> Variable:
     """Return a variable that is fed in every run.
 
     A dim of None or -1 may differ from run to run; shape and dtype of a feed are checked. Raises TypeError
@@ -45,8 +51,8 @@ def embedding(
     is_sparse: bool = False,
     is_distributed: bool = False,
     padding_idx: int | None = None,
-    param_attr: Any = None,
-    dtype: Any = "float32",
+    param_attr: ParamAttrLike = None,
+    dtype: DtypeLike = "float32",
 ) -> Variable:
     """Return the rows of a table of ``size`` (rows, width) at integer ids (operator ``lookup_table_v2``).
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import copy
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.detection.average_precision import DetectionMAP
 from paddlelike.ops.kernels.areas import compute_precision_recall_area
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import Numbers
 
 __all__ = [
     "Accuracy",
@@ -48,11 +51,11 @@ class MetricBase:
         """Return the name and a copy of the state: ``{"name": ..., "states": {...}}``."""
         return {"name": self._name, "states": copy.deepcopy(self._state())}
 
-    def update(self, preds: Any, labels: Any) -> None:
+    def update(self, preds: Array, labels: Array) -> None:
         """Add the values of one batch. Raises NotImplementedError unless defined."""
         raise NotImplementedError(f"{self.__class__.__name__}.update must be defined by a subclass")
 
-    def eval(self) -> Any:
+    def eval(self) -> object:
         """Return the metric of all batches so far. Raises NotImplementedError unless defined."""
         raise NotImplementedError(f"{self.__class__.__name__}.eval must be defined by a subclass")
 
@@ -60,7 +63,7 @@ class MetricBase:
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}
 
 
-def _zero(value: Any) -> Any:
+def _zero(value: object) -> Numbers | None:
     if isinstance(value, int):
         return 0
     if isinstance(value, float):
@@ -89,12 +92,12 @@ class CompositeMetric(MetricBase):
             raise ValueError(f"CompositeMetric: expected a metric of fluid.metrics, got {metric!r}")
         self._metrics.append(metric)
 
-    def update(self, preds: Any, labels: Any) -> None:
+    def update(self, preds: Array, labels: Array) -> None:
         """Add one batch to every metric."""
         for metric in self._metrics:
             metric.update(preds, labels)
 
-    def eval(self) -> list[Any]:
+    def eval(self) -> list[object]:
         """Return the values of all metrics, in the order in which they were added."""
         return [metric.eval() for metric in self._metrics]
 
@@ -154,10 +157,10 @@ class Accuracy(MetricBase):
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
-        self.value: Any = 0.0
-        self.weight: Any = 0.0
+        self.value: Numbers = 0.0
+        self.weight: Numbers = 0.0
 
-    def update(self, value: Any, weight: Any) -> None:
+    def update(self, value: Numbers, weight: Numbers) -> None:
         """Add the accuracy of one batch, the result of ``layers.accuracy``, and the size of the batch.
 
         Raises ValueError when they are no numbers, or the size is negative.
@@ -169,7 +172,7 @@ class Accuracy(MetricBase):
         self.value += value * weight
         self.weight += weight
 
-    def eval(self) -> Any:
+    def eval(self) -> Numbers:
         """Return the accuracy over all batches. Raises ValueError before the first one."""
         if np.all(np.asarray(self.weight) == 0):
             raise ValueError(
@@ -183,12 +186,12 @@ class ChunkEvaluator(MetricBase):
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
-        self.num_infer_chunks: Any = 0
-        self.num_label_chunks: Any = 0
-        self.num_correct_chunks: Any = 0
+        self.num_infer_chunks: Numbers = 0
+        self.num_label_chunks: Numbers = 0
+        self.num_correct_chunks: Numbers = 0
 
     def update(  # type: ignore[override]  # Fluid's arguments
-        self, num_infer_chunks: Any, num_label_chunks: Any, num_correct_chunks: Any
+        self, num_infer_chunks: Numbers, num_label_chunks: Numbers, num_correct_chunks: Numbers
     ) -> None:
         """Add inferred, labelled and correct counts of one batch. Raises ValueError for other values."""
         counts = {
@@ -201,7 +204,7 @@ class ChunkEvaluator(MetricBase):
         for name, count in counts.items():
             setattr(self, name, getattr(self, name) + count)
 
-    def eval(self) -> tuple[Any, Any, Any]:
+    def eval(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return precision, recall and F1; each is 0 where it is undefined."""
         correct = self.num_correct_chunks
         precision = correct / self.num_infer_chunks if self.num_infer_chunks else 0
@@ -214,11 +217,11 @@ class EditDistance(MetricBase):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.total_distance: Any = 0.0
-        self.seq_num: Any = 0
-        self.instance_error: Any = 0
+        self.total_distance: float = 0.0
+        self.seq_num: Numbers = 0
+        self.instance_error: Numbers = 0
 
-    def update(self, distances: Array, seq_num: Any) -> None:
+    def update(self, distances: Array, seq_num: Numbers) -> None:
         """Add the results of ``layers.edit_distance`` for one batch: distances, shape (N, 1), and N.
 
         Raises ValueError when they are no arrays or numbers.
@@ -229,7 +232,7 @@ class EditDistance(MetricBase):
         self.seq_num += seq_num
         self.instance_error += seq_num - int(np.sum(distances == 0))
 
-    def eval(self) -> tuple[Any, Any]:
+    def eval(self) -> tuple[Numbers, Numbers]:
         """Return the mean distance and the fraction of wrong sequences. Raises ValueError without any."""
         if self.seq_num == 0:
             raise ValueError("EditDistance: there are no sequences yet; call update first")
@@ -293,7 +296,7 @@ class Auc(MetricBase):
         self._stat_neg.fill(0)
 
 
-def _positives(who: str, preds: Any, labels: Any) -> tuple[Array, Array]:
+def _positives(who: str, preds: Array, labels: Array) -> tuple[Array, Array]:
     """Return which predictions, and which labels, are 1. Raises ValueError unless they match."""
     _check_array(who, "preds", preds)
     _check_array(who, "labels", labels)
@@ -308,11 +311,11 @@ def _fraction(count: int, of: int) -> float:
     return count / of if of else 0.0
 
 
-def _check_array(who: str, argument: str, value: Any) -> None:
+def _check_array(who: str, argument: str, value: object) -> None:
     if not isinstance(value, np.ndarray):
         raise ValueError(f"{who}: {argument} must be a numpy array, got {value!r}")
 
 
-def _check_number(who: str, argument: str, value: Any) -> None:
+def _check_number(who: str, argument: str, value: object) -> None:
     if not isinstance(value, Number | np.ndarray):
         raise ValueError(f"{who}: {argument} must be a number or a numpy array, got {value!r}")

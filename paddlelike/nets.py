@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -21,6 +21,10 @@ from paddlelike.layers.sequence.pool import sequence_pool
 from paddlelike.layers.tensor.joining import split
 from paddlelike.layers.tensor.shaping import reshape, transpose
 
+if TYPE_CHECKING:
+    from paddlelike.core.typing import Ints, PaddingLike
+    from paddlelike.param_attr import ParamAttrLike
+
 __all__ = [
     "glu",
     "img_conv_group",
@@ -33,18 +37,18 @@ __all__ = [
 def simple_img_conv_pool(
     input: Variable,
     num_filters: int,
-    filter_size: Any,
-    pool_size: Any,
-    pool_stride: Any,
-    pool_padding: Any = 0,
+    filter_size: Ints,
+    pool_size: Ints,
+    pool_stride: Ints,
+    pool_padding: PaddingLike = 0,
     pool_type: str = "max",
     global_pooling: bool = False,
-    conv_stride: Any = 1,
-    conv_padding: Any = 0,
-    conv_dilation: Any = 1,
+    conv_stride: Ints = 1,
+    conv_padding: PaddingLike = 0,
+    conv_dilation: Ints = 1,
     conv_groups: int = 1,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     act: str | None = None,
     use_cudnn: bool = True,
 ) -> Variable:
@@ -82,14 +86,14 @@ def simple_img_conv_pool(
 def img_conv_group(
     input: Variable,
     conv_num_filter: Sequence[int],
-    pool_size: Any,
-    conv_padding: Any = 1,
-    conv_filter_size: Any = 3,
+    pool_size: Ints,
+    conv_padding: Ints = 1,
+    conv_filter_size: Ints = 3,
     conv_act: str | None = None,
-    param_attr: Any = None,
-    conv_with_batchnorm: Any = False,
-    conv_batchnorm_drop_rate: Any = 0.0,
-    pool_stride: Any = 1,
+    param_attr: ParamAttrLike | Sequence[ParamAttrLike] = None,
+    conv_with_batchnorm: bool | Sequence[bool] = False,
+    conv_batchnorm_drop_rate: float | Sequence[float] = 0.0,
+    pool_stride: Ints = 1,
     pool_type: str = "max",
     use_cudnn: bool = True,
 ) -> Variable:
@@ -102,7 +106,7 @@ def img_conv_group(
         raise TypeError(f"img_conv_group: conv_num_filter must be a list of ints, got {conv_num_filter!r}")
     count = len(conv_num_filter)
 
-    def expand_setting(argument: str, value: Any) -> list[Any]:
+    def expand_setting(argument: str, value: object) -> list[Any]:
         if not isinstance(value, list | tuple):
             return [value] * count
         if len(value) != count:
@@ -138,10 +142,10 @@ def sequence_conv_pool(
     input: Variable,
     num_filters: int,
     filter_size: int,
-    param_attr: Any = None,
+    param_attr: ParamAttrLike = None,
     act: str | None = "sigmoid",
     pool_type: str = "max",
-    bias_attr: Any = None,
+    bias_attr: ParamAttrLike = None,
 ) -> Variable:
     """Return a convolution over sequences, pooled to one row per sequence."""
     convolved = sequence_conv(

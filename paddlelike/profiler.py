@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from paddlelike.errors import UnsupportedError
 from paddlelike.executor import profile
@@ -67,6 +66,6 @@ def profiler(
         stop_profiler(sorted_key, profile_path)
 
 
-def cuda_profiler(*args: Any, **kwargs: Any) -> None:
+def cuda_profiler(*args: object, **kwargs: object) -> None:
     """Raise UnsupportedError: there are no GPU kernels."""
     raise UnsupportedError("there are no GPU kernels to profile", hint="use profiler.profiler('CPU')")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
@@ -68,7 +68,8 @@ class L1DecayRegularizer(WeightDecayRegularizer):
 
 
 def append_regularization_ops(
-    parameters_and_grads: Iterable[tuple[Parameter, Variable]], regularization: Any = None
+    parameters_and_grads: Iterable[tuple[Parameter, Variable]],
+    regularization: WeightDecayRegularizer | None = None,
 ) -> list[tuple[Parameter, Variable]]:
     """Append weight decay for every parameter that has it; return parameters and their new gradients.
 
@@ -78,7 +79,7 @@ def append_regularization_ops(
         return [(param, _add_decay(param, grad, regularization)) for param, grad in parameters_and_grads]
 
 
-def _add_decay(param: Parameter, grad: Variable, regularization: Any) -> Variable:
+def _add_decay(param: Parameter, grad: Variable, regularization: WeightDecayRegularizer | None) -> Variable:
     """Return the gradient with the term of the parameter's regularizer added."""
     regularizer = regularization if param.regularizer is None else param.regularizer
     if regularizer is None or grad is None:

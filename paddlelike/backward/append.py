@@ -166,7 +166,10 @@ def calc_gradient(
 
 
 def _append_gradients(
-    targets: Any, inputs: list[Variable], target_gradients: Any, no_grad_set: Iterable[Variable | str] | None
+    targets: Variable | Sequence[Variable],
+    inputs: list[Variable],
+    target_gradients: Variable | Sequence[Variable | None] | None,
+    no_grad_set: Iterable[Variable | str] | None,
 ) -> list[Variable | None]:
     """Return the gradient of each input, or None."""
     target_list = _to_list(targets)
@@ -190,7 +193,7 @@ def _append_gradients(
     return [None if name is None else block._var_recursive(name) for name in found]
 
 
-def _find_producer(loss: Any) -> Operator:
+def _find_producer(loss: object) -> Operator:
     """Return the operator that computes a loss. Raises TypeError and GraphError when it is no loss."""
     if not isinstance(loss, Variable):
         raise TypeError(f"append_backward: loss is {loss!r}, expected a variable")
@@ -211,7 +214,7 @@ def _find_producer(loss: Any) -> Operator:
     return producer
 
 
-def _to_list(variables: Any) -> list[Any]:
+def _to_list(variables: Variable | Sequence[Variable | None]) -> list[Any]:
     return list(variables) if isinstance(variables, list | tuple) else [variables]
 
 

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.places import Place
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 
-__all__ = ["DtypeLike", "FedValue", "FetchedValue", "Ints", "Number", "PaddingLike"]
+__all__ = ["DtypeLike", "FedValue", "FetchedValue", "Ints", "Number", "Numbers", "PaddingLike", "Places"]
 
 #: An element type: what :func:`~paddlelike.core.dtypes.convert_dtype` takes.
 DtypeLike: TypeAlias = VarType | str | np.dtype[Any] | type[np.generic | bool | int | float]
@@ -23,6 +24,12 @@ PaddingLike: TypeAlias = str | Ints | Sequence[Sequence[int]]
 
 #: A number of Python or numpy.
 Number: TypeAlias = int | float | np.number[Any]
+
+#: A number, or an array of them.
+Numbers: TypeAlias = Number | np.ndarray[Any, Any]
+
+#: Where batches go: one for each place.
+Places: TypeAlias = Place | Sequence[Place] | None
 
 #: A value that a run is fed.
 FedValue: TypeAlias = (

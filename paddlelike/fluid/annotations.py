@@ -5,22 +5,25 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 __all__ = ["deprecated"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def deprecated(
     since: str, instead: str, extra_message: str = ""
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator whose functions write to stderr at each call that they are deprecated."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
         text = f"API {function.__name__} is deprecated since {since}. Please use {instead} instead."
         text += f"\n{extra_message}" if extra_message else ""
 
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
             print(text, file=sys.stderr)  # noqa: T201  (Fluid's way to say so)
             return function(*args, **kwargs)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paddlelike.core import Scope
+from paddlelike.core.scope import ScopeVariable
 
 __all__ = ["enter_local_scope", "find_var", "get_cur_scope", "leave_local_scope", "scoped_function", "var"]
 
@@ -36,12 +37,12 @@ def leave_local_scope() -> None:
     get_cur_scope().drop_kids()
 
 
-def var(name: str) -> Any:
+def var(name: str) -> ScopeVariable:
     """Return the variable ``name`` of the current scope; a new one if there is none."""
     return get_cur_scope().var(name)
 
 
-def find_var(name: str) -> Any:
+def find_var(name: str) -> ScopeVariable | None:
     """Return the variable ``name`` of the current scope or one above it; None if there is none."""
     return get_cur_scope().find_var(name)
 

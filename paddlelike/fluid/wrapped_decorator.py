@@ -5,12 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["signature_safe_contextmanager", "wrap_decorator"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-def wrap_decorator(decorator_func: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+
+def wrap_decorator(
+    decorator_func: Callable[[Callable[P, T]], Callable[P, T]],
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator like ``decorator_func`` whose functions keep their name, docstring and signature.
 
     >>> @wrap_decorator
@@ -23,11 +28,11 @@ def wrap_decorator(decorator_func: Callable[..., Any]) -> Callable[[Callable[...
     (8, 'add_one')
     """
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
         decorated = decorator_func(function)
 
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
             return decorated(*args, **kwargs)
 
         return call

@@ -24,7 +24,7 @@ Nested: TypeAlias = "Variable | Sequence[Nested] | Mapping[str, Nested]"
 Feed: TypeAlias = Mapping[str, FedValue]
 
 #: What ``minimize`` returns: update operators, and parameters with their gradients.
-Minimized: TypeAlias = tuple[list[Operator], list[tuple[Parameter, Variable | None]]]
+Minimized: TypeAlias = tuple[list[Operator], Sequence[tuple[Parameter, Variable | None]]]
 
 #: A variable or its name; update operators and what ``minimize`` returns are run and not returned.
 FetchItem: TypeAlias = Variable | str | Operator | Minimized

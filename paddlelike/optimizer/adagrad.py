@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator
+
+if TYPE_CHECKING:
+    from paddlelike.regularizer import WeightDecayRegularizer
 
 __all__ = [
     "Adadelta",
@@ -44,7 +47,7 @@ class AdagradOptimizer(Optimizer):
         learning_rate: float | Variable,
         epsilon: float = 1.0e-6,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         initial_accumulator_value: float = 0.0,
@@ -79,7 +82,7 @@ class DecayedAdagradOptimizer(Optimizer):
         decay: float = 0.95,
         epsilon: float = 1.0e-6,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:
@@ -116,7 +119,7 @@ class AdadeltaOptimizer(Optimizer):
         epsilon: float = 1.0e-6,
         rho: float = 0.95,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.core.dtypes import VarType
@@ -13,6 +13,9 @@ from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator, ParamGrads
+
+if TYPE_CHECKING:
+    from paddlelike.regularizer import WeightDecayRegularizer
 
 __all__ = ["Adam", "AdamOptimizer", "Adamax", "AdamaxOptimizer", "Lamb", "LambOptimizer"]
 
@@ -50,7 +53,7 @@ class AdamOptimizer(Optimizer):
         beta2: float | Variable = 0.999,
         epsilon: float = 1e-8,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
         lazy_mode: bool = False,
@@ -105,7 +108,7 @@ class AdamaxOptimizer(Optimizer):
         beta2: float = 0.999,
         epsilon: float = 1e-8,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:
@@ -154,7 +157,7 @@ class LambOptimizer(AdamOptimizer):
         beta2: float = 0.999,
         epsilon: float = 1e-6,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         exclude_from_weight_decay_fn: Callable[[Parameter], bool] | None = None,
         name: str | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from paddlelike.backward import append_backward
 from paddlelike.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
@@ -23,13 +23,16 @@ from paddlelike.framework.opdef import registry
 from paddlelike.optimizer.state import Accumulator, ParamGrad, ParamGrads, State
 from paddlelike.regularizer import append_regularization_ops
 
+if TYPE_CHECKING:
+    from paddlelike.regularizer import WeightDecayRegularizer
+
 __all__ = ["Optimizer"]
 
 
 def _make_refusal(method: str, hint: str) -> Callable[..., NoReturn]:
     """Return a method that refuses imperative mode: the values of a graph are in a scope."""
 
-    def refuse(self: Optimizer, *args: Any) -> NoReturn:
+    def refuse(self: Optimizer, *args: object) -> NoReturn:
         who = self.__class__.__name__
         raise UnsupportedError(
             f"{who}.{method} belongs to imperative mode, which is not supported", hint=hint
@@ -78,7 +81,7 @@ class Optimizer(State):
         self,
         learning_rate: float | Variable,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:

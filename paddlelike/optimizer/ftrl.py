@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator
+
+if TYPE_CHECKING:
+    from paddlelike.regularizer import WeightDecayRegularizer
 
 __all__ = ["Ftrl", "FtrlOptimizer"]
 
@@ -45,7 +48,7 @@ class FtrlOptimizer(Optimizer):
         l2: float = 0.0,
         lr_power: float = -0.5,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike import unique_name
 from paddlelike.executor.run import Executor
@@ -16,6 +16,9 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
 from paddlelike.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from paddlelike.regularizer import WeightDecayRegularizer
 
 __all__ = ["ModelAverage"]
 
@@ -55,7 +58,7 @@ class ModelAverage(Optimizer):
         average_window_rate: float,
         min_average_window: int = 10000,
         max_average_window: int = 10000,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(0.0, regularization=regularization, name=name)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator
+
+if TYPE_CHECKING:
+    from paddlelike.regularizer import WeightDecayRegularizer
 
 __all__ = ["LarsMomentum", "LarsMomentumOptimizer", "Momentum", "MomentumOptimizer"]
 
@@ -38,7 +41,7 @@ class MomentumOptimizer(Optimizer):
         momentum: float,
         parameter_list: Sequence[Parameter | str] | None = None,
         use_nesterov: bool = False,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:
@@ -73,7 +76,7 @@ class LarsMomentumOptimizer(Optimizer):
         lars_coeff: float = 0.001,
         lars_weight_decay: float = 0.0005,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:

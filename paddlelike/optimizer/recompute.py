@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.framework.graph.operator import Operator
@@ -42,7 +42,7 @@ class RecomputeOptimizer(Optimizer):
         """Declare the activations that stay in memory."""
         self._checkpoints = checkpoints
 
-    def load(self, stat_dict: Any) -> NoReturn:
+    def load(self, stat_dict: object) -> NoReturn:
         """Raise UnsupportedError, as in Fluid."""
         raise UnsupportedError("RecomputeOptimizer.load is not supported", hint="use fluid.load")
 

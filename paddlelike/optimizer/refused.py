@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from paddlelike.errors import UnsupportedError
 
 __all__ = ["DGCMomentumOptimizer", "PipelineOptimizer"]
@@ -12,7 +10,7 @@ __all__ = ["DGCMomentumOptimizer", "PipelineOptimizer"]
 class DGCMomentumOptimizer:
     """Deep gradient compression between GPUs; raises UnsupportedError."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         raise UnsupportedError(
             "DGCMomentumOptimizer compresses gradients between GPUs, which are not supported",
             hint="Momentum does the same steps without compression",
@@ -22,7 +20,7 @@ class DGCMomentumOptimizer:
 class PipelineOptimizer:
     """Sections of a network on several devices; raises UnsupportedError."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         raise UnsupportedError(
             "PipelineOptimizer runs sections of a network on several devices, of which there is one here",
             hint="minimize with the optimizer inside; the results are the same",

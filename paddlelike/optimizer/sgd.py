@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from paddlelike.regularizer import WeightDecayRegularizer
 
 __all__ = ["SGD", "Dpsgd", "DpsgdOptimizer", "SGDOptimizer"]
 
@@ -34,7 +37,7 @@ class SGDOptimizer(Optimizer):
         self,
         learning_rate: float | Variable,
         parameter_list: Sequence[Parameter | str] | None = None,
-        regularization: Any = None,
+        regularization: WeightDecayRegularizer | None = None,
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:

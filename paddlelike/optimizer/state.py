@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
@@ -14,6 +14,9 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.initializer import Constant
 from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["Accumulator", "ParamGrad", "ParamGrads", "State"]
 
@@ -94,7 +97,7 @@ class State(Versioned):
         self,
         name: str,
         param: Parameter,
-        dtype: Any = None,
+        dtype: DtypeLike | None = None,
         fill_value: float = 0.0,
         shape: Sequence[int] | None = None,
         type: VarType | None = None,  # noqa: A002  (Fluid's name)

@@ -197,7 +197,7 @@ class QueueDataset(DatasetBase):
             '  hint: fluid.DatasetFactory().create_dataset("InMemoryDataset"), then load_into_memory()'
         )
 
-    def global_shuffle(self, fleet: Any = None) -> None:
+    def global_shuffle(self, fleet: object = None) -> None:
         """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
         raise NotImplementedError(
             "QueueDataset: samples that are not in memory cannot be shuffled\n"
@@ -286,7 +286,7 @@ class InMemoryDataset(DatasetBase):
         """Shuffle the samples by Python's ``random``. Raises FeedError before they are loaded."""
         random.shuffle(self._take_loaded_samples())
 
-    def global_shuffle(self, fleet: Any = None, thread_num: int = 12) -> None:
+    def global_shuffle(self, fleet: object = None, thread_num: int = 12) -> None:
         """Do the same as :meth:`local_shuffle`. Raises UnsupportedError when a fleet is passed."""
         if fleet is not None:
             raise UnsupportedError("global_shuffle shuffles the samples of this process only; pass no fleet")
@@ -296,11 +296,11 @@ class InMemoryDataset(DatasetBase):
         """Drop the samples."""
         self._memory, self._was_loaded = None, False
 
-    def get_memory_data_size(self, fleet: Any = None) -> int:
+    def get_memory_data_size(self, fleet: object = None) -> int:
         """Return the count of samples in memory."""
         return len(self._take_loaded_samples() if self._was_loaded else self._memory or ())
 
-    def get_shuffle_data_size(self, fleet: Any = None) -> int:
+    def get_shuffle_data_size(self, fleet: object = None) -> int:
         """Return the count of samples in memory."""
         return self.get_memory_data_size(fleet)
 

@@ -8,7 +8,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,12 @@ from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.program_reader import BatchQueue, declare_loader
 from paddlelike.reader.readers import Reader, read_ahead
 from paddlelike.reader.readers import batch as batch_reader
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from paddlelike.core.tensor import Array
+    from paddlelike.core.typing import Places
 
 __all__ = ["GeneratorLoader", "group_items"]
 
@@ -59,7 +65,7 @@ class GeneratorLoader(Versioned):
         self._return_list = return_list
         self._drop_last = drop_last
         self._copies = 1
-        self._iterator: Iterator[Any] | None = None
+        self._iterator: Iterator[list[Any]] | None = None
         self._form = ""  # of what the source gives: samples, sample_lists, arrays
         self._reader: Callable[[], Iterable[Any]] | None = None  # the source
         self._batching = (1, True)  # of samples: batch_size, drop_last
@@ -85,14 +91,18 @@ class GeneratorLoader(Versioned):
         return self._queue
 
     def set_sample_generator(
-        self, reader: Callable[[], Iterable[Any]], batch_size: int, drop_last: bool = True, places: Any = None
+        self,
+        reader: Callable[[], Iterable[Any]],
+        batch_size: int,
+        drop_last: bool = True,
+        places: Places = None,
     ) -> GeneratorLoader:
         """Set the source, a function that returns an iterable of samples, a tuple each; return the loader."""
         self._batching = (batch_size, drop_last)
         return self._set_source("samples", reader, places)
 
     def set_sample_list_generator(
-        self, reader: Callable[[], Iterable[Any]], places: Any = None
+        self, reader: Callable[[], Iterable[Any]], places: Places = None
     ) -> GeneratorLoader:
         """Set the source, a function that returns an iterable of lists of samples; return the loader.
 
@@ -100,17 +110,19 @@ class GeneratorLoader(Versioned):
         """
         return self._set_source("sample_lists", reader, places)
 
-    def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
+    def set_batch_generator(
+        self, reader: Callable[[], Iterable[Any]], places: Places = None
+    ) -> GeneratorLoader:
         """Set the source, a function that returns an iterable of lists of arrays; return the loader.
 
         Iterating raises FeedError for a batch with another count of arrays.
         """
         return self._set_source("arrays", reader, places)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[list[Any]]:
         return self.iterate()
 
-    def iterate(self, around: Callable[[Reader], Reader] | None = None) -> Iterator[Any]:
+    def iterate(self, around: Callable[[Reader], Reader] | None = None) -> Iterator[list[Any]]:
         """Return an iterator over the batches of an epoch; ``around`` wraps the source that the thread reads.
 
         Raises GraphError for a loader that the program reads, or one without a source.
@@ -124,7 +136,7 @@ class GeneratorLoader(Versioned):
         source = self._source()
         return self._read(source if around is None else around(source))
 
-    def _read(self, source: Reader) -> Iterator[Any]:
+    def _read(self, source: Reader) -> Iterator[list[Any]]:
         names = [variable.name for variable in self._feed_list]
         with contextlib.closing(read_ahead(source, self._capacity)) as batches:
             feeds = (t if self._return_list else dict(zip(names, t, strict=True)) for t in batches)
@@ -133,7 +145,7 @@ class GeneratorLoader(Versioned):
     def __call__(self) -> GeneratorLoader:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> list[Any]:
         if self._iterator is None:
             self._iterator = iter(self)
         try:
@@ -142,7 +154,7 @@ class GeneratorLoader(Versioned):
             self._iterator = None
             raise
 
-    def next(self) -> Any:
+    def next(self) -> list[Any]:
         """Return the next batch; StopIteration after the last one of an epoch."""
         return next(self)
 
@@ -176,7 +188,7 @@ class GeneratorLoader(Versioned):
             reader = batch_reader(_make_tuples(reader), *self._batching)
         return partial(self._convert_samples, reader)
 
-    def _set_source(self, form: str, reader: Callable[[], Iterable[Any]], places: Any) -> GeneratorLoader:
+    def _set_source(self, form: str, reader: Callable[[], Iterable[Any]], places: Places) -> GeneratorLoader:
         if not callable(reader):
             raise TypeError(
                 f"DataLoader: the source is a {type(reader).__name__}, expected a function that returns one\n"
@@ -241,14 +253,14 @@ def _make_tuples(reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[A
     return read_tuples
 
 
-def _is_importable(reader: Any) -> bool:
+def _is_importable(reader: object) -> bool:
     """Return whether pickle can keep a source: not a function without a name in its module."""
     if not isinstance(reader, types.FunctionType):
         return not isinstance(reader, types.GeneratorType)
     return getattr(sys.modules.get(reader.__module__), reader.__qualname__, None) is reader
 
 
-def _array(variable: Variable, item: Any) -> Any:
+def _array(variable: Variable, item: ArrayLike) -> Array:
     array = np.asarray(item)
     if array.dtype == object:
         raise FeedError(

@@ -7,7 +7,7 @@ start them, run without a feed until EOFException, reset them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.core.versioned import Versioned
@@ -15,6 +15,9 @@ from paddlelike.errors import UnsupportedError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.dataset import DatasetBase
 from paddlelike.reader.generator_loader import GeneratorLoader, group_items
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import Places
 
 __all__ = ["DataLoader", "DatasetLoader", "PyReader"]
 
@@ -35,7 +38,7 @@ class DataLoader:
     [array([6.], dtype=float32)]
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         raise UnsupportedError(
             "DataLoader(dataset, ...) belongs to Paddle's dynamic graph, which is not supported",
             hint="use DataLoader.from_generator",
@@ -93,7 +96,7 @@ class DataLoader:
         return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
     @staticmethod
-    def from_dataset(dataset: DatasetBase, places: Any, drop_last: bool = True) -> DatasetLoader:
+    def from_dataset(dataset: DatasetBase, places: Places, drop_last: bool = True) -> DatasetLoader:
         """Return a loader over the batches of a dataset, one for each of ``places``."""
         return DatasetLoader(dataset, places, drop_last)
 
@@ -101,7 +104,7 @@ class DataLoader:
 class DatasetLoader(Versioned):
     """An iterable over the batches of a dataset, in lists of one feed per place."""
 
-    def __init__(self, dataset: DatasetBase, places: Any, drop_last: bool = True) -> None:
+    def __init__(self, dataset: DatasetBase, places: Places, drop_last: bool = True) -> None:
         if not isinstance(dataset, DatasetBase):
             raise TypeError(
                 f"DataLoader.from_dataset expected a dataset of fluid.DatasetFactory, got {dataset!r}"
@@ -147,15 +150,17 @@ class PyReader(GeneratorLoader):
         sample_generator: Callable[[], Iterable[Any]],
         batch_size: int,
         drop_last: bool = True,
-        places: Any = None,
+        places: Places = None,
     ) -> None:
         """Call :meth:`set_sample_generator`."""
         self.set_sample_generator(sample_generator, batch_size, drop_last, places)
 
-    def decorate_sample_list_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
+    def decorate_sample_list_generator(
+        self, reader: Callable[[], Iterable[Any]], places: Places = None
+    ) -> None:
         """Call :meth:`set_sample_list_generator`."""
         self.set_sample_list_generator(reader, places)
 
-    def decorate_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
+    def decorate_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Places = None) -> None:
         """Call :meth:`set_batch_generator`."""
         self.set_batch_generator(reader, places)

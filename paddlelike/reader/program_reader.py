@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
@@ -18,6 +18,9 @@ from paddlelike.framework.graph.guards import default_main_program, default_star
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.readers import count_ready, read_ahead
 from paddlelike.unique_name import UniqueNameGenerator
+
+if TYPE_CHECKING:
+    from paddlelike.core.places import Place
 
 __all__ = ["LOADER_NAMES", "BatchQueue", "declare_double_buffer", "declare_loader", "declare_reader"]
 
@@ -157,7 +160,7 @@ def _declare_in(
     return reader, batches
 
 
-def declare_double_buffer(reader: Variable, name: str, place: Any = None) -> Variable:
+def declare_double_buffer(reader: Variable, name: str, place: Place | None = None) -> Variable:
     """Return the reader under another name; batches are read ahead in any case."""
     block = default_main_program().current_block()
     double = _declare(block, name, reader.reads)

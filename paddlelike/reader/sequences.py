@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,11 +11,16 @@ from paddlelike.core.places import Place
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet, FeedError
 
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
+
 __all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
 
 
 def create_lod_tensor(
-    data: Any, recursive_seq_lens: Sequence[Sequence[int]], place: Place | None = None
+    data: Array | LoDTensor | Sequence[Sequence[int] | Array],
+    recursive_seq_lens: Sequence[Sequence[int]],
+    place: Place | None = None,
 ) -> LoDTensor:
     """Return a tensor divided into sequences of the given lengths.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -51,7 +51,7 @@ def summary(main_prog: Program) -> None:
 def _count(variables: Mapping[str, Variable], op: Operator) -> _Row | None:
     """Return the row of an operator; None for one that is not counted."""
 
-    def shape(names: Any) -> tuple[int, ...]:
+    def shape(names: Sequence[str]) -> tuple[int, ...]:
         return variables[names[0]].shape
 
     if op.type in ("conv2d", "depthwise_conv2d"):

@@ -6,12 +6,16 @@ themselves before the update, whatever their gradients are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from paddlelike import layers
 from paddlelike.framework import Parameter, Variable, name_scope
 from paddlelike.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from paddlelike.framework.graph.program import Program
+    from paddlelike.framework.typing import Minimized
 
 __all__ = ["extend_with_decoupled_weight_decay"]
 
@@ -49,10 +53,10 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
         def minimize(
             self,
             loss: Variable,
-            startup_program: Any = None,
-            parameter_list: Any = None,
-            no_grad_set: Any = None,
-        ) -> tuple[Any, Any]:
+            startup_program: Program | None = None,
+            parameter_list: Sequence[Parameter | str] | None = None,
+            no_grad_set: Iterable[Variable | str] | None = None,
+        ) -> Minimized:
             """Append the operators of one training step, the decay before the updates."""
             pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
             chosen = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -11,6 +12,10 @@ from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.sizes import repeat_size
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike, Ints
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
     "fused_elemwise_activation",
@@ -25,7 +30,7 @@ __all__ = [
 def fused_elemwise_activation(
     x: Variable,
     y: Variable,
-    functor_list: Any,
+    functor_list: str | list[str],
     axis: int = -1,
     scale: float = 0.0,
     save_intermediate_out: bool = True,
@@ -63,12 +68,12 @@ def fused_elemwise_activation(
 
 def fused_embedding_seq_pool(
     input: Variable,
-    size: Any,
+    size: Sequence[int],
     is_sparse: bool = False,
     padding_idx: int | None = None,
     combiner: str = "sum",
-    param_attr: Any = None,
-    dtype: Any = "float32",
+    param_attr: ParamAttrLike = None,
+    dtype: DtypeLike = "float32",
 ) -> Variable:
     """Return the sums of the embeddings of each sequence of ids (operator ``fused_embedding_seq_pool``).
 
@@ -100,8 +105,8 @@ def match_matrix_tensor(
     y: Variable,
     channel_num: int,
     act: str | None = None,
-    param_attr: Any = None,
-    dtype: Any = "float32",
+    param_attr: ParamAttrLike = None,
+    dtype: DtypeLike = "float32",
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
     """Return the images of word by word similarities of pairs of texts, and ``x`` times the weight.
@@ -167,11 +172,11 @@ def var_conv_2d(
     col: Variable,
     input_channel: int,
     output_channel: int,
-    filter_size: Any,
-    stride: Any = 1,
-    param_attr: Any = None,
+    filter_size: Ints,
+    stride: Ints = 1,
+    param_attr: ParamAttrLike = None,
     act: str | None = None,
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
     name: str | None = None,
 ) -> Variable:
     """Return a convolution over images of different sizes, padded to keep them (operator ``var_conv_2d``).
@@ -219,8 +224,8 @@ def tree_conv(
     num_filters: int = 1,
     max_depth: int = 2,
     act: str | None = "tanh",
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     name: str | None = None,
 ) -> Variable:
     """Return the convolution of the nodes of trees with those below them (operator ``tree_conv``).

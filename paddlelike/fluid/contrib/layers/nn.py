@@ -30,6 +30,10 @@ from paddlelike.layers.tensor.indexing import slice as take_slice
 from paddlelike.layers.tensor.shaping import reshape
 from paddlelike.left_out import make_getattr
 
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
+
 __all__ = [
     "fused_elemwise_activation",
     "fused_embedding_seq_pool",
@@ -103,7 +107,7 @@ def _emit_partial(type: str, input: list[Variable], start_index: int, length: in
 
 
 def tdm_child(
-    x: Variable, node_nums: int, child_nums: int, param_attr: Any = None, dtype: Any = "int32"
+    x: Variable, node_nums: int, child_nums: int, param_attr: ParamAttrLike = None, dtype: DtypeLike = "int32"
 ) -> tuple[Variable, Variable]:
     """Return the children of the nodes in ``x``, and 1 where a child is a leaf (operator ``tdm_child``).
 
@@ -133,13 +137,13 @@ def tdm_sampler(
     neg_samples_num_list: Sequence[int],
     layer_node_num_list: Sequence[int],
     leaf_node_num: int,
-    tree_travel_attr: Any = None,
-    tree_layer_attr: Any = None,
+    tree_travel_attr: ParamAttrLike = None,
+    tree_layer_attr: ParamAttrLike = None,
     output_positive: bool = True,
     output_list: bool = True,
     seed: int = 0,
-    tree_dtype: Any = "int32",
-    dtype: Any = "int32",
+    tree_dtype: DtypeLike = "int32",
+    dtype: DtypeLike = "int32",
 ) -> tuple[Any, Any, Any]:
     """Return nodes on the paths to the leaves in ``x`` and others of the same layers, labels, and a mask.
 
@@ -207,7 +211,7 @@ def _split_by_layer(outputs: list[Variable], widths: list[int]) -> list[list[Var
     return lists
 
 
-def _check_whole(layer: str, what: str, dtype: Any) -> VarType:
+def _check_whole(layer: str, what: str, dtype: DtypeLike) -> VarType:
     kind = convert_dtype(dtype)
     if kind not in _WHOLES:
         raise TypeError(f"{layer}: {what} must be int32 or int64, got {dtype!r}")

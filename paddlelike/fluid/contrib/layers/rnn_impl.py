@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike import layers, unique_name
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.helper import LayerHelper
+from paddlelike.param_attr import ParamAttr
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["BasicGRUUnit", "BasicLSTMUnit", "basic_gru", "basic_lstm"]
 
@@ -19,7 +24,12 @@ class _Unit:
     """One step of one layer; its parameters are created at the first call, which tells the input's width."""
 
     def __init__(
-        self, name_scope: str, hidden_size: int, param_attr: Any, bias_attr: Any, dtype: Any
+        self,
+        name_scope: str,
+        hidden_size: int,
+        param_attr: ParamAttrLike,
+        bias_attr: ParamAttrLike,
+        dtype: DtypeLike,
     ) -> None:
         full_name = unique_name.generate(f"{name_scope}/{type(self).__name__}")
         self._helper = LayerHelper(full_name, name=full_name)
@@ -29,8 +39,8 @@ class _Unit:
         self._dtype = dtype
         self._parameters: list[Any] = []
 
-    def _create(self, attr: Any, shape: list[int]) -> Any:
-        parameter = self._helper.create_parameter(attr, shape, self._dtype, is_bias=len(shape) == 1)
+    def _create(self, attr: ParamAttrLike, shape: list[int]) -> Variable:
+        parameter: Variable = self._helper.create_parameter(attr, shape, self._dtype, is_bias=len(shape) == 1)
         self._parameters.append(parameter)
         return parameter
 
@@ -49,12 +59,12 @@ class BasicLSTMUnit(_Unit):
         self,
         name_scope: str,
         hidden_size: int,
-        param_attr: Any = None,
-        bias_attr: Any = None,
+        param_attr: ParamAttrLike = None,
+        bias_attr: ParamAttrLike = None,
         gate_activation: Activation | None = None,
         activation: Activation | None = None,
         forget_bias: float = 1.0,
-        dtype: Any = "float32",
+        dtype: DtypeLike = "float32",
     ) -> None:
         super().__init__(name_scope, hidden_size, param_attr, bias_attr, dtype)
         self._forget_bias = layers.fill_constant([1], dtype, forget_bias)
@@ -89,11 +99,11 @@ class BasicGRUUnit(_Unit):
         self,
         name_scope: str,
         hidden_size: int,
-        param_attr: Any = None,
-        bias_attr: Any = None,
+        param_attr: ParamAttrLike = None,
+        bias_attr: ParamAttrLike = None,
         gate_activation: Activation | None = None,
         activation: Activation | None = None,
-        dtype: Any = "float32",
+        dtype: DtypeLike = "float32",
     ) -> None:
         super().__init__(name_scope, hidden_size, param_attr, bias_attr, dtype)
         self._gate_activation = gate_activation or layers.sigmoid
@@ -127,12 +137,12 @@ def basic_lstm(
     dropout_prob: float = 0.0,
     bidirectional: bool = False,
     batch_first: bool = True,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     gate_activation: Activation | None = None,
     activation: Activation | None = None,
     forget_bias: float = 1.0,
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
     name: str = "basic_lstm",
 ) -> tuple[Variable, Variable, Variable]:
     """Return outputs, last hidden states and last cells of an LSTM network of several layers.
@@ -171,11 +181,11 @@ def basic_gru(
     dropout_prob: float = 0.0,
     bidirectional: bool = False,
     batch_first: bool = True,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
     gate_activation: Activation | None = None,
     activation: Activation | None = None,
-    dtype: Any = "float32",
+    dtype: DtypeLike = "float32",
     name: str = "basic_gru",
 ) -> tuple[Variable, Variable]:
     """Return outputs and last hidden states of a GRU network of several layers, as :func:`basic_lstm`.
@@ -210,12 +220,12 @@ def _make_units(
     ]
 
 
-def _extend_name(attr: Any, ending: str) -> Any:
+def _extend_name(attr: ParamAttrLike, ending: str) -> ParamAttrLike:
     """Return a copy of the attribute with the ending at its name; the attribute itself if it has none."""
-    if getattr(attr, "name", None) is None:
+    if not isinstance(attr, ParamAttr) or attr.name is None:
         return attr
     attr = copy.deepcopy(attr)
-    attr.name += ending
+    attr.name = f"{attr.name}{ending}"
     return attr
 
 
@@ -261,7 +271,7 @@ class _Network:
         return (layers.transpose(out, [1, 0, 2]) if batch_first else out), last
 
     def _run_direction(
-        self, input: Variable, mask: Variable | None, init: Any, direction: int
+        self, input: Variable, mask: Variable | None, init: Sequence[Variable] | None, direction: int
     ) -> tuple[Variable, list[Variable]]:
         """Return the outputs (T, N, hidden_size), and the last states, (layers, N, hidden_size)."""
         rnn = layers.StaticRNN()
@@ -289,7 +299,7 @@ class _Network:
         outputs = rnn()
         return outputs[-1], self._take_last(outputs, len(units))
 
-    def _take_last(self, outputs: Any, depth: int) -> list[Variable]:
+    def _take_last(self, outputs: list[Variable], depth: int) -> list[Variable]:
         """Return the last step of the states, layer by layer."""
         last: list[list[Variable]] = [[] for _ in range(self._states)]
         for layer in range(depth):

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from paddlelike import unique_name
 from paddlelike.framework import Variable, default_main_program, default_startup_program
 from paddlelike.layers.tensor.creation import create_global_var
+
+if TYPE_CHECKING:
+    from paddlelike.framework.graph.operator import Operator
+    from paddlelike.framework.graph.program import Program
+    from paddlelike.framework.graph.variable import Parameter
+    from paddlelike.framework.typing import Minimized
+    from paddlelike.optimizer.base import Optimizer
+    from paddlelike.optimizer.state import ParamGrads
 
 __all__ = ["AutoMixedPrecisionLists", "OptimizerWithMixedPrecision", "decorate"]
 
@@ -46,7 +54,7 @@ class OptimizerWithMixedPrecision:
     """
 
     def __init__(
-        self, optimizer: Any, amp_lists: AutoMixedPrecisionLists, *, use_dynamic_loss_scaling: bool
+        self, optimizer: Optimizer, amp_lists: AutoMixedPrecisionLists, *, use_dynamic_loss_scaling: bool
     ) -> None:
         self._optimizer = optimizer
         self._amp_lists = amp_lists
@@ -67,26 +75,25 @@ class OptimizerWithMixedPrecision:
         """Return the loss, which is not scaled; None before the backward pass."""
         return self._scaled_loss
 
-    def backward(self, loss: Variable, *args: Any, **kwargs: Any) -> Any:
+    def backward(self, loss: Variable, *args: Any, **kwargs: Any) -> ParamGrads:
         """Append the backward pass, as the optimizer does."""
         self._scaled_loss = loss
         return self._optimizer.backward(loss, *args, **kwargs)
 
-    def apply_gradients(self, scaled_params_grads: Any) -> Any:
+    def apply_gradients(self, scaled_params_grads: ParamGrads) -> list[Operator]:
         """Append the updates, as the optimizer does."""
         return self._optimizer.apply_gradients(scaled_params_grads)
 
     def minimize(
         self,
         loss: Variable,
-        startup_program: Any = None,
-        parameter_list: Any = None,
-        no_grad_set: Any = None,
-    ) -> tuple[Any, Any]:
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        no_grad_set: Iterable[Variable | str] | None = None,
+    ) -> Minimized:
         """Append the operators of one training step, as the optimizer does."""
         self._scaled_loss = loss
-        found: tuple[Any, Any] = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
-        return found
+        return self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "_optimizer":
@@ -95,7 +102,7 @@ class OptimizerWithMixedPrecision:
 
 
 def decorate(
-    optimizer: Any,
+    optimizer: Optimizer,
     amp_lists: AutoMixedPrecisionLists | None = None,
     init_loss_scaling: float = 2**15,
     incr_every_n_steps: int = 1000,
