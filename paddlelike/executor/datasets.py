@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,7 +12,18 @@ from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["FetchHandler", "run_dataset"]
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import Feed, ProgramLike
+
+__all__ = ["Batches", "FetchHandler", "run_dataset"]
+
+
+class Batches(Protocol):
+    """What a program runs over: a dataset of ``fluid.DatasetFactory``."""
+
+    def feeds(self) -> Iterable[Feed]:
+        """Return the batches as feeds."""
+        ...
 
 
 class FetchHandler:
@@ -45,10 +56,10 @@ class FetchHandler:
 
 def run_dataset(
     executor: Any,
-    program: Any,
-    dataset: Any,
+    program: ProgramLike | None,
+    dataset: Batches | None,
     scope: Scope | None,
-    fetch_list: Sequence[Any] | None,
+    fetch_list: Sequence[Variable | str] | None,
     fetch_info: Sequence[str] | None,
     print_period: int,
     fetch_handler: FetchHandler | None,
@@ -81,7 +92,7 @@ def run_dataset(
             next_call = time.monotonic() + handler.period_secs
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     if not isinstance(value, LoDTensor):
         return str(value)
     lod = f" lod {value.lod()}" if value.lod() else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from paddlelike.core import memory
 from paddlelike.core.places import Place, require_device
@@ -27,6 +27,13 @@ from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.hooks import Hook
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array, LoDTensor
+    from paddlelike.executor.datasets import Batches
+    from paddlelike.executor.explain import Explanation
+    from paddlelike.framework.graph.variable import Variable
+    from paddlelike.framework.typing import Feed, FetchList, ProgramLike
 
 __all__ = ["Executor"]
 
@@ -67,11 +74,54 @@ class Executor(Displayed):
             self._closed = True
             self._remote.close()
 
+    @overload
     def run(
         self,
-        program: Any = None,
-        feed: Any = None,
-        fetch_list: Any = None,
+        program: ProgramLike | None = None,
+        feed: Feed | Sequence[Feed] | None = None,
+        fetch_list: FetchList | None = None,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
+        scope: Scope | None = None,
+        return_numpy: Literal[True] = True,
+        use_program_cache: bool = False,
+        return_merged: Literal[True] = True,
+        use_prune: bool = False,
+    ) -> list[Array]: ...
+    @overload
+    def run(
+        self,
+        program: ProgramLike | None = None,
+        feed: Feed | Sequence[Feed] | None = None,
+        fetch_list: FetchList | None = None,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
+        scope: Scope | None = None,
+        *,
+        return_numpy: Literal[False],
+        use_program_cache: bool = False,
+        return_merged: Literal[True] = True,
+        use_prune: bool = False,
+    ) -> list[LoDTensor]: ...
+    @overload
+    def run(
+        self,
+        program: ProgramLike | None = None,
+        feed: Feed | Sequence[Feed] | None = None,
+        fetch_list: FetchList | None = None,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
+        scope: Scope | None = None,
+        return_numpy: bool = True,
+        use_program_cache: bool = False,
+        return_merged: bool = True,
+        use_prune: bool = False,
+    ) -> list[Any]: ...
+    def run(
+        self,
+        program: ProgramLike | None = None,
+        feed: Feed | Sequence[Feed] | None = None,
+        fetch_list: FetchList | None = None,
         feed_var_name: str = "feed",
         fetch_var_name: str = "fetch",
         scope: Scope | None = None,
@@ -149,8 +199,8 @@ class Executor(Displayed):
     def _run_program(
         self,
         program: Program,
-        feed: Any,
-        fetch_list: Any,
+        feed: Feed | Sequence[Feed] | None,
+        fetch_list: FetchList | None,
         scope: Scope,
         return_numpy: bool,
         use_prune: bool = False,
@@ -181,12 +231,12 @@ class Executor(Displayed):
 
     def train_from_dataset(
         self,
-        program: Any = None,
-        dataset: Any = None,
+        program: ProgramLike | None = None,
+        dataset: Batches | None = None,
         scope: Scope | None = None,
         thread: int = 0,
         debug: bool = False,
-        fetch_list: Sequence[Any] | None = None,
+        fetch_list: Sequence[Variable | str] | None = None,
         fetch_info: Sequence[str] | None = None,
         print_period: int = 100,
         fetch_handler: FetchHandler | None = None,
@@ -233,12 +283,12 @@ class Executor(Displayed):
 
     def infer_from_dataset(
         self,
-        program: Any = None,
-        dataset: Any = None,
+        program: ProgramLike | None = None,
+        dataset: Batches | None = None,
         scope: Scope | None = None,
         thread: int = 0,
         debug: bool = False,
-        fetch_list: Sequence[Any] | None = None,
+        fetch_list: Sequence[Variable | str] | None = None,
         fetch_info: Sequence[str] | None = None,
         print_period: int = 100,
         fetch_handler: FetchHandler | None = None,
@@ -265,12 +315,12 @@ class Executor(Displayed):
 
     def explain(
         self,
-        program: Any = None,
-        feed: Any = None,
-        fetch_list: Any = None,
+        program: ProgramLike | None = None,
+        feed: Feed | Sequence[Feed] | None = None,
+        fetch_list: FetchList | None = None,
         scope: Scope | None = None,
         repeat: int = 3,
-    ) -> Any:
+    ) -> Explanation | str:
         """Return what the steps of a run do, how long they take, and how long the machine needs at least.
 
         The program runs ``repeat`` times on copies of its persistables, so that nothing changes; times are
@@ -311,18 +361,18 @@ class Executor(Displayed):
                     f"Executor.explain: program must be a Program, got {program!r}",
                     hint="pass the Program that the CompiledProgram was made of",
                 )
-            return explain(self, scope, feed, fetch_list, repeat)
-        fetches = collect_names(fetch_list)
+            told: str = explain(self, scope, feed, fetch_list, repeat)
+            return told
+        fetches, feeds = collect_names(fetch_list), get_single_feed(feed)
         if choose_backend(self.place) != "numpy":
-            return explain_pieces(program, feed, fetches, self.place)
-        feeds = get_single_feed(feed)
+            return explain_pieces(program, feeds, fetches, self.place)
         plan = get_plan(program, feeds, fetches, None)
         return explain_plan(plan, scope, dict(self._services), feeds, repeat)
 
     def _run(
         self,
         program: Program,
-        feeds: Mapping[str, Any],
+        feeds: Feed,
         fetches: list[str],
         scope: Scope,
         return_numpy: bool,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from paddlelike.core.scope import Scope
 from paddlelike.core.typing import FedValue
 from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 
-__all__ = ["Feed", "FetchItem", "FetchList", "Minimized", "Nested", "ShapeLike", "Size"]
+__all__ = ["Feed", "FetchItem", "FetchList", "Minimized", "Nested", "ProgramLike", "ShapeLike", "Size"]
 
 #: A size that may be known only at run time.
 Size: TypeAlias = int | Variable
@@ -31,3 +33,21 @@ FetchItem: TypeAlias = Variable | str | Operator | Minimized
 
 #: The items of a run, in lists as deep as a script likes.
 FetchList: TypeAlias = "FetchItem | Sequence[FetchList]"
+
+
+class Compiled(Protocol):
+    """A program with options, which says itself how it is run: a CompiledProgram."""
+
+    def _run(
+        self,
+        executor: Any,
+        scope: Scope,
+        feed: Feed | Sequence[Feed] | None,
+        fetch_list: FetchList | None,
+        return_numpy: bool,
+        return_merged: bool,
+    ) -> list[Any]: ...
+
+
+#: What an executor runs.
+ProgramLike: TypeAlias = Program | Compiled

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Final
 
 from paddlelike.executor.run import Executor
 
@@ -17,7 +17,7 @@ __all__ = ["check_directory", "check_executor", "hold_warnings", "warn_user"]
 _held: Final[ContextVar[list[str] | None]] = ContextVar("paddlelike_held_warnings", default=None)
 
 
-def check_executor(executor: Any, function: str) -> None:
+def check_executor(executor: object, function: str) -> None:
     """Raise TypeError when what was passed to ``function`` as its executor is none."""
     if not isinstance(executor, Executor):
         raise TypeError(
@@ -27,7 +27,7 @@ def check_executor(executor: Any, function: str) -> None:
         )
 
 
-def check_directory(dirname: Any, function: str) -> None:
+def check_directory(dirname: object, function: str) -> None:
     """Raise TypeError when what was passed to ``function`` as its directory is no path."""
     if dirname is not None and not isinstance(dirname, str | bytes | os.PathLike):
         raise TypeError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -22,6 +22,9 @@ from paddlelike.io.rules.rule import Rule
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.location import is_remote
 from paddlelike.storage.options import SaveOptions
+
+if TYPE_CHECKING:
+    from paddlelike.executor.run import Executor
 
 __all__ = ["TABLE_FOLDER", "GatheredFile", "LoadShare", "Partition", "SaveShare", "get_partition"]
 
@@ -94,7 +97,7 @@ class Partition(Protocol):
     takes_slices: bool  # a load reads some rows of each file, not all
 
     def plan_save(
-        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
+        self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
         """Return this process's share of a save of ``chosen`` into ``where``.
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import HOLDERS, Parameter, Variable
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ProgramLike
 
 __all__ = [
     "get_program",
@@ -88,7 +91,7 @@ def get_program_persistable_vars(program: Program) -> list[Variable]:
     return [v for v in program.list_vars() if is_persistable(v)]
 
 
-def get_program(main_program: Any) -> Program:
+def get_program(main_program: ProgramLike | None) -> Program:
     """Return the Program in ``main_program``: itself, the default one for None, that of a CompiledProgram.
 
     Raises TypeError when it is none of these.

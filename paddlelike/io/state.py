@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from paddlelike.io.select import get_program, is_belong_to_optimizer, is_paramet
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import SaveOptions
 
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ProgramLike
+
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 
 Array = np.ndarray[Any, Any]
@@ -40,7 +43,7 @@ Array = np.ndarray[Any, Any]
 _WAIT: Final = 60.0  # seconds: trainers may all save into one directory
 
 
-def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
+def save(program: ProgramLike | None, model_path: str | os.PathLike[str]) -> SaveReport:
     """Save ``model_path.pdparams``, ``.pdopt`` and ``.pdmodel``: parameters, other state, the program.
 
     The first two are pickles of ``{name: array}`` that any Paddle reads. The three replace earlier files of
@@ -98,7 +101,7 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
 
 
 def load(
-    program: Any,
+    program: ProgramLike | None,
     model_path: str | os.PathLike[str],
     executor: Executor | None = None,
     var_list: Iterable[Variable] | None = None,
@@ -171,7 +174,7 @@ def load(
     )
 
 
-def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadReport:
+def set_program_state(program: ProgramLike | None, state_dict: Mapping[str, Array]) -> LoadReport:
     """Set the persistables of ``program`` from ``{name: array}``, all or none.
 
     Parameters

@@ -9,12 +9,15 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.foundation.display import Displayed
 from paddlelike.hooks import Hook
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import Numbers
 
 __all__ = ["Curve", "Curves", "Record", "TrainingLog", "decode_record"]
 
@@ -93,7 +96,7 @@ class TrainingLog(Displayed):
         self.path = os.fspath(path)
         self._run: int | None = None
 
-    def write(self, step: int, **values: Any) -> None:
+    def write(self, step: int, **values: Numbers) -> None:
         """Append the values of a step: numbers, or arrays of one element as ``Executor.run`` returns them.
 
         Raises
@@ -177,7 +180,7 @@ def decode_record(line: str) -> Record | None:
         return None
 
 
-def _encode_number(name: str, value: Any) -> float | str:
+def _encode_number(name: str, value: object) -> float | str:
     array = np.asarray(value)
     if array.size != 1:
         raise ValueError(f"TrainingLog.write: {name} has shape {array.shape}, expected one element")

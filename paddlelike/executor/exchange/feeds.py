@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,15 @@ from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array, LoD
+    from paddlelike.core.typing import FedValue
+    from paddlelike.framework.typing import Feed
+
 __all__ = ["get_single_feed", "put_feeds", "warn_unknown"]
 
 
-def get_single_feed(feed: Any) -> Mapping[str, Any]:
+def get_single_feed(feed: Feed | Sequence[Feed] | None) -> Feed:
     """Return the feed of one copy, given as a dict or a list of one dict.
 
     Raises FeedError for a longer list, TypeError for anything else.
@@ -45,7 +50,7 @@ def get_single_feed(feed: Any) -> Mapping[str, Any]:
     return feed
 
 
-def put_feeds(plan: Plan, frame: Frame, feeds: Mapping[str, Any]) -> None:
+def put_feeds(plan: Plan, frame: Frame, feeds: Feed) -> None:
     """Write fed values into a frame, fed persistables also into the scope.
 
     Raises FeedError for a value that does not fit its variable.
@@ -98,7 +103,7 @@ def _is_plain(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
     return True
 
 
-def _convert(variable: Variable, value: Any) -> tuple[Any, Any]:
+def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
     """Return the array and the LoD of a fed value. Raises FeedError when they do not fit the variable."""
     lod = None
     if isinstance(value, LoDTensor):
@@ -125,7 +130,7 @@ def _convert(variable: Variable, value: Any) -> tuple[Any, Any]:
     return np.ascontiguousarray(array) if array.ndim else array, lod
 
 
-def _warn_flat(variable: Variable, array: Any) -> None:
+def _warn_flat(variable: Variable, array: Array) -> None:
     """Warn of a flat array for a variable with more dims: operators broadcast it along another dim."""
     rows = len(array)
     shape = ", ".join("None" if dim == -1 else str(dim) for dim in variable.shape)
@@ -138,7 +143,7 @@ def _warn_flat(variable: Variable, array: Any) -> None:
     )
 
 
-def _check_fed(variable: Variable, array: Any) -> None:
+def _check_fed(variable: Variable, array: Array) -> None:
     """Raise FeedError unless dtype and shape of an array are those of its variable."""
     if convert_dtype(array.dtype) != variable.dtype:
         raise FeedError(

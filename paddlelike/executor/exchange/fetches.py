@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import FetchList, Minimized
+
 __all__ = [
     "FetchedArray",
     "as_numpy",
@@ -29,7 +32,7 @@ __all__ = [
 ]
 
 
-def read_fetch_list(fetch_list: Any) -> tuple[list[str], list[Operator]]:
+def read_fetch_list(fetch_list: FetchList | None) -> tuple[list[str], list[Operator]]:
     """Return the names to fetch and the update operators to run. Raises TypeError for anything else."""
     if type(fetch_list) is list:
         names = []
@@ -45,7 +48,7 @@ def read_fetch_list(fetch_list: Any) -> tuple[list[str], list[Operator]]:
     return collect_names(fetch_list), collect_updates(fetch_list)
 
 
-def collect_names(fetch_list: Any) -> list[str]:
+def collect_names(fetch_list: FetchList | None) -> list[str]:
     """Return the variable names in a fetch_list, which may be nested or a single item.
 
     Update operators, which ``minimize`` returns, are left out. Raises TypeError for anything else.
@@ -65,12 +68,13 @@ def collect_names(fetch_list: Any) -> list[str]:
                 "  hint: did the function that made the variable return it?"
             )
         return [name for one in fetch_list for name in collect_names(one)]
-    if getattr(fetch_list, "name", None) and isinstance(fetch_list.name, str):
-        return [fetch_list.name]
+    name = getattr(fetch_list, "name", None)
+    if name and isinstance(name, str):
+        return [name]
     raise TypeError(f"fetch_list holds {describe(fetch_list)}, expected variables or names")
 
 
-def collect_updates(fetch_list: Any) -> list[Operator]:
+def collect_updates(fetch_list: FetchList | None) -> list[Operator]:
     """Return the update operators in a fetch_list."""
     if isinstance(fetch_list, Operator):
         return [fetch_list]
@@ -96,7 +100,7 @@ def _fetch_var(name: str, scope: Scope | None = None, return_numpy: bool = True)
     return as_numpy(tensor) if return_numpy else tensor
 
 
-def _is_minimize_result(item: Any) -> bool:
+def _is_minimize_result(item: object) -> TypeGuard[Minimized]:
     """Return whether an item is what ``minimize`` returns: operators, and pairs of parameter and gradient."""
     return (
         isinstance(item, tuple)

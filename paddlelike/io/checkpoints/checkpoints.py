@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
@@ -29,6 +29,9 @@ from paddlelike.io.save.chosen import save_chosen
 from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveKeywords, SaveOptions, show_options
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ProgramLike
 
 __all__ = ["Checkpoints"]
 
@@ -109,7 +112,7 @@ class Checkpoints:
     def save(
         self,
         executor: Executor,
-        program: Any,
+        program: ProgramLike | None,
         step: int,
         metric: float | None = None,
         state: Mapping[str, Any] | None = None,
@@ -154,7 +157,7 @@ class Checkpoints:
         return STEPS
 
     def _save_as(
-        self, name: str, entry: dict[str, Any], executor: Executor, program: Any
+        self, name: str, entry: dict[str, Any], executor: Executor, program: ProgramLike | None
     ) -> SaveReport | asynchronous.PendingSave:
         """Save the checkpoint of that name, then remove old ones."""
         asynchronous.check_pending()
@@ -204,7 +207,7 @@ class Checkpoints:
         return ranked[0] if ranked else None
 
     def restore(
-        self, executor: Executor, program: Any = None, step: int | None = None
+        self, executor: Executor, program: ProgramLike | None = None, step: int | None = None
     ) -> dict[str, Any] | None:
         """Load a checkpoint into the current scope, with the state of its random generator.
 
@@ -239,7 +242,7 @@ class Checkpoints:
         self,
         candidates: Listing,
         executor: Executor,
-        program: Any,
+        program: ProgramLike | None,
         *,
         only: bool,
         check: Callable[[Checkpoint], None] | None = None,

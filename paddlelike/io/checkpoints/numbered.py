@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import MissingFileError
@@ -17,6 +17,9 @@ from paddlelike.io.checkpoints.store import Names
 from paddlelike.io.report import SaveReport
 from paddlelike.storage.location import is_remote
 from paddlelike.storage.options import SaveKeywords
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ProgramLike
 
 __all__ = ["NumberedCheckpoints"]
 
@@ -56,7 +59,7 @@ class NumberedCheckpoints(Checkpoints):
     def save_numbered(
         self,
         executor: Executor,
-        program: Any,
+        program: ProgramLike | None,
         step: int,
         index: int | None = None,
         metric: float | None = None,
@@ -71,7 +74,10 @@ class NumberedCheckpoints(Checkpoints):
         return self._save_as(name, entry, executor, program)
 
     def restore_newest(
-        self, executor: Executor, program: Any, check: Callable[[Checkpoint], None] | None = None
+        self,
+        executor: Executor,
+        program: ProgramLike | None,
+        check: Callable[[Checkpoint], None] | None = None,
     ) -> dict[str, Any] | None:
         """Load the checkpoint of the highest step; when it is damaged, the one before it, with a warning.
 
@@ -88,7 +94,10 @@ class NumberedCheckpoints(Checkpoints):
         return self._restore_first(self.list()[::-1], executor, program, only=False, check=check)
 
     def restore_named(
-        self, executor: Executor, program: Any, check: Callable[[Checkpoint], None] | None = None
+        self,
+        executor: Executor,
+        program: ProgramLike | None,
+        check: Callable[[Checkpoint], None] | None = None,
     ) -> dict[str, Any]:
         """Load the checkpoint ``filename`` itself.
 

@@ -44,7 +44,7 @@ def decode_state(state: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _decode(value) for name, value in state.items()}
 
 
-def _encode_array(value: Any) -> dict[str, Any]:
+def _encode_array(value: object) -> dict[str, Any]:
     if not isinstance(value, np.ndarray):
         raise TypeError(f"a {type(value).__name__}")
     if value.dtype.kind not in _KINDS:

@@ -24,7 +24,7 @@ import mmap
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class MappedTensor(LoDTensor):
             self._array = memory.place(self._array)
         return self._array
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         """Return the pickle of a LoDTensor: files are not mapped again by whoever loads it."""
         plain = LoDTensor(self.array, self.lod())
         plain.version = self.version

@@ -144,7 +144,7 @@ def _check_computes_only(program: Program, where: str) -> None:
         )
 
 
-def _check_bytes(model: Any, params: Any) -> bytes:
+def _check_bytes(model: Any, params: object) -> bytes:
     for name, data in (("model_filename", model), ("params_filename", params)):
         if data is not None and not isinstance(data, bytes):
             raise TypeError(f"without dirname, {name} is the bytes of the file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.executor.run import Executor
 from paddlelike.framework.codec.encode import build_message
@@ -28,6 +28,9 @@ from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import locate
 from paddlelike.storage.options import DEFAULT_OPTIONS
 
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ProgramLike
+
 __all__ = ["save_inference_model"]
 
 
@@ -36,7 +39,7 @@ def save_inference_model(
     feeded_var_names: Sequence[str] | str,
     target_vars: Sequence[Variable] | Variable,
     executor: Executor,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     model_filename: str | None = None,
     params_filename: str | None = None,
     export_for_deployment: bool = True,
@@ -134,7 +137,7 @@ def save_inference_model(
     return names
 
 
-def _list_feeds(given: Any) -> list[str]:
+def _list_feeds(given: str | Sequence[str]) -> list[str]:
     names = [given] if isinstance(given, str) else list(given)
     if not all(isinstance(name, str) for name in names):
         wanted = [one.name if isinstance(one, Variable) else one for one in names]
@@ -142,7 +145,7 @@ def _list_feeds(given: Any) -> list[str]:
     return names
 
 
-def _list_targets(given: Any) -> list[Variable]:
+def _list_targets(given: Variable | Sequence[Variable]) -> list[Variable]:
     targets = [given] if isinstance(given, Variable) else list(given)
     if not targets or not all(isinstance(target, Variable) for target in targets):
         raise ValueError(f"target_vars holds variables, at least one, not {given!r}")

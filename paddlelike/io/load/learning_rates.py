@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def name_changed_rates(before: Mapping[str, float], loaded: Iterable[str], scope
     return lines
 
 
-def _get_scalar(value: Any) -> float | None:
+def _get_scalar(value: object) -> float | None:
     """Return the number in a tensor of one element, else None."""
     array = value.array if isinstance(value, LoDTensor) else None
     if array is None or np.size(array) != 1:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, StorageError
@@ -33,6 +33,9 @@ from paddlelike.io.select import (
 )
 from paddlelike.storage.location import locate
 
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ProgramLike
+
 __all__ = ["Choices", "load_params", "load_persistables", "load_vars"]
 
 Path = str | os.PathLike[str]
@@ -55,7 +58,7 @@ class Choices(TypedDict, total=False):
 def load_vars(
     executor: Executor,
     dirname: Path | None,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     vars: Iterable[Variable | str] | None = None,  # noqa: A002  (Fluid's name)
     predicate: Callable[[Variable], bool] | None = None,
     filename: str | bytes | None = None,
@@ -185,7 +188,7 @@ def _is_empty(program: Program) -> bool:
 def load_params(
     executor: Executor,
     dirname: Path | None,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     filename: str | bytes | None = None,
     **choices: Unpack[Choices],
 ) -> LoadReport:
@@ -220,7 +223,7 @@ def load_params(
 def load_persistables(
     executor: Executor,
     dirname: Path | None,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     filename: str | bytes | None = None,
     **choices: Unpack[Choices],
 ) -> LoadReport:

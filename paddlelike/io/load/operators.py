@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType
@@ -23,6 +23,9 @@ from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Value, Want
 from paddlelike.io.load.stable import read_stable
 from paddlelike.storage.location import Location, locate, locate_prefix
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
 
 __all__ = ["OperatorReader", "copy_value"]
 
@@ -163,6 +166,6 @@ def _convert_to_fp16(value: Value) -> Value:
     return value if isinstance(value, SelectedRows) else lod_tensor.to_fp16(value)
 
 
-def _array(value: Value) -> Any:
+def _array(value: Value) -> Array:
     assert value.array is not None
     return value.array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError
@@ -23,6 +23,10 @@ from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import get_program, is_persistable, select
 from paddlelike.storage.location import locate, locate_prefix
 
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import LoDTensor, SelectedRows
+    from paddlelike.framework.typing import ProgramLike
+
 __all__ = ["fit_state", "plan_load"]
 
 Path = str | os.PathLike[str]
@@ -31,7 +35,7 @@ Init = str | float | Mapping[str, str | float] | None
 
 def plan_load(
     dirname: Path | Mapping[str, Array] | None,
-    program: Any = None,
+    program: ProgramLike | None = None,
     *,
     filename: str | bytes | None = None,
     vars: Iterable[Variable | str] | None = None,  # noqa: A002  (Fluid's name)
@@ -88,7 +92,7 @@ def plan_load(
 
 def fit_state(
     state_dict: Mapping[str, Array],
-    program: Any = None,
+    program: ProgramLike | None = None,
     *,
     strict: bool = False,
     rename: Mapping[str, str | Sequence[str]] | None = None,
@@ -144,7 +148,7 @@ def _open_source(source: Path | Mapping[str, Array] | None, filename: str | byte
     return FolderContents(prefix + found[0], PrefixedFolder(where, base), FluidSave())
 
 
-def _get_array(value: Any) -> Array:
+def _get_array(value: LoDTensor | SelectedRows) -> Array:
     if value.array is None:
         raise LoadError("the source has a tensor that was never given a value", hint="leave it out")
     array: Array = value.array

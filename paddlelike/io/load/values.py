@@ -64,7 +64,7 @@ def _get_rows(step: Step) -> tuple[int, int] | None:
     return None if step.recipe is None or step.recipe.rule is None else step.recipe.rule.rows
 
 
-def _array(value: Value) -> Any:
+def _array(value: Value) -> Array:
     array = value.array
     assert array is not None
     return array
@@ -76,7 +76,7 @@ def _copy(value: Value) -> Value:
     return LoDTensor(memory.place(_array(value)), value.lod())
 
 
-def _make_base(step: Step) -> Any:
+def _make_base(step: Step) -> Array | None:
     """Return the value of a variable outside of the overlap; None without one."""
     if step.recipe is None or step.recipe.rule is None or not step.recipe.rule.overlap:
         return None
@@ -87,7 +87,7 @@ def _make_base(step: Step) -> Any:
     return make_constant(Fill(step.variable, 0.0 if step.base == "zero" else float(step.base)))
 
 
-def make_constant(fill: Fill) -> Any:
+def make_constant(fill: Fill) -> Array:
     """Return the array of a variable that is set to a constant."""
     array = memory.empty(fill.variable.shape, dtype_row(fill.variable.dtype).numpy)
     array[...] = fill.value

@@ -92,14 +92,14 @@ _KINDS: Final[dict[str, tuple[Any, str]]] = {
 }
 
 
-def _decode_entry(index: int, entry: Any) -> Rule:
+def _decode_entry(index: int, entry: object) -> Rule:
     try:
         return _decode_rule(entry)
     except (TypeError, ValueError) as error:
         raise FormatError(f"rule {index} ({entry!r:.120}) is not understood: {error}") from error
 
 
-def _decode_rule(entry: Any) -> Rule:
+def _decode_rule(entry: object) -> Rule:
     if not isinstance(entry, dict):
         raise TypeError("a rule is an object")
     if set(entry) == {"skip"}:

@@ -71,7 +71,7 @@ def get_item(name: str, scope: Scope) -> Item:
     return Item(name, holder, value, State(version, ref(get_array(value))))
 
 
-def check_value(name: str, value: Any) -> Value:
+def check_value(name: str, value: object) -> Value:
     """Return the value of a variable if it can be saved.
 
     Raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
 
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
@@ -15,6 +15,9 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import save_chosen, save_to_memory
 from paddlelike.io.select import get_program, is_parameter, is_persistable, select
 from paddlelike.storage.options import BlockingKeywords, SaveKeywords, SaveOptions, show_options
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ProgramLike
 
 __all__ = ["save_params", "save_persistables", "save_vars"]
 
@@ -31,7 +34,7 @@ class _SaveSelected(Protocol):
         self,
         executor: Executor,
         dirname: None,
-        main_program: Any = None,
+        main_program: ProgramLike | None = None,
         filename: None = None,
         **options: Unpack[SaveKeywords],
     ) -> bytes | None: ...
@@ -40,7 +43,7 @@ class _SaveSelected(Protocol):
         self,
         executor: Executor,
         dirname: Path,
-        main_program: Any = None,
+        main_program: ProgramLike | None = None,
         filename: str | None = None,
         *,
         blocking: Literal[True] = True,
@@ -51,7 +54,7 @@ class _SaveSelected(Protocol):
         self,
         executor: Executor,
         dirname: Path,
-        main_program: Any = None,
+        main_program: ProgramLike | None = None,
         filename: str | None = None,
         *,
         blocking: Literal[False],
@@ -68,7 +71,7 @@ def _declare_results(function: Callable[..., Any]) -> _SaveSelected:
 def save_vars(
     executor: Executor,
     dirname: None,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     vars: Variables | None = None,
     predicate: Predicate | None = None,
     filename: None = None,
@@ -78,7 +81,7 @@ def save_vars(
 def save_vars(
     executor: Executor,
     dirname: Path,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     vars: Variables | None = None,
     predicate: Predicate | None = None,
     filename: str | None = None,
@@ -90,7 +93,7 @@ def save_vars(
 def save_vars(
     executor: Executor,
     dirname: Path,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     vars: Variables | None = None,
     predicate: Predicate | None = None,
     filename: str | None = None,
@@ -102,7 +105,7 @@ def save_vars(
 def save_vars(
     executor: Executor,
     dirname: Path | None,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     vars: Variables | None = None,  # noqa: A002  (Fluid's name)
     predicate: Predicate | None = None,
     filename: str | None = None,
@@ -164,7 +167,7 @@ def save_vars(
 def save_params(
     executor: Executor,
     dirname: Path | None,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     filename: str | None = None,
     **options: Unpack[SaveKeywords],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
@@ -202,7 +205,7 @@ def save_params(
 def save_persistables(
     executor: Executor,
     dirname: Path | None,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     filename: str | None = None,
     **options: Unpack[SaveKeywords],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
@@ -245,7 +248,7 @@ def save_persistables(
 def _save(
     executor: Executor,
     dirname: Path | None,
-    main_program: Any,
+    main_program: ProgramLike | None,
     variables: Iterable[Variable | str] | None,
     predicate: Callable[[Variable], bool] | None,
     filename: str | None,
