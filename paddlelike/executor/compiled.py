@@ -7,7 +7,7 @@ environment variable CPU_NUM (default 1) sets the count of copies.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.hooks import Hook
 
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import Feed, FetchList
+
 __all__ = ["CompiledProgram", "ParallelExecutor"]
 
 _load_jax: Final[Hook[[], Any]] = Hook("load_jax")
@@ -37,7 +40,7 @@ class CompiledProgram:
     Raises TypeError for anything but a Program.
     """
 
-    def __init__(self, program_or_graph: Any, build_strategy: BuildStrategy | None = None) -> None:
+    def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
         if not isinstance(program_or_graph, Program):
             raise TypeError(f"CompiledProgram: program_or_graph must be a Program, got {program_or_graph!r}")
         self._program = program_or_graph
@@ -62,7 +65,7 @@ class CompiledProgram:
         self._backend = backend
         return self
 
-    def explain(self, feed: Iterable[str] | None = None, fetch_list: Any = None) -> str:
+    def explain(self, feed: Iterable[str] | None = None, fetch_list: FetchList | None = None) -> str:
         """Return which operators :meth:`with_backend` compiles together, and why numpy runs the others.
 
         ``feed`` and ``fetch_list`` are those of the run that is meant; of ``feed`` the names count.
@@ -78,7 +81,12 @@ class CompiledProgram:
         return self._explain(Executor(), global_scope(), feed, fetch_list, 0)
 
     def _explain(
-        self, executor: Executor, scope: Scope, feed: Iterable[str] | None, fetch_list: Any, repeat: int
+        self,
+        executor: Executor,
+        scope: Scope,
+        feed: Iterable[str] | None,
+        fetch_list: FetchList | None,
+        repeat: int,
     ) -> str:
         """Return the same to :meth:`Executor.explain`, for the place of that executor."""
         fetches = collect_names(fetch_list)
@@ -111,8 +119,8 @@ class CompiledProgram:
         self,
         executor: Executor,
         scope: Scope,
-        feed: Any,
-        fetch_list: Any,
+        feed: Feed | Sequence[Feed] | None,
+        fetch_list: FetchList | None,
         return_numpy: bool,
         return_merged: bool,
     ) -> list[Any]:
@@ -163,7 +171,11 @@ class ParallelExecutor:
         return len(self._compiled._places)
 
     def run(
-        self, fetch_list: Any, feed: Any = None, feed_dict: Any = None, return_numpy: bool = True
+        self,
+        fetch_list: FetchList,
+        feed: Feed | Sequence[Feed] | None = None,
+        feed_dict: Feed | Sequence[Feed] | None = None,
+        return_numpy: bool = True,
     ) -> list[Any]:
         """Run the program once. Returns and raises as :meth:`Executor.run` does."""
         return self._executor.run(
