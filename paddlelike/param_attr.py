@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from paddlelike.initializer import Initializer
     from paddlelike.regularizer import WeightDecayRegularizer
 
-__all__ = ["ParamAttr", "ParamAttrLike", "WeightNormParamAttr"]
+__all__ = ["ParamAttr", "WeightNormParamAttr"]
 
 #: What describes a parameter: its attributes, its name, its initializer or regularizer; False: there is none.
 ParamAttrLike: TypeAlias = "ParamAttr | str | Initializer | WeightDecayRegularizer | bool | None"
