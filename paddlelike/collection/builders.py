@@ -18,7 +18,7 @@ parameters of its ``param_collection()`` make it anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from paddlelike.collection.collection import ParameterCollection
 from paddlelike.collection.expressions import (
@@ -33,6 +33,9 @@ from paddlelike.collection.expressions import (
 from paddlelike.collection.parameters import Parameters
 from paddlelike.collection.recurrent_builders import Builder, Memory, Shape
 from paddlelike.errors import GraphError
+
+if TYPE_CHECKING:
+    from paddlelike.collection.expressions import Operand
 
 __all__ = [
     "BiRNNBuilder",
@@ -217,7 +220,7 @@ class BiRNNBuilder:
         """Return the collection of the parameters."""
         return self._collection
 
-    def transduce(self, xs: Sequence[Any]) -> list[Expression]:
+    def transduce(self, xs: Sequence[Operand]) -> list[Expression]:
         """Return the output ``(hidden_dim,)`` at each input."""
         values = [to_expression(x) for x in xs]
         for forward, backward in self.builder_layers:

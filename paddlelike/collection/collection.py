@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from paddlelike.collection.parameters import Parameters, create
 from paddlelike.errors import GraphError, LoadError
 from paddlelike.formats.dynet import LOOKUP_PARAMETER, PARAMETER, Block
 from paddlelike.initializer import ConstantInitializer, Initializer, NumpyArrayInitializer, XavierInitializer
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Model", "ParameterCollection"]
 
@@ -48,7 +51,12 @@ class ParameterCollection:
     # Adding
 
     def add_parameters(
-        self, dim: int | Sequence[int], init: Any = None, name: str = "", *, device: str = ""
+        self,
+        dim: int | Sequence[int],
+        init: Initializer | ArrayLike | None = None,
+        name: str = "",
+        *,
+        device: str = "",
     ) -> Parameters:
         """Add a parameter.
 
@@ -71,7 +79,12 @@ class ParameterCollection:
         return self._add(Parameters, dim, init, name)
 
     def add_lookup_parameters(
-        self, dim: Sequence[int], init: Any = None, name: str = "", *, device: str = ""
+        self,
+        dim: Sequence[int],
+        init: Initializer | ArrayLike | None = None,
+        name: str = "",
+        *,
+        device: str = "",
     ) -> LookupParameters:
         """Add a lookup table of shape ``(rows, dims...)``; otherwise as :meth:`add_parameters`."""
         added = self._add(LookupParameters, dim, init, name)
@@ -169,7 +182,13 @@ class ParameterCollection:
 
     # Private
 
-    def _add(self, kind: type[Parameters], dim: int | Sequence[int], init: Any, name: str) -> Parameters:
+    def _add(
+        self,
+        kind: type[Parameters],
+        dim: int | Sequence[int],
+        init: Initializer | ArrayLike | None,
+        name: str,
+    ) -> Parameters:
         shape = (int(dim),) if isinstance(dim, int | np.integer) else tuple(int(n) for n in dim)
         if not shape or min(shape) < 1:
             raise GraphError(f"a parameter of shape {shape}: every dim must be at least 1")
@@ -233,7 +252,7 @@ def _next_name(counter: Counter[str], name: str, what: str) -> str:
     return f"{name}_{count}" if count or not name else name
 
 
-def _to_initializer(init: Any, shape: tuple[int, ...]) -> Initializer:
+def _to_initializer(init: Initializer | ArrayLike | None, shape: tuple[int, ...]) -> Initializer:
     if init is None:
         return XavierInitializer()
     if isinstance(init, Initializer):

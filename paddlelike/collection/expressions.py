@@ -8,7 +8,7 @@ functions, so that a spec may hold one of them (``tanh``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "Expression",
@@ -48,6 +51,10 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 
+#: What stands in an expression.
+Operand: TypeAlias = "Expression | Parameters | Variable | Array | list[float]"
+
+
 class Expression:
     """A value to be computed; ``variable`` is its variable, which Fluid's layers and optimizers take."""
 
@@ -62,7 +69,7 @@ class Expression:
         """Return the value, float32 of :meth:`dim`; computes what it depends on."""
         return evaluate(self.variable).reshape(self.dim())
 
-    def value(self) -> Any:
+    def value(self) -> float | list[Any]:
         """Return a number for one element, else nested lists."""
         array = self.npvalue()
         return float(array.reshape(())) if array.size == 1 else array.tolist()
@@ -97,29 +104,29 @@ class Expression:
         for (owner, _), value in zip(pairs, run(program, [one for _, one in pairs]), strict=True):
             owner.add_gradient(np.asarray(value, dtype=np.float32).reshape(owner.shape()))
 
-    def __mul__(self, other: Any) -> Expression:
+    def __mul__(self, other: float | Operand) -> Expression:
         if isinstance(other, int | float):
             return _call(lambda x: layers.scale(x, scale=float(other)), self)
         return _call(layers.matmul, self, to_expression(other))
 
-    def __rmul__(self, other: Any) -> Expression:
+    def __rmul__(self, other: float | Operand) -> Expression:
         if isinstance(other, int | float):
             return _call(lambda x: layers.scale(x, scale=float(other)), self)
         return _call(layers.matmul, to_expression(other), self)
 
-    def __add__(self, other: Any) -> Expression:
+    def __add__(self, other: float | Operand) -> Expression:
         if isinstance(other, int | float):
             return _call(lambda x: layers.scale(x, bias=float(other)), self)
         return _call(layers.elementwise_add, self, to_expression(other))
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Expression:
+    def __sub__(self, other: float | Operand) -> Expression:
         if isinstance(other, int | float):
             return _call(lambda x: layers.scale(x, bias=-float(other)), self)
         return _call(layers.elementwise_sub, self, to_expression(other))
 
-    def __rsub__(self, other: Any) -> Expression:
+    def __rsub__(self, other: float | Operand) -> Expression:
         return (-self).__add__(other)
 
     def __neg__(self) -> Expression:
@@ -140,7 +147,7 @@ class Expression:
         return f"<Expression {self.variable.name} {self.dim()}>"
 
 
-def to_expression(value: Any) -> Expression:
+def to_expression(value: Operand) -> Expression:
     """Return a parameter, a variable or an array as an expression. Raises TypeError for other values."""
     if isinstance(value, Expression):
         return value
@@ -153,7 +160,7 @@ def to_expression(value: Any) -> Expression:
     raise TypeError(f"an expression, a parameter or a variable is wanted, not {type(value).__name__}")
 
 
-def parameter(value: Any) -> Expression:
+def parameter(value: Operand) -> Expression:
     """Return the expression of a parameter in the current graph; an expression is returned as it is."""
     if not isinstance(value, Parameters):
         return to_expression(value)
@@ -173,7 +180,7 @@ def lookup(table: Parameters, index: int) -> Expression:
 # Inputs
 
 
-def inputTensor(value: Any) -> Expression:  # noqa: N802  (DyNet's name)
+def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
     """Return a constant array as an expression, float32."""
     array = np.array(value, dtype=np.float32)
     with program_guard(current_graph(), Program()):
@@ -198,37 +205,37 @@ def scalarInput(value: float) -> Expression:  # noqa: N802
 # Functions
 
 
-def tanh(x: Any) -> Expression:
+def tanh(x: Operand) -> Expression:
     """Return the hyperbolic tangent of each element."""
     return _call(layers.tanh, to_expression(x))
 
 
-def logistic(x: Any) -> Expression:
+def logistic(x: Operand) -> Expression:
     """Return ``1 / (1 + exp(-x))`` of each element."""
     return _call(layers.sigmoid, to_expression(x))
 
 
-def rectify(x: Any) -> Expression:
+def rectify(x: Operand) -> Expression:
     """Return ``max(x, 0)`` of each element."""
     return _call(layers.relu, to_expression(x))
 
 
-def softmax(x: Any) -> Expression:
+def softmax(x: Operand) -> Expression:
     """Return the softmax of a vector, or of each column of a matrix."""
     return _by_column(layers.softmax, to_expression(x))
 
 
-def log_softmax(x: Any) -> Expression:
+def log_softmax(x: Operand) -> Expression:
     """Return the logarithm of :func:`softmax`."""
     return _by_column(layers.log_softmax, to_expression(x))
 
 
-def cmult(x: Any, y: Any) -> Expression:
+def cmult(x: Operand, y: Operand) -> Expression:
     """Return the product of each pair of elements."""
     return _call(layers.elementwise_mul, to_expression(x), to_expression(y))
 
 
-def layer_norm(x: Any, gain: Any, bias: Any) -> Expression:
+def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
     """Return a vector of mean 0 and deviation 1, times ``gain``, plus ``bias`` (Ba et al. 2016)."""
     vector = to_expression(x)
     centered = _call(lambda v: layers.elementwise_sub(v, layers.reduce_mean(v, keep_dim=True)), vector)
@@ -239,32 +246,32 @@ def layer_norm(x: Any, gain: Any, bias: Any) -> Expression:
     return cmult(gain, scaled) + to_expression(bias)
 
 
-def concatenate(xs: Sequence[Any]) -> Expression:
+def concatenate(xs: Sequence[Operand]) -> Expression:
     """Return vectors, or matrices, one below the other."""
     return _call(lambda *variables: layers.concat(list(variables), axis=0), *map(to_expression, xs))
 
 
-def esum(xs: Sequence[Any]) -> Expression:
+def esum(xs: Sequence[Operand]) -> Expression:
     """Return the sum of expressions of one shape."""
     return _call(lambda *variables: layers.sums(list(variables)), *map(to_expression, xs))
 
 
-def average(xs: Sequence[Any]) -> Expression:
+def average(xs: Sequence[Operand]) -> Expression:
     """Return the mean of expressions of one shape."""
     return esum(xs) / len(xs)
 
 
-def dot_product(x: Any, y: Any) -> Expression:
+def dot_product(x: Operand, y: Operand) -> Expression:
     """Return the sum of the products of each pair of elements, of shape ``(1,)``."""
     return _call(layers.reduce_sum, cmult(x, y))
 
 
-def squared_norm(x: Any) -> Expression:
+def squared_norm(x: Operand) -> Expression:
     """Return the sum of the squares of the elements, of shape ``(1,)``."""
     return _call(lambda variable: layers.reduce_sum(layers.square(variable)), to_expression(x))
 
 
-def pickneglogsoftmax(x: Any, index: int) -> Expression:
+def pickneglogsoftmax(x: Operand, index: int) -> Expression:
     """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``."""
     return -log_softmax(x)[index]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from paddlelike.collection.expressions import Expression, lookup
 from paddlelike.collection.parameters import Parameters
 from paddlelike.errors import ShapeError
 from paddlelike.formats.dynet import LOOKUP_PARAMETER
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["LookupParameters"]
 
@@ -23,7 +26,7 @@ class LookupParameters(Parameters):
         """Return a row as an expression. Raises IndexError for a row that does not exist."""
         return lookup(self, row)
 
-    def init_row(self, row: int, value: Any) -> None:
+    def init_row(self, row: int, value: ArrayLike) -> None:
         """Set one row. Raises ShapeError when its shape differs, IndexError for a row that does not exist."""
         array = self.as_array()
         given = np.asarray(value, dtype=np.float32)
@@ -34,6 +37,6 @@ class LookupParameters(Parameters):
         array[row] = given
         self.set_value(array)
 
-    def init_from_array(self, value: Any) -> None:
+    def init_from_array(self, value: ArrayLike) -> None:
         """Set all rows. Raises ShapeError when the shape differs."""
         self.set_value(value)

@@ -54,7 +54,7 @@ _NAMES: Final = {id(value): name for name, value in reversed(_KNOWN.items())}
 class _Record(NamedTuple):
     """One object of a ``.meta`` file."""
 
-    kind: Any  # "Parameters", "LookupParameters" or a class
+    kind: str | Reference | type  # "Parameters", "LookupParameters" or a class
     spec: Any  # None for a parameter
     name: str
 
@@ -170,7 +170,7 @@ def _plain_spec(value: Any) -> Any:
     return _to_reference(value) if callable(value) else value
 
 
-def _to_reference(value: Any) -> Reference:
+def _to_reference(value: object) -> Reference:
     known = _NAMES.get(id(value))
     if known is not None:
         return Reference(*known.split("."))
@@ -213,7 +213,7 @@ def _read_records(path: str, allowed: Mapping[str, Any]) -> Iterator[_Record]:
         ) from None
 
 
-def _parse_record(value: Any) -> _Record:
+def _parse_record(value: object) -> _Record:
     if isinstance(value, tuple) and len(value) == 2 and value[0] in ("Parameters", "LookupParameters"):
         return _Record(value[0], None, str(value[1]))
     if isinstance(value, tuple) and len(value) == 3 and callable(value[0]):

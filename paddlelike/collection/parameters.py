@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from paddlelike.framework.graph.guards import default_main_program, default_star
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter
 from paddlelike.initializer import Initializer
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Parameters", "create"]
 
@@ -54,7 +58,7 @@ class Parameters:
 
     npvalue = value = as_array
 
-    def set_value(self, value: Any) -> None:
+    def set_value(self, value: ArrayLike) -> None:
         """Set the value. Raises ShapeError when its shape differs."""
         array = np.array(value, dtype=np.float32, order="C")
         if array.shape != self._shape:
@@ -144,7 +148,7 @@ def create(kind: type[Parameters], name: str, shape: tuple[int, ...], initialize
     return kind(name, shape, variable_name, global_scope())
 
 
-def _free_name(name: str, *taken: Any) -> str:
+def _free_name(name: str, *taken: Container[str]) -> str:
     """Return ``name``, or ``name.1`` and so on when a program already has it."""
     candidate, count = name, 0
     while any(candidate in names for names in taken):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from paddlelike.collection.collection import ParameterCollection
 from paddlelike.collection.expressions import Expression, inputTensor, parameter, to_expression
 from paddlelike.collection.parameters import Parameters
 from paddlelike.errors import GraphError
+
+if TYPE_CHECKING:
+    from paddlelike.collection.expressions import Operand
 
 __all__ = ["Builder", "Memory", "RNNState", "Shape"]
 
@@ -48,7 +51,7 @@ class Builder(ABC):
         """Return the collection of the parameters."""
         return self._collection
 
-    def initial_state(self, vectors: Sequence[Any] | None = None) -> RNNState:
+    def initial_state(self, vectors: Sequence[Operand] | None = None) -> RNNState:
         """Return the state before the first step.
 
         ``vectors`` are the memories of all layers, the cells c first where there are some, then h; None:
@@ -69,7 +72,7 @@ class Builder(ABC):
             return RNNState(self, tuple(zip(hiddens, cells, strict=True)), None, vectors is None)
         return RNNState(self, tuple((hidden,) for hidden in given), None, vectors is None)
 
-    def step(self, memories: Sequence[Memory], x: Any, *, first: bool = False) -> tuple[Memory, ...]:
+    def step(self, memories: Sequence[Memory], x: Operand, *, first: bool = False) -> tuple[Memory, ...]:
         """Return the memories of all layers after one more input; ``first``: they are still zeros."""
         value = to_expression(x)
         after = []
@@ -99,12 +102,12 @@ class RNNState(NamedTuple):
     before: RNNState | None = None
     is_start: bool = False  # no input yet, and no memories given
 
-    def add_input(self, x: Any) -> RNNState:
+    def add_input(self, x: Operand) -> RNNState:
         """Return the state after one more input of shape ``(input_dim,)``."""
         memories = self.builder.step(self.memories, x, first=self.is_start)
         return RNNState(self.builder, memories, self)
 
-    def add_inputs(self, xs: Sequence[Any]) -> list[RNNState]:
+    def add_inputs(self, xs: Sequence[Operand]) -> list[RNNState]:
         """Return the state after each input."""
         states = []
         state = self
@@ -113,7 +116,7 @@ class RNNState(NamedTuple):
             states.append(state)
         return states
 
-    def transduce(self, xs: Sequence[Any]) -> list[Expression]:
+    def transduce(self, xs: Sequence[Operand]) -> list[Expression]:
         """Return the output after each input."""
         return [state.output() for state in self.add_inputs(xs)]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from paddlelike.dataset import common, synthetic
@@ -79,7 +79,7 @@ def _make_reader(
 
     def read() -> Iterator[tuple[Any, ...]]:
         path = common.find(URL, "imikolov", MD5)
-        sentences: Any = synthetic.make_walks(part, words=len(word_idx) - 3)
+        sentences: Iterable[list[int]] = synthetic.make_walks(part, words=len(word_idx) - 3)
         if path is not None:
             sentences = (
                 [word_idx.get(word, word_idx["<unk>"]) for word in line] for line in _read_lines(path, name)

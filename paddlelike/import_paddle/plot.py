@@ -17,7 +17,7 @@ class PlotData:
         self.step: list[Any] = []
         self.value: list[Any] = []
 
-    def append(self, step: Any, value: Any) -> None:
+    def append(self, step: float, value: float) -> None:
         """Add a point."""
         self.step.append(step)
         self.value.append(value)
@@ -47,7 +47,7 @@ class Ploter:
                 ) from error
             self._plt = plt
 
-    def append(self, title: str, step: Any, value: Any) -> None:
+    def append(self, title: str, step: float, value: float) -> None:
         """Add a point to a curve. Raises KeyError for another title than the given ones."""
         self._curves[title].append(step, value)
 

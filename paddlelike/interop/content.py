@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, suppress
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import Scope
@@ -22,6 +22,9 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.io.asynchronous import wait_for_pending
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.manifest import Manifest
+
+if TYPE_CHECKING:
+    from paddlelike.storage.interfaces import File
 
 __all__ = ["Content", "FileFacts", "Held", "open_content"]
 
@@ -129,7 +132,7 @@ class Content:
                 why = getattr(error, "message", None) or "it is larger than the memory"
                 self.files.append(FileFacts(name, "other", "a file that cannot be read", size, why))
 
-    def _add_contents(self, name: str, file: Any, head: bytes) -> tuple[str, str]:
+    def _add_contents(self, name: str, file: File, head: bytes) -> tuple[str, str]:
         """Add what a file holds; return its kind and title."""
         if name.endswith(".pdmanifest"):
             return "manifest", "a manifest"
@@ -146,7 +149,7 @@ class Content:
             self._add_onnx(name, file)
         return known.name, known.title
 
-    def _add_onnx(self, name: str, file: Any) -> None:
+    def _add_onnx(self, name: str, file: File) -> None:
         """Add the program that an ONNX model is here, if it can be read as one."""
         from paddlelike.interop.onnx import import_onnx
 
@@ -155,7 +158,7 @@ class Content:
         with suppress(PaddlelikeError):  # operators without a counterpart, or the extra is not installed
             self.programs[name] = import_onnx(bytes(file.read(_LARGEST_MODEL)), scope=Scope())[0]
 
-    def _add_streams(self, name: str, file: Any, head: bytes) -> tuple[str, str]:
+    def _add_streams(self, name: str, file: File, head: bytes) -> tuple[str, str]:
         """Add the variables of a file of Paddle's streams."""
         if find_dense_part(head) is None and not is_selected_rows(head):
             raise _UnknownError(explain(head, file.size) or "")

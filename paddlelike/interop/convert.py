@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from paddlelike.interop.progress import ProgressBar
 from paddlelike.interop.spool import Spool
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["ConvertReport", "convert"]
 
@@ -71,7 +74,7 @@ def convert(
     dst: Path,
     format: str | AnyFormat | None = None,  # noqa: A002  (the field's word)
     rename: Rename | None = None,
-    dtype: Any = None,
+    dtype: DtypeLike | None = None,
     *,
     names: Iterable[str] | None = None,
     overwrite: bool = False,
@@ -219,7 +222,7 @@ def _rename(names: list[str], rename: Rename | None) -> list[str]:
     return new
 
 
-def _convert_dtype(value: Value, dtype: Any, spool: Spool) -> Value:
+def _convert_dtype(value: Value, dtype: DtypeLike | None, spool: Spool) -> Value:
     """Return a floating-point value as another element type."""
     array = _array(value)
     if dtype is None or array.dtype.kind != "f":

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate_prefix
 from paddlelike.storage.manifest import library_version
 
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ProgramLike
+
 __all__ = ["ParamSetter", "build_param_setters", "load_hdf5", "save_hdf5"]
 
 Path = str | os.PathLike[str]
@@ -41,7 +44,7 @@ _OUTPUT: Final = ":0"  # TensorFlow's mark of an operator's first output, which 
 def save_hdf5(
     executor: Executor,
     path: Path,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     vars: Iterable[Variable | str] | None = None,  # noqa: A002  (as save_vars)
     predicate: Callable[[Variable], bool] | None = None,
     *,
@@ -83,7 +86,7 @@ def save_hdf5(
 def load_hdf5(
     executor: Executor,
     path: Path,
-    main_program: Any = None,
+    main_program: ProgramLike | None = None,
     vars: Iterable[Variable | str] | None = None,  # noqa: A002  (as load_vars)
     predicate: Callable[[Variable], bool] | None = None,
     *,
@@ -141,7 +144,7 @@ class ParamSetter(NamedTuple):
 
 
 def build_param_setters(
-    program: Any = None, predicate: Callable[[Variable], bool] | None = None
+    program: ProgramLike | None = None, predicate: Callable[[Variable], bool] | None = None
 ) -> dict[str, ParamSetter]:
     """Return a setter for each variable: a program with one assign operator, and the variable that it is fed.
 
@@ -180,7 +183,7 @@ def _build_setter(variable: Variable) -> ParamSetter:
 
 
 def _default(
-    variables: Any, predicate: Callable[[Variable], bool] | None
+    variables: object, predicate: Callable[[Variable], bool] | None
 ) -> Callable[[Variable], bool] | None:
     """Return the predicate of a call: the parameters, where it chooses nothing.
 

@@ -121,7 +121,7 @@ class Spool:
                 return
 
 
-def _local_path(source: Any, entry: Entry) -> str | None:
+def _local_path(source: object, entry: Entry) -> str | None:
     """Return the path of the local file that holds an entry, or None."""
     path = getattr(source, "path", None)
     if not isinstance(path, str):

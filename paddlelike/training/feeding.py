@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from paddlelike.errors import SourceError
 from paddlelike.reader.generator_loader import GeneratorLoader
@@ -19,7 +19,15 @@ from paddlelike.training.sources.generator import GeneratorSource, LoaderSource
 from paddlelike.training.sources.memory import MinibatchSourceFromData
 from paddlelike.training.trainer import Trainer
 
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
+    from paddlelike.training.sources.generator import Reader
+
 __all__ = ["Feeding", "minibatch_size_schedule"]
+
+
+#: What a training reads: a source, a loader, a function that gives samples, or an array for each variable.
+SourceLike: TypeAlias = "MinibatchSource | GeneratorLoader | DatasetLoader | Reader | Array | Sequence[Array]"
 
 
 class Feeding:
@@ -45,7 +53,7 @@ class Feeding:
     def __init__(
         self,
         trainer: Trainer,
-        source: Any,
+        source: SourceLike,
         size: int | Callable[[int], int],
         inputs: Mapping[Any, str] | None = None,
         *,
@@ -55,7 +63,7 @@ class Feeding:
         self._inputs = inputs
         self._size = size
         if isinstance(source, MinibatchSource) or hasattr(source, "next_minibatch"):
-            self.source: MinibatchSource = source
+            self.source: MinibatchSource = source  # type: ignore[assignment]  # or one of the user's
             return
         sweeps = INFINITELY_REPEAT if repeats else 1
         if isinstance(source, GeneratorLoader | DatasetLoader):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 __all__ = ["AT_THE_END", "DataUnit", "Frequency", "read_frequency"]
 
@@ -26,7 +26,11 @@ class Frequency(NamedTuple):
     unit: DataUnit = DataUnit.sample
 
 
-def read_frequency(given: Any, who: str) -> Frequency:
+#: A count of samples, or a count and its unit; None: at the end.
+FrequencyLike: TypeAlias = int | tuple[int, DataUnit] | None
+
+
+def read_frequency(given: object, who: str) -> Frequency:
     """Return the frequency that was given to ``who``: a count of samples, or a pair of count and unit.
 
     Raises

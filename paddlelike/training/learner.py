@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.graph.program import Program
 from paddlelike.hooks import Hook
 from paddlelike.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from paddlelike.framework.graph.operator import Operator
+    from paddlelike.optimizer.state import ParamGrads
 
 __all__ = ["DistributedLearner", "data_parallel_distributed_learner"]
 
@@ -21,13 +25,16 @@ class DistributedLearner:
         self.optimizer = optimizer
         self.sync_mode = sync_mode
 
-    def minimize(self, *given: Any) -> Any:
+    def minimize(self, *given: Any) -> tuple[list[Operator], ParamGrads]:
         """Append the optimizer's operators; see :meth:`Optimizer.minimize`."""
         return self.optimizer.minimize(*given)
 
-    def distribute(self, program: Program, startup: Program) -> Any:
+    def distribute(self, program: Program, startup: Program) -> tuple[Program, Program, bool] | None:
         """Return what this process runs, with ``program``, ``startup`` and ``is_server``; None: in no job."""
-        return _distribute_training.function(program, startup, sync_mode=self.sync_mode)
+        share: tuple[Program, Program, bool] | None = _distribute_training.function(
+            program, startup, sync_mode=self.sync_mode
+        )
+        return share
 
 
 def data_parallel_distributed_learner(

@@ -114,7 +114,7 @@ class RandomStream:
             with self.active():
                 item = next(items, _END)
 
-    def _iterate_beside_threads(self, items: Iterator[Any], item: Any) -> Iterator[Any]:
+    def _iterate_beside_threads(self, items: Iterator[Any], item: object) -> Iterator[Any]:
         with SWAPPING:
             _set_states(self.state)
         while item is not _END:

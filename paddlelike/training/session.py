@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.io.asynchronous import wait_for_pending
 from paddlelike.io.checkpoints.values import decode_state, encode_state
@@ -15,6 +15,10 @@ from paddlelike.training.frequency import AT_THE_END, DataUnit, Frequency, read_
 from paddlelike.training.sources.generator import ReplayedSource
 from paddlelike.training.trainer import Trainer
 from paddlelike.training.workers import exchange_values
+
+if TYPE_CHECKING:
+    from paddlelike.training.feeding import SourceLike
+    from paddlelike.training.frequency import FrequencyLike
 
 __all__ = ["TrainingSession", "training_session"]
 
@@ -56,12 +60,12 @@ class TrainingSession:
     def __init__(
         self,
         trainer: Trainer,
-        mb_source: Any,
+        mb_source: SourceLike,
         mb_size: int | Callable[[int], int],
         model_inputs_to_streams: Mapping[Any, str] | None = None,
         *,
         max_samples: int | None = None,
-        progress_frequency: Any = None,
+        progress_frequency: FrequencyLike = None,
         checkpoint_config: CheckpointConfig | None = None,
         cv_config: CrossValidationConfig | None = None,
         test_config: TestConfig | None = None,
@@ -251,10 +255,10 @@ class TrainingSession:
 
 def training_session(
     trainer: Trainer,
-    mb_source: Any,
+    mb_source: SourceLike,
     mb_size: int | Callable[[int], int],
     model_inputs_to_streams: Mapping[Any, str] | None = None,
-    progress_frequency: Any = None,
+    progress_frequency: FrequencyLike = None,
     max_samples: int | None = None,
     checkpoint_config: CheckpointConfig | None = None,
     cv_config: CrossValidationConfig | None = None,

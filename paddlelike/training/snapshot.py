@@ -8,8 +8,8 @@ state and the states of its random generators.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,6 +29,10 @@ from paddlelike.training.random_streams import (
     restore_random_state,
 )
 from paddlelike.training.workers import Workers, exchange_values
+
+if TYPE_CHECKING:
+    from paddlelike.io.asynchronous import PendingSave
+    from paddlelike.io.report import SaveReport
 
 __all__ = ["check_external_state", "restore", "restore_newest", "save"]
 
@@ -63,7 +67,7 @@ def save(
     index: int | None = None,
     metric: float | None = None,
     session: Mapping[str, Any] | None = None,
-) -> Any:
+) -> SaveReport | PendingSave | None:
     """Save a checkpoint; every process of the training calls this. See :meth:`Trainer.save_checkpoint`."""
     check_external_state(external_state, "external_state")
     workers = trainer.workers
@@ -130,7 +134,7 @@ class _Position(NamedTuple):
     generator: int
 
 
-def _make_check(trainer: Trained) -> Any:
+def _make_check(trainer: Trained) -> Callable[[Checkpoint], None]:
     def check(checkpoint: Checkpoint) -> None:
         training = checkpoint.state.get("training")
         if not isinstance(training, dict):
@@ -169,7 +173,7 @@ def _take(trainer: Trained, state: Mapping[str, Any]) -> tuple[dict[str, Any], d
     return position.external, position.session
 
 
-def check_external_state(value: Any, where: str) -> None:
+def check_external_state(value: object, where: str) -> None:
     """Check that a value comes back as it was.
 
     Raises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
@@ -11,6 +11,10 @@ from paddlelike.training.feeding import Feeding
 from paddlelike.training.progress.writer import ProgressWriter, Span
 from paddlelike.training.session import TrainingSession
 from paddlelike.training.trainer import Learner, Trainer
+
+if TYPE_CHECKING:
+    from paddlelike.training.feeding import SourceLike
+    from paddlelike.training.frequency import FrequencyLike
 
 __all__ = ["TrainingSummary", "train"]
 
@@ -51,12 +55,12 @@ class _Collector(ProgressWriter):
 
 def train(
     criterion: Variable | Sequence[Variable],
-    minibatch_source: Any,
+    minibatch_source: SourceLike,
     minibatch_size: int = 32,
     model_inputs_to_streams: Mapping[Any, str] | None = None,
     parameter_learners: Learner | Sequence[Learner] | None = None,
     callbacks: Sequence[Any] = (),
-    progress_frequency: Any = None,
+    progress_frequency: FrequencyLike = None,
     max_epochs: int | None = None,
     epoch_size: int | None = None,
     max_samples: int | None = None,

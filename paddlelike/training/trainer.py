@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from paddlelike.training.network import describe_network
 from paddlelike.training.progress.writer import ProgressWriter
 from paddlelike.training.sources.base import Minibatch, count_samples
 from paddlelike.training.workers import Workers, find_workers
+
+if TYPE_CHECKING:
+    from paddlelike.io.asynchronous import PendingSave
+    from paddlelike.io.report import SaveReport
 
 __all__ = ["Learner", "Trainer"]
 
@@ -201,7 +205,7 @@ class Trainer:
         filename: str | os.PathLike[str],
         external_state: Mapping[str, Any] | None = None,
         **options: Unpack[SaveKeywords],
-    ) -> Any:
+    ) -> SaveReport | PendingSave | None:
         """Save the training as the directory ``filename``: an earlier one is replaced as a whole, or kept.
 
         It holds every persistable variable, as ``fluid.io.save_persistables`` writes them; the states of the
@@ -286,7 +290,9 @@ class Trainer:
                 if share is not None:
                     self.program, self._startup, self.is_server = share
 
-    def _record(self, arguments: Any, samples: int, values: Sequence[Any], is_sweep_end: bool | None) -> None:
+    def _record(
+        self, arguments: object, samples: int, values: Sequence[Any], is_sweep_end: bool | None
+    ) -> None:
         if is_sweep_end is None:
             is_sweep_end = getattr(arguments, "end_of_sweep", False)
         total = getattr(arguments, "total_samples", samples * self.workers.size)
@@ -326,7 +332,7 @@ class Trainer:
         return feed, count_samples(feed[next(iter(self._data))])
 
 
-def _as_list(given: Any) -> list[Any]:
+def _as_list(given: object) -> list[Any]:
     if given is None:
         return []
     return list(given) if isinstance(given, list | tuple) else [given]

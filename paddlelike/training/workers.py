@@ -47,6 +47,6 @@ def find_workers(program: Program, executor: Executor) -> Workers:
     return Alone() if found is None else found
 
 
-def exchange_values(workers: Workers, value: Any) -> list[Any]:
+def exchange_values(workers: Workers, value: object) -> list[Any]:
     """Exchange values of JSON."""
     return [json.loads(text) for text in workers.exchange(json.dumps(value))]

@@ -57,5 +57,5 @@ def format_details(title: str, content: str) -> Html:
     return Html(f"<details><summary>{_escape(title)}</summary>{_escape(content)}</details>")
 
 
-def _escape(text: Any) -> Html:
+def _escape(text: object) -> Html:
     return text if isinstance(text, Html) else Html(html.escape(str(text)))

@@ -30,7 +30,7 @@ __all__ = ["format_html"]
 
 
 @singledispatch
-def format_html(shown: Any) -> Html:
+def format_html(shown: object) -> Html:
     """Return an object as HTML without scripts; texts that come from files are escaped.
 
     >>> format_html(LoDTensor(np.float32([1, 2]))).startswith("<div><div><b>LoDTensor</b>")
@@ -235,11 +235,11 @@ def _format_values(array: Array) -> Html:
     return Html(format_lines([", ".join(line)]) + format_lines([some]))
 
 
-def _show(value: Any) -> Html:
+def _show(value: object) -> Html:
     return Html("no value") if value is None else format_html(value)
 
 
-def _describe_value(value: Any) -> tuple[str, str, str]:
+def _describe_value(value: object) -> tuple[str, str, str]:
     """Return kind, element type and shape of a value, without reading it."""
     array = getattr(value, "array", None)
     if value is None or (isinstance(value, LoDTensor) and array is None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.checkpoint.shards import Shards
@@ -16,6 +16,9 @@ from paddlelike.io.contents.interface import Contents, Held, Positional, Reading
 from paddlelike.io.partition import LoadShare, SaveShare
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions
+
+if TYPE_CHECKING:
+    from paddlelike.executor.run import Executor
 
 __all__ = ["LocalPartition"]
 
@@ -29,7 +32,7 @@ class LocalPartition:
         self._program = program
 
     def plan_save(
-        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
+        self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
         return SaveShare(chosen)
 

@@ -7,6 +7,7 @@ programs that hold them. Each of them replaces its file, or its files, whole.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from paddlelike.storage.local.transaction import write_all
 __all__ = ["checkpoint_notify", "recv_save"]
 
 
-def recv_save(servers: Servers, attrs: Any) -> None:
+def recv_save(servers: Servers, attrs: Mapping[str, Any]) -> None:
     """Gather the slices that a ``recv_save`` operator names into its file.
 
     Raises
@@ -40,7 +41,7 @@ def recv_save(servers: Servers, attrs: Any) -> None:
     write_all(path.parent, {path.name: extra.buffers})
 
 
-def _slices(name: str, whole: tuple[int, ...], attrs: Any) -> list[Slice]:
+def _slices(name: str, whole: tuple[int, ...], attrs: Mapping[str, Any]) -> list[Slice]:
     """Return the slices by rows. Those that are not cut, such as powers of beta, are whole on each server."""
     dtype = convert_dtype(attrs["dtype"])
     shapes = [tuple(int(dim) for dim in text.split(",") if dim) for text in attrs["slice_shapes"]]
@@ -56,7 +57,7 @@ def _slices(name: str, whole: tuple[int, ...], attrs: Any) -> list[Slice]:
     return slices
 
 
-def checkpoint_notify(servers: Servers, attrs: Any, placement: Placement | None) -> None:
+def checkpoint_notify(servers: Servers, attrs: Mapping[str, Any], placement: Placement | None) -> None:
     """Write every server's shard of the table of a ``checkpoint_notify`` operator below its directory.
 
     Raises

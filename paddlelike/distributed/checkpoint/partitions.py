@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions
+
+if TYPE_CHECKING:
+    from paddlelike.executor.run import Executor
 
 __all__ = [
     "ServerPartition",
@@ -81,7 +84,7 @@ class ServerPartition:
         self._endpoint = endpoint
 
     def plan_save(
-        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
+        self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
         raise SaveError(
             f"the program of parameter server {self._endpoint} is not saved by itself: it holds only the "
@@ -155,7 +158,7 @@ class TrainerPartition:
         self._placement = placement
 
     def plan_save(
-        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
+        self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
         """Return the variables that are here and the files to gather: in asynchronous training all.
 
@@ -272,6 +275,6 @@ def _rate_notes(where: str, rates: Sequence[Slice]) -> list[str]:
     return notes
 
 
-def _some(names: Any, most: int = 6) -> str:
+def _some(names: Iterable[str], most: int = 6) -> str:
     listed = list(names)
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")

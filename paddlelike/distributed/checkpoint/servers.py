@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from paddlelike.core.scope import global_scope
 from paddlelike.distributed.client.receivers import Sink
 from paddlelike.errors import SaveError
 from paddlelike.framework.graph.program import Program
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["OneByOne", "Servers", "Wanted", "connect_servers", "read_positions"]
 

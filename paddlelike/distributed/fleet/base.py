@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.core.places import CPUPlace
 from paddlelike.distributed.fleet.optimizer import DistributedOptimizer
 from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
 from paddlelike.errors import RoleError
 from paddlelike.executor import Executor
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
 
 __all__ = ["DistributedOptimizer", "Fleet", "Mode"]
 
@@ -132,6 +135,6 @@ class Fleet:
         """Call :meth:`.RoleMakerBase.barrier_worker` of the role maker. Raises as it does."""
         self._role.barrier_worker()
 
-    def all_reduce_worker(self, input: Any, output: Any) -> None:  # noqa: A002  (Fluid's name)
+    def all_reduce_worker(self, input: Array, output: Array) -> None:  # noqa: A002  (Fluid's name)
         """Call :meth:`.RoleMakerBase.all_reduce_worker` of the role maker. Raises as it does."""
         self._role.all_reduce_worker(input, output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from paddlelike.distributed.fleet.strategy import DistributedStrategy
 from paddlelike.framework.graph.guards import default_startup_program
@@ -29,7 +29,7 @@ class DistributedOptimizer:
     Raises TypeError where ``optimizer`` is no optimizer.
     """
 
-    def __init__(self, optimizer: Any, strategy: Any = None) -> None:
+    def __init__(self, optimizer: Optimizer, strategy: object = None) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(
                 "fleet.distributed_optimizer: expected an optimizer such as fluid.optimizer.SGD(0.1), not "
@@ -59,14 +59,14 @@ class TranspilerOptimizer(DistributedOptimizer):
 
     _strategy: DistributedStrategy
 
-    def __init__(self, owner: _Fleet, optimizer: Any, strategy: DistributedStrategy) -> None:
+    def __init__(self, owner: _Fleet, optimizer: Optimizer, strategy: DistributedStrategy) -> None:
         super().__init__(optimizer, strategy)
         self._owner = owner
 
     def minimize(
         self,
         loss: Variable,
-        scopes: Any = None,
+        scopes: object = None,
         startup_program: Program | None = None,
         parameter_list: Sequence[Parameter | str] | None = None,
         no_grad_set: Iterable[Variable | str] | None = None,

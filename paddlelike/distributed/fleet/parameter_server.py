@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.distributed.fleet.base import Fleet, Mode
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
@@ -31,6 +31,10 @@ from paddlelike.io import (
 )
 from paddlelike.io.export.program import make_inference_program
 from paddlelike.io.save.chosen import save_chosen
+
+if TYPE_CHECKING:
+    from paddlelike.io.report import SaveReport
+    from paddlelike.optimizer.base import Optimizer
 
 __all__ = [
     "AsyncStrategy",
@@ -77,7 +81,7 @@ class DistributedTranspiler(Fleet):
         self._transpiler: DistributeTranspiler | None = None
 
     def distributed_optimizer(
-        self, optimizer: Any, strategy: DistributedStrategy | DistributeTranspilerConfig | None = None
+        self, optimizer: Optimizer, strategy: DistributedStrategy | DistributeTranspilerConfig | None = None
     ) -> TranspilerOptimizer:
         """Return an optimizer whose ``minimize`` also makes the programs of this process's role.
 
@@ -146,7 +150,9 @@ class DistributedTranspiler(Fleet):
         leave_jobs()
         self._executor.close()
 
-    def save_persistables(self, executor: Executor, dirname: str, main_program: Program | None = None) -> Any:
+    def save_persistables(
+        self, executor: Executor, dirname: str, main_program: Program | None = None
+    ) -> SaveReport | None:
         """Save all persistables, including those that only the servers have: on trainer 0.
 
         Parameters
@@ -280,12 +286,12 @@ class DistributedTranspiler(Fleet):
             self.startup_program = startup
 
 
-def _check_executor(executor: Any, name: str) -> None:
+def _check_executor(executor: object, name: str) -> None:
     if not isinstance(executor, Executor):
         raise TypeError(f"fleet.{name} takes a fluid.Executor, not {type(executor).__name__}")
 
 
-def _check_program(program: Any, name: str) -> None:
+def _check_program(program: object, name: str) -> None:
     if isinstance(program, CompiledProgram) or not isinstance(program, Program):
         raise TypeError(f"fleet.{name} takes a fluid.Program, not {type(program).__name__}")
 

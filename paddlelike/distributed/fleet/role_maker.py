@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from paddlelike.distributed.fleet.role_maker_base import Role, RoleMakerBase
 from paddlelike.distributed.roles import ProcessRole, read_role
 from paddlelike.errors import RoleError, UnsupportedError
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
 
 __all__ = [
     "GeneralRoleMaker",
@@ -109,12 +112,12 @@ class GeneralRoleMaker(_EnvironmentRoleMaker):
             )
         return endpoints[self._current_id]
 
-    def all_gather(self, input: Any) -> Any:  # noqa: A002
+    def all_gather(self, input: object) -> list[Any]:  # noqa: A002
         """Return ``[input]`` in a job of one process. Raises UnsupportedError in others."""
         self._check_single("all_gather", self.worker_num() + self.server_num())
         return [input]
 
-    def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:  # noqa: A002
+    def all_reduce_worker(self, input: Array, output: Array, mode: str = "sum") -> None:  # noqa: A002
         """Copy ``input`` to ``output`` in a job of one trainer. Raises UnsupportedError in others."""
         if self.is_worker():
             self._check_single("all_reduce_worker", self.worker_num())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import warnings
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
 
 __all__ = ["Role", "RoleMakerBase"]
 
@@ -94,11 +97,11 @@ class RoleMakerBase:
         """Do nothing but warn."""
         self._warn_no_effect("barrier_all")
 
-    def all_gather(self, input: Any) -> Any:  # noqa: A002  (Fluid's name)
+    def all_gather(self, input: object) -> Any:  # noqa: A002  (Fluid's name)
         """Do nothing but warn; return None."""
         self._warn_no_effect("all_gather")
 
-    def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:  # noqa: A002
+    def all_reduce_worker(self, input: Array, output: Array, mode: str = "sum") -> None:  # noqa: A002
         """Do nothing but warn."""
         self._warn_no_effect("all_reduce_worker")
 

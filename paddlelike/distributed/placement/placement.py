@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.placement.kinds import Kind
@@ -82,7 +82,11 @@ class Placement(Sequence[Slice]):
     def __iter__(self) -> Iterator[Slice]:
         return iter(self._slices)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Slice: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Slice, ...]: ...
+    def __getitem__(self, index: int | slice) -> Slice | tuple[Slice, ...]:
         return self._slices[index]
 
     def __eq__(self, other: object) -> bool:

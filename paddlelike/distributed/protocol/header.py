@@ -35,33 +35,33 @@ _MAX_ITEMS = 65536
 # Readers: each returns a value of a header as the field's type, or raises ValueError with what it expects.
 
 
-def read_integer(value: Any) -> int:
+def read_integer(value: object) -> int:
     """Return an integer from 0 to 2**63 - 1. Raises ValueError for another value."""
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError("expected an integer from 0 to 2**63 - 1")
     return value
 
 
-def read_optional_integer(value: Any) -> int | None:
+def read_optional_integer(value: object) -> int | None:
     """Return an integer or None. Raises ValueError for another value."""
     return None if value is None else read_integer(value)
 
 
-def read_text(value: Any) -> str:
+def read_text(value: object) -> str:
     """Return a short string. Raises ValueError for another value."""
     if not isinstance(value, str) or len(value) > _MAX_TEXT:
         raise ValueError(f"expected a string of at most {_MAX_TEXT} characters")
     return value
 
 
-def read_flag(value: Any) -> bool:
+def read_flag(value: object) -> bool:
     """Return a boolean. Raises ValueError for another value."""
     if not isinstance(value, bool):
         raise ValueError("expected true or false")
     return value
 
 
-def read_seconds(value: Any) -> float:
+def read_seconds(value: object) -> float:
     """Return a finite number that is not negative. Raises ValueError for another value."""
     if (
         isinstance(value, bool)
@@ -73,23 +73,23 @@ def read_seconds(value: Any) -> float:
     return float(value)
 
 
-def _read_list(value: Any) -> list[Any] | tuple[Any, ...]:
+def _read_list(value: object) -> list[Any] | tuple[Any, ...]:
     if not isinstance(value, (list, tuple)) or len(value) > _MAX_ITEMS:
         raise ValueError(f"expected a list of at most {_MAX_ITEMS} items")
     return value
 
 
-def read_integers(value: Any) -> tuple[int, ...]:
+def read_integers(value: object) -> tuple[int, ...]:
     """Return a tuple of integers. Raises ValueError for another value."""
     return tuple(read_integer(item) for item in _read_list(value))
 
 
-def read_optional_integers(value: Any) -> tuple[int, ...] | None:
+def read_optional_integers(value: object) -> tuple[int, ...] | None:
     """Return a tuple of integers or None. Raises ValueError for another value."""
     return None if value is None else read_integers(value)
 
 
-def read_pairs(value: Any) -> tuple[tuple[int, int], ...]:
+def read_pairs(value: object) -> tuple[tuple[int, int], ...]:
     """Return a tuple of pairs of integers. Raises ValueError for another value."""
     pairs = [read_integers(item) for item in _read_list(value)]
     if any(len(pair) != 2 for pair in pairs):
@@ -97,7 +97,7 @@ def read_pairs(value: Any) -> tuple[tuple[int, int], ...]:
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
-def read_object(value: Any) -> Mapping[str, Any]:
+def read_object(value: object) -> Mapping[str, Any]:
     """Return a JSON object as a dict. Raises ValueError for another value."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise ValueError("expected an object")
@@ -107,7 +107,7 @@ def read_object(value: Any) -> Mapping[str, Any]:
 def choice_reader(*names: str) -> Callable[[Any], str]:
     """Return a function that checks a string; it raises ValueError for one that is not among ``names``."""
 
-    def read(value: Any) -> str:
+    def read(value: object) -> str:
         if value not in names:
             raise ValueError(f"expected one of {', '.join(names)}")
         return str(value)
@@ -120,7 +120,7 @@ def header_field(read: Callable[[Any], Any], **options: Any) -> Any:
     return field(metadata={"read": read}, **options)
 
 
-def _to_json(value: Any) -> Any:
+def _to_json(value: object) -> object:
     if isinstance(value, tuple):  # a NamedTuple as well
         return [_to_json(item) for item in value]
     return value

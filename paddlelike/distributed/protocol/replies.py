@@ -64,7 +64,7 @@ class Staged(NamedTuple):
     session: int
 
 
-def _read_staged(value: Any) -> Staged | None:
+def _read_staged(value: object) -> Staged | None:
     if value is None:
         return None
     three = read_integers(value)

@@ -223,7 +223,7 @@ def decode_header(text: bytes) -> Header:
     return header
 
 
-def _check_depth(header: Any) -> None:
+def _check_depth(header: object) -> None:
     level = [header]
     for _ in range(_MAX_DEPTH):
         inner: list[Any] = []

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import SourceError
 from paddlelike.framework.graph.variable import Variable
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "FULL_DATA_SWEEP",
@@ -183,7 +186,7 @@ class MinibatchSource(ABC):
         return self.streams[name]
 
 
-def count_samples(value: Any) -> int:
+def count_samples(value: LoDTensor | ArrayLike) -> int:
     """Return the count of samples of an array or a LoDTensor: rows, or sequences.
 
     >>> count_samples([[1.0, 2.0]] * 3)

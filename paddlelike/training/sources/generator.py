@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 import xxhash
@@ -26,6 +26,9 @@ from paddlelike.training.sources.base import (
     share_of,
 )
 from paddlelike.training.sources.trial import try_aside
+
+if TYPE_CHECKING:
+    from paddlelike.reader.loader import DatasetLoader
 
 __all__ = ["GeneratorSource", "LoaderSource", "ReplayedSource"]
 
@@ -53,7 +56,7 @@ class ReplayedSource(MinibatchSource):
         self._sweep = 0
         self._position = 0  # items that were given in this sweep
         self._items: Iterator[Any] | None = None
-        self._ahead: Any = _END  # the next item
+        self._ahead: object = _END  # the next item
         self._checksum = xxhash.xxh3_64()
         self._begin: tuple[int, str] = (0, "")  # the count of the first items, and their checksum
 
@@ -243,7 +246,7 @@ class LoaderSource(ReplayedSource):
         It is no loader that can be iterated over.
     """
 
-    def __init__(self, loader: Any, max_sweeps: int = INFINITELY_REPEAT) -> None:
+    def __init__(self, loader: GeneratorLoader | DatasetLoader, max_sweeps: int = INFINITELY_REPEAT) -> None:
         if not isinstance(loader, Iterable) or not getattr(loader, "iterable", True):
             raise SourceError(
                 f"LoaderSource iterates over a loader, got {type(loader).__name__}"
@@ -285,7 +288,7 @@ def read_batch(
     return Minibatch(feed, sizes[worker_rank], end_of_sweep=ends, total_samples=sum(sizes))
 
 
-def _to_feed(item: Any, names: Sequence[str]) -> dict[str, Any]:
+def _to_feed(item: object, names: Sequence[str]) -> dict[str, Any]:
     """Return an item of a reader of batches as a feed."""
     while isinstance(item, list | tuple) and len(item) == 1 and isinstance(item[0], dict | list | tuple):
         (item,) = item  # of one place
@@ -300,7 +303,7 @@ def _to_feed(item: Any, names: Sequence[str]) -> dict[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-def _add_to(checksum: Any, item: Any) -> None:
+def _add_to(checksum: Any, item: object) -> None:
     """Add a value, whatever a reader gives, to a checksum."""
     if isinstance(item, LoDTensor):
         checksum.update(repr(item.lod()).encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -89,7 +89,10 @@ def join_sequences(sequences: list[Array]) -> LoDTensor:
     return tensor
 
 
-def _check_stream(name: str, value: Any) -> Any:
+Stream = TypeVar("Stream")
+
+
+def _check_stream(name: str, value: Stream) -> Stream:
     if isinstance(value, list) and value and all(isinstance(one, np.ndarray) and one.ndim for one in value):
         return value
     if not isinstance(value, np.ndarray) or value.ndim == 0 or value.dtype == object:

@@ -64,7 +64,7 @@ def is_page(path: str | os.PathLike[str]) -> bool:
 
 def format_document(
     title: str,
-    contents: Any,
+    contents: object,
     *,
     scripts: Sequence[str],
     styles: Sequence[str] = ("page.css",),
@@ -99,7 +99,7 @@ def format_document(
     )
 
 
-def encode_json(value: Any) -> str:
+def encode_json(value: object) -> str:
     r"""Return a value as JSON that can stand in HTML; numbers that are not finite become text.
 
     >>> encode_json({"</script>": float("nan")})
@@ -109,7 +109,7 @@ def encode_json(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _make_finite(value: Any) -> Any:
+def _make_finite(value: object) -> object:
     if isinstance(value, dict):
         return {str(key): _make_finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -168,7 +168,7 @@ class DirectServer:
 
     def _answer(self, connection: Connection, frame: Frame) -> bool:
         """Read one call and answer it. Return whether the connection can carry another one."""
-        verb: Any = None
+        verb: Verb | None = None
         self._add_working(1)
         try:
             request = frame.decode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -302,6 +302,6 @@ def _check_state(state: Mapping[str, Any], where: str) -> None:
         )
 
 
-def _list(names: Any) -> str:
+def _list(names: Iterable[str]) -> str:
     found = sorted(names)
     return ", ".join(found[:8]) + ", ..." * (len(found) > 8) if found else "no parameters"

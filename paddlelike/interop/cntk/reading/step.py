@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
@@ -13,6 +13,9 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.function import Node
 from paddlelike.interop.cntk.operations import name_operation
 from paddlelike.layers.emit import emit, emit_all
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["ALL_AXES", "ALL_STATIC", "DATA_TYPES", "InexpressibleError", "Step", "Value"]
 
@@ -129,7 +132,7 @@ class Step:
         attrs: Mapping[str, Any] | None = None,
         *,
         slot: str = "Out",
-        dtype: Any = None,
+        dtype: DtypeLike | None = None,
     ) -> Variable:
         """Append an operator, and return its output."""
         return emit(type_, inputs, attrs, slot=slot, dtype=dtype)
@@ -139,7 +142,7 @@ class Step:
         outputs = {"Out": x.dtype, "XShape": x.dtype}
         return emit_all("transpose2", {"X": x}, outputs, {"axis": list(perm)})[0]
 
-    def create(self, name: str, dtype: Any) -> Variable:
+    def create(self, name: str, dtype: DtypeLike) -> Variable:
         """Return a new variable beside the first input."""
         return self.value().variable.block.create_var(name=unique_name.generate(name), dtype=dtype)
 
@@ -147,7 +150,7 @@ class Step:
         """Append an operator of one input, and return its output."""
         return self.emit(type_, {"X": x}, attrs)
 
-    def binary(self, type_: str, x: Variable, y: Variable, *, dtype: Any = None) -> Variable:
+    def binary(self, type_: str, x: Variable, y: Variable, *, dtype: DtypeLike | None = None) -> Variable:
         """Append an operator of two inputs that broadcast from the last dim, and return its output."""
         return self.emit(type_, {"X": x, "Y": y}, {"axis": -1}, dtype=dtype)
 
@@ -155,7 +158,7 @@ class Step:
         """Return ``by * x + plus``."""
         return self.unary("scale", x, scale=float(by), bias=float(plus))
 
-    def cast(self, x: Variable, dtype: Any) -> Variable:
+    def cast(self, x: Variable, dtype: DtypeLike) -> Variable:
         """Return a variable as elements of another type."""
         wanted = convert_dtype(dtype)
         if x.dtype == wanted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.function import CONSTANT, INPUT, PARAMETER, PLACEHOLDER
 from paddlelike.interop.cntk.operations import NUMBERS
 from paddlelike.interop.exporting import InexpressibleError, read_attr
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
 __all__ = ["ALL_STATIC", "BATCH", "Graph", "Ref", "Step", "static_axis"]
 
@@ -34,7 +37,7 @@ class Ref(NamedTuple):
     shape: tuple[int, ...]
     dynamic: bool
     sequence: bool
-    dtype: Any
+    dtype: np.dtype[Any]
 
     @property
     def rank(self) -> int:
@@ -92,7 +95,7 @@ class Graph:
         ref = Ref(name, array.shape, dynamic=False, sequence=False, dtype=value.dtype)
         return self.add_leaf(name, PARAMETER if trained else CONSTANT, ref, name=name, value=value)
 
-    def add_constant(self, value: Any, dtype: Any) -> Ref:
+    def add_constant(self, value: ArrayLike, dtype: DTypeLike) -> Ref:
         """Add a constant without a name."""
         array = np.asarray(value, as_real(dtype))
         uid = self.take_uid("Constant")
@@ -127,7 +130,7 @@ class Graph:
         return lead._replace(uid=f"{uid}_Output_0", shape=tuple(shape))
 
 
-def as_real(dtype: Any) -> np.dtype[Any]:
+def as_real(dtype: DTypeLike) -> np.dtype[Any]:
     """Return the type of real numbers in which elements of a type are kept."""
     found = np.dtype(dtype)
     return found if found.name in ("float16", "float32", "float64") else np.dtype("float32")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from collections.abc import MutableSequence, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
@@ -12,6 +12,11 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.exporting import InexpressibleError, read_attr
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["Graph", "Step"]
 
@@ -163,11 +168,11 @@ class Step:
         """Append a node of several outputs, and return their names."""
         return self.graph.add(kind, inputs, count=count, **attrs)
 
-    def constant(self, value: Any, dtype: Any) -> str:
+    def constant(self, value: ArrayLike, dtype: DTypeLike) -> str:
         """Return a constant of an element type."""
         return self.graph.add_constant(np.asarray(value, dtype))
 
-    def like(self, value: Any, slot: str = "X") -> str:
+    def like(self, value: ArrayLike, slot: str = "X") -> str:
         """Return a constant of the element type of a slot."""
         return self.constant(value, self.dtype(slot))
 
@@ -175,7 +180,7 @@ class Step:
         """Return a constant row of int64: axes, sizes."""
         return self.constant(values, np.int64)
 
-    def cast(self, value: str, dtype: Any) -> str:
+    def cast(self, value: str, dtype: DtypeLike) -> str:
         """Return a value as elements of another type."""
         return self.add("Cast", value, to=dtype_row(dtype).onnx)
 
@@ -258,7 +263,7 @@ class Step:
             self.graph.lengths[name] = lengths
 
 
-def _rename(names: Any, old: str, new: str) -> None:
+def _rename(names: MutableSequence[str], old: str, new: str) -> None:
     for index, name in enumerate(names):
         if name == old:
             names[index] = new

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from paddlelike.interop.onnx.exporter.graph import Graph
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.manifest import library_version
 
+if TYPE_CHECKING:
+    from onnx import ModelProto, ValueInfoProto
+
 __all__ = ["LARGEST", "build_model", "collect_constants", "describe", "find_reads", "write_model"]
 
 Array = np.ndarray[Any, Any]
@@ -28,7 +31,7 @@ LARGEST: Final = (1 << 31) - (1 << 24)
 _SMALL: Final = 128  # bytes: numbers and axes stay in the file itself
 
 
-def build_model(graph: Graph, ports: list[Any], outputs: list[str]) -> Any:
+def build_model(graph: Graph, ports: list[Any], outputs: list[str]) -> ModelProto:
     """Return the model without the values of its parameters; ``ports`` are its declared inputs."""
     from onnx import helper
 
@@ -62,7 +65,7 @@ def find_reads(nodes: Iterable[Any]) -> set[str]:
     return found
 
 
-def describe(name: str, dtype: VarType, shape: Sequence[int | str]) -> Any:
+def describe(name: str, dtype: VarType, shape: Sequence[int | str]) -> ValueInfoProto:
     """Return the declaration of an input or output; a dim of -1 gets a name."""
     from onnx import helper
 
@@ -70,7 +73,7 @@ def describe(name: str, dtype: VarType, shape: Sequence[int | str]) -> Any:
     return helper.make_tensor_value_info(name, dtype_row(dtype).onnx, dims)
 
 
-def _set_output_types(model: Any, declared: Sequence[Any]) -> None:
+def _set_output_types(model: ModelProto, declared: Sequence[Any]) -> None:
     """Declare the outputs as ONNX infers them, else as the program does."""
     from onnx import shape_inference
 
@@ -83,7 +86,9 @@ def _set_output_types(model: Any, declared: Sequence[Any]) -> None:
             port.type.CopyFrom(ours.type)
 
 
-def collect_constants(graph: Graph, model: Any, parameters: set[str], scope: Scope) -> Mapping[str, Array]:
+def collect_constants(
+    graph: Graph, model: ModelProto, parameters: set[str], scope: Scope
+) -> Mapping[str, Array]:
     """Return the constants that the nodes read, by name."""
     read = find_reads(model.graph.node)
     arrays = {name: value for name, value in graph.constants.items() if name in read}
@@ -100,7 +105,7 @@ def collect_constants(graph: Graph, model: Any, parameters: set[str], scope: Sco
 
 
 def write_model(
-    model: Any, arrays: Mapping[str, Array], file: str, outputs: Sequence[Any], *, apart: bool
+    model: ModelProto, arrays: Mapping[str, Array], file: str, outputs: Sequence[Any], *, apart: bool
 ) -> None:
     """Write the model, and with ``apart`` its constants into ``<file>.data``."""
     directory, name = os.path.split(file)

@@ -8,11 +8,14 @@ which every sequence has T steps and zeros after its end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddlelike.interop.onnx.exporter.graph import Graph
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
 
 __all__ = ["find_owners", "make_mask", "pad_rows", "unpad_rows"]
 
@@ -51,7 +54,7 @@ def unpad_rows(graph: Graph, padded: str, lengths: str) -> str:
     return add("Compress", rows, mask, axis=0)
 
 
-def pad_rows(graph: Graph, rows: str, lengths: str, *, value: Any, steps: str | None = None) -> str:
+def pad_rows(graph: Graph, rows: str, lengths: str, *, value: Array, steps: str | None = None) -> str:
     """Return rows as a batch ``(N, T, ...)``, with ``value`` (a number of the rows' type) after each end."""
     add = _adder(graph)
     mask = make_mask(graph, lengths, steps)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import numpy_dtype
@@ -25,6 +25,11 @@ from paddlelike.interop.onnx.importer.graph import Graph, InexpressibleError, Ty
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import load_table
 from paddlelike.io.export.program import make_inference_program
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+    from paddlelike.core.tensor import Array
 
 __all__ = ["convert_nodes", "import_onnx"]
 
@@ -108,7 +113,7 @@ def import_onnx(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
 # The model
 
 
-def _prepare(model: Any, where: str, directory: str | None) -> Any:
+def _prepare(model: ModelProto, where: str, directory: str | None) -> ModelProto:
     """Return the model checked, with functions in the place of nodes that call them."""
     from onnx import checker, inliner
 
@@ -134,7 +139,7 @@ def _prepare(model: Any, where: str, directory: str | None) -> Any:
     return model
 
 
-def _write_defaults(graph: Any, kinds: set[tuple[str, str]], opsets: Mapping[str, int]) -> None:
+def _write_defaults(graph: GraphProto, kinds: set[tuple[str, str]], opsets: Mapping[str, int]) -> None:
     """Give nodes of these kinds the attributes that they leave out, which the inliner would not."""
     from onnx import defs
 
@@ -149,7 +154,7 @@ def _write_defaults(graph: Any, kinds: set[tuple[str, str]], opsets: Mapping[str
                     node.attribute.append(attr.default_value)
 
 
-def _walk(graph: Any) -> Iterator[Any]:
+def _walk(graph: GraphProto) -> Iterator[Any]:
     """Yield the nodes of a graph, and of the graphs inside of them."""
     for node in graph.node:
         yield node
@@ -160,16 +165,16 @@ def _walk(graph: Any) -> Iterator[Any]:
                 yield from _walk(inner)
 
 
-def _find_key(node: Any) -> str:
+def _find_key(node: NodeProto) -> str:
     """Return what the table calls a node's operator."""
     return f"{_DOMAINS.get(node.domain, f'{node.domain}::')}{node.op_type}"
 
 
-def _find_opsets(model: Any) -> dict[str, int]:
+def _find_opsets(model: ModelProto) -> dict[str, int]:
     return {"" if each.domain == "ai.onnx" else each.domain: each.version for each in model.opset_import}
 
 
-def _infer_types(model: Any) -> dict[str, Typed]:
+def _infer_types(model: ModelProto) -> dict[str, Typed]:
     """Return the element type and dims of every value as ONNX infers them."""
     from onnx import shape_inference
 
@@ -185,7 +190,7 @@ def _infer_types(model: Any) -> dict[str, Typed]:
     return found
 
 
-def _collect_types(graph: Any, found: dict[str, Typed]) -> None:
+def _collect_types(graph: GraphProto, found: dict[str, Typed]) -> None:
     for port in (*graph.input, *graph.output, *graph.value_info):
         found[port.name] = _read_type(port)
     for node in graph.node:
@@ -194,7 +199,7 @@ def _collect_types(graph: Any, found: dict[str, Typed]) -> None:
                 _collect_types(inner, found)
 
 
-def _read_type(port: Any) -> Typed:
+def _read_type(port: ValueInfoProto) -> Typed:
     tensor = port.type.tensor_type
     dtype = ELEMENT_TYPES.get(tensor.elem_type)
     if not tensor.HasField("shape"):
@@ -208,7 +213,7 @@ def _read_type(port: Any) -> Typed:
 # The program
 
 
-def _read_ports(graph: Graph, model: Any, directory: str | None) -> list[str]:
+def _read_ports(graph: Graph, model: ModelProto, directory: str | None) -> list[str]:
     """Note the initializers, and create the data variables of the inputs; return these."""
     for tensor in model.graph.initializer:
         with contextlib.suppress(UnsupportedError):  # of texts: whoever reads it is refused
@@ -238,7 +243,7 @@ def _read_ports(graph: Graph, model: Any, directory: str | None) -> list[str]:
     return feeds
 
 
-def _check_types(model: Any, table: Any) -> None:
+def _check_types(model: ModelProto, table: Mapping[str, Any]) -> None:
     """Raise UnsupportedError if the table lacks operators of the model."""
     missing = Counter(_find_key(node) for node in _walk(model.graph))
     for known in (*table, "Constant"):
@@ -256,7 +261,7 @@ def _refuse(missing: Counter[str], refused: list[str]) -> None:
     )
 
 
-def convert_nodes(graph: Graph, nodes: Any) -> list[str]:
+def convert_nodes(graph: Graph, nodes: Iterable[NodeProto]) -> list[str]:
     """Translate nodes in order; return the reasons of those that cannot be expressed."""
     table = load_table()
     refused: list[str] = []
@@ -279,7 +284,7 @@ def convert_nodes(graph: Graph, nodes: Any) -> list[str]:
     return refused
 
 
-def _make_outputs(graph: Graph, model: Any, feeds: list[str]) -> list[str]:
+def _make_outputs(graph: Graph, model: ModelProto, feeds: list[str]) -> list[str]:
     """Return the variable of each output, under the output's own name."""
     block = graph.program.global_block()
     alone = len(graph.program.blocks) == 1  # a loop's block may read the variable by its name
@@ -322,7 +327,7 @@ def _restore_parameters(made: Program, program: Program) -> None:
             block.vars = {name: block.vars[name] for name in position}
 
 
-def _make_tensor(array: Any) -> LoDTensor:
+def _make_tensor(array: Array) -> LoDTensor:
     tensor = LoDTensor()
     tensor.adopt(array)
     return tensor

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 import os
 import stat
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, numpy_dtype
 from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
 from paddlelike.interop.onnx.extra import import_onnx_package
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, TensorProto
 
 __all__ = ["ELEMENT_TYPES", "parse_model", "read_array", "read_model"]
 
@@ -31,7 +34,7 @@ _FIELDS: Final = {
 }
 
 
-def read_model(file: str) -> Any:
+def read_model(file: str) -> ModelProto:
     """Return the model of a file, without external data.
 
     Raises
@@ -51,12 +54,12 @@ def read_model(file: str) -> Any:
         return parse_model(opened.read(size), file)
 
 
-def parse_model(data: bytes, where: str) -> Any:
+def parse_model(data: bytes, where: str) -> ModelProto:
     """Return the model that bytes hold. Raises FormatError when they hold none."""
     onnx = import_onnx_package("import_onnx")
     from google.protobuf.message import DecodeError
 
-    model = onnx.ModelProto()
+    model: ModelProto = onnx.ModelProto()
     try:
         model.ParseFromString(data)
     except (DecodeError, RuntimeError) as error:
@@ -69,7 +72,7 @@ def parse_model(data: bytes, where: str) -> Any:
     return model
 
 
-def read_array(tensor: Any, directory: str | None) -> Array:
+def read_array(tensor: TensorProto, directory: str | None) -> Array:
     """Return the value of a tensor; its bytes are counted before memory is taken.
 
     Parameters
@@ -112,7 +115,9 @@ def _check_size(name: str, dims: tuple[int, ...], got: int, expected: int, what:
         raise FormatError(f"{name} of dims {dims} has {got} {what}; expected {expected}")
 
 
-def _read_external(tensor: Any, directory: str | None, dtype: np.dtype[Any], dims: tuple[int, ...]) -> Array:
+def _read_external(
+    tensor: TensorProto, directory: str | None, dtype: np.dtype[Any], dims: tuple[int, ...]
+) -> Array:
     """Return elements from a file beside the model, or below its directory."""
     name = f"tensor {tensor.name!r:.80}"
     entries = {entry.key: entry.value for entry in tensor.external_data}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, NoReturn
 
 import numpy as np
 
@@ -223,7 +223,7 @@ def _shape(node: Node, dims: Array) -> Array:
     return dims[node.attr("start", 0) : node.attr("end")]
 
 
-def _fail() -> Any:
+def _fail() -> NoReturn:
     raise ValueError("not known")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["Graph", "InexpressibleError", "Typed", "Value"]
 
@@ -129,7 +132,7 @@ class Graph:
         *,
         slot: str | None = None,
         count: int = 1,
-        typed: Any = None,
+        typed: DtypeLike | None = None,
         shaped: Sequence[int] | None = None,
     ) -> list[str]:
         """Append an operator; return the names of its outputs in ``slot``, its first one if None.

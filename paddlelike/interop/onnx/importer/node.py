@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
@@ -11,6 +11,12 @@ from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.onnx.importer.graph import Array, Given, Graph, InexpressibleError, Value
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+    from onnx import NodeProto
+
+    from paddlelike.core.typing import DtypeLike
 
 __all__ = ["MOST", "Node"]
 
@@ -21,7 +27,7 @@ MOST: Final = np.iinfo(np.int32).max
 class Node:
     """An operator of ONNX. Its inputs are counted from 0; one that is left out is ``""``."""
 
-    def __init__(self, graph: Graph, proto: Any) -> None:
+    def __init__(self, graph: Graph, proto: NodeProto) -> None:
         self.graph = graph
         self.proto = proto
         self.type: str = proto.op_type
@@ -162,15 +168,15 @@ class Node:
         """Append an operator of several outputs, and return their names."""
         return self.graph.emit(kind, _collect(x, None), attrs, count=count)
 
-    def constant(self, value: Any, dtype: Any) -> str:
+    def constant(self, value: ArrayLike, dtype: DTypeLike) -> str:
         """Return a constant of an element type."""
         return self.graph.constant(np.asarray(value, dtype))
 
-    def like(self, value: Any, index: int = 0) -> str:
+    def like(self, value: float, index: int = 0) -> str:
         """Return a constant of the element type of an input, one element."""
         return self.constant([value], self.dtype(index))
 
-    def cast(self, name: str, dtype: Any) -> str:
+    def cast(self, name: str, dtype: DtypeLike) -> str:
         """Return a value as elements of another type."""
         source, target = self.graph.variable(name).dtype, convert_dtype(dtype)
         if source == target:

@@ -7,7 +7,7 @@ the node gives back: of a branch as an output of ``If``, of a loop as a carried 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.onnx.exporter.converters import converts, load_table
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
 
 
 def translate_block(step: Step, block: Block) -> None:
@@ -74,7 +77,7 @@ def _fill_absent(graph: Graph, variable: Variable) -> str:
     )[0]
 
 
-def _zero(variable: Variable) -> Any:
+def _zero(variable: Variable) -> TensorProto:
     from onnx import numpy_helper
 
     return numpy_helper.from_array(np.zeros(1, numpy_dtype(variable.dtype)))

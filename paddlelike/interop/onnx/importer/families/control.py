@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,13 @@ from paddlelike.interop.onnx.importer.graph import InexpressibleError, Typed, Va
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
 
+if TYPE_CHECKING:
+    from onnx import GraphProto, ValueInfoProto
+
 _DIRECTIONS: Final = ("input_directions", "output_directions", "input_axes", "output_axes")
 
 
-def _read_graph(node: Node, proto: Any, given: list[Value]) -> list[Value]:
+def _read_graph(node: Node, proto: GraphProto, given: list[Value]) -> list[Value]:
     """Append the nodes of a graph inside of a node to the current block, and return its outputs."""
     from paddlelike.interop.onnx.importer.build import convert_nodes
     from paddlelike.interop.onnx.importer.file import read_array
@@ -48,7 +51,7 @@ def _read_if(node: Node) -> None:
         return
     scalars: list[bool] = []
 
-    def build(proto: Any) -> list[Variable]:
+    def build(proto: GraphProto) -> list[Variable]:
         found = _read_graph(node, proto, [])
         scalars[:] = [value.scalar for value in found]
         return [node.graph.variable(value.name) for value in found]
@@ -161,7 +164,7 @@ def _start(node: Node, limit: str | None = None) -> _Turns:
     return _Turns(turn, limit, graph.variable(going))
 
 
-def _find_dtype(typed: Mapping[str, Typed], port: Any) -> str:
+def _find_dtype(typed: Mapping[str, Typed], port: ValueInfoProto) -> str:
     found = typed.get(port.name)
     return "float32" if found is None or found.dtype is None else numpy_dtype(found.dtype).name
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from paddlelike.core.typing import DtypeLike
 
 
 @converts("gather")
@@ -119,7 +124,7 @@ def _find_value(step: Step) -> Any:
     return float(text) if text else step.attr("value", 0.0)
 
 
-def _fill(step: Step, dims: str, value: Any, dtype: Any) -> str:
+def _fill(step: Step, dims: str, value: ArrayLike, dtype: DtypeLike) -> str:
     return step.add("Expand", step.constant(value, numpy_dtype(dtype)), dims)
 
 
