@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
@@ -18,6 +18,9 @@ from paddlelike.layers.tensor.indexing import slice
 from paddlelike.layers.tensor.padding import pad
 from paddlelike.layers.tensor.shaping import cast, squeeze
 from paddlelike.layers.utils import map_structure
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import Nested
 
 __all__ = ["BasicDecoder", "DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbeddingHelper", "TrainingHelper"]
 
@@ -58,7 +61,7 @@ class TrainingHelper(DecodeHelper):
     ((-1, 3), <VarType.BOOL: 0>)
     """
 
-    def __init__(self, inputs: Any, sequence_length: Variable, time_major: bool = False) -> None:
+    def __init__(self, inputs: Nested, sequence_length: Variable, time_major: bool = False) -> None:
         self.inputs = inputs
         self.sequence_length = sequence_length
         self.time_major = time_major
@@ -78,12 +81,12 @@ class TrainingHelper(DecodeHelper):
         finished = equal(self.sequence_length, zero)
         return map_structure(lambda x: x[0] if self.time_major else x[:, 0], self.inputs), finished
 
-    def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
+    def sample(self, time: Variable, outputs: Variable, states: Nested) -> Variable:
         """Return the most likely ids."""
         return argmax(outputs, axis=-1)
 
     def next_inputs(
-        self, time: Variable, outputs: Any, states: Any, sample_ids: Variable
+        self, time: Variable, outputs: Variable, states: Nested, sample_ids: Variable
     ) -> tuple[Variable, Any, Any]:
         """Return which sequences have ended, their next step, and the states."""
         time = cast(time, "int32")
@@ -118,12 +121,12 @@ class GreedyEmbeddingHelper(DecodeHelper):
         finished = fill_constant_batch_size_like(self.start_tokens, [-1], "bool", 0, force_cpu=True)
         return self.embedding_fn(self.start_tokens), finished
 
-    def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
+    def sample(self, time: Variable, outputs: Variable, states: Nested) -> Variable:
         """Return the most likely ids."""
         return argmax(outputs, axis=-1)
 
     def next_inputs(
-        self, time: Variable, outputs: Any, states: Any, sample_ids: Variable
+        self, time: Variable, outputs: Variable, states: Nested, sample_ids: Variable
     ) -> tuple[Variable, Any, Any]:
         """Return which samples are the end token, the embeddings of the samples, and the states."""
         finished = equal(sample_ids, self.end_token)
@@ -147,7 +150,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         if softmax_temperature is not None:
             self._temperature = fill_constant([1], "float32", softmax_temperature)
 
-    def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
+    def sample(self, time: Variable, outputs: Variable, states: Nested) -> Variable:
         """Return ids drawn at random."""
         logits = outputs if self.softmax_temperature is None else outputs / self._temperature
         chances = softmax(logits)
@@ -181,8 +184,8 @@ class BasicDecoder(Decoder):
     class OutputWrapper(NamedTuple):
         """The outputs of a step."""
 
-        cell_outputs: Any
-        sample_ids: Any
+        cell_outputs: Variable
+        sample_ids: Variable
 
     def __init__(
         self, cell: RNNCell, helper: DecodeHelper, output_fn: Callable[[Any], Any] | None = None
@@ -191,12 +194,14 @@ class BasicDecoder(Decoder):
         self.helper = helper
         self.output_fn = output_fn
 
-    def initialize(self, initial_cell_states: Any) -> tuple[Any, Any, Variable]:
+    def initialize(self, initial_cell_states: Nested) -> tuple[Any, Any, Variable]:
         """Return the first inputs of the helper, the given states, and which sequences are finished."""
         inputs, finished = self.helper.initialize()
         return inputs, initial_cell_states, finished
 
-    def step(self, time: Variable, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Variable]:
+    def step(
+        self, time: Variable, inputs: Nested, states: Nested, **kwargs: Any
+    ) -> tuple[Any, Any, Any, Variable]:
         """Return the outputs of one step, and states, inputs and ends for the next."""
         outputs, states = self.cell(inputs, states, **kwargs)
         if self.output_fn is not None:

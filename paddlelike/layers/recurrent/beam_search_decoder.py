@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from paddlelike.layers.tensor.indexing import gather_nd, gather_tree, shape
 from paddlelike.layers.tensor.joining import expand, stack
 from paddlelike.layers.tensor.shaping import cast, reshape, transpose, unsqueeze
 from paddlelike.layers.utils import flatten, map_structure
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import Nested
 
 __all__ = ["BeamSearchDecoder"]
 
@@ -63,17 +66,17 @@ class BeamSearchDecoder(Decoder):
     class OutputWrapper(NamedTuple):
         """The outputs of a step, ``(N, beam_size)`` each."""
 
-        scores: Any
-        predicted_ids: Any
-        parent_ids: Any
+        scores: Variable
+        predicted_ids: Variable
+        parent_ids: Variable
 
     class StateWrapper(NamedTuple):
         """The state between two steps."""
 
-        cell_states: Any
-        log_probs: Any
-        finished: Any
-        lengths: Any
+        cell_states: Nested
+        log_probs: Variable
+        finished: Variable
+        lengths: Variable
 
     def __init__(
         self,
@@ -103,7 +106,7 @@ class BeamSearchDecoder(Decoder):
     def _embed(self, ids: Variable) -> Variable:
         return ids if self.embedding_fn is None else self.embedding_fn(ids)
 
-    def initialize(self, initial_cell_states: Any) -> tuple[Any, StateWrapper, Variable]:
+    def initialize(self, initial_cell_states: Nested) -> tuple[Any, StateWrapper, Variable]:
         """Return the first inputs, states and ends; all beams but one have a probability of 0."""
         like = flatten(initial_cell_states)[0]
         self._batch = shape(like)[0]
@@ -117,7 +120,9 @@ class BeamSearchDecoder(Decoder):
         lengths = zeros_like(ids)
         return self._embed(ids), self.StateWrapper(states, log_probs, finished, lengths), finished
 
-    def step(self, time: Variable, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Variable]:
+    def step(
+        self, time: Variable, inputs: Nested, states: StateWrapper, **kwargs: Any
+    ) -> tuple[Any, Any, Any, Variable]:
         """Return the outputs of one step, and states, inputs and ends for the next."""
         inputs = map_structure(self._merge_beams, inputs)
         cell_states = map_structure(self._merge_beams, states.cell_states)
@@ -139,7 +144,7 @@ class BeamSearchDecoder(Decoder):
         return reshape(x, [-1, self.beam_size, *x.shape[1:]])
 
     def _search(
-        self, logits: Variable, cell_states: Any, before: StateWrapper
+        self, logits: Variable, cell_states: Nested, before: StateWrapper
     ) -> tuple[OutputWrapper, StateWrapper]:
         words = logits.shape[-1]
         count = fill_constant([1], "int64", words)
@@ -169,7 +174,9 @@ class BeamSearchDecoder(Decoder):
         where.stop_gradient = True
         return gather_nd(x, where)
 
-    def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Variable) -> tuple[Any, Any]:
+    def finalize(
+        self, outputs: OutputWrapper, final_states: Nested, sequence_lengths: Variable
+    ) -> tuple[Any, Any]:
         """Return the ids of every beam, traced back from its last step, and the states."""
         return gather_tree(outputs.predicted_ids, outputs.parent_ids), final_states
 

@@ -20,7 +20,7 @@ from paddlelike.param_attr import ParamAttr
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
-    from paddlelike.framework.typing import ShapeLike
+    from paddlelike.framework.typing import Nested
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
@@ -72,9 +72,9 @@ class RNNCell:
 
     def get_initial_states(
         self,
-        batch_ref: Any,
-        shape: ShapeLike | None = None,
-        dtype: DtypeLike = "float32",
+        batch_ref: Nested,
+        shape: Sequence[Any] | None = None,
+        dtype: DtypeLike | Sequence[Any] | None = "float32",
         init_value: float = 0,
         batch_dim_idx: int = 0,
     ) -> Any:
@@ -196,7 +196,7 @@ class GRUCell(RNNCell):
         return [self.hidden_size]
 
     @property
-    def state_dtype(self) -> Any:
+    def state_dtype(self) -> DtypeLike:
         """The element type of the parameters."""
         return self._dtype
 

@@ -24,6 +24,7 @@ from paddlelike.layers.utils import map_structure
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
+    from paddlelike.framework.typing import Nested
 
 __all__ = ["Decoder", "dynamic_decode"]
 
@@ -52,7 +53,7 @@ class Decoder:
 
 def dynamic_decode(
     decoder: Decoder,
-    inits: Any = None,
+    inits: Nested | None = None,
     max_step_num: int | None = None,
     output_time_major: bool = False,
     impute_finished: bool = False,
@@ -126,7 +127,7 @@ def dynamic_decode(
 class _Kept:
     """Inputs and states of all steps, kept in arrays for a backward pass."""
 
-    def __init__(self, inputs: Any, states: Any, step: Variable) -> None:
+    def __init__(self, inputs: Nested, states: Nested, step: Variable) -> None:
         self._step = step
         self._inputs = map_structure(lambda x: array_write(x, step), inputs)
         self._states = map_structure(lambda x: array_write(x, step), states)
@@ -135,10 +136,10 @@ class _Kept:
         """Return the inputs and states of the current step."""
         return self._read_current(self._inputs), self._read_current(self._states)
 
-    def _read_current(self, arrays: Any) -> Any:
+    def _read_current(self, arrays: Nested) -> Any:
         return map_structure(lambda array: array_read(array, self._step), arrays)
 
-    def write(self, inputs: Any, states: Any) -> None:
+    def write(self, inputs: Nested, states: Nested) -> None:
         """Write those of the next step, at the index that is already incremented."""
         for values, arrays in ((inputs, self._inputs), (states, self._states)):
             map_structure(lambda x, array: array_write(x, self._step, array), values, arrays)
@@ -151,14 +152,14 @@ class _Kept:
 class _Reused:
     """Inputs and states of the current step only."""
 
-    def __init__(self, inputs: Any, states: Any) -> None:
+    def __init__(self, inputs: Nested, states: Nested) -> None:
         self._inputs, self._states = inputs, states
 
     def read(self) -> tuple[Any, Any]:
         """Return the inputs and states of the current step."""
         return self._inputs, self._states
 
-    def write(self, inputs: Any, states: Any) -> None:
+    def write(self, inputs: Nested, states: Nested) -> None:
         """Overwrite the current ones by those of the next step."""
         map_structure(assign, inputs, self._inputs)
         map_structure(assign, states, self._states)

@@ -231,7 +231,7 @@ class DynamicRNN:
             array_write(one, step, array)
             self._arrays.append(array)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Return the output of all steps, or a list of several.
 
         Raises GraphError before the block is complete, or when it has no output.

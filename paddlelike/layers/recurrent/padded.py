@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.elementwise.scale import elementwise_mul
@@ -12,6 +12,9 @@ from paddlelike.layers.sequence.pad import sequence_mask
 from paddlelike.layers.tensor.indexing import shape
 from paddlelike.layers.tensor.shaping import reverse, transpose
 from paddlelike.layers.utils import flatten, map_structure, pack_sequence_as
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import Nested
 
 __all__ = ["rnn"]
 
@@ -23,8 +26,8 @@ def swap_batch_and_time(x: Variable) -> Variable:
 
 def rnn(
     cell: RNNCell,
-    inputs: Any,
-    initial_states: Any = None,
+    inputs: Nested,
+    initial_states: Nested | None = None,
     sequence_length: Variable | None = None,
     time_major: bool = False,
     is_reverse: bool = False,
@@ -70,7 +73,7 @@ def rnn(
 
 
 def _repeat_cell(
-    cell: RNNCell, inputs: Any, initial_states: Any, mask: Variable | None, kwargs: dict[str, Any]
+    cell: RNNCell, inputs: Nested, initial_states: Nested, mask: Variable | None, kwargs: dict[str, Any]
 ) -> tuple[Any, Any]:
     """Return the outputs of all steps, the states of the last one."""
     network = StaticRNN()

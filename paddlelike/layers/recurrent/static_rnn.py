@@ -214,7 +214,7 @@ class StaticRNN:
         read = dict.fromkeys(name for op in block.ops for name in op.input_arg_names)
         return [name for name in read if name not in own]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Return the output of all steps, or a list of several.
 
         Raises GraphError before the block is complete, or when it has no output.
