@@ -16,6 +16,7 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = ["lint", "format", "types", "floors", "tests", "tutorials", "docs"]
 
 PROJECT = Path(__file__).parent
+TEST = "python -m pytest -n auto --maxprocesses 8 --dist worksteal".split()  # noqa: SIM905  (as in README.md)
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 
 
@@ -30,7 +31,7 @@ def dev(session: nox.Session) -> None:
     """Make ``.venv`` with the project, editable, and every tool."""
     session.run("python", "-m", "venv", ".venv")
     python = PROJECT / ".venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    session.run(str(python), "-m", "pip", "install", "-e", ".[dev,docs,test,tutorials]", external=True)
+    session.run(str(python), "-m", "pip", "install", "-e", ".[dev,docs,test-all,tutorials]", external=True)
 
 
 @nox.session
@@ -64,16 +65,23 @@ def floors(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests; arguments behind ``--`` go to pytest."""
-    install(session, "dev", "test", "tutorials")
-    command = "python -m pytest -n 2 --dist worksteal".split()  # noqa: SIM905  (as README.md has it)
-    session.run(*command, *session.posargs, env=ONE_THREAD)
+    """Run all tests, the slow ones too; arguments behind ``--`` go to pytest."""
+    install(session, "dev", "test-all", "tutorials")
+    session.run(*TEST, "-m", "", *session.posargs, env=ONE_THREAD)
+
+
+@nox.session(default=False)
+def quick(session: nox.Session) -> None:
+    """Run the tests of files, operators and layers against golden data, within a minute."""
+    install(session, "test")
+    folders = ["tests/core", "tests/formats", "tests/framework", "tests/ops/test_ops.py", "tests/zoo"]
+    session.run(*TEST, *folders, env=ONE_THREAD)
 
 
 @nox.session
 def tutorials(session: nox.Session) -> None:
     """Run every tutorial as a notebook in ``tutorials/out/``, which is deleted first."""
-    install(session, "docs", "test", "tutorials")
+    install(session, "docs", "test-all", "tutorials")
     shutil.rmtree(PROJECT / "tutorials" / "out", ignore_errors=True)
     session.run("python", ".ci/notebooks.py", "--execute", env=ONE_THREAD)
 

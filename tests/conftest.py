@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import importlib.util
 import re
 import sys
 from collections.abc import Iterator
@@ -19,30 +19,16 @@ from tests.helpers.fresh import fresh_programs
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("house")
 
-# Scripts for the interpreters of the real systems.
-collect_ignore_glob = [
-    "*/dump_*.py",
-    "*/drive*.py",
-    "*/layers262/*.py",
-    "benchmarks/nets/*.py",
-    "benchmarks/images/*.py",
-]
-
-
-_IMPORTS_JAX = re.compile(
-    r"paddlelike/compiled/(lowering/|(engine|formulas|parallel|pieces|table|tracing|values)\.py)"
-    r"|tests/compiled/harness/sweep\.py"
+#: A module whose tests are all slow: it says so, needs the real system, or has examples for JAX.
+ALL_SLOW = re.compile(
+    r"^pytestmark = (?:\[\n    )?(?:pytest\.mark\.slow|[A-Z0-9]+\.needed)\b|^import jax$", re.MULTILINE
 )
+HAS_JAX = importlib.util.find_spec("jax") is not None
 
 
-@functools.cache
-def has_jax() -> bool:
-    """Return whether JAX can be imported."""
-    try:
-        import jax  # noqa: F401
-    except ImportError:
-        return False
-    return True
+def leaves_out_slow(config: pytest.Config) -> bool:
+    """Return whether this is the default selection."""
+    return bool(config.option.markexpr == "not slow")
 
 
 class FreshStart:
@@ -55,16 +41,29 @@ class FreshStart:
         with fresh_programs():
             yield
 
-    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out, without the extra ``jax``, the modules that import it, which hold no doctests."""
-        return True if _IMPORTS_JAX.search(str(collection_path)) and not has_jax() else None
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        """Import no module that has neither tests nor examples, and none whose tests are all left out."""
+        if collection_path.suffix != ".py":
+            return None
+        text = collection_path.read_text()
+        is_slow = ALL_SLOW.search(text) is not None
+        is_test = collection_path.name.startswith("test_")
+        has_examples = ">>>" in text and (HAS_JAX or not is_slow)
+        return not (is_test or has_examples) or (is_slow and leaves_out_slow(config)) or None
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say what is left out."""
+    return 'slow tests are left out; -m "" runs them, too' if leaves_out_slow(config) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, without the extra ``jax``, the one example in a docstring that needs it."""
+    """Mark the one example in a docstring that needs JAX."""
     for item in items:
-        if item.name.endswith("CompiledProgram.explain") and not has_jax():
-            item.add_marker(pytest.mark.skip(reason="the extra `jax` is not installed"))
+        if item.name.endswith("CompiledProgram.explain"):
+            item.add_marker(pytest.mark.slow)
+            if not HAS_JAX:
+                item.add_marker(pytest.mark.skip(reason="JAX is in the extra 'jax'"))
 
 
 @pytest.fixture(scope="session")

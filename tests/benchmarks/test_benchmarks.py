@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in HERE.glob("bench_*.py"))
 
@@ -64,13 +66,12 @@ def test_a_net_by_hand_has_the_losses_of_the_same_net_in_fluids_interface(
         assert np.ravel(theirs()) == pytest.approx(np.ravel(ours()), rel=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of Fluid's quirks, and of feeds that chain does not have
 @pytest.mark.parametrize("net", ["fit_a_line", "chain", "mlp", "lenet", "word2vec", "lstm", "wide_deep"])
 def test_a_net_in_jax_by_hand_has_the_losses_of_the_same_net_in_fluids_interface(
     net: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
     import paddlelike
 
     monkeypatch.syspath_prepend(str(NETS))

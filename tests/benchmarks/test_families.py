@@ -7,6 +7,8 @@ import pytest
 import paddlelike as fluid
 from tests.benchmarks.families.contender import NETWORKS, Steps
 
+pytestmark = pytest.mark.slow
+
 # What ``contender.py fluid`` printed for the first step of "train", and of "predict" after it.
 OF_FLUID = {
     "mobile": (2.7625656127929688, 0.04123178869485855),

@@ -15,6 +15,8 @@ from paddlelike.compiled.pieces import compilations
 from paddlelike.errors import PaddlelikeError
 from tests.compiled.harness.nets import build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 Feed = dict[str, Any]
 

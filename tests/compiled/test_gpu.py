@@ -27,6 +27,8 @@ from tests.compiled.test_lowerings import compared
 from tests.compiled.test_zoo import compare
 from tests.zoo.layers import LAYERS
 
+pytestmark = pytest.mark.slow
+
 needs_gpu = pytest.mark.skipif(count_gpus() == 0, reason="JAX sees no GPU here")
 
 
@@ -58,7 +60,6 @@ def test_images_are_lowered_for_gpus_without_functions_of_cpus(for_gpus: None) -
     assert "stablehlo.convolution" in lower_case(cases[0], "cuda")[0]
 
 
-@pytest.mark.slow
 def test_formulas_for_gpus_give_what_the_kernels_give(for_gpus: None) -> None:
     cases = [case for case in compared() if case.type.startswith(("conv", "depthwise_conv", "pool"))]
     assert len(cases) > 40
@@ -69,7 +70,6 @@ def test_formulas_for_gpus_give_what_the_kernels_give(for_gpus: None) -> None:
             assert case.type.startswith("pool"), case.id
 
 
-@pytest.mark.slow
 def test_all_operators_are_lowered_for_gpus_without_functions_of_cpus(for_gpus: None) -> None:
     assert find_calls(compared()) == {}
 
@@ -186,7 +186,6 @@ print("equal")
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", [ONE_GPU, TWO_GPUS], ids=["one", "two"])
 def test_devices_that_stand_for_gpus_train_as_numpy_does(script: str, tmp_path: Path) -> None:
     environment = os.environ | {
@@ -212,7 +211,6 @@ def test_a_gpu_trains_as_numpy_does() -> None:
 
 
 @needs_gpu
-@pytest.mark.slow
 def test_layers_of_the_zoo_on_a_gpu() -> None:
     """Each gives what numpy gives: :func:`compare` asserts that."""
     found = [compare(name, fluid.CUDAPlace(0)) for name in LAYERS]

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 import paddlelike as fluid
 from tests.compiled.harness.nets import batches, build, regression, use
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 ACTIONS = ("train", "test", "share", "clone", "save", "load", "save one", "load one", "set", "fetch", "start")
 FEED = batches(1)[0]

@@ -12,6 +12,8 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 import paddlelike as fluid
 from tests.compiled.harness.nets import build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 
 

@@ -18,6 +18,8 @@ from tests.compiled.left_out import LEFT_OUT
 from tests.ops.harness.collect import CASES
 from tests.ops.harness.contract import Case
 
+pytestmark = pytest.mark.slow
+
 FORWARD = {type: op for type, op in registry.all_ops().items() if op.forward_of is None and op.since == "1"}
 
 #: Cases that a lowering refuses at run time, so that numpy runs them, by part of the reason.
@@ -60,7 +62,6 @@ def compared() -> list[Case]:
     return cases + [case for each in by_type.values() for case in each[:EACH]]
 
 
-@pytest.mark.slow
 def test_lowerings_give_what_the_kernels_give(record_property: Callable[[str, object], None]) -> None:
     equal: set[str] = set()
     refused: dict[str, str] = {}

@@ -14,6 +14,8 @@ import paddlelike as fluid
 from paddlelike.core.scope import Scope
 from tests.compiled.harness.nets import Net, build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 RNG = np.random.default_rng(6)
 

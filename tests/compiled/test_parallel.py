@@ -15,6 +15,8 @@ import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
 from tests.compiled.harness.nets import batches, build, regression
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import numpy as np, paddlelike as fluid
 from tests.compiled.harness.nets import L, build
@@ -202,7 +204,6 @@ print("equal")
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [SCRIPT, SEQUENCES, UNEVEN, SPARSE, WRITTEN],

@@ -19,6 +19,8 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ExtraMissingError, NotInitializedError, OperatorError, UnsupportedError
 from tests.compiled.harness.nets import Net, batches, build, regression, train, use
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 
 
@@ -122,7 +124,6 @@ def test_many_fed_sequences_do_not_multiply_the_compilations() -> None:
     assert piece.compilations <= 3  # of 12 batches, each with six counts of rows between 48 and 80
 
 
-@pytest.mark.slow
 def test_padding_to_the_longest_sequence_is_compiled_for_each_length() -> None:
     def make() -> Any:
         hidden = L.fc(fluid.data("x", [None, 4], lod_level=1), 6, act="tanh")

@@ -21,8 +21,9 @@ from tests.distributed.jobs import (
     train_locally,
 )
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_trainer_with_jax_has_the_losses_of_training_with_numpy() -> None:
     network = Network(perceptron, adam_with_schedule, {}, sync=False)
     expected, begun = train_locally(network, lambda step: perceptron_feeds(step, 0), 6)
@@ -33,7 +34,6 @@ def test_a_trainer_with_jax_has_the_losses_of_training_with_numpy() -> None:
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["flag", "with_backend"])
 def test_two_trainers_with_jax_have_the_losses_of_two_with_numpy_round_by_round(way: str) -> None:
     network = Network(perceptron, adam_with_schedule)
@@ -50,7 +50,6 @@ def test_two_trainers_with_jax_have_the_losses_of_two_with_numpy_round_by_round(
     np.testing.assert_allclose(found, expected, rtol=1e-5)  # another order of float32 sums
 
 
-@pytest.mark.slow
 def test_two_synchronous_trainers_with_jax_send_the_rows_of_sparse_gradients() -> None:
     def build() -> Any:
         ids = fluid.data("ids", [None, 1], "int64")

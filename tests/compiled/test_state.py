@@ -20,6 +20,8 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import OperatorError
 from tests.compiled.harness.nets import Net, batches, build, regression, train
 
+pytestmark = pytest.mark.slow
+
 # One order of float32 sums or another; the golden runs hold the same to 1e-5.
 CLOSE = {"rtol": 1e-4, "atol": 1e-6}
 

@@ -17,6 +17,8 @@ from paddlelike.errors import PaddlelikeError
 from tests.helpers.fresh import fresh_programs
 from tests.zoo.layers import LAYERS
 
+pytestmark = pytest.mark.slow
+
 #: Sizes of dims that a layer leaves open; the sequences of a batch.
 ROWS, LENGTHS = 6, [1, 3, 2]
 
@@ -73,7 +75,6 @@ def compare(name: str, place: Any = None) -> dict[str, str] | None:
         return {engine.plan.steps[i].op.type: why for i, why in engine.refused.items()}
 
 
-@pytest.mark.slow
 def test_layers_of_the_zoo(record_property: Callable[[str, object], None]) -> None:
     found = {name: refused for name in LAYERS if (refused := compare(name)) is not None}
     whole = [name for name, refused in found.items() if not refused]

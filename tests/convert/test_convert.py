@@ -220,7 +220,7 @@ def test_a_format_itself_brings_what_only_it_has(tmp_path: Path) -> None:
 
 
 def test_attributes_of_hdf5_are_written_or_refused(tmp_path: Path) -> None:  # H11
-    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    h5py = pytest.importorskip("h5py", reason="h5py is in the extra 'hdf5'")
     write("npz", {"w": np.ones(2)}, tmp_path / "m.npz")
     fluid.convert(tmp_path / "m.npz", tmp_path / "m.h5", Hdf5(attributes=(("epoch", 3), ("by", "me"))))
     with h5py.File(tmp_path / "m.h5") as file:

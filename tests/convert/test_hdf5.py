@@ -11,7 +11,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError, NotInitializedError, SaveError
 
-h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+h5py = pytest.importorskip("h5py", reason="h5py is in the extra 'hdf5'")
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "tfh5"
 

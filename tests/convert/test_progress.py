@@ -27,7 +27,7 @@ def convert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: io.StringIO
 
 
 def test_a_terminal_gets_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("rich", reason="rich is not installed")
+    pytest.importorskip("rich", reason="rich is in the extra 'progress'")
     monkeypatch.setattr(progress, "_DELAY", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")

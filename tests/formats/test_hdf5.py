@@ -13,7 +13,7 @@ from paddlelike.errors import ExtraMissingError, FormatError
 from paddlelike.formats.hdf5 import Hdf5, read_attributes
 from tests.formats.contract import Files, FormatContract
 
-h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+h5py = pytest.importorskip("h5py", reason="h5py is in the extra 'hdf5'")
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "tfh5"
 VALUES = {"net/b": np.float32([1, -2])}

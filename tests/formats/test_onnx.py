@@ -59,9 +59,10 @@ def test_elements_in_fields_of_their_type(dtype: str, field: str) -> None:
     np.testing.assert_array_equal(found, values)
 
 
+@pytest.mark.slow
 def test_what_is_written_passes_the_checker_and_gives_its_values() -> None:
     onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'test-all'")
     values = {"w": np.float32([[1, 2]]), "n": np.array([3], np.int64), "s": np.array(2.5)}
     data = b"".join(OnnxFile().write(values))
     onnx.checker.check_model(data, full_check=True)

@@ -30,7 +30,7 @@ class TestSafetensors(FormatContract):
 
 
 def test_the_package_reads_ours_and_writes_the_same_bytes() -> None:
-    library = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+    library = pytest.importorskip("safetensors.numpy", reason="safetensors is in the extra 'test'")
     dtypes = ("bool", "uint8", "int8", "int16", "float16", "int32", "float32", "float64", "int64")
     values = {f"{dtype}.w": np.arange(6).reshape(2, 3).astype(dtype) for dtype in dtypes}
     values |= {

@@ -16,7 +16,7 @@ SOURCES = {path: path.read_text() for path in (PROJECT / "paddlelike").rglob("*.
 EXTRAS: dict[str, list[str]] = PYPROJECT["optional-dependencies"]
 
 #: Extras for work on the project, which are not installed to use it.
-FOR_WORK = {"dev", "docs", "test", "tutorials"}
+FOR_WORK = {"dev", "docs", "test", "test-all", "tutorials"}
 
 #: The name under which a package is imported, where that is another.
 IMPORTED_AS = {
@@ -62,7 +62,7 @@ def test_the_extras_that_messages_and_pages_name_exist() -> None:
         *SOURCES.values(),
         *(path.read_text() for path in PROJECT.rglob("*.md") if ".venv" not in path.parts),
     ]
-    named = {extra for text in texts for extra in re.findall(r"(?:paddlelike|'\.)\[([a-z]+)\]", text)}
+    named = {extra for text in texts for extra in re.findall(r"(?:paddlelike|'\.)\[([a-z-]+)\]", text)}
     assert named - EXTRAS.keys() == set()
 
 

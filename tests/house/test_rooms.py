@@ -80,8 +80,9 @@ def test_an_operator_is_written_in_its_family(load: Callable[[], Mapping[str, An
     assert list(find_families(load(), package)) == []
 
 
+@pytest.mark.slow
 def test_an_operator_is_lowered_in_its_family() -> None:
-    pytest.importorskip("jax", reason="the extra jax is not installed")
+    pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
     from paddlelike.compiled.lowerings import load_lowerings
 
     functions = {}

@@ -11,12 +11,13 @@ import pytest
 
 import paddlelike as fluid
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("mypy", reason="mypy is in the extra 'dev'")
 
 PROJECT = Path(__file__).parent.parent.parent
 
 
-@pytest.mark.slow
 def test_mypy_knows_every_public_name(tmp_path: Path) -> None:
     uses = [f"fluid.{name}" for name in fluid.__all__]
     uses += [f"fluid.layers.{name}" for name in fluid.layers.__all__]
@@ -32,7 +33,6 @@ def test_mypy_knows_every_public_name(tmp_path: Path) -> None:
     assert [lines[line - 1] for line in unknown] == ["fluid.nothing", "fluid.layers.nothing"], done.stdout
 
 
-@pytest.mark.slow
 def test_mypy_follows_what_a_save_returns(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -21,8 +21,8 @@ STANDIN = Path(__file__).with_name("standin_hadoop.py")
 @pytest.fixture(scope="session")
 def s3() -> Iterator[dict[str, str]]:
     """A server of S3's protocol on the loopback; gives the settings that lead to it."""
-    pytest.importorskip("s3fs", reason="s3fs is an extra of the tests")
-    pytest.importorskip("moto.server", reason="moto[server] is an extra of the tests")
+    pytest.importorskip("s3fs", reason="s3fs is in the extra 'test-all'")
+    pytest.importorskip("moto.server", reason="moto is in the extra 'test-all'")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]

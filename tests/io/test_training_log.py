@@ -77,7 +77,7 @@ def test_what_is_no_number_is_refused_and_nothing_is_written(tmp_path: Path) -> 
 
 
 def test_curves_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib is in the extra 'tutorials'")
     log = fluid.io.TrainingLog(tmp_path / "losses.jsonl")
     log.write(0, **{"<script>$\\frac": 1.0})
     TrainingLog(log.path).write(1, **{"<script>$\\frac": 0.5})

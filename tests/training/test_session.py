@@ -262,7 +262,7 @@ def test_readers_loaders_and_arrays_are_sources(given: str) -> None:
 
 
 def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("rich", reason="rich is not installed")
+    pytest.importorskip("rich", reason="rich is in the extra 'progress'")
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

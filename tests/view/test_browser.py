@@ -21,7 +21,7 @@ from paddlelike.view.server import (
     make_prediction_routes,
 )
 
-selenium = pytest.importorskip("selenium", reason="selenium is in the extra 'test'")
+selenium = pytest.importorskip("selenium", reason="selenium is in the extra 'test-all'")
 BROWSER, DRIVER = (shutil.which(one) for one in ("chromium", "chromedriver"))
 if BROWSER is None or DRIVER is None:
     pytest.skip("there is no chromium with its chromedriver", allow_module_level=True)
@@ -31,6 +31,8 @@ from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = "<img src=x onerror=hacked=1></script><script>hacked=1</script>"
 

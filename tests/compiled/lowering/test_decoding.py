@@ -12,6 +12,8 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 import paddlelike as fluid
 from tests.compiled.harness.nets import Net, build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 WORDS, LIMIT, END = 6, 5, 3
 
@@ -86,7 +88,6 @@ def test_a_loop_that_may_end_early_trains_as_with_numpy() -> None:
     assert find_refused(net) == {}
 
 
-@pytest.mark.slow
 def test_beams_are_decoded_in_one_piece_to_numpys_words() -> None:
     def make() -> list[Any]:
         start = L.fc(fluid.data("x", [None, 6]), 5)

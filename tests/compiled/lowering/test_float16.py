@@ -12,6 +12,8 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 import paddlelike as fluid
 from tests.compiled.harness.nets import L, build, train
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_cast_to_float16_and_back_rounds() -> None:
     def make() -> Any:

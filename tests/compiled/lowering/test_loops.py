@@ -14,6 +14,8 @@ import paddlelike as fluid
 from paddlelike.errors import OperatorError
 from tests.compiled.harness.nets import Net, build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 Feed = dict[str, Any]
 
@@ -152,7 +154,6 @@ def translation() -> Any:
     return L.mean(L.cross_entropy(rnn(), lab))
 
 
-@pytest.mark.slow
 def test_machine_translation_with_attention_trains_as_with_numpy() -> None:
     rng = np.random.default_rng(4)
     feeds = []
@@ -273,14 +274,12 @@ NESTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make", NESTED, ids=lambda make: make.__name__)
 def test_blocks_in_blocks_train_as_with_numpy(make: Callable[[], Any]) -> None:
     rng = np.random.default_rng(6)
     compare(make, [{"x": rng.standard_normal((4, 3, 5)).astype("float32") * 2} for _ in range(4)])
 
 
-@pytest.mark.slow
 def test_lazy_updates_touch_the_rows_of_the_batch_only() -> None:
     def make() -> Any:
         words = fluid.data("x", [None, 1], "int64", lod_level=1)

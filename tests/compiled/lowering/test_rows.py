@@ -14,6 +14,8 @@ import paddlelike as fluid
 from paddlelike.compiled.engine import Engine
 from tests.compiled.harness.nets import Net, build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 LENGTHS = {"x": [3, 2, 4], "y": [3, 2, 4], "z": [2, 2], "label": [3, 2, 4]}
 

@@ -14,6 +14,8 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 import paddlelike as fluid
 from tests.compiled.harness.nets import Net, batches, build, regression, train
 
+pytestmark = pytest.mark.slow
+
 # One order of float32 sums or another.
 CLOSE = {"rtol": 1e-4, "atol": 1e-6}
 POWERS = tuple(f"fc_{i}.{kind}_0_beta1_pow_acc_0" for i in (0, 1) for kind in "wb")

@@ -17,6 +17,8 @@ from paddlelike.compiled.pieces.piece import Piece
 from paddlelike.errors import OperatorError
 from tests.compiled.harness.nets import Net, batches, build, regression, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 
 # One order of float32 sums or another.

@@ -14,6 +14,8 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 import paddlelike as fluid
 from tests.compiled.harness.nets import build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 
 
@@ -32,7 +34,6 @@ def noise() -> Any:
     return L.mean(cost) + L.mean(L.square(out))
 
 
-@pytest.mark.slow
 def test_noise_samples_and_dropout_between_layers_are_numpys() -> None:
     rng = np.random.default_rng(5)
     feeds = [

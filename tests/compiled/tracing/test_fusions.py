@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
+pytestmark = pytest.mark.slow
+
+jax = pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 jnp = jax.numpy
 
 

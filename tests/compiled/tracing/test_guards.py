@@ -13,6 +13,8 @@ import paddlelike as fluid
 from paddlelike.errors import PaddlelikeError
 from tests.compiled.harness.nets import Net, build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 HEIGHT = 1 << 16
 

@@ -10,7 +10,9 @@ import pytest
 
 import paddlelike as fluid
 
-jax = pytest.importorskip("jax")
+pytestmark = pytest.mark.slow
+
+jax = pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 jnp = jax.numpy
 
 

@@ -13,6 +13,8 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 import paddlelike as fluid
 from tests.compiled.harness.nets import Net, build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 
 

@@ -179,7 +179,7 @@ def test_verify_finds_damage_in_the_rows_of_another_server(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("network", [ADAM, SHARDS], ids=["dense", "shards"])
 def test_a_directory_behind_a_url_is_saved_and_loaded(network: Network, tmp_path: Path) -> None:
-    pytest.importorskip("fsspec")
+    pytest.importorskip("fsspec", reason="fsspec is in the extra 'remote'")
     feeds = table_feeds if network is SHARDS else perceptron_feeds
     url = f"memory://{tmp_path.name}/model"
     with SavingJob(network, servers=2, trainers=1) as job:
@@ -189,6 +189,6 @@ def test_a_directory_behind_a_url_is_saved_and_loaded(network: Network, tmp_path
 
 
 def test_servers_do_not_write_behind_a_url(tmp_path: Path) -> None:
-    pytest.importorskip("fsspec")
+    pytest.importorskip("fsspec", reason="fsspec is in the extra 'remote'")
     with SavingJob(ADAM, trainers=1) as job, pytest.raises(SaveError, match="a directory that all can see"):
         job.go(perceptron_feeds, 0, 2, save=(1, f"memory://{tmp_path.name}/model"), by_servers=True)

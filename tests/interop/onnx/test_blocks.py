@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx", reason="the extra onnx is not installed")
-pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'test-all'")
 
 import paddlelike as fluid
 from paddlelike import layers
 from paddlelike.errors import UnsupportedError
 from tests.interop.onnx.runs import run_onnx
+
+pytestmark = pytest.mark.slow
 
 X = np.array([[1, -2, 3]], np.float32)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx", reason="the extra onnx is not installed")
-pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'test-all'")
 
 import onnx
 
@@ -20,6 +20,8 @@ from paddlelike.interop.onnx.exporter.converters import load_table
 from tests.helpers.golden_data import GOLDEN, arrays
 from tests.interop.onnx.runs import run_onnx
 from tests.models.archive import collect_types, find_names, read_archive, write_files
+
+pytestmark = pytest.mark.slow
 
 #: float32 sums in another order than the real system's; log and exp of another library.
 CLOSE = {"rtol": 2e-5, "atol": 1e-5}

@@ -17,6 +17,8 @@ import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
 from paddlelike.interop.onnx.importer.readers import ML, load_table
 
+pytestmark = pytest.mark.slow
+
 #: Cases that give something else, with the reason.
 OTHER = {
     "test_averagepool_2d_ceil_last_window_starts_on_pad": "Fluid counts the last window",
@@ -71,7 +73,6 @@ def check(case, counts: Counter[str]) -> str | None:
     return None
 
 
-@pytest.mark.slow
 def test_cases_of_the_specification(capsys) -> None:
     """Each gives its values, or is refused by name. Nothing else is raised."""
     with warnings.catch_warnings():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx", reason="the extra onnx is not installed")
-pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'test-all'")
 
 import paddlelike as fluid
 from paddlelike.core.tensor import SelectedRows
@@ -18,6 +18,8 @@ from tests.interop.onnx.runs import build, run_here, run_onnx
 from tests.models.archive import collect_types, read_archive
 from tests.ops.harness.collect import CASES
 from tests.ops.harness.contract import Case
+
+pytestmark = pytest.mark.slow
 
 TABLE = load_table()
 

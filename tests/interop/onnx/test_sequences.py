@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx", reason="the extra onnx is not installed")
-pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'test-all'")
 
 import io
 
@@ -17,6 +17,8 @@ from paddlelike import layers
 from paddlelike.errors import UnsupportedError
 from tests.interop.onnx.runs import run_onnx
 from tests.models.archive import find_names, read_archive, run_model, write_files
+
+pytestmark = pytest.mark.slow
 
 LENGTHS = [3, 1, 4]
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order

@@ -113,7 +113,7 @@ def test_a_speller_learns_words_without_being_told_where_they_are() -> None:
     assert found.recursive_sequence_lengths() == [[2, 1]]
 
 
-@pytest.mark.parametrize("backend", ["numpy", "jax"])
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("jax", marks=pytest.mark.slow)])
 def test_a_speller_that_says_nothing_is_as_far_off_as_the_words_are_long(backend: str) -> None:
     """Values of Paddle 1.8.5: a row of -1 stands for none, and its LoD goes on to what is computed of it."""
     if backend == "jax":

@@ -14,6 +14,8 @@ from tests.compiled.harness.nets import build, train
 from tests.compiled.harness.sweep import check_gradients_alone
 from tests.ops.harness.collect import CASES
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 #: Their gradient operators do not read all that the operators read.
 PARTED = ("affine_channel", "group_norm", "instance_norm", "lod_reset", "scatter_nd_add", "temporal_shift")

@@ -13,6 +13,8 @@ import paddlelike as fluid
 from paddlelike.errors import OperatorError
 from tests.compiled.harness.nets import Net, build, train
 
+pytestmark = pytest.mark.slow
+
 L = fluid.layers
 
 

@@ -153,6 +153,7 @@ assert "numba" not in sys.modules and "llvmlite" not in sys.modules
 
 
 @needs_numba
+@pytest.mark.slow
 def test_a_small_network_does_not_import_numba() -> None:
     subprocess.run([sys.executable, "-c", _SCRIPT], check=True, env={**os.environ, FLAG: "1"}, timeout=120)
 

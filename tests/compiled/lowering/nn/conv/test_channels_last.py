@@ -8,7 +8,9 @@ import pytest
 from paddlelike.ops.kernels.nn.conv.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
-jax = pytest.importorskip("jax")
+pytestmark = pytest.mark.slow
+
+jax = pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 CASES = {
     "two columns": (16, 16, Windows((3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1))),
