@@ -17,6 +17,8 @@ from tests.fuzz.guard import Guard, watch_calls
 from tests.fuzz.readers import Target
 from tests.fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_few_inputs(name: str, tmp_path: Path) -> None:
@@ -27,7 +29,6 @@ def test_a_few_inputs(name: str, tmp_path: Path) -> None:
     assert outcome.refused or name == "explain"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_hundreds_of_inputs_in_processes_with_limits(name: str) -> None:
     target = TARGETS[name]

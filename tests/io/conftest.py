@@ -67,7 +67,7 @@ def hadoop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(
     params=[
         "memory",
-        "hdfs",
+        pytest.param("hdfs", marks=pytest.mark.slow),  # starts a process for each call
         pytest.param("s3", marks=[pytest.mark.slow, pytest.mark.filterwarnings("ignore")]),
     ]
 )
