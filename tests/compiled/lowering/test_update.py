@@ -17,6 +17,8 @@ from tests.compiled.harness.sweep import _run
 from tests.ops.harness.contract import Case, _named
 from tests.ops.update.test_rules import CHOSEN, UPDATES, WITHOUT_RULE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
 def test_with_rules_that_do_nothing_parameters_stay_as_they_are(
