@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, Self, TypedDict, TypeVar
+from dataclasses import dataclass
+from typing import Final, Literal, TypedDict
 
-from paddlelike.foundation.near_names import suggest_names
+from paddlelike.foundation.keyword_options import KeywordOptions
 from paddlelike.storage.hashing import ALGORITHMS, Algorithm
 
 __all__ = [
@@ -17,15 +15,13 @@ __all__ = [
     "Durability",
     "SaveKeywords",
     "SaveOptions",
-    "show_options",
 ]
 
-F = TypeVar("F", bound=Callable[..., object])
 Durability = Literal["process", "power"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SaveOptions:
+class SaveOptions(KeywordOptions):
     """The options that every save takes besides Fluid's own arguments.
 
     Attributes
@@ -82,24 +78,6 @@ class SaveOptions:
         if self.checksum is not None and self.checksum not in ALGORITHMS:
             raise ValueError(f"checksum is one of {list(ALGORITHMS)} or None, not {self.checksum!r}")
 
-    @classmethod
-    def from_keywords(cls, given: Mapping[str, Any], function: str) -> Self:
-        """Return the options given to ``function`` as keyword arguments.
-
-        Raises
-        ------
-        TypeError
-            A keyword is not an option; the message names near ones.
-        ValueError
-            An option has a value outside its choices.
-        """
-        names = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in names:
-                near = suggest_names(name, names) or f"the options are {', '.join(names)}"
-                raise TypeError(f"{function}() got an unexpected keyword argument {name!r}; {near}")
-        return cls(**given)
-
 
 class BlockingKeywords(TypedDict, total=False):
     """The types of the options besides ``blocking``, on which the type of what a save returns depends."""
@@ -118,26 +96,6 @@ class SaveKeywords(BlockingKeywords, total=False):
     """The types of the fields of :class:`SaveOptions`, for the signatures that take them as keywords."""
 
     blocking: bool
-
-
-def show_options(function: F) -> F:
-    """Replace ``**options`` in the signature of a function by the options, with their defaults, for ``help``.
-
-    >>> @show_options
-    ... def save(path: str, **options: bool) -> None: ...
-    >>> list(inspect.signature(save).parameters)[:4]
-    ['path', 'base', 'blocking', 'durability']
-    """
-    signature = inspect.signature(function)
-    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    options = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
-        )
-        for field in fields(SaveOptions)
-    ]
-    function.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
-    return function
 
 
 DEFAULT_OPTIONS: Final = SaveOptions()

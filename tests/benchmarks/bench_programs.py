@@ -26,6 +26,7 @@ import numpy as np
 import paddlelike as fluid
 from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load import read_request as loading
+from paddlelike.io.load.request import LoadRequest
 from paddlelike.io.load.values import read_values
 from paddlelike.io.partition import SaveShare
 from paddlelike.io.planning.load_plan import LoadPlan
@@ -56,10 +57,10 @@ def save_directly(executor: Any, writer: Writer, share: SaveShare, filename: str
 
 
 def load_directly(
-    executor: Any, plan: LoadPlan, contents: Contents, dirname: Any, filename: Any, **options: Any
+    executor: Any, request: LoadRequest, plan: LoadPlan, contents: Contents, targets: Any
 ) -> tuple[Reading, list[Value]]:
     """Read the values of a load without a program of operators."""
-    return read_values(contents, plan, options["lazily"], options["targets"])
+    return read_values(contents, plan, request.options.lazy, targets)
 
 
 def measure(work: Callable[[], object]) -> float:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.keyword_options import show_options
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.checkpoints.checkpoint import Checkpoint, decode_checkpoint, encode_entry
@@ -28,7 +29,7 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import save_chosen
 from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import is_remote, locate
-from paddlelike.storage.options import SaveKeywords, SaveOptions, show_options
+from paddlelike.storage.options import SaveKeywords, SaveOptions
 
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
@@ -83,7 +84,7 @@ class Checkpoints:
     {'epoch': 0, 'step': 4}
     """
 
-    @show_options
+    @show_options(SaveOptions)
     def __init__(
         self,
         root: str | os.PathLike[str],

@@ -19,7 +19,7 @@ from paddlelike.io.export.program import (
     find_ports,
 )
 from paddlelike.io.load.load import load_persistables
-from paddlelike.io.load.stable import read_stable
+from paddlelike.io.load.source import read_stable
 from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.formats import registry
 from paddlelike.formats.explain import HEAD, explain
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.io.contents.interface import Contents
-from paddlelike.io.load.request import LoadRequest, open_contents
-from paddlelike.storage.location import Location
+from paddlelike.io.load.request import LoadRequest
+from paddlelike.io.load.source import Source
+from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import is_remote
 
 __all__ = ["check_tensor_file", "explain_misplaced", "list_prefixes", "suggest_prefix"]
@@ -20,11 +21,10 @@ __all__ = ["check_tensor_file", "explain_misplaced", "list_prefixes", "suggest_p
 _MANY = 50  # files and directories that are tried
 
 
-def explain_misplaced(request: LoadRequest, directory: str, names: Sequence[str]) -> LoadError | None:
-    """Return the error for a directory without files of the variables, if a file or directory in it has them.
-
-    ``names`` are the files of the directory, "/" between parts.
-    """
+def explain_misplaced(request: LoadRequest) -> LoadError | None:
+    """Return the error for a directory without files of the variables, if one below it has them."""
+    assert request.source.where is not None
+    directory, names = request.source.path, request.source.where.list_names()
     saved = list_prefixes(directory, names)
     if saved:
         return MissingFileError(
@@ -33,14 +33,14 @@ def explain_misplaced(request: LoadRequest, directory: str, names: Sequence[str]
         )
     alone = len(request.variables) == 1  # whose own file, under another name, is like a combined one
     for name in [name for name in names if "/" not in name and not alone][:_MANY]:
-        if _fits(request, lambda name=name: open_contents(directory, name)):  # type: ignore[misc]
+        if _fits(request, replace(request.source, filename=name)):
             return MissingFileError(
                 f"{directory} holds one combined file, {name!r}, not one file for each variable",
                 hint=f"pass filename={name!r}",
             )
     below = sorted({name.partition("/")[0] for name in names if "/" in name}, key=_make_natural_key)
     for name in below[::-1][:_MANY]:
-        if _fits(request, lambda name=name: open_contents(f"{directory}/{name}", None)):  # type: ignore[misc]
+        if _fits(request, Source(locate(f"{directory}/{name}"))):
             others = f" ({len(below)} directories: {', '.join(below[:3])}, ...)" if len(below) > 1 else ""
             return MissingFileError(
                 f"{directory} holds no file of these variables, but directories that do{others}",
@@ -79,10 +79,10 @@ def check_tensor_file(where: Location, name: str) -> None:
         raise FormatError(f"{os.path.join(where.path, name)} holds no variables", hint=found)
 
 
-def _fits(request: LoadRequest, open_source: Callable[[], Contents]) -> bool:
+def _fits(request: LoadRequest, source: Source) -> bool:
     """Return whether a load from another source would succeed."""
     try:
-        return bool(request.plan(open_source()))
+        return bool(request.plan(source.open()))
     except (PaddlelikeError, ValueError, OSError):
         return False
 

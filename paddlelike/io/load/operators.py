@@ -21,7 +21,7 @@ from paddlelike.io import asynchronous
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Value, Want
-from paddlelike.io.load.stable import read_stable
+from paddlelike.io.load.source import read_stable
 from paddlelike.storage.location import Location, locate, locate_prefix
 
 if TYPE_CHECKING:

@@ -15,13 +15,15 @@ from paddlelike.io import asynchronous
 from paddlelike.io.contents.array import ArrayContents
 from paddlelike.io.contents.folder import FolderContents
 from paddlelike.io.contents.interface import Contents
-from paddlelike.io.load.request import LoadRequest, list_names, make_request, open_contents
+from paddlelike.io.load.options import Init, LoadOptions
+from paddlelike.io.load.request import make_request
+from paddlelike.io.load.source import Source
 from paddlelike.io.load.values import make_constant, read_values
 from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.rules.rule import Rule
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import get_program, is_persistable, select
-from paddlelike.storage.location import locate, locate_prefix
+from paddlelike.storage.location import locate_prefix
 
 if TYPE_CHECKING:
     from paddlelike.core.tensor import LoDTensor, SelectedRows
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["fit_state", "plan_load"]
 
 Path = str | os.PathLike[str]
-Init = str | float | Mapping[str, str | float] | None
 
 
 def plan_load(
@@ -84,10 +85,12 @@ def plan_load(
     """
     program = get_program(program)
     chosen = select(program, vars, predicate)
-    request = make_request(
-        program, chosen, Rules.of(rules, rename, skip, init), strict, list_names(names), dirname
-    )
-    return request.plan(request.restrict(_open_source(dirname, filename)))
+    options = LoadOptions(strict=strict, rename=rename, rules=rules, skip=skip, init=init, names=names)
+    if isinstance(dirname, Mapping):
+        return make_request(program, chosen, Source(None), options).plan(ArrayContents("a dict", dirname))
+    source = Source.find(dirname, filename)
+    request = make_request(program, chosen, source, options)
+    return request.plan(request.restrict(_open_source(source)))
 
 
 def fit_state(
@@ -123,7 +126,8 @@ def fit_state(
     program = get_program(program)
     wanted = select(program, None, is_persistable)
     contents = ArrayContents("a dict", state_dict)
-    plan = LoadRequest(program, wanted, Rules.of(rules, rename, skip, init), strict, None).plan(contents)
+    options = LoadOptions(strict=strict, rename=rename, rules=rules, skip=skip, init=init)
+    plan = make_request(program, wanted, Source(None), options).plan(contents)
     refused = plan.refusal()
     if refused is not None:
         raise refused
@@ -132,19 +136,16 @@ def fit_state(
     return fitted | {fill.variable.name: make_constant(fill) for fill in plan.fills}
 
 
-def _open_source(source: Path | Mapping[str, Array] | None, filename: str | bytes | None) -> Contents:
-    if isinstance(source, Mapping):
-        return ArrayContents("a dict", source)
+def _open_source(source: Source) -> Contents:
     asynchronous.wait_for_pending()
-    if source is None or filename is not None or locate(source).exists():
-        return open_contents(source, filename)
-    path = os.fspath(source)
-    prefix = path.removesuffix(".pdparams").removesuffix(".pdopt")
+    if source.where is None or source.filename is not None or source.where.exists():
+        return source.open()
+    prefix = source.path.removesuffix(".pdparams").removesuffix(".pdopt")
     where, base = locate_prefix(prefix)
     where.recover()
     found = [suffix for suffix in FluidSave.suffixes if base and where.has(base + suffix)]
     if not found:
-        return open_contents(source, None)
+        return source.open()
     return FolderContents(prefix + found[0], PrefixedFolder(where, base), FluidSave())
 
 

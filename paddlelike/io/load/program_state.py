@@ -21,7 +21,7 @@ from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Unreadable, Want
 from paddlelike.io.load.misplaced import suggest_prefix
-from paddlelike.io.load.stable import read_stable
+from paddlelike.io.load.source import read_stable
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix
 

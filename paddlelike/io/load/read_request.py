@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from typing import NamedTuple
 
 from paddlelike.core.scope import global_scope
-from paddlelike.errors import LoadError, PaddlelikeError
+from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import hold_warnings, warn_user
 from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load.in_place import InPlaceTargets
 from paddlelike.io.load.misplaced import explain_misplaced
-from paddlelike.io.load.request import LoadRequest, open_contents
+from paddlelike.io.load.request import LoadRequest
 from paddlelike.io.load.run import run_load
-from paddlelike.io.load.stable import TRIES, make_busy_error
+from paddlelike.io.load.source import read_stamped
 from paddlelike.io.load.values import read_values
 from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.verify import (
@@ -28,11 +27,9 @@ from paddlelike.io.verify import (
     make_refusal,
 )
 from paddlelike.storage.hashing import PIECE
-from paddlelike.storage.location import Location, locate
+from paddlelike.storage.location import Location
 
 __all__ = ["Read", "read_request"]
-
-Path = str | os.PathLike[str]
 
 
 class Read(NamedTuple):
@@ -53,19 +50,10 @@ class Read(NamedTuple):
     verified: bool
 
 
-def read_request(
-    executor: Executor,
-    dirname: Path | None,
-    filename: str | bytes | None,
-    request: LoadRequest,
-    *,
-    lazily: bool,
-    verify: bool | None,
-    in_place: bool,
-) -> Read:
+def read_request(executor: Executor, request: LoadRequest) -> Read:
     """Plan a load and run it; once more if the files were replaced meanwhile, so that no two saves are mixed.
 
-    The scope is not changed, but by ``in_place``.
+    The scope is not changed, but by the option ``in_place``.
 
     Raises
     ------
@@ -74,76 +62,66 @@ def read_request(
     FormatError, StorageError
         A file cannot be read.
     """
-    where = None if dirname is None else locate(dirname)
     over = InPlaceTargets(global_scope())
     asynchronous.wait_for_pending()
-    for _ in range(TRIES):
-        if where is not None:
-            where.recover()  # completes a save that was interrupted in this directory
-        stamp = None if where is None else where.stamp()
-        try:
-            with hold_warnings() as held:  # until it is known that no other save came between
-                comparison = _comparison(where, filename, verify, lazily)
-                contents = request.restrict(open_contents(dirname, filename, comparison))
-                plan = request.plan(contents)
-                refused = plan.refusal()
-                if refused is not None:
-                    elsewhere = _look_elsewhere(request, plan, dirname, filename, where)
-                    raise elsewhere or _explain_refusal(refused, plan, contents, comparison, where)
-                targets = over.take_targets(plan) if in_place else None
-                reading, values = run_load(
-                    executor, plan, contents, dirname, filename, lazily=lazily, targets=targets
-                )
-                notes = list(comparison.notes)
-                notes += check_problems(
-                    where, comparison, reading.bad, shown=contents.where, count=len(plan.steps)
-                )
-        except BaseException as error:
-            if isinstance(error, PaddlelikeError) and where is not None and where.stamp() != stamp:
-                continue
-            over.raise_mixed(str(dirname), error)
-            raise
-        if where is None or where.stamp() == stamp:
-            for message in held:
-                warn_user(message)
-            files = {held.name for step in plan.steps for held in step.held}
-            compared = comparison.covers(files if filename is None else [os.fsdecode(filename)])
-            reading = reading._replace(notes=tuple(notes))
-            if compared and request.view is not None and filename is None and not comparison.complete:
-                records = comparison.records or {}  # rows of large files are compared by pieces only
-                compared = all(records[name].pieces or records[name].size <= PIECE for name in files)
-            verified = compared and not notes
-            return Read(stamp, plan, reading, values, verified)
-    busy = make_busy_error(str(dirname))
-    over.raise_mixed(str(dirname), busy)
-    raise busy
+    try:
+        read, stamp = read_stamped(request.source, partial(_read_once, executor, request, over))
+    except BaseException as error:
+        over.raise_mixed(request.source.path, error)
+        raise
+    return read._replace(stamp=stamp)
 
 
-def _look_elsewhere(
-    request: LoadRequest,
-    plan: LoadPlan,
-    dirname: Path | None,
-    filename: str | bytes | None,
-    where: Location | None,
-) -> LoadError | None:
+def _read_once(executor: Executor, request: LoadRequest, over: InPlaceTargets) -> Read:
+    """Plan a load and run it."""
+    source = request.source
+    comparison = _choose_comparison(request)
+    contents = request.restrict(source.open(comparison))
+    plan = request.plan(contents)
+    refused = plan.refusal()
+    if refused is not None:
+        raise _look_elsewhere(request, plan) or _explain_refusal(
+            refused, plan, contents, comparison, source.where
+        )
+    targets = over.take_targets(plan) if request.options.in_place else None
+    reading, values = run_load(executor, request, plan, contents, targets)
+    problems = check_problems(
+        source.where, comparison, reading.bad, shown=contents.where, count=len(plan.steps)
+    )
+    notes = (*comparison.notes, *problems)
+    verified = not notes and _is_compared(request, plan, comparison)
+    return Read(None, plan, reading._replace(notes=notes), values, verified)
+
+
+def _choose_comparison(request: LoadRequest) -> Comparison:
+    """Return what a load compares its files with."""
+    source, options = request.source, request.options
+    if source.where is not None:
+        return choose_comparison(source.where, source.filename, verify=options.verify, lazy=options.lazy)
+    if options.verify:
+        raise LoadError("bytes in memory have no manifest to be compared with; load without verify=True")
+    return NO_COMPARISON
+
+
+def _is_compared(request: LoadRequest, plan: LoadPlan, comparison: Comparison) -> bool:
+    """Return whether everything that a load read was compared with the manifest."""
+    filename = request.source.filename
+    files = {held.name for step in plan.steps for held in step.held} if filename is None else {filename}
+    if not comparison.covers(files):
+        return False
+    if request.view is None or filename is not None or comparison.complete:
+        return True
+    records = comparison.records or {}  # rows of large files are compared by pieces only
+    return all(records[name].pieces or records[name].size <= PIECE for name in files)
+
+
+def _look_elsewhere(request: LoadRequest, plan: LoadPlan) -> LoadError | None:
     """Return the error for a directory without any file of the variables, if another path is meant."""
-    if where is None or filename is not None or any(row.what != "missing" for row in plan.problems):
+    if not request.source.has_file_each or any(row.what != "missing" for row in plan.problems):
         return None
     if plan.steps or request.view is not None:
         return None
-    return explain_misplaced(request, os.fsdecode(str(dirname)).rstrip("/"), where.list_names())
-
-
-def _comparison(
-    where: Location | None, filename: str | bytes | None, verify: bool | None, lazily: bool
-) -> Comparison:
-    """Return what a load compares its files with."""
-    if where is None:
-        if verify:
-            raise LoadError("bytes in memory have no manifest to be compared with; load without verify=True")
-        return NO_COMPARISON
-    name = None if filename is None else os.fsdecode(filename)
-    return choose_comparison(where, name, verify=verify, lazy=lazily)
+    return explain_misplaced(request)
 
 
 def _explain_refusal(

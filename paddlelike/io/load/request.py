@@ -1,37 +1,33 @@
-"""The request of a load: its variables, rules and source."""
+"""The request of a load, made once: which variables, from where, by which rules and with which options."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.contents.directory import DirectoryContents
-from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents
+from paddlelike.io.load.options import LoadOptions
+from paddlelike.io.load.source import Source
 from paddlelike.io.partition import get_partition
 from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.planning.naming import assign_names
 from paddlelike.io.planning.planner import make_plan
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import is_persistable
-from paddlelike.io.verify import NO_COMPARISON, Comparison, get_record
-from paddlelike.storage.location import locate
 
-__all__ = ["LoadRequest", "list_names", "make_request", "open_contents"]
-
-Path = str | os.PathLike[str]
+__all__ = ["LoadRequest", "list_names", "make_request"]
 
 
-class LoadRequest(NamedTuple):
-    """The variables and the rules of a load.
+@dataclass(frozen=True)
+class LoadRequest:
+    """Everything that a load was asked for; its plan follows from it and the headers of the source.
 
     Attributes
     ----------
-    names
-        The names of the values in a combined file, if they were given.
+    rules
+        Those of the options, and of this process's share.
     view
         Returns the part of a source that this process reads; None: all of it.
     notes
@@ -42,9 +38,9 @@ class LoadRequest(NamedTuple):
 
     program: Program
     variables: list[Variable]
+    source: Source
+    options: LoadOptions
     rules: Rules
-    strict: bool
-    names: list[str] | None
     view: Callable[[Contents], Contents] | None = None
     notes: tuple[str, ...] = ()
     reader: str = ""
@@ -55,39 +51,34 @@ class LoadRequest(NamedTuple):
 
     def plan(self, contents: Contents) -> LoadPlan:
         """Return the plan of this load from ``contents``."""
+        strict = self.options.strict
         unnamed = contents.unnamed
         if unnamed is not None:
-            by_name = not self.strict or len(self.rules) > 0
-            assign_names(unnamed, self.variables, self.names, by_name=by_name)
+            by_name = not strict or len(self.rules) > 0
+            assign_names(unnamed, self.variables, list_names(self.options.names), by_name=by_name)
         everything = {v.name: v for v in self.program.list_vars()} if self.rules else {}
         everything |= {variable.name: variable for variable in self.variables}
-        return make_plan(contents, self.variables, self.rules, strict=self.strict, find=everything.get)
+        return make_plan(contents, self.variables, self.rules, strict=strict, find=everything.get)
 
 
 def make_request(
-    program: Program,
-    chosen: list[Variable],
-    rules: Rules,
-    strict: bool,
-    names: list[str] | None,
-    where: object,
+    program: Program, chosen: list[Variable], source: Source, options: LoadOptions
 ) -> LoadRequest:
     """Return the request of a load; of a distributed program, this process's share of it.
 
     Raises LoadError when none of the variables is in this process.
     """
-    partition = None
-    if isinstance(where, str | os.PathLike):
-        partition = get_partition(program, locate(where).path)
+    rules = Rules.of(options.rules, options.rename, options.skip, options.init)
+    partition = None if source.where is None else get_partition(program, source.path)
     if partition is None:
-        return LoadRequest(program, chosen, rules, strict, names)
-    share = partition.plan_load(chosen, str(where))
+        return LoadRequest(program, chosen, source, options, rules)
+    share = partition.plan_load(chosen, source.path)
     return LoadRequest(
         program,
         share.variables,
+        source,
+        options,
         rules + share.rules,
-        strict,
-        names,
         view=share.view,
         notes=share.notes,
         reader=share.reader,
@@ -100,35 +91,3 @@ def list_names(given: Iterable[Variable | str] | Program | None) -> list[str] | 
         return None
     values = [v for v in given.list_vars() if is_persistable(v)] if isinstance(given, Program) else given
     return [value if isinstance(value, str) else value.name for value in values]
-
-
-def open_contents(
-    dirname: Path | None, filename: str | bytes | None, comparison: Comparison = NO_COMPARISON
-) -> Contents:
-    """Return the source that ``dirname`` and ``filename`` of a load mean.
-
-    Raises
-    ------
-    MissingFileError
-        There is no such directory or file.
-    LoadError
-        The file is damaged, or of no format that can be loaded.
-    TypeError
-        There is no ``dirname``, and ``filename`` is not bytes.
-    """
-    if dirname is None:
-        if not isinstance(filename, bytes | bytearray | memoryview):
-            raise TypeError("without dirname, filename is the bytes that were saved")
-        return FileContents(bytes(filename))
-    where = locate(dirname)
-    if filename is None:
-        return DirectoryContents(where, comparison.records, complete=comparison.complete)
-    name = os.fsdecode(filename)
-    record = get_record(where, name, needed=False)
-    return FileContents(
-        name,
-        where,
-        verify=comparison.complete or comparison.covers([name]),
-        record=record,
-        own_checksums=comparison is not NO_COMPARISON,
-    )

@@ -11,23 +11,19 @@ from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io.contents.interface import Contents, Reading, Value
+from paddlelike.io.load.request import LoadRequest
 from paddlelike.io.load.values import read_values
 from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.programs import build_load_program, run_program
 
 __all__ = ["run_load"]
 
-Path = Any
-
 
 def run_load(
     executor: Executor,
+    request: LoadRequest,
     plan: LoadPlan,
     contents: Contents,
-    dirname: Path | None,
-    filename: str | bytes | None,
-    *,
-    lazily: bool,
     targets: Mapping[str, np.ndarray[Any, Any]] | None,
 ) -> tuple[Reading, list[Value]]:
     """Build the program of a plan's load operators, run it, and return what its operators read.
@@ -40,8 +36,12 @@ def run_load(
         A file cannot be read, or is not the one whose header was read.
     """
     pairs = [(step.variable, step.held[0].name) for step in plan.steps]
-    program = build_load_program(pairs, dirname, filename)
-    files = _PlannedFiles(plan, contents, lazily=lazily, targets=targets)
+    source = request.source
+    if source.where is None:
+        program = build_load_program(pairs, None, source.data)
+    else:
+        program = build_load_program(pairs, source.path, source.filename)
+    files = _PlannedFiles(plan, contents, lazily=request.options.lazy, targets=targets)
     run_program(executor, program, files)
     assert files.reading is not None
     return files.reading, files.values

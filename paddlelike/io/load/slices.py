@@ -17,7 +17,7 @@ from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Want
 from paddlelike.io.load.request import list_names
-from paddlelike.io.load.stable import read_stable
+from paddlelike.io.load.source import read_stable
 from paddlelike.io.verify import Comparison, check_problems, choose_comparison, get_record
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import relative_path

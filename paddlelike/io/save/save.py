@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
 
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.keyword_options import show_options
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
@@ -14,7 +15,7 @@ from paddlelike.io.calls import check_directory, check_executor, warn_user
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import save_chosen, save_to_memory
 from paddlelike.io.select import get_program, is_parameter, is_persistable, select
-from paddlelike.storage.options import BlockingKeywords, SaveKeywords, SaveOptions, show_options
+from paddlelike.storage.options import BlockingKeywords, SaveKeywords, SaveOptions
 
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
@@ -101,7 +102,7 @@ def save_vars(
     blocking: Literal[False],
     **options: Unpack[BlockingKeywords],
 ) -> asynchronous.PendingSave | None: ...
-@show_options
+@show_options(SaveOptions)
 def save_vars(
     executor: Executor,
     dirname: Path | None,
@@ -163,7 +164,7 @@ def save_vars(
 
 
 @_declare_results
-@show_options
+@show_options(SaveOptions)
 def save_params(
     executor: Executor,
     dirname: Path | None,
@@ -201,7 +202,7 @@ def save_params(
 
 
 @_declare_results
-@show_options
+@show_options(SaveOptions)
 def save_persistables(
     executor: Executor,
     dirname: Path | None,

@@ -1,0 +1,140 @@
+"""Where a load reads, and reading there while another process may save, so that no two saves are mixed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from paddlelike.errors import LoadError, PaddlelikeError
+from paddlelike.io.calls import hold_warnings, warn_user
+from paddlelike.io.contents.directory import DirectoryContents
+from paddlelike.io.contents.file import FileContents
+from paddlelike.io.contents.interface import Contents
+from paddlelike.io.verify import NO_COMPARISON, Comparison, get_record
+from paddlelike.storage.location import Location, locate
+
+__all__ = ["TRIES", "Source", "read_stable", "read_stamped"]
+
+T = TypeVar("T")
+
+TRIES: Final = 5  # reading anew when another process saves into the directory at the same time
+
+
+@dataclass(frozen=True)
+class Source:
+    """What ``dirname`` and ``filename`` of a load mean, resolved once.
+
+    A directory with a file for each variable, one file of it, or the bytes of such a file.
+
+    Attributes
+    ----------
+    where
+        The directory; None: ``data`` is the source.
+    filename
+        The file that holds all variables; None: a file each.
+    data
+        The bytes of such a file.
+    """
+
+    where: Location | None
+    filename: str | None = None
+    data: bytes = b""
+
+    @classmethod
+    def find(cls, dirname: str | os.PathLike[str] | None, filename: str | bytes | None) -> Source:
+        """Return the source that the arguments of a load mean.
+
+        Raises
+        ------
+        TypeError
+            There is no ``dirname``, and ``filename`` is not bytes.
+        StorageError
+            A URL has no store, or names no directory.
+        """
+        if dirname is not None:
+            return cls(locate(dirname), None if filename is None else os.fsdecode(filename))
+        if not isinstance(filename, bytes | bytearray | memoryview):
+            raise TypeError("without dirname, filename is the bytes that were saved")
+        return cls(None, data=bytes(filename))
+
+    @property
+    def path(self) -> str:
+        """The directory, as errors and reports name it."""
+        return "memory" if self.where is None else self.where.path
+
+    @property
+    def has_file_each(self) -> bool:
+        """Whether every variable has a file of its own."""
+        return self.where is not None and self.filename is None
+
+    def recover(self) -> None:
+        """Complete a save that was interrupted in the directory."""
+        if self.where is not None:
+            self.where.recover()
+
+    def stamp(self) -> object:
+        """Return a value that changes when another save replaces the files; always None for bytes."""
+        return None if self.where is None else self.where.stamp()
+
+    def open(self, comparison: Comparison = NO_COMPARISON) -> Contents:
+        """Return what the source holds.
+
+        Raises
+        ------
+        MissingFileError
+            There is no such directory or file.
+        LoadError
+            The file is damaged, or of no format that can be loaded.
+        """
+        if self.where is None:
+            return FileContents(self.data)
+        if self.filename is None:
+            return DirectoryContents(self.where, comparison.records, complete=comparison.complete)
+        return FileContents(
+            self.filename,
+            self.where,
+            verify=comparison.complete or comparison.covers([self.filename]),
+            record=get_record(self.where, self.filename, needed=False),
+            own_checksums=comparison is not NO_COMPARISON,
+        )
+
+
+def read_stable(where: Location, read: Callable[[], T]) -> T:
+    """Return ``read()`` of the files in a directory; see :func:`read_stamped`."""
+    return read_stamped(where, read)[0]
+
+
+def read_stamped(where: Location | Source, read: Callable[[], T]) -> tuple[T, object]:
+    """Return ``read()`` of the files in a directory, and the directory's stamp while it was read.
+
+    It is called again if the files were replaced meanwhile.
+
+    A save that was interrupted in the directory is finished first.
+
+    Raises
+    ------
+    LoadError
+        The files were replaced each time.
+    PaddlelikeError
+        Whatever ``read`` raises while the files stay as they are.
+    """
+    for _ in range(TRIES):
+        where.recover()
+        stamp = where.stamp()
+        try:
+            with hold_warnings() as held:
+                value = read()
+        except PaddlelikeError:
+            if where.stamp() == stamp:
+                raise
+        else:
+            if where.stamp() == stamp:
+                for message in held:
+                    warn_user(message)
+                return value, stamp
+    raise LoadError(
+        f"nothing was loaded from {where.path}: it was saved anew, {TRIES} times, while it was being loaded",
+        hint="load when no other process saves there",
+    )
