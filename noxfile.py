@@ -13,7 +13,7 @@ import nox
 
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "format", "types", "floors", "tests", "tutorials", "docs"]
+nox.options.sessions = ["lint", "format", "types", "floors", "size", "tests", "tutorials", "docs"]
 
 PROJECT = Path(__file__).parent
 TEST = "python -m pytest -n auto --maxprocesses 8 --dist worksteal".split()  # noqa: SIM905  (as in README.md)
@@ -61,6 +61,12 @@ def floors(session: nox.Session) -> None:
     """Check the import contracts."""
     install(session, "dev")
     session.run("lint-imports", "--no-cache")
+
+
+@nox.session
+def size(session: nox.Session) -> None:
+    """Count the lines of every room against its budget; ``nox -s size -- --fix`` writes README.md's table."""
+    session.run("python", ".ci/size.py", *session.posargs)
 
 
 @nox.session
