@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from paddlelike.core import memory
 __all__ = [
     "Packed",
     "SparseRows",
+    "Value",
     "align_feed",
     "find_array_type",
     "is_large",
@@ -174,3 +175,7 @@ def align_feed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if not is_large(array) or array.__array_interface__["data"][0] % _ALIGNMENT == 0:
         return array
     return memory.place(array)
+
+
+#: What an operator that takes sequences is given.
+Value: TypeAlias = jax.Array | Packed

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.formulas import translate
@@ -16,8 +15,15 @@ _quantize = translate(quantize)
 
 @lowers("fake_quantize_range_abs_max")
 def fake_quantize_range_abs_max(
-    x: Any, scale: Any, step: Any, *, window_size: int, bit_length: int, is_test: bool, ctx: OpContext
-) -> tuple[Any, Any, Any]:
+    x: jax.Array,
+    scale: jax.Array,
+    step: jax.Array | None,
+    *,
+    window_size: int,
+    bit_length: int,
+    is_test: bool,
+    ctx: OpContext,
+) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
     if is_test:
         return _quantize(x, scale.reshape(1), bit_length), None, None
     index = jnp.zeros((), jnp.int64) if step is None else step.reshape(-1)[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,29 +9,32 @@ import numpy as np
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.random import Generator
+from paddlelike.core.tensor import Array
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.random.sampling import Seed
 
 
 @lowers("seed", draws=True)
-def draw_seed(*, seed: int, ctx: OpContext) -> Any:
+def draw_seed(*, seed: int, ctx: OpContext) -> jax.Array:
     return ctx.draw_seed(lambda random, count: Seed.forward(_Source(random), seed=seed))  # type: ignore[arg-type]
 
 
 @lowers("sampling_id", draws=True, sequences=True)
-def sampling_id(x: Any, *, min: float, max: float, seed: int, ctx: OpContext) -> Any:  # noqa: A002
+def sampling_id(x: jax.Array | Packed, *, min: float, max: float, seed: int, ctx: OpContext) -> Value:  # noqa: A002
     if isinstance(x, Packed):
         ctx = ctx.with_rows_of(x)
     rows = x.rows if isinstance(x, Packed) else x
 
-    def draw(random: Generator, count: int) -> Any:
+    def draw(random: Generator, count: int) -> Array:
         return random.uniform((count, 1), min, max, rows.dtype)
 
     first = ctx.draw(seed, (rows.shape[0], 1), rows.dtype, draw)[:, 0]
 
-    def subtract(left: Any, column: Any) -> Any:  # one by one, each difference rounded, as Paddle does
+    def subtract(
+        left: jax.Array, column: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:  # one by one, each difference rounded, as Paddle does
         left = left - column
         return left, left < 0
 
@@ -54,13 +55,13 @@ class _Source:
         return Generator(seed) if seed else self._generator
 
 
-def _draw_tensor(args: list[Any], ctx: OpContext) -> Any:
+def _draw_tensor(args: list[Array | list[Array] | None], ctx: OpContext) -> jax.Array:
     """Return what the kernel of an operator draws, on the host; its shape must be known."""
     cls = registry.find_for_version(ctx.op.type, ctx.plan.program.paddle_version)
     assert cls is not None
     keywords = cls.make_forward_keywords(ctx.op.attrs, ctx.op.outputs)
 
-    def draw(generator: Generator, count: int) -> Any:
+    def draw(generator: Generator, count: int) -> Array:
         return cls.forward(_Source(generator), *args, **keywords).reshape(-1)
 
     like = cls.forward(_Source(Generator(1)), *args, **keywords)
@@ -68,7 +69,7 @@ def _draw_tensor(args: list[Any], ctx: OpContext) -> Any:
 
 
 @lowers("gaussian_random", "uniform_random", "randint", draws=True, constants=True)
-def draw_shape(tensor: Any, tensors: Any, *, ctx: OpContext) -> Any:
+def draw_shape(tensor: Array | None, tensors: list[Array], *, ctx: OpContext) -> jax.Array:
     given = [] if tensor is None else [tensor]
     if not all(isinstance(one, np.ndarray) for one in [*given, *(tensors or [])]):
         raise LoweringError("its shape is a variable")
@@ -76,10 +77,10 @@ def draw_shape(tensor: Any, tensors: Any, *, ctx: OpContext) -> Any:
 
 
 @lowers("truncated_gaussian_random", "randperm", draws=True)
-def draw_numbers(*, ctx: OpContext) -> Any:
+def draw_numbers(*, ctx: OpContext) -> jax.Array:
     return _draw_tensor([], ctx)
 
 
 @lowers("gaussian_random_batch_size_like", "uniform_random_batch_size_like", draws=True)
-def draw_like(like: Any, *, ctx: OpContext) -> Any:
+def draw_like(like: jax.Array, *, ctx: OpContext) -> jax.Array:
     return _draw_tensor([np.broadcast_to(np.zeros((), like.dtype), like.shape)], ctx)

@@ -49,7 +49,7 @@ def list_input_widths(input_size: int, hidden_size: int, num_layers: int, is_bid
     return [width for width in widths for _ in range(directions)]
 
 
-class _Weights(NamedTuple):
+class LayerWeights(NamedTuple):
     """The parameters of one layer and direction."""
 
     x: Array  # (4, H, width of the input)
@@ -58,7 +58,7 @@ class _Weights(NamedTuple):
     bias_h: Array
 
 
-def split_weights(w: Array, widths: list[int], hidden: int) -> list[_Weights]:
+def split_weights(w: Array, widths: list[int], hidden: int) -> list[LayerWeights]:
     """Return the parts of W as views."""
     at = 0
 
@@ -68,7 +68,7 @@ def split_weights(w: Array, widths: list[int], hidden: int) -> list[_Weights]:
         return w[begin:at].reshape(shape)
 
     matrices = [(take(4, hidden, width), take(4, hidden, hidden)) for width in widths]
-    return [_Weights(*pair, take(4, hidden), take(4, hidden)) for pair in matrices]
+    return [LayerWeights(*pair, take(4, hidden), take(4, hidden)) for pair in matrices]
 
 
 class _Pass(NamedTuple):
@@ -100,7 +100,7 @@ class _Layer(NamedTuple):
 def _run(
     x: Array,
     initial: tuple[Array, Array],
-    weights: list[_Weights],
+    weights: list[LayerWeights],
     directions: int,
     random: Any = None,
     dropout_prob: float = 0.0,
@@ -122,7 +122,7 @@ def _run(
     return layers
 
 
-def _run_pass(weights: _Weights, x: Array, initial: Initial, turn: slice) -> _Pass:
+def _run_pass(weights: LayerWeights, x: Array, initial: Initial, turn: slice) -> _Pass:
     hidden = weights.h.shape[1]
     flat = weights.x[_TO_STEPS].reshape(4 * hidden, -1)
     recurrent = weights.h[_TO_STEPS].reshape(4 * hidden, hidden).T
@@ -261,7 +261,11 @@ class CudnnLstm(OpDef):
 
 
 def _run_pass_back(
-    done: _Pass, d_hidden: Array, d_last: Array | None, d_weights: _Weights, d_initial: tuple[Array, Array]
+    done: _Pass,
+    d_hidden: Array,
+    d_last: Array | None,
+    d_weights: LayerWeights,
+    d_initial: tuple[Array, Array],
 ) -> Array:
     """Return the gradient of the input of a pass, reversed as it was; write the other gradients."""
     hidden, width = done.cell.width, done.x.shape[2]

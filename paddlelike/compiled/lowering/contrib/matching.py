@@ -13,7 +13,7 @@ from paddlelike.compiled.lowering.sequence.sequence import require_sequences, to
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 
 
 def _require_one_level(*values: Any) -> None:
@@ -23,7 +23,7 @@ def _require_one_level(*values: Any) -> None:
 
 
 @lowers("match_matrix_tensor", sequences=True)
-def match_matrix_tensor(x: Any, y: Any, w: Any) -> tuple[Any, None]:
+def match_matrix_tensor(x: Packed, y: Packed, w: Value) -> tuple[Value, None]:
     _require_one_level(x, y)
     if x.count != y.count:
         raise LoweringError("X and Y have different counts of sequences")
@@ -34,12 +34,12 @@ def match_matrix_tensor(x: Any, y: Any, w: Any) -> tuple[Any, None]:
     return _flatten_images(images, x.lengths, y.lengths), None
 
 
-def _flatten_images(images: Any, heights: Any, widths: Any) -> Packed:
+def _flatten_images(images: jax.Array, heights: jax.Array, widths: jax.Array) -> Packed:
     """Return the numbers of images (N, C, H, W), without what is beyond their sizes, as sequences."""
     count, channels, height, width = images.shape
     size = channels * height * width
 
-    def find(which: Any, step: Any) -> Any:
+    def find(which: jax.Array, step: jax.Array) -> jax.Array:
         wide, area = jnp.maximum(widths[which], 1), jnp.maximum(heights[which] * widths[which], 1)
         channel, rest = step // area, step % area
         return ((which * channels + channel) * height + rest // wide) * width + rest % wide
@@ -52,9 +52,9 @@ def _flatten_images(images: Any, heights: Any, widths: Any) -> Packed:
 
 @lowers("var_conv_2d", sequences=True)
 def var_conv_2d(
-    x: Any, row: Any, column: Any, w: Any,
+    x: Packed, row: Packed, column: Packed, w: jax.Array,
     *, InputChannel: int, OutputChannel: int, StrideH: int, StrideW: int, KernelH: int, KernelW: int,  # noqa: N803
-) -> tuple[Any, None]:  # fmt: skip
+) -> tuple[Value, None]:  # fmt: skip
     _require_one_level(x, row, column)
     heights, widths = row.lengths, column.lengths
     height, width = row.longest, column.longest
@@ -80,7 +80,7 @@ def var_conv_2d(
 
 @lowers("sequence_topk_avg_pooling", sequences=True)
 def sequence_topk_avg_pooling(
-    x: Any, row: Any, column: Any, *, topks: list[int], channel_num: int
+    x: Packed, row: Packed, column: Packed, *, topks: list[int], channel_num: int
 ) -> tuple[Packed, Packed]:
     _require_one_level(x, row, column)
     if not x.count == row.count == column.count:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import numpy_dtype
 
 
 @lowers("tdm_child", sequences=True)
-def tdm_child(x: Any, tree: Any, *, dtype: int, ctx: OpContext) -> tuple[Any, Any]:
+def tdm_child(x: jax.Array | Packed, tree: jax.Array, *, dtype: int, ctx: OpContext) -> tuple[Value, Value]:
     if isinstance(x, Packed):
         found = tdm_child(x.rows, tree, dtype=dtype, ctx=ctx)
         return x.replace(found[0]), x.replace(found[1])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.tracing.context import OpContext
@@ -12,14 +14,18 @@ from paddlelike.framework.quirks import follows_fluid
 
 
 @lowers("tree_conv")
-def tree_conv(nodes: Any, edges: Any, w: Any, *, max_depth: int, ctx: OpContext) -> Any:
+def tree_conv(
+    nodes: jax.Array, edges: jax.Array, w: jax.Array, *, max_depth: int, ctx: OpContext
+) -> jax.Array:
     weights = _weigh_places(edges, nodes.shape[1], max_depth, nodes.dtype, ctx)
     patches = jnp.einsum("bknm,bmd->bndk", weights, nodes)
     return jnp.einsum("bndk,dkof->bnof", patches, w)
 
 
 @lowers("tree_conv_grad")
-def tree_conv_grad(nodes: Any, edges: Any, w: Any, d_out: Any, *, max_depth: int) -> tuple[Any, Any]:
+def tree_conv_grad(
+    nodes: jax.Array, edges: jax.Array, w: jax.Array, d_out: jax.Array, *, max_depth: int
+) -> tuple[jax.Array, jax.Array]:
     weights = _weigh_places(edges, nodes.shape[1], max_depth, nodes.dtype, None)
     patches = jnp.einsum("bknm,bmd->bndk", weights, nodes)
     dw = jnp.einsum("bndk,bnof->dkof", patches, d_out)
@@ -31,7 +37,9 @@ def tree_conv_grad(nodes: Any, edges: Any, w: Any, d_out: Any, *, max_depth: int
     return mixed @ w.reshape(w.shape[0], -1).T, dw
 
 
-def _weigh_places(edges: Any, count: int, max_depth: int, dtype: Any, ctx: OpContext | None) -> Any:
+def _weigh_places(
+    edges: jax.Array, count: int, max_depth: int, dtype: np.dtype[Any], ctx: OpContext | None
+) -> jax.Array:
     """Return what node i takes of node j for the left, the right and the top: (B, 3, count, count)."""
     parent, child = edges[..., 0], edges[..., 1]
     used = jnp.cumprod((parent != 0) & (child != 0), axis=1).astype(bool)
@@ -45,7 +53,7 @@ def _weigh_places(edges: Any, count: int, max_depth: int, dtype: Any, ctx: OpCon
     batch = jnp.arange(edges.shape[0])[:, None]
     at = jnp.where(used, child - 1, count)  # out of bounds: dropped
 
-    def by_node(values: Any) -> Any:
+    def by_node(values: jax.Array) -> jax.Array:
         return jnp.ones((edges.shape[0], count), jnp.float64).at[batch, at].set(values, mode="drop")
 
     places = jnp.where(siblings == 1, 0.5, (index - 1) / jnp.maximum(siblings - 1, 1))

@@ -13,12 +13,20 @@ from paddlelike.compiled.lowering.control.steps import find_form, find_saved, li
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.tracing.trace import Trace
+from paddlelike.compiled.values import Packed, Value
+from paddlelike.framework.graph.block import Block
 from paddlelike.framework.opdef import EMPTY
 
 
 @lowers("conditional_block", "conditional_block_infer", sequences=True, constants=True)
 def conditional_block(
-    conditions: list[Any], inputs: list[Any], *, sub_block: Any, is_scalar_condition: bool, ctx: OpContext
+    conditions: list[jax.Array],
+    inputs: list[Value],
+    *,
+    sub_block: int,
+    is_scalar_condition: bool,
+    ctx: OpContext,
 ) -> Results:
     outs = ctx.find_positions(ctx.op.output("Out"))
     saved = find_saved(ctx, sub_block, "Scope")
@@ -28,7 +36,9 @@ def conditional_block(
     if any(value is None and n in ctx.plan.layout.persistables for n, value in zip(outs, start, strict=True)):
         raise LoweringError("it may give a persistable its first value")
 
-    def run(values: list[Any], draws: Any = None) -> tuple[Any, list[Any], Any]:
+    def run(
+        values: list[jax.Array], draws: list[jax.Array] | None = None
+    ) -> tuple[Trace, list[jax.Array], dict[int, Any]]:
         given = {n: value for n, value in zip(outs, values, strict=True) if value is not None}
         inner = ctx.run_block(sub_block, given, draws=draws)
         return inner, [inner.values.get(n) for n in outs], select(inner.values, after)
@@ -42,12 +52,12 @@ def conditional_block(
     drawn = [ctx.trace.draw(draw) for draw in form.draws]
     choice = jnp.asarray(True) if known else conditions[0].reshape(())
 
-    def take(values: list[Any]) -> Any:
+    def take(values: list[jax.Array]) -> tuple[list[Any], jax.Array | dict[int, Any], list[Any]]:
         inner, results, own = run(values, drawn)
         held = [holds for _, _, holds in inner.checks]
         return [fit(value, shape) for value, shape in zip(results, form.start, strict=True)], own, held
 
-    def leave(values: list[Any]) -> Any:
+    def leave(values: list[jax.Array]) -> tuple[list[jax.Array], jax.Array, list[jax.Array]]:
         return values, pick_zeros(form.results), [jnp.ones((), bool) for _ in form.checks]
 
     first = jax.tree_util.tree_map(jnp.asarray, form.start)
@@ -56,11 +66,11 @@ def conditional_block(
     return results, _save(saved, SavedSteps(select(entry, before), own, entry, choice.astype(jnp.int32)))
 
 
-def _save(saved: Any, steps: SavedSteps) -> SavedSteps | None:
+def _save(saved: jax.Array | tuple[list[int], list[int]] | None, steps: SavedSteps) -> SavedSteps | None:
     return None if saved is None else steps
 
 
-def _know(conditions: list[Any], *, scalar: bool) -> bool | None:
+def _know(conditions: list[jax.Array], *, scalar: bool) -> bool | None:
     """Return whether a block runs; None if that depends on values."""
     if not scalar:  # whether all are not empty, which their shapes say
         return all(condition.size for condition in conditions)
@@ -69,8 +79,8 @@ def _know(conditions: list[Any], *, scalar: bool) -> bool | None:
 
 @lowers("conditional_block_grad", sequences=True, constants=True)
 def conditional_block_grad(
-    conditions: list[Any], inputs: list[Any], outs: list[Any], d_outs: list[Any], scope: Any,
-    *, sub_block: Any, ctx: OpContext,
+    conditions: list[Value], inputs: list[Value], outs: list[Value], d_outs: list[Value], scope: Packed,
+    *, sub_block: Block, ctx: OpContext,
 ) -> list[Any]:  # fmt: skip
     if not isinstance(scope, SavedSteps):
         raise LoweringError("its block is not in this piece")
@@ -80,7 +90,7 @@ def conditional_block_grad(
     for position, value in scope.entry.items():  # what gradients of earlier operators read
         ctx.trace.values[ctx.plan.layout.earlier[position]] = value
 
-    def run(saved: Any) -> list[Any]:
+    def run(saved: jax.Array) -> list[Any]:
         before, after = saved
         inner = ctx.run_block(sub_block, before | after)
         found = [inner.values.get(n) for n in places]
@@ -99,19 +109,19 @@ def conditional_block_grad(
     return found
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: jax.Array) -> jax.Array:
     return jax.tree_util.tree_map(jnp.zeros_like, x)
 
 
 @lowers("select_output")
-def select_output(x: Any, mask: Any, *, ctx: OpContext) -> list[Any]:
+def select_output(x: jax.Array, mask: jax.Array, *, ctx: OpContext) -> list[Any]:
     chosen = mask.reshape(()).astype(jnp.int32)
     # Numpy's kernel leaves the others without a value; as gradients, which these are, that is zero.
     return [jnp.where(chosen == i, x, jnp.zeros_like(x)) for i in range(len(ctx.op.output("Out")))]
 
 
 @lowers("select_input", sequences=True, constants=True)
-def select_input(xs: list[Any], mask: Any) -> Any:
+def select_input(xs: list[Value], mask: jax.Array) -> Value:
     if isinstance(mask, np.ndarray):  # as for a branch that never runs
         return xs[int(mask.reshape(()))]
     chosen = mask.reshape(()).astype(jnp.int32)

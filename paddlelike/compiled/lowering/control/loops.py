@@ -33,15 +33,19 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.draws import DrawLoop
-from paddlelike.compiled.values import Packed, SparseRows
+from paddlelike.compiled.tracing.trace import Trace
+from paddlelike.compiled.values import Packed, SparseRows, Value
 from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.block import Block
 from paddlelike.framework.opdef import EMPTY, GRAD
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.control.blocks import find_forgotten
 
 
 @lowers("while", sequences=True, constants=True)
-def loop(xs: list[Any], conditions: list[Any], *, sub_block: Any, is_test: bool, ctx: OpContext) -> Results:
+def loop(
+    xs: list[Value], conditions: list[Value], *, sub_block: int, is_test: bool, ctx: OpContext
+) -> Results:
     outs = ctx.find_positions(ctx.op.output("Out"))
     (condition,) = ctx.find_positions(ctx.op.input("Condition"))
     carried = sorted({*outs, condition})
@@ -54,7 +58,9 @@ def loop(xs: list[Any], conditions: list[Any], *, sub_block: Any, is_test: bool,
     capacities = {} if trips is None else trips.lengths
     most = 1 if trips is None else max(trips.most, 1)
 
-    def run(values: list[Any], step: Any, draws: Any) -> tuple[Any, list[Any], Any]:
+    def run(
+        values: list[jax.Array], step: jax.Array, draws: jax.Array | None
+    ) -> tuple[Trace, list[jax.Array], tuple[dict[int, Any], dict[int, Any]]]:
         given = {n: value for n, value in zip(carried, values, strict=True) if value is not None}
         inner = ctx.run_block(sub_block, given, draws=draws, step=step, capacities=capacities)
         kept = select(ctx.trace.values | given, before), select(inner.values, after)
@@ -66,12 +72,12 @@ def loop(xs: list[Any], conditions: list[Any], *, sub_block: Any, is_test: bool,
         raise LoweringError("its block draws random values, and the count of its steps depends on values")
     drawn = ctx.trace.draw(DrawLoop(most, trips.count, form.draws)) if form.draws and trips else None
 
-    def go_on(state: Any) -> Any:
+    def go_on(state: jax.Array) -> jax.Array:
         step, values, _, _ = state
         going = values[at].reshape(())
         return going if trips is None else going & (step < most)
 
-    def advance(state: Any) -> Any:
+    def advance(state: jax.Array) -> tuple[Any, list[Any], list[Any], Any]:
         step, values, held, kept = state
         draws = None if drawn is None else index_tree(drawn, step)
         inner, values, new = run(values, step, draws)
@@ -95,7 +101,7 @@ def loop(xs: list[Any], conditions: list[Any], *, sub_block: Any, is_test: bool,
     return [found[position] for position in outs], steps
 
 
-def _make_room(value: Any, capacity: int) -> Any:
+def _make_room(value: jax.Array | TensorArray | None, capacity: int) -> jax.Array | TensorArray | None:
     return value.grow(capacity) if isinstance(value, TensorArray) else value
 
 
@@ -115,8 +121,8 @@ def _keep_constants(found: dict[int, Any], trips: Trips | None, ctx: OpContext) 
 
 @lowers("while_grad", sequences=True, constants=True)
 def loop_grad(
-    xs: list[Any], outs: list[Any], d_outs: list[Any], scopes: Any,
-    *, sub_block: Any, original_output_grad: Any, ctx: OpContext,
+    xs: list[Value], outs: list[Value], d_outs: list[Value], scopes: Packed,
+    *, sub_block: Block, original_output_grad: list[str], ctx: OpContext,
 ) -> list[Any]:  # fmt: skip
     if not isinstance(scopes, SavedSteps):
         raise LoweringError("its loop is not in this piece")
@@ -129,7 +135,9 @@ def loop_grad(
     totals = [name for name in wanted if name not in passed]
     counters = _find_counters(ctx, sub_block, set(place.values()))
 
-    def step_back(step: Any, given: list[Any], outer: list[Any]) -> tuple[Any, list[Any], Any]:
+    def step_back(
+        step: jax.Array, given: list[jax.Array], outer: list[jax.Array]
+    ) -> tuple[jax.Array, list[jax.Array], jax.Array]:
         values = index_tree(scopes.after, step)
         values |= {} if forgotten else index_tree(scopes.before, step)
         values |= dict(zip(counters, outer, strict=True))
@@ -155,7 +163,7 @@ def loop_grad(
     most = _count_room(scopes)
     sums = [_start_total(shape, most) for shape in form.results]
 
-    def go_back(state: Any) -> Any:
+    def go_back(state: jax.Array) -> jax.Array:
         left, state_values, sums = state
         step = left - 1
         _, after, found = step_back(step, state_values[:split], state_values[split:])
@@ -192,7 +200,9 @@ def _find_counters(ctx: OpContext, block: int, gradients: set[int]) -> list[int]
     return sorted(n for n in written if ctx.trace.values.get(n) is not None)
 
 
-def _start_gradient(ctx: OpContext, name: str, d_out: Any) -> Any:
+def _start_gradient(
+    ctx: OpContext, name: str, d_out: jax.Array | None
+) -> jax.Array | TensorArray | Packed | None:
     """Return the gradient of a variable behind the last step; zeros where there is none."""
     (position,) = ctx.find_positions([name.partition(GRAD)[0]])
     value = ctx.trace.values.get(position)
@@ -201,19 +211,21 @@ def _start_gradient(ctx: OpContext, name: str, d_out: Any) -> Any:
     return _zeros(value) if d_out is None else d_out
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: Value | None) -> Value | None:
     rows = x.rows if isinstance(x, Packed) else x
     if not isinstance(rows, jax.Array | np.ndarray) or not jnp.issubdtype(rows.dtype, jnp.floating):
         return None
     return x.replace(jnp.zeros_like(rows)) if isinstance(x, Packed) else jnp.zeros_like(rows)
 
 
-def _renew(value: Any) -> Any:
+def _renew(value: jax.Array | TensorArray) -> jax.Array | TensorArray:
     """Return an array that has not been written in this step."""
     return TensorArray(value.stacked, value.length) if isinstance(value, TensorArray) else value
 
 
-def _pass_on(old: Any, new: Any, *, forgets: bool) -> Any:
+def _pass_on(
+    old: jax.Array | TensorArray | None, new: jax.Array | TensorArray | None, *, forgets: bool
+) -> jax.Array | TensorArray | None:
     """Return the gradient that a step passes on; of an array, elements that it replaced are sums."""
     if new is None:
         return old if old is None else jax.tree_util.tree_map(jnp.zeros_like, old)
@@ -239,7 +251,7 @@ def _count_room(scopes: SavedSteps) -> int:
     return int(leaves[0].shape[0]) if leaves else 1
 
 
-def _start_total(shape: Any, most: int) -> Any:
+def _start_total(shape: jax.Array | SparseRows | None, most: int) -> jax.Array:
     """Return zeros to add up gradients in; sparse rows are kept step by step."""
     if isinstance(shape, SparseRows):
         return stack_zeros(shape, most)
@@ -248,7 +260,7 @@ def _start_total(shape: Any, most: int) -> Any:
     )  # fmt: skip
 
 
-def _add(total: Any, one: Any, step: Any) -> Any:
+def _add(total: jax.Array | SparseRows, one: jax.Array, step: jax.Array) -> jax.Array:
     if isinstance(total, SparseRows):
         return write_tree(total, one, step)
     return add_arrays(total, one)

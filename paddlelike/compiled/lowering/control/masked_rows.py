@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.framework.opdef import GRAD
 
 
-def _read_mask(mask: Any, *values: Any) -> Any:
+def _read_mask(mask: jax.Array | Packed, *values: Any) -> jax.Array:
     if isinstance(mask, Packed) or any(isinstance(value, Packed) and value.offsets for value in values):
         raise LoweringError("sequences, of which the mask chooses some")
     if mask.dtype != jnp.bool_:
@@ -22,7 +23,9 @@ def _read_mask(mask: Any, *values: Any) -> Any:
 
 
 @lowers("split_lod_tensor", sequences=True)
-def split_lod_tensor(x: Any, mask: Any, *, ctx: OpContext) -> tuple[Packed, Packed]:
+def split_lod_tensor(
+    x: jax.Array | Packed, mask: jax.Array | Packed, *, ctx: OpContext
+) -> tuple[Packed, Packed]:
     if isinstance(x, Packed) and x.offsets and _is_gradient(ctx, "OutTrue") and not isinstance(mask, Packed):
         # Of rows that a loss pairs with those of sequences.
         ctx.require(x.total == mask.shape[0], "the gradient has another count of rows than Mask")
@@ -45,7 +48,7 @@ def _is_gradient(ctx: OpContext, slot: str) -> bool:
 
 
 @lowers("merge_lod_tensor", "merge_lod_tensor_infer", sequences=True)
-def merge_lod_tensor(x: Any, mask: Any, in_true: Any, in_false: Any) -> Any:
+def merge_lod_tensor(x: Value, mask: Value, in_true: Value, in_false: Value) -> Value:
     chosen = _read_mask(mask, in_true, in_false)
     sides = []
     for part, here in ((in_true, chosen), (in_false, ~chosen)):

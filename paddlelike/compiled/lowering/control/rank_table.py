@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,7 +18,7 @@ from paddlelike.compiled.lowering.sequence.sequence import require_sequences
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.framework.opdef import GRAD
 
 
@@ -26,7 +27,7 @@ def _is_gradient(ctx: OpContext) -> bool:
 
 
 @lowers("lod_rank_table", sequences=True)
-def lod_rank_table(x: Any, *, level: int, ctx: OpContext) -> Ranks:
+def lod_rank_table(x: Packed, *, level: int, ctx: OpContext) -> Ranks:
     require_sequences(x)
     if level != len(x.offsets) - 1:
         raise LoweringError("it sorts sequences of sequences")
@@ -44,7 +45,7 @@ def _find_source(x: Packed, ctx: OpContext) -> int | None:
 
 
 @lowers("max_sequence_len")
-def max_sequence_len(table: Any, *, ctx: OpContext) -> Any:
+def max_sequence_len(table: Ranks, *, ctx: OpContext) -> jax.Array:
     ctx.bound(table.longest, None if table.source is None else _make_reader(table.source))
     return table.lengths[:1].astype(jnp.int64)
 
@@ -55,7 +56,7 @@ def _make_reader(source: int) -> Callable[[Mapping[int, Any]], int]:
 
 
 @lowers("lod_tensor_to_array", sequences=True)
-def lod_tensor_to_array(x: Any, table: Any, *, ctx: OpContext) -> TensorArray:
+def lod_tensor_to_array(x: jax.Array | Packed, table: Ranks, *, ctx: OpContext) -> TensorArray:
     rows = x.rows if isinstance(x, Packed) else x
     step = jnp.arange(table.longest)[:, None]
     there = step < table.lengths
@@ -69,7 +70,7 @@ def lod_tensor_to_array(x: Any, table: Any, *, ctx: OpContext) -> TensorArray:
 
 
 @lowers("array_to_lod_tensor", sequences=True)
-def array_to_lod_tensor(x: Any, table: Any, *, ctx: OpContext) -> Packed:
+def array_to_lod_tensor(x: jax.Array | TensorArray, table: Ranks, *, ctx: OpContext) -> Packed:
     if not isinstance(x, TensorArray):
         raise LoweringError("the array has no elements")
     steps = x.stacked.rows if isinstance(x.stacked, Packed) else x.stacked
@@ -86,7 +87,7 @@ def array_to_lod_tensor(x: Any, table: Any, *, ctx: OpContext) -> Packed:
 
 
 @lowers("shrink_rnn_memory", sequences=True)
-def shrink_rnn_memory(x: Any, table: Any, i: Any) -> Packed:
+def shrink_rnn_memory(x: jax.Array | Packed, table: Ranks, i: jax.Array) -> Packed:
     count = table.count(i.reshape(()))
     if not isinstance(x, Packed):
         return Packed(x, (), x.shape[0], shown=False, live=count, source=table.source)
@@ -98,23 +99,23 @@ def shrink_rnn_memory(x: Any, table: Any, i: Any) -> Packed:
 
 
 @lowers("shrink_rnn_memory_grad", sequences=True)
-def shrink_rnn_memory_grad(x: Any, d_out: Any) -> Any:
+def shrink_rnn_memory_grad(x: jax.Array | Packed, d_out: jax.Array | Packed | None) -> Value:
     rows = x.rows if isinstance(x, Packed) else x
     d_x = jnp.zeros_like(rows) if d_out is None else d_out.mask() if isinstance(d_out, Packed) else d_out
     return x.replace(d_x) if isinstance(x, Packed) else d_x
 
 
 @lowers("reorder_lod_tensor_by_rank", sequences=True)
-def reorder_lod_tensor_by_rank(x: Any, table: Any) -> Any:
+def reorder_lod_tensor_by_rank(x: Value, table: Ranks) -> Value:
     return _reorder(x, table.order)
 
 
 @lowers("reorder_lod_tensor_by_rank_grad", sequences=True)
-def reorder_lod_tensor_by_rank_grad(x: Any, table: Any) -> Any:
+def reorder_lod_tensor_by_rank_grad(x: Value, table: Ranks) -> Value:
     return _reorder(x, jnp.argsort(table.order))
 
 
-def _reorder(x: Any, order: Any) -> Any:
+def _reorder(x: jax.Array | Packed, order: jax.Array) -> Value:
     if not isinstance(x, Packed):
         return jnp.take(x, order, axis=0)
     if len(x.offsets) != 1 or x.live is not None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from paddlelike.compiled.arrays import fit
 from paddlelike.compiled.refusals import LoweringError
@@ -50,7 +51,9 @@ def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], Any]], start: Seq
         given = [i for i, value in enumerate(values) if value is not None]
         noted: list[Any] = []
 
-        def probe(some: list[Any], given: list[int] = given, noted: list[Any] = noted) -> Any:
+        def probe(
+            some: list[jax.Array], given: list[int] = given, noted: list[jax.Array] = noted
+        ) -> tuple[list[Any], Any]:
             whole: list[Any] = [None] * len(start)
             for place, value in zip(given, some, strict=True):
                 whole[place] = value
@@ -66,18 +69,20 @@ def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], Any]], start: Seq
     raise LoweringError("what its block computes changes its form from step to step")
 
 
-def _start(value: Any, shape: Any) -> Any:
+def _start(value: jax.Array | None, shape: jax.Array | None) -> jax.Array | None:
     if shape is None:
         return value
     return pick_zeros(shape) if value is None else fit(value, shape)
 
 
-def pick_zeros(shape: Any) -> Any:
+def pick_zeros(shape: list[Any | None] | jax.Array) -> jax.Array:
     """Return zeros of some shapes."""
     return jax.tree_util.tree_map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
 
 
-def _describe(values: list[Any]) -> Any:
+def _describe(
+    values: list[jax.Array] | list[jax.Array | None],
+) -> tuple[jax.tree_util.PyTreeDef, list[tuple[tuple[int, ...], np.dtype[Any]]]]:
     leaves, form = jax.tree_util.tree_flatten(values)
     return form, [(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves]
 
@@ -95,12 +100,12 @@ def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list
     return before, [n for n in layout.get_own_positions(block) if n in read]
 
 
-def select(values: Any, positions: Sequence[int]) -> dict[int, Any]:
+def select(values: dict[int, Any], positions: Sequence[int]) -> dict[int, Any]:
     """Return those of some values that exist, by position."""
     return {n: values[n] for n in positions if values.get(n) is not None}
 
 
-def flatten_rows(total: Any, count: Any = None) -> Any:
+def flatten_rows(total: jax.Array | SparseRows, count: jax.Array | None = None) -> jax.Array | SparseRows:
     """Return the sparse rows of all steps, which are stacked, as those of one gradient.
 
     The places of steps after ``count`` hold zeros, for the rows of the first step: so no others are touched.

@@ -12,17 +12,17 @@ from paddlelike.compiled.arrays import TensorArray, stack_zeros
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.framework.opdef import GRAD
 
 
-def _read_place(i: Any) -> Any:
+def _read_place(i: jax.Array) -> jax.Array | np.ndarray[Any, Any]:
     """Return an index as one number; where it is known, as one of numpy."""
     return np.asarray(i).reshape(()) if isinstance(i, np.ndarray) else i.reshape(())
 
 
 @lowers("write_to_array", sequences=True, constants=True)
-def write_to_array(x: Any, i: Any, *, ctx: OpContext) -> TensorArray:
+def write_to_array(x: Value, i: Value, *, ctx: OpContext) -> TensorArray:
     place = _read_place(i)
     (position,) = ctx.find_positions(ctx.op.output("Out"))
     array = ctx.trace.values.get(position)
@@ -40,7 +40,7 @@ def write_to_array(x: Any, i: Any, *, ctx: OpContext) -> TensorArray:
     return array.write(place, x)
 
 
-def _find_room(ctx: OpContext, position: int, place: Any) -> int:
+def _find_room(ctx: OpContext, position: int, place: jax.Array | np.ndarray[Any, Any]) -> int:
     """Return how many elements an array will have that is written for the first time."""
     (name,) = ctx.op.output("Out")
     if GRAD in name:  # as many as the array that it is the gradient of
@@ -56,7 +56,9 @@ def _find_room(ctx: OpContext, position: int, place: Any) -> int:
 
 
 @lowers("read_from_array", sequences=True, constants=True)
-def read_from_array(x: Any, i: Any, like: Any, *, ctx: OpContext) -> Any:
+def read_from_array(
+    x: jax.Array | TensorArray | None, i: Value, like: jax.Array | Packed | None, *, ctx: OpContext
+) -> Value:
     place = _read_place(i)
     if not isinstance(x, TensorArray):
         if x is None and like is not None:
@@ -75,23 +77,25 @@ def read_from_array(x: Any, i: Any, like: Any, *, ctx: OpContext) -> Any:
     return jax.tree_util.tree_map(lambda leaf: jnp.where(there, leaf, jnp.zeros_like(leaf)), _plain(found))
 
 
-def _zeros(like: Any) -> Any:
+def _zeros(like: jax.Array | Packed) -> Value:
     return like.replace(jnp.zeros_like(like.rows)) if isinstance(like, Packed) else jnp.zeros_like(like)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: jax.Array | Packed) -> Value:
     return value.rows if isinstance(value, Packed) and not value.offsets else value
 
 
 @lowers("lod_array_length", sequences=True, constants=True)
-def lod_array_length(x: Any) -> Any:
+def lod_array_length(x: jax.Array | None) -> Value:
     length = np.zeros((), np.int64) if x is None else x.length
     known = isinstance(length, np.ndarray | np.generic)
     return (np if known else jnp).asarray(length).reshape(1).astype(np.int64)
 
 
 @lowers("tensor_array_to_tensor", sequences=True, constants=True)
-def tensor_array_to_tensor(x: Any, *, axis: int, use_stack: bool) -> tuple[Any, Any]:
+def tensor_array_to_tensor(
+    x: jax.Array | TensorArray, *, axis: int, use_stack: bool
+) -> tuple[Value, Value | np.ndarray[Any, Any]]:
     if not isinstance(x, TensorArray) or not isinstance(x.length, np.ndarray | np.generic):
         raise LoweringError("the count of elements depends on values")
     if not isinstance(x.stacked, jax.Array):

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+import jax
 import numpy as np
 
+from paddlelike.compiled.lowerings import Results
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.constants import run_kernel
 from paddlelike.compiled.tracing.context import OpContext
@@ -180,7 +182,7 @@ class _Follower:
             elif target > 0:
                 values[target] = result
 
-    def _compute(self, op: Operator, values: Values) -> tuple[Any, ...]:
+    def _compute(self, op: Operator, values: Values) -> Results:
         cls = registry.find_for_version(op.type, self._plan.program.paddle_version)
         if cls is None or op.sub_blocks():
             raise _UnknownError
@@ -200,14 +202,14 @@ class _Follower:
         return (results,) if len(cls.output_slots) == 1 else results
 
     @staticmethod
-    def _read(values: Values, position: int) -> Any:
+    def _read(values: Values, position: int) -> jax.Array | np.ndarray[Any, Any]:
         found = values.get(position)
         if not isinstance(found, np.ndarray) or found.size > 64:
             raise _UnknownError
         return found
 
 
-def _decide(type: str, args: list[Any]) -> Any:
+def _decide(type: str, args: list[jax.Array]) -> jax.Array | np.ndarray[Any, Any] | None:
     """Return the result of a logical operator of which not all arguments are known; None if it is unknown.
 
     One known argument may decide; where it does not, the result is open.

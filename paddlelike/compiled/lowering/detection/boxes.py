@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,37 +10,46 @@ from paddlelike.compiled.lowering.detection.regions.owners import multiply, roun
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 
 
 @lowers("box_coder", sequences=True)
 def box_coder(
-    prior: Any, variances: Any, target: Any, *, code_type: str, box_normalized: bool, axis: int, variance: Any
-) -> Any:
+    prior: jax.Array | Packed,
+    variances: jax.Array | Packed | None,
+    target: jax.Array | Packed,
+    *,
+    code_type: str,
+    box_normalized: bool,
+    axis: int,
+    variance: list[float],
+) -> Value:
     boxes = target.rows if isinstance(target, Packed) else target
+    anchors = prior.rows if isinstance(prior, Packed) else prior
     like = target
     if isinstance(prior, Packed):  # regions, each with codes of its own
-        like, prior = prior, prior.rows
-        if axis == 0 or prior.shape[0] != boxes.shape[0] or code_type == "encode_center_size":
+        like = prior
+        if axis == 0 or anchors.shape[0] != boxes.shape[0] or code_type == "encode_center_size":
             raise LoweringError("the anchors have a LoD")
     if isinstance(variances, Packed):
         raise LoweringError("the variances have a LoD")
     edge = 0 if box_normalized else 1
-    if variances is None and variance:
-        variances = jnp.asarray(np.array(variance, np.float32).astype(prior.dtype))
+    by: jax.Array | None = variances
+    if by is None and variance:
+        by = jnp.asarray(np.array(variance, np.float32).astype(anchors.dtype))
     if code_type == "encode_center_size":
-        out = _encode(prior, variances, boxes, edge)
+        out = _encode(anchors, by, boxes, edge)
     else:
         if axis == 1:
             if isinstance(target, Packed) and like is target:
                 raise LoweringError("the anchors are the rows of sequences")
-            prior = prior[:, None]
-            variances = variances if variances is None or variances.ndim == 1 else variances[:, None]
-        out = _decode(prior, variances, boxes, edge)
+            anchors = anchors[:, None]
+            by = by if by is None or by.ndim == 1 else by[:, None]
+        out = _decode(anchors, by, boxes, edge)
     return like.replace(out) if isinstance(like, Packed) else out
 
 
-def _encode(prior: Any, variances: Any, target: Any, edge: int) -> Any:
+def _encode(prior: jax.Array, variances: jax.Array | None, target: jax.Array, edge: int) -> jax.Array:
     places, sizes = [], []
     for axis in (0, 1):
         side = prior[:, axis + 2] - prior[:, axis] + edge
@@ -55,7 +62,7 @@ def _encode(prior: Any, variances: Any, target: Any, edge: int) -> Any:
     return out if variances is None else out / variances
 
 
-def _decode(prior: Any, variances: Any, target: Any, edge: int) -> Any:
+def _decode(prior: jax.Array, variances: jax.Array | None, target: jax.Array, edge: int) -> jax.Array:
     code = target if variances is None else target * variances
     low, high = [], []
     for axis in (0, 1):
@@ -68,7 +75,7 @@ def _decode(prior: Any, variances: Any, target: Any, edge: int) -> Any:
 
 
 @lowers("box_clip", sequences=True)
-def box_clip(boxes: Any, info: Any) -> Any:
+def box_clip(boxes: Packed, info: jax.Array | Packed) -> Value:
     require_sequences(boxes)
     info = info.rows if isinstance(info, Packed) else info
     if boxes.count > info.shape[0]:
@@ -81,7 +88,7 @@ def box_clip(boxes: Any, info: Any) -> Any:
 
 
 @lowers("iou_similarity", sequences=True)
-def iou_similarity(x: Any, y: Any, *, box_normalized: bool) -> Any:
+def iou_similarity(x: jax.Array | Packed, y: jax.Array | Packed, *, box_normalized: bool) -> Value:
     """Return the overlaps with the bits of numpy's: of equal ones the first is matched."""
     if isinstance(y, Packed):
         raise LoweringError("the boxes of Y have a LoD")
@@ -98,8 +105,8 @@ def iou_similarity(x: Any, y: Any, *, box_normalized: bool) -> Any:
 
 @lowers("box_decoder_and_assign")
 def box_decoder_and_assign(
-    prior: Any, variances: Any, target: Any, score: Any, *, box_clip: float
-) -> tuple[Any, Any]:
+    prior: jax.Array, variances: jax.Array, target: jax.Array, score: jax.Array, *, box_clip: float
+) -> tuple[jax.Array, jax.Array]:
     rows, classes = score.shape
     code = target.reshape(rows, classes, 4) * variances
     size = (prior[:, 2:] - prior[:, :2] + 1)[:, None]
@@ -115,10 +122,10 @@ def box_decoder_and_assign(
 
 @lowers("yolo_box")
 def yolo_box(
-    x: Any, image_size: Any,
-    *, anchors: Any, class_num: int, conf_thresh: float, downsample_ratio: int, clip_bbox: bool,
+    x: jax.Array, image_size: jax.Array,
+    *, anchors: list[int], class_num: int, conf_thresh: float, downsample_ratio: int, clip_bbox: bool,
     scale_x_y: float,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[jax.Array, jax.Array]:  # fmt: skip
     count, dtype = len(anchors) // 2, x.dtype
     images, _, height, width = x.shape
     head = x.reshape(images, count, 5 + class_num, height, width)

@@ -13,12 +13,14 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.ops.detection.targets.matching import MANY, NEAR
 
 
 @lowers("target_assign", sequences=True)
-def target_assign(x: Any, match: Any, negative: Any, *, mismatch_value: int) -> tuple[Any, Any]:
+def target_assign(
+    x: Packed, match: jax.Array | Packed, negative: Packed | None, *, mismatch_value: int
+) -> tuple[Value, Value]:
     require_sequences(x)
     match = match.rows[: x.count] if isinstance(match, Packed) else match
     if x.count != match.shape[0]:
@@ -39,7 +41,9 @@ def target_assign(x: Any, match: Any, negative: Any, *, mismatch_value: int) -> 
 
 
 @lowers("bipartite_match", sequences=True)
-def bipartite_match(matrix: Any, *, match_type: str, dist_threshold: float) -> tuple[Any, Any]:
+def bipartite_match(
+    matrix: jax.Array | Packed, *, match_type: str, dist_threshold: float
+) -> tuple[Value, Value]:
     if isinstance(matrix, Packed):
         require_sequences(matrix)
         steps, there = to_steps(matrix)
@@ -59,11 +63,11 @@ def bipartite_match(matrix: Any, *, match_type: str, dist_threshold: float) -> t
     return index, jnp.where(index >= 0, found, 0)
 
 
-def _match_greedily(left: Any) -> Any:
+def _match_greedily(left: jax.Array) -> jax.Array:
     """Return the row of each column: again and again the greatest distance of those left."""
     height, width = left.shape
 
-    def match(_: Any, state: Any) -> Any:
+    def match(_: jax.Array, state: jax.Array) -> tuple[jax.Array, Any]:
         left, index = state
         place = jnp.argmax(left.T)  # of equal distances the first column, then the first row
         column, row = place // height, place % height
@@ -78,9 +82,9 @@ def _match_greedily(left: Any) -> Any:
 
 @lowers("mine_hard_examples")
 def mine_hard_examples(
-    cls_loss: Any, loc_loss: Any, match: Any, distance: Any,
+    cls_loss: jax.Array, loc_loss: jax.Array | None, match: jax.Array, distance: jax.Array,
     *, neg_pos_ratio: float, neg_dist_threshold: float, sample_size: int, mining_type: str, ctx: OpContext,
-) -> tuple[Packed, Any]:  # fmt: skip
+) -> tuple[Packed, jax.Array]:  # fmt: skip
     given = (cls_loss, loc_loss, distance)
     if any(one is not None and one.shape != match.shape for one in given):
         raise LoweringError("the losses and MatchIndices have different shapes")
@@ -106,7 +110,7 @@ def mine_hard_examples(
     return _list_columns(negative), updated
 
 
-def _list_columns(chosen: Any) -> Packed:
+def _list_columns(chosen: jax.Array) -> Packed:
     """Return the chosen columns of each row, one sequence for each."""
     counts = chosen.sum(1)
     size = find_bucket(chosen.size)

@@ -26,10 +26,11 @@ class _Truth(NamedTuple):
 
 @lowers("yolov3_loss")
 def yolov3_loss(
-    x: Any, box: Any, label: Any, score: Any,
-    *, anchors: Any, anchor_mask: Any, class_num: int, ignore_thresh: float, downsample_ratio: int,
+    x: jax.Array, box: jax.Array, label: jax.Array, score: jax.Array,
+    *, anchors: list[int], anchor_mask: list[int], class_num: int, ignore_thresh: float,
+    downsample_ratio: int,
     use_label_smooth: bool, scale_x_y: float,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
     count, grid = len(anchor_mask), x.shape[2]
     sides = np.array(anchors, np.int64).reshape(-1, 2)
     head = x.reshape(x.shape[0], count, 5 + class_num, grid, grid)
@@ -59,13 +60,19 @@ def yolov3_loss(
     return loss.astype(x.dtype), mask, truth.anchor.astype(jnp.int32)
 
 
-def _cross_entropy(x: Any, target: Any) -> Any:
+def _cross_entropy(x: jax.Array, target: jax.Array) -> jax.Array:
     """Return the cross entropy of sigmoid(x)."""
     return jnp.maximum(x, 0) - x * target + jnp.log1p(jnp.exp(-jnp.abs(x)))
 
 
 def _match(
-    box: Any, score: Any, sides: Any, in_mask: list[int], grid: int, pixels: Any, dtype: Any
+    box: jax.Array,
+    score: jax.Array | None,
+    sides: jax.Array | np.ndarray[Any, Any],
+    in_mask: list[int],
+    grid: int,
+    pixels: jax.Array,
+    dtype: np.dtype[Any],
 ) -> _Truth:
     valid = (box[..., 2] >= 1e-6) & (box[..., 3] >= 1e-6)
     zero = jnp.zeros((), dtype)
@@ -91,8 +98,14 @@ def _match(
 
 
 def _find_ignored(
-    head: Any, box: Any, valid: Any, sides: Any, pixels: Any, threshold: float, scale: float
-) -> Any:
+    head: jax.Array,
+    box: jax.Array,
+    valid: jax.Array,
+    sides: jax.Array | np.ndarray[Any, Any],
+    pixels: jax.Array,
+    threshold: float,
+    scale: float,
+) -> jax.Array:
     """Return -1 where a prediction overlaps some true box enough, else 0: (N, A, H, H)."""
     dtype, grid = head.dtype, head.shape[3]
     factor, bias = np.float32(scale), np.float32(-0.5 * (float(np.float32(scale)) - 1))
@@ -107,7 +120,7 @@ def _find_ignored(
     wide, tall = jnp.exp(head[:, :, 2]) * known[:, 0], jnp.exp(head[:, :, 3]) * known[:, 1]
     found = (x / grid, y / grid, wide / pixels, tall / pixels)
 
-    def overlap(best: Any, given: Any) -> tuple[Any, None]:
+    def overlap(best: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         true, there = given
         iou = _find_iou(found, tuple(true[:, i, None, None, None] for i in range(4)))
         return jnp.fmax(best, jnp.where(there[:, None, None, None], iou, 0)), None
@@ -117,7 +130,7 @@ def _find_ignored(
     return jnp.where(best > np.float32(threshold).astype(dtype), -1, 0).astype(dtype)
 
 
-def _find_iou(first: Any, second: Any) -> Any:
+def _find_iou(first: tuple[Any, Any, jax.Array, jax.Array], second: tuple[Any, ...]) -> jax.Array:
     """Return the overlaps of boxes given by x, y of the center, width and height."""
     sizes = []
     for axis in (0, 1):

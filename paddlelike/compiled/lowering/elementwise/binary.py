@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
@@ -15,15 +16,15 @@ from paddlelike.ops.operands import check_same_dtype
 Function = Callable[..., Any]
 
 
-def _is_float(x: Any) -> bool:
+def _is_float(x: jax.Array) -> bool:
     return bool(jnp.issubdtype(x.dtype, jnp.floating))
 
 
-def _floor_quotient(x: Any, y: Any) -> Any:
+def _floor_quotient(x: jax.Array, y: jax.Array) -> jax.Array:
     return (x - jnp.fmod(x, y)) // y  # as in C: the fraction is cut off
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: jax.Array, y: jax.Array) -> jax.Array:
     return x**y if _is_float(x) else (x * 1.0) ** y
 
 
@@ -50,13 +51,15 @@ _ROWS: Final[dict[str, tuple[Function, Function | None, Function | None]]] = {
 
 
 def _register(type: str, value: Function, d_x: Function | None, d_y: Function | None) -> None:
-    def forward(x: Any, y: Any, *, axis: int) -> Any:
+    def forward(x: jax.Array | SparseRows, y: jax.Array, *, axis: int) -> jax.Array | SparseRows:
         if isinstance(x, SparseRows):  # a sparse gradient times one number, as clipping does
             return SparseRows(x.rows, value(x.values, y), x.height)
         check_same_dtype(type, x, [y])
         return value(*align(x, y, axis))
 
-    def backward(d_out: Any, x: Any, y: Any, *_: Any, axis: int) -> tuple[Any, Any]:
+    def backward(
+        d_out: jax.Array, x: jax.Array, y: jax.Array, *_: Any, axis: int
+    ) -> tuple[jax.Array, jax.Array]:
         assert d_x is not None
         assert d_y is not None
         a, b = align(x, y, axis)
@@ -67,7 +70,7 @@ def _register(type: str, value: Function, d_x: Function | None, d_y: Function | 
         lowers(f"{type}_grad")(backward)
 
 
-def sum_to(like: Any, gradient: Any, axis: int) -> Any:
+def sum_to(like: jax.Array, gradient: jax.Array, axis: int) -> jax.Array:
     """Return the gradient of a tensor that was broadcast to the shape of ``gradient``."""
     if like.shape == gradient.shape:
         return gradient

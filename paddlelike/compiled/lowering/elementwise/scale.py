@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.values import Packed, SparseRows
+from paddlelike.compiled.values import Packed, SparseRows, Value
 
 
 @lowers("cumsum", sequences=True)
-def cumsum(x: Any, *, axis: int, exclusive: bool, reverse: bool) -> Any:
+def cumsum(x: jax.Array | Packed, *, axis: int, exclusive: bool, reverse: bool) -> Value:
     if not isinstance(x, Packed):
         return _add_up(x, axis, exclusive, reverse)
     # Unused rows, which come last, add nothing; in them are other rows, or zeros of a gradient, as before.
@@ -21,7 +19,7 @@ def cumsum(x: Any, *, axis: int, exclusive: bool, reverse: bool) -> Any:
     return x.replace(jnp.where(used, total, x.rows))
 
 
-def _add_up(x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
+def _add_up(x: jax.Array, axis: int, exclusive: bool, reverse: bool) -> jax.Array:
     x = jnp.flip(x, axis) if reverse else x
     total = jnp.cumsum(x, axis)
     if exclusive:
@@ -31,9 +29,8 @@ def _add_up(x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
 
 
 @lowers("clip_by_norm")
-def clip_by_norm(x: Any, *, max_norm: float) -> Any:
-    if isinstance(x, SparseRows):
-        x = x.to_dense()
-    length = jnp.sqrt(jnp.sum(x * x))
-    scaled = x * (max_norm / jnp.where(length == 0, 1, length))
-    return jnp.where(length <= max_norm, x, scaled).astype(x.dtype)
+def clip_by_norm(x: jax.Array | SparseRows, *, max_norm: float) -> jax.Array:
+    dense = x.to_dense() if isinstance(x, SparseRows) else x
+    length = jnp.sqrt(jnp.sum(dense * dense))
+    scaled = dense * (max_norm / jnp.where(length == 0, 1, length))
+    return jnp.where(length <= max_norm, dense, scaled).astype(dense.dtype)

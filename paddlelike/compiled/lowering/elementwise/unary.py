@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,42 +11,42 @@ from paddlelike.compiled.lowerings import lowers
 
 
 @lowers("relu")
-def relu(x: Any) -> Any:
+def relu(x: jax.Array) -> jax.Array:
     return jnp.maximum(x, jnp.zeros((), x.dtype))
 
 
 @lowers("sigmoid")
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: jax.Array) -> jax.Array:
     return jax.nn.sigmoid(x)
 
 
 @lowers("tanh_grad")
-def tanh_grad(out: Any, d_out: Any) -> Any:
+def tanh_grad(out: jax.Array, d_out: jax.Array) -> jax.Array:
     return d_out * (1 - out * out)
 
 
 @lowers("logsigmoid")
-def logsigmoid(x: Any) -> Any:
+def logsigmoid(x: jax.Array) -> jax.Array:
     return jax.nn.log_sigmoid(x)
 
 
 @lowers("softplus")
-def softplus(x: Any) -> Any:
+def softplus(x: jax.Array) -> jax.Array:
     return jnp.logaddexp(x, jnp.zeros((), x.dtype))
 
 
 @lowers("soft_relu")
-def soft_relu(x: Any, *, threshold: float) -> Any:
+def soft_relu(x: jax.Array, *, threshold: float) -> jax.Array:
     return jnp.logaddexp(jnp.clip(x, -threshold, threshold), jnp.zeros((), x.dtype))
 
 
 @lowers("swish")
-def swish(x: Any, *, beta: float) -> Any:
+def swish(x: jax.Array, *, beta: float) -> jax.Array:
     return x * jax.nn.sigmoid(beta * x)
 
 
 @lowers("mish")
-def mish(x: Any, *, threshold: float) -> Any:
+def mish(x: jax.Array, *, threshold: float) -> jax.Array:
     plus = jnp.where(
         x > threshold, x, jnp.where(x < -threshold, jnp.exp(x), jnp.log1p(jnp.exp(jnp.minimum(x, threshold))))
     )
@@ -55,12 +54,12 @@ def mish(x: Any, *, threshold: float) -> Any:
 
 
 @lowers("erf")
-def erf(x: Any) -> Any:
+def erf(x: jax.Array) -> jax.Array:
     return jax.scipy.special.erf(x)
 
 
 @lowers("gelu")
-def gelu(x: Any, *, approximate: bool) -> Any:
+def gelu(x: jax.Array, *, approximate: bool) -> jax.Array:
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
         return 0.5 * x * (1 + jnp.tanh(inner))

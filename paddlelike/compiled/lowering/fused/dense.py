@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,9 @@ from paddlelike.ops.kernels.broadcasting import align
 
 
 @lowers("fusion_repeated_fc_relu")
-def fusion_repeated_fc_relu(x: Any, weights: list[Any], biases: list[Any]) -> tuple[list[Any], Any]:
+def fusion_repeated_fc_relu(
+    x: jax.Array, weights: list[jax.Array], biases: list[jax.Array]
+) -> tuple[list[jax.Array], jax.Array]:
     outs = []
     for weight, bias in zip(weights, biases, strict=True):
         x = jnp.maximum(x @ weight + bias.reshape(-1), 0)
@@ -25,14 +27,16 @@ def fusion_repeated_fc_relu(x: Any, weights: list[Any], biases: list[Any]) -> tu
 
 
 @lowers("fusion_squared_mat_sub")
-def fusion_squared_mat_sub(x: Any, y: Any, *, scalar: float) -> tuple[Any, Any, Any, Any]:
+def fusion_squared_mat_sub(
+    x: jax.Array, y: jax.Array, *, scalar: float
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     squared_x, squared_y, product = x * x, y * y, jnp.square(x @ y)
     out = (product - squared_x @ squared_y) * jnp.asarray(scalar, x.dtype)
     return squared_x, squared_y, product, out
 
 
 #: Value, and slope in terms of the number, its value and ``scale``.
-_UNARY: Final[dict[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
+_UNARY: Final[dict[str, tuple[Callable[..., jax.Array], Callable[..., jax.Array]]]] = {
     "relu": (lambda x, _: jnp.maximum(x, 0), lambda x, y, _: (y > 0).astype(y.dtype)),
     "scale": (lambda x, s: x * s, lambda x, y, s: jnp.full_like(y, s)),
     "tanh": (lambda x, _: jnp.tanh(x), lambda x, y, _: 1 - y * y),
@@ -40,7 +44,9 @@ _UNARY: Final[dict[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
 }
 
 
-def _read_functors(functors: list[str]) -> tuple[Any, bool, bool]:
+def _read_functors(
+    functors: list[str],
+) -> tuple[tuple[Callable[..., jax.Array], Callable[..., jax.Array]], bool, bool]:
     """Return the function of elements, whether it joins a sum, and whether it is applied to Y first."""
     names = [name.removesuffix("_grad").partition(",")[0] for name in functors]
     on_y = names[0].startswith("elementwise_")
@@ -52,8 +58,14 @@ def _read_functors(functors: list[str]) -> tuple[Any, bool, bool]:
 
 @lowers("fused_elemwise_activation")
 def fused_elemwise_activation(
-    x: Any, y: Any, *, axis: int, scale: float, save_intermediate_out: bool, functor_list: list[str]
-) -> tuple[Any, Any]:
+    x: jax.Array,
+    y: jax.Array,
+    *,
+    axis: int,
+    scale: float,
+    save_intermediate_out: bool,
+    functor_list: list[str],
+) -> tuple[jax.Array, jax.Array | None]:
     (value, _), is_sum, on_y = _read_functors(functor_list)
     first = value(y, scale) if on_y else y
     a, b = align(x, first, axis)
@@ -64,8 +76,16 @@ def fused_elemwise_activation(
 
 @lowers("fused_elemwise_activation_grad")
 def fused_elemwise_activation_grad(
-    x: Any, y: Any, out: Any, kept: Any, d_out: Any, *, axis: int, scale: float, functor_list: list[str]
-) -> tuple[Any, Any, None]:
+    x: jax.Array,
+    y: jax.Array,
+    out: jax.Array,
+    kept: jax.Array | None,
+    d_out: jax.Array,
+    *,
+    axis: int,
+    scale: float,
+    functor_list: list[str],
+) -> tuple[jax.Array, jax.Array, None]:
     (value, slope), is_sum, on_y = _read_functors(functor_list)
     first = value(y, scale) if on_y else y
     a, b = align(x, first, axis)

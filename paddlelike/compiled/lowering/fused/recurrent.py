@@ -12,11 +12,20 @@ from paddlelike.compiled.lowering.recurrent.lstm import ACTIVATIONS, Cell, run_l
 from paddlelike.compiled.lowering.sequence.sequence import from_steps, require_sequences, to_steps
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed, Value
 
 
 @lowers("fusion_gru", sequences=True)
 def fusion_gru(
-    x: Any, h0: Any, wx: Any, wh: Any, bias: Any, *, activation: str, gate_activation: str, is_reverse: bool
+    x: Packed,
+    h0: Value,
+    wx: Value,
+    wh: Value,
+    bias: Value | None,
+    *,
+    activation: str,
+    gate_activation: str,
+    is_reverse: bool,
 ) -> Results:
     require_sequences(x)
     projected = x.rows.reshape(x.rows.shape[0], -1) @ wx
@@ -28,7 +37,9 @@ def fusion_gru(
     return None, projected, None, None, hidden
 
 
-def _run(projected: Any, wh: Any, bias: Any, h0: Any, c0: Any, **given: Any) -> tuple[Any, Any]:
+def _run(
+    projected: Value, wh: jax.Array, bias: jax.Array, h0: Value, c0: Value, **given: Any
+) -> tuple[Value, Value]:
     """Return Hidden and Cell for the projected input, whose bias is in it already."""
     gate, act, candidate = (
         ACTIVATIONS[given[name]] for name in ("gate_activation", "cell_activation", "candidate_activation")
@@ -41,7 +52,7 @@ def _run(projected: Any, wh: Any, bias: Any, h0: Any, c0: Any, **given: Any) -> 
 
 @lowers("fusion_lstm", sequences=True)
 def fusion_lstm(
-    x: Any, wx: Any, wh: Any, bias: Any, h0: Any, c0: Any,
+    x: Packed, wx: jax.Array, wh: Value, bias: jax.Array, h0: Value, c0: Value,
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str,
 ) -> Results:  # fmt: skip
@@ -58,7 +69,7 @@ def fusion_lstm(
 
 @lowers("fused_embedding_fc_lstm", sequences=True)
 def fused_embedding_fc_lstm(
-    ids: Any, table: Any, wh: Any, bias: Any, h0: Any, c0: Any,
+    ids: Packed, table: jax.Array, wh: Value, bias: Value, h0: Value, c0: Value,
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str, ctx: OpContext,
 ) -> Results:  # fmt: skip
@@ -76,8 +87,9 @@ def fused_embedding_fc_lstm(
 
 @lowers("attention_lstm", sequences=True)
 def attention_lstm(
-    x: Any, c0: Any, h0: Any, attention: Any, bias: Any, scalar: Any, scalar_bias: Any, weight: Any,
-    lstm_bias: Any, *, gate_activation: str, cell_activation: str, candidate_activation: str,
+    x: Packed, c0: Value, h0: Value | None, attention: jax.Array, bias: jax.Array | None,
+    scalar: jax.Array | None, scalar_bias: jax.Array | None, weight: jax.Array,
+    lstm_bias: jax.Array, *, gate_activation: str, cell_activation: str, candidate_activation: str,
 ) -> Results:  # fmt: skip
     require_sequences(x)
     gate, act, candidate = (
@@ -88,7 +100,7 @@ def attention_lstm(
     seen = rows @ attention[:columns, 0]
     seen = seen if bias is None else seen + bias.reshape(-1)[0]
 
-    def step(carry: Any, here: Any) -> Any:
+    def step(carry: jax.Array, here: jax.Array) -> tuple[tuple[jax.Array, ...], tuple[Any, Any]]:
         hidden, cell = carry
         scores = jnp.maximum(seen + cell @ attention[columns:, 0], 0)
         if scalar is not None:

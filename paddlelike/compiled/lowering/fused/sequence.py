@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowering.recurrent.lstm import ACTIVATIONS
@@ -17,10 +16,10 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, SparseRows
+from paddlelike.compiled.values import Packed, SparseRows, Value
 
 
-def _pool(x: Packed, kind: str) -> Any:
+def _pool(x: Packed, kind: str) -> jax.Array:
     """Return the sum of each sequence, by its length (AVERAGE) or the root of it (SQRT)."""
     require_sequences(x)
     total = sum_sequences(x, x.mask())
@@ -28,7 +27,7 @@ def _pool(x: Packed, kind: str) -> Any:
     return {"SUM": total, "AVERAGE": total / lengths, "SQRT": total / jnp.sqrt(lengths)}[kind]
 
 
-def _join(pooled: list[Any]) -> Packed:
+def _join(pooled: list[jax.Array]) -> Packed:
     """Return the columns side by side; every row is a sequence, as in Paddle."""
     out = jnp.concatenate(pooled, 1)
     count = out.shape[0]
@@ -39,22 +38,22 @@ def _join(pooled: list[Any]) -> Packed:
 
 
 @lowers("fusion_seqpool_concat", sequences=True)
-def fusion_seqpool_concat(xs: list[Any], *, pooltype: str) -> Packed:
+def fusion_seqpool_concat(xs: list[Value], *, pooltype: str) -> Packed:
     return _join([_pool(x, pooltype) for x in xs])
 
 
 @lowers("fusion_seqpool_cvm_concat", sequences=True)
-def fusion_seqpool_cvm_concat(xs: list[Any], cvm: Any, *, pooltype: str) -> Packed:
+def fusion_seqpool_cvm_concat(xs: list[Value], cvm: Value, *, pooltype: str) -> Packed:
     return _join([count_logarithms(_pool(x, pooltype)) for x in xs])
 
 
-def count_logarithms(x: Any) -> Any:
+def count_logarithms(x: jax.Array) -> jax.Array:
     """Return rows whose first two columns, the counts of shows and clicks, are logarithms."""
     show, click = (jnp.log(x[:, i] + jnp.asarray(1, x.dtype)) for i in (0, 1))
     return jnp.concatenate([jnp.stack([show, click - show], 1), x[:, 2:]], 1)
 
 
-def _find_rows(w: Any, ids: Any, padding_idx: int) -> tuple[Any, Any]:
+def _find_rows(w: jax.Array, ids: Packed, padding_idx: int) -> tuple[jax.Array, jax.Array]:
     """Return the row of each id, and which ids count; those of padding are row 0."""
     flat = ids.rows.reshape(ids.rows.shape[0], -1)
     counts = (flat != padding_idx) & ids.used[:, None]
@@ -62,7 +61,9 @@ def _find_rows(w: Any, ids: Any, padding_idx: int) -> tuple[Any, Any]:
 
 
 @lowers("fused_embedding_seq_pool", sequences=True)
-def fused_embedding_seq_pool(w: Any, ids: Any, *, padding_idx: int, ctx: OpContext) -> Any:
+def fused_embedding_seq_pool(
+    w: jax.Array | SparseRows, ids: Value, *, padding_idx: int, ctx: OpContext
+) -> Value:
     require_sequences(ids)
     if isinstance(w, SparseRows):
         raise LoweringError("W holds some rows only")
@@ -73,7 +74,9 @@ def fused_embedding_seq_pool(w: Any, ids: Any, *, padding_idx: int, ctx: OpConte
 
 
 @lowers("fused_embedding_seq_pool_grad", sequences=True)
-def fused_embedding_seq_pool_grad(w: Any, ids: Any, d_out: Any, *, is_sparse: bool, padding_idx: int) -> Any:
+def fused_embedding_seq_pool_grad(
+    w: jax.Array, ids: Value, d_out: Value, *, is_sparse: bool, padding_idx: int
+) -> Value | SparseRows:
     rows, counts = _find_rows(w, ids, padding_idx)
     each = spread(ids, d_out).reshape(*rows.shape, w.shape[1])
     each = jnp.where(counts[..., None], each, 0).reshape(-1, w.shape[1])
@@ -83,7 +86,7 @@ def fused_embedding_seq_pool_grad(w: Any, ids: Any, d_out: Any, *, is_sparse: bo
 
 @lowers("fusion_seqconv_eltadd_relu", sequences=True)
 def fusion_seqconv_eltadd_relu(
-    x: Any, w: Any, bias: Any, *, contextLength: int, contextStart: int  # noqa: N803
+    x: Value, w: Value, bias: jax.Array, *, contextLength: int, contextStart: int  # noqa: N803
 ) -> tuple[Packed, None]:  # fmt: skip
     out = sequence_conv(
         x, None, w, contextLength=contextLength, contextStart=contextStart, paddingTrainable=False
@@ -93,7 +96,7 @@ def fusion_seqconv_eltadd_relu(
 
 @lowers("fusion_seqexpand_concat_fc", sequences=True)
 def fusion_seqexpand_concat_fc(
-    xs: list[Any], w: Any, bias: Any, *, fc_activation: str
+    xs: list[Value], w: jax.Array, bias: jax.Array | None, *, fc_activation: str
 ) -> tuple[Packed, None]:
     first = xs[0]
     require_sequences(first)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.ops.linalg.matmul import find_matmul_shape
 from paddlelike.ops.operands import check_same_dtype
 
 
 @lowers("mul")
-def mul(x: Any, y: Any, *, x_num_col_dims: int, y_num_col_dims: int) -> Any:
+def mul(x: jax.Array, y: jax.Array, *, x_num_col_dims: int, y_num_col_dims: int) -> jax.Array:
     check_same_dtype("mul", x, [y])
     a = x.reshape(math.prod(x.shape[:x_num_col_dims]), -1)
     b = y.reshape(math.prod(y.shape[:y_num_col_dims]), -1)
@@ -23,7 +24,7 @@ def mul(x: Any, y: Any, *, x_num_col_dims: int, y_num_col_dims: int) -> Any:
 
 
 @lowers("matmul")
-def matmul(x: Any, y: Any, *, transpose_X: bool, transpose_Y: bool, alpha: float) -> Any:  # noqa: N803
+def matmul(x: jax.Array, y: jax.Array, *, transpose_X: bool, transpose_Y: bool, alpha: float) -> jax.Array:  # noqa: N803
     check_same_dtype("matmul", x, [y])
     a = x.reshape(1, -1) if x.ndim == 1 else x
     b = y.reshape(-1, 1) if y.ndim == 1 else y
@@ -39,8 +40,14 @@ def matmul(x: Any, y: Any, *, transpose_X: bool, transpose_Y: bool, alpha: float
 
 @lowers("fc")
 def fc(
-    x: Any, w: Any, bias: Any, *, in_num_col_dims: int, activation_type: str, padding_weights: bool
-) -> Any:
+    x: jax.Array,
+    w: jax.Array,
+    bias: jax.Array | None,
+    *,
+    in_num_col_dims: int,
+    activation_type: str,
+    padding_weights: bool,
+) -> jax.Array:
     w = w[:-4, :-4] if padding_weights else w
     leading = x.shape[:in_num_col_dims]
     out = x.reshape(math.prod(leading), -1) @ w
@@ -52,7 +59,14 @@ def fc(
 
 @lowers("mul_grad_grad")
 def mul_grad_grad(
-    dd_x: Any, dd_y: Any, d_out: Any, x: Any, y: Any, *, x_num_col_dims: int, y_num_col_dims: int
+    dd_x: jax.Array | None,
+    dd_y: jax.Array | None,
+    d_out: jax.Array,
+    x: jax.Array,
+    y: jax.Array,
+    *,
+    x_num_col_dims: int,
+    y_num_col_dims: int,
 ) -> Results:
     rows, inner = math.prod(x.shape[:x_num_col_dims]), math.prod(y.shape[:y_num_col_dims])
     flat = d_out.reshape(rows, -1)
@@ -68,12 +82,19 @@ def mul_grad_grad(
 
 
 @lowers("bmm")
-def bmm(x: Any, y: Any) -> Any:
+def bmm(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.matmul(x, y)
 
 
 @lowers("matmul", across_rows=True)
-def matmul_rows(x: Any, y: Any, *, transpose_X: bool, transpose_Y: bool, alpha: float) -> Any:  # noqa: N803
+def matmul_rows(
+    x: jax.Array | Packed,
+    y: jax.Array,
+    *,
+    transpose_X: bool,  # noqa: N803
+    transpose_Y: bool,  # noqa: N803
+    alpha: float,
+) -> Value:
     attrs = {"transpose_X": transpose_X, "transpose_Y": transpose_Y, "alpha": alpha}
     if isinstance(x, Packed) and isinstance(y, Packed):
         return _multiply_alike(x, y, attrs)
@@ -82,7 +103,7 @@ def matmul_rows(x: Any, y: Any, *, transpose_X: bool, transpose_Y: bool, alpha: 
     raise LoweringError("the rows of sequences are not those of the result")
 
 
-def _multiply_alike(x: Packed, y: Packed, attrs: dict[str, Any]) -> Any:
+def _multiply_alike(x: Packed, y: Packed, attrs: dict[str, Any]) -> Value:
     """Return products of the matrices in the rows of both; of two matrices, numbers for pairs of columns."""
     if x.rows.shape[0] != y.rows.shape[0]:
         raise LoweringError("X and Y have different counts of rows")

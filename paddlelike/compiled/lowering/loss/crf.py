@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -13,12 +11,16 @@ from paddlelike.compiled.lowering.sequence.sequence import (
     sum_sequences,
     to_steps,
 )
-from paddlelike.compiled.lowerings import lowers
+from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed, Value
 
 
 @lowers("linear_chain_crf", sequences=True)
-def linear_chain_crf(emission: Any, transition: Any, label: Any, length: Any, *, ctx: Any) -> tuple[Any, ...]:
+def linear_chain_crf(
+    emission: Packed, transition: jax.Array, label: Packed, length: Value | None, *, ctx: OpContext
+) -> Results:
     require_sequences(emission, label)
     if length is not None:
         raise LoweringError("a padded batch")
@@ -27,7 +29,7 @@ def linear_chain_crf(emission: Any, transition: Any, label: Any, length: Any, *,
     ctx.check(((labels >= 0) & (labels < transition.shape[1])) | ~label.used, "Label holds no label")
     steps, there = to_steps(emission)
 
-    def run(alpha: Any, given: Any) -> Any:
+    def run(alpha: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         rows, here = given
         ahead = jax.nn.logsumexp(alpha[:, :, None] + between, 1) + rows
         return jnp.where(here[:, None], ahead, alpha), None
@@ -51,14 +53,16 @@ def linear_chain_crf(emission: Any, transition: Any, label: Any, length: Any, *,
 
 
 @lowers("crf_decoding", sequences=True)
-def crf_decoding(emission: Any, transition: Any, label: Any, length: Any) -> Any:
+def crf_decoding(
+    emission: Packed, transition: jax.Array, label: Packed | None, length: jax.Array | None
+) -> Value:
     require_sequences(emission)
     if length is not None:
         raise LoweringError("a padded batch")
     start, end, between = transition[0], transition[1], transition[2:]
     steps, there = to_steps(emission)
 
-    def forwards(best: Any, given: Any) -> Any:
+    def forwards(best: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         rows, here = given
         scores = best[:, :, None] + between
         ahead = jnp.where(here[:, None], scores.max(1) + rows, best)
@@ -67,7 +71,7 @@ def crf_decoding(emission: Any, transition: Any, label: Any, length: Any) -> Any
     best, came_from = jax.lax.scan(forwards, start + steps[0], (steps[1:], there[1:]))
     last = (best + end).argmax(1)
 
-    def backwards(state: Any, source: Any) -> Any:
+    def backwards(state: jax.Array, source: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jnp.take_along_axis(source, state[:, None], 1)[:, 0], state
 
     first, rest = jax.lax.scan(backwards, last, came_from, reverse=True)

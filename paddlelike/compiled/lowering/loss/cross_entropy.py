@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.tracing.context import OpContext
 
 _LARGEST = 1e20  # what Paddle takes for an infinite logarithm
 
 
-def _negative_log(x: Any) -> Any:
+def _negative_log(x: jax.Array) -> jax.Array:
     return jnp.minimum(-jnp.log(x), _LARGEST).astype(x.dtype)
 
 
-def pick_labels(x: Any, label: Any, ignore_index: int | None, ctx: Any) -> tuple[Any, Any, Any]:
+def pick_labels(
+    x: jax.Array, label: jax.Array, ignore_index: int | None, ctx: OpContext
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the labels, the elements of ``x`` (N, classes) that they name, and which are ignored."""
     if jnp.issubdtype(label.dtype, jnp.floating):
         raise LoweringError("Label holds floating-point numbers")
@@ -33,7 +34,9 @@ def pick_labels(x: Any, label: Any, ignore_index: int | None, ctx: Any) -> tuple
 
 
 @lowers("cross_entropy")
-def cross_entropy(x: Any, label: Any, *, soft_label: bool, ignore_index: int, ctx: Any) -> Any:
+def cross_entropy(
+    x: jax.Array, label: jax.Array, *, soft_label: bool, ignore_index: int, ctx: OpContext
+) -> jax.Array:
     if soft_label:
         return (label * _negative_log(x)).sum(-1, keepdims=True)
     _, picked, ignored = pick_labels(x, label, ignore_index, ctx)
@@ -42,7 +45,9 @@ def cross_entropy(x: Any, label: Any, *, soft_label: bool, ignore_index: int, ct
 
 
 @lowers("cross_entropy_grad")
-def cross_entropy_grad(d_y: Any, x: Any, label: Any, *, soft_label: bool, ignore_index: int, ctx: Any) -> Any:
+def cross_entropy_grad(
+    d_y: jax.Array, x: jax.Array, label: jax.Array, *, soft_label: bool, ignore_index: int, ctx: OpContext
+) -> jax.Array:
     if soft_label:
         return -(d_y * label / x)
     flat, picked, ignored = pick_labels(x, label, ignore_index, ctx)
@@ -50,13 +55,15 @@ def cross_entropy_grad(d_y: Any, x: Any, label: Any, *, soft_label: bool, ignore
     return _scatter(values, flat, x)
 
 
-def _scatter(values: Any, labels: Any, like: Any) -> Any:
+def _scatter(values: jax.Array, labels: jax.Array, like: jax.Array) -> jax.Array:
     out = jnp.zeros((labels.shape[0], like.shape[-1]), values.dtype)
     return out.at[jnp.arange(labels.shape[0]), labels].set(values).reshape(like.shape)
 
 
 @lowers("cross_entropy2")
-def cross_entropy2(x: Any, label: Any, *, ignore_index: int, ctx: Any) -> tuple[Any, ...]:
+def cross_entropy2(
+    x: jax.Array, label: jax.Array, *, ignore_index: int, ctx: OpContext
+) -> tuple[jax.Array, ...]:
     _, picked, ignored = pick_labels(x, label, ignore_index, ctx)
     y = jnp.where(ignored, 0, _negative_log(jnp.where(ignored, 1, picked))).astype(x.dtype)
     match = jnp.where(ignored, 0, picked)
@@ -65,8 +72,14 @@ def cross_entropy2(x: Any, label: Any, *, ignore_index: int, ctx: Any) -> tuple[
 
 @lowers("cross_entropy_grad2")
 def cross_entropy_grad2(
-    d_y: Any, match: Any, label: Any, x_shape: Any, *, ignore_index: int, ctx: Any
-) -> Any:
+    d_y: jax.Array,
+    match: jax.Array,
+    label: jax.Array,
+    x_shape: jax.Array,
+    *,
+    ignore_index: int,
+    ctx: OpContext,
+) -> jax.Array:
     like = jax.ShapeDtypeStruct(x_shape.shape[:-1], match.dtype)
     flat = label.reshape(-1)
     ignored = flat == ignore_index
@@ -76,8 +89,8 @@ def cross_entropy_grad2(
 
 @lowers("softmax_with_cross_entropy")
 def softmax_with_cross_entropy(
-    logits: Any, label: Any, *, soft_label: bool, ignore_index: int, axis: int, ctx: Any
-) -> tuple[Any, Any]:
+    logits: jax.Array, label: jax.Array, *, soft_label: bool, ignore_index: int, axis: int, ctx: OpContext
+) -> tuple[jax.Array, jax.Array]:
     shifted = logits - logits.max(axis, keepdims=True)
     shifted = jnp.maximum(shifted, -64).astype(logits.dtype)
     raised = jnp.exp(shifted)
@@ -94,8 +107,8 @@ def softmax_with_cross_entropy(
 
 @lowers("softmax_with_cross_entropy_grad")
 def softmax_with_cross_entropy_grad(
-    d_loss: Any, softmax: Any, label: Any, *, soft_label: bool, ignore_index: int, axis: int
-) -> Any:
+    d_loss: jax.Array, softmax: jax.Array, label: jax.Array, *, soft_label: bool, ignore_index: int, axis: int
+) -> jax.Array:
     if soft_label:
         return (softmax - label) * d_loss
     last = jnp.moveaxis(softmax, axis, -1)

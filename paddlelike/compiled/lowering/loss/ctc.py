@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -12,23 +10,24 @@ from paddlelike.compiled.lowering.sequence.sequence import require_sequences, sp
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 
 _NEVER = -1e30  # the logarithm of no chance, whose differences are numbers
 
 
 @lowers("warpctc", sequences=True)
 def warpctc(
-    logits: Any, label: Any, length: Any, label_length: Any,
+    logits: Value, label: Value, length: jax.Array | None, label_length: jax.Array | None,
     *, blank: int, norm_by_times: bool, ctx: OpContext,
-) -> tuple[None, Any]:  # fmt: skip
-    if length is None:
-        require_sequences(logits, label)
+) -> tuple[None, Value]:  # fmt: skip
+    if isinstance(logits, Packed) and isinstance(label, Packed):
         if logits.count != label.count or len(logits.offsets) > 1 or len(label.offsets) > 1:
             raise LoweringError("Logits and Label have different sequences")
         steps, there = to_steps(logits)
         labels, known = (part.T for part in to_steps(label.replace(label.rows.reshape(-1))))
         lengths, label_lengths = logits.lengths, label.lengths
+    elif isinstance(logits, Packed) or isinstance(label, Packed) or length is None or label_length is None:
+        raise LoweringError("Logits or Label have no sequences")
     else:
         steps, lengths, label_lengths = logits, length.reshape(-1), label_length.reshape(-1)
         there = jnp.arange(steps.shape[0])[:, None] < lengths
@@ -46,7 +45,9 @@ def warpctc(
     return None, loss[:, None]
 
 
-def _find_loss(steps: Any, there: Any, labels: Any, label_lengths: Any, blank: int) -> Any:
+def _find_loss(
+    steps: jax.Array, there: jax.Array, labels: jax.Array, label_lengths: jax.Array, blank: int
+) -> jax.Array:
     """Return ``-log`` of the probability of each sequence's labels, 0 if there is none.
 
     ``steps`` are the logits, (T, N, classes).
@@ -61,10 +62,10 @@ def _find_loss(steps: Any, there: Any, labels: Any, label_lengths: Any, blank: i
     log_p = jax.nn.log_softmax(steps, -1)
     emitted = jnp.take_along_axis(log_p, jnp.broadcast_to(states, (steps.shape[0], *states.shape)), -1)
 
-    def shift(alpha: Any, by: int) -> Any:
+    def shift(alpha: jax.Array, by: int) -> jax.Array:
         return jnp.pad(alpha, ((0, 0), (by, 0)), constant_values=_NEVER)[:, : alpha.shape[1]]
 
-    def advance(alpha: Any, given: Any) -> tuple[Any, None]:
+    def advance(alpha: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         row, here = given
         ahead = jnp.logaddexp(alpha, shift(alpha, 1))
         ahead = jnp.logaddexp(ahead, jnp.where(skips, shift(alpha, 2), _NEVER)) + row
@@ -82,8 +83,14 @@ def _find_loss(steps: Any, there: Any, labels: Any, label_lengths: Any, blank: i
 
 @lowers("ctc_align", sequences=True)
 def ctc_align(
-    x: Any, length: Any, *, blank: int, merge_repeated: bool, padding_value: int, ctx: OpContext
-) -> tuple[Any, Any]:
+    x: jax.Array | Packed,
+    length: Value | None,
+    *,
+    blank: int,
+    merge_repeated: bool,
+    padding_value: int,
+    ctx: OpContext,
+) -> tuple[Value, Value | None]:
     if length is not None:
         if isinstance(x, Packed):
             raise LoweringError("a padded batch with a LoD")
@@ -101,7 +108,9 @@ def ctc_align(
     return out, None
 
 
-def _align_padded(x: Any, length: Any, blank: int, merge_repeated: bool, fill: int) -> tuple[Any, Any]:
+def _align_padded(
+    x: jax.Array, length: jax.Array, blank: int, merge_repeated: bool, fill: int
+) -> tuple[jax.Array, jax.Array]:
     rows = x.reshape(x.shape[0], -1)
     kept = rows != blank
     if merge_repeated:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -11,7 +9,9 @@ from paddlelike.compiled.lowerings import lowers
 
 
 @lowers("sigmoid_focal_loss")
-def sigmoid_focal_loss(x: Any, label: Any, fg_num: Any, *, gamma: float, alpha: float) -> Any:
+def sigmoid_focal_loss(
+    x: jax.Array, label: jax.Array, fg_num: jax.Array, *, gamma: float, alpha: float
+) -> jax.Array:
     classes = jnp.arange(1, x.shape[1] + 1)
     positive = label == classes
     negative = (label != -1) & ~positive

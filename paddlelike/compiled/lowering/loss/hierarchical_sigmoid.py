@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,8 +14,8 @@ from paddlelike.compiled.values import SparseRows
 
 
 def _find_paths(
-    label: Any, table: Any, code: Any, num_classes: int, ctx: OpContext | None
-) -> tuple[Any, Any, Any]:
+    label: jax.Array, table: jax.Array | None, code: jax.Array | None, num_classes: int, ctx: OpContext | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the inner nodes on the path of each row, the branches taken, and which of them are on it."""
     if table is not None and code is not None:
         on_path = jnp.cumprod(table >= 0, axis=1).astype(bool)
@@ -33,7 +32,15 @@ def _find_paths(
 
 @lowers("hierarchical_sigmoid")
 def hierarchical_sigmoid(
-    x: Any, w: Any, label: Any, table: Any, code: Any, bias: Any, *, num_classes: int, ctx: OpContext
+    x: jax.Array,
+    w: jax.Array | SparseRows,
+    label: jax.Array,
+    table: jax.Array,
+    code: jax.Array,
+    bias: jax.Array | None,
+    *,
+    num_classes: int,
+    ctx: OpContext,
 ) -> Results:
     if isinstance(w, SparseRows):
         raise LoweringError("the weight holds some rows only")
@@ -48,7 +55,8 @@ def hierarchical_sigmoid(
 
 @lowers("hierarchical_sigmoid_grad")
 def hierarchical_sigmoid_grad(
-    x: Any, w: Any, label: Any, table: Any, code: Any, bias: Any, soft: Any, d_out: Any,
+    x: jax.Array, w: jax.Array, label: jax.Array, table: jax.Array, code: jax.Array,
+    bias: jax.Array | None, soft: jax.Array, d_out: jax.Array,
     *, num_classes: int, is_sparse: bool,
 ) -> Results:  # fmt: skip
     nodes, right, on_path = _find_paths(label, table, code, num_classes, None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -12,13 +10,19 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.tracing.context import OpContext
 
 
-def check_labels(label: Any, count: int, ctx: OpContext) -> None:
+def check_labels(label: jax.Array, count: int, ctx: OpContext) -> None:
     ctx.check((label >= 0) & (label < count), f"Label holds a value outside of 0 to {count - 1}")
 
 
 @lowers("nll_loss")
 def nll_loss(
-    x: Any, label: Any, weight: Any, *, ignore_index: int, reduction: str, ctx: OpContext
+    x: jax.Array,
+    label: jax.Array,
+    weight: jax.Array | None,
+    *,
+    ignore_index: int,
+    reduction: str,
+    ctx: OpContext,
 ) -> Results:
     flat = label.reshape(-1)
     ignored = flat == ignore_index
@@ -38,7 +42,9 @@ def nll_loss(
 
 
 @lowers("center_loss")
-def center_loss(x: Any, label: Any, centers: Any, rate: Any, *, need_update: bool, ctx: OpContext) -> Results:
+def center_loss(
+    x: jax.Array, label: jax.Array, centers: jax.Array, rate: jax.Array, *, need_update: bool, ctx: OpContext
+) -> Results:
     flat = label.reshape(-1)
     check_labels(flat, centers.shape[0], ctx)
     difference = x - jnp.take(centers, flat, axis=0, mode="clip")
@@ -52,7 +58,7 @@ def center_loss(x: Any, label: Any, centers: Any, rate: Any, *, need_update: boo
 
 
 @lowers("bpr_loss")
-def bpr_loss(x: Any, label: Any, *, ctx: Any) -> Any:
+def bpr_loss(x: jax.Array, label: jax.Array, *, ctx: OpContext) -> jax.Array:
     flat, picked, _ = pick_labels(x, label, None, ctx)
     rows = x.reshape(-1, x.shape[-1])
     others = jnp.arange(x.shape[-1]) != flat[:, None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,10 +14,11 @@ from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
 from paddlelike.core.random import Generator
+from paddlelike.core.tensor import Array
 from paddlelike.ops.kernels.class_sampling import LOG_UNIFORM, UNIFORM, ClassDistribution
 
 
-def _weigh(labels: Any, sampler: int, total: int, dtype: Any) -> Any:
+def _weigh(labels: jax.Array, sampler: int, total: int, dtype: np.dtype[Any]) -> jax.Array:
     """Return the probability of each class to be drawn."""
     if sampler == UNIFORM:
         return jnp.full(labels.shape, 1.0 / total, dtype)
@@ -25,8 +27,9 @@ def _weigh(labels: Any, sampler: int, total: int, dtype: Any) -> Any:
 
 @lowers("nce", draws=True)
 def nce(
-    x: Any, label: Any, weight: Any, bias: Any, sample_weight: Any, probs: Any, alias: Any, alias_probs: Any,
-    *, num_total_classes: int, num_neg_samples: int, sampler: int, seed: int, custom_neg_classes: Any,
+    x: jax.Array, label: jax.Array, weight: jax.Array | SparseRows, bias: jax.Array | None,
+    sample_weight: jax.Array | None, probs: jax.Array, alias: jax.Array, alias_probs: jax.Array,
+    *, num_total_classes: int, num_neg_samples: int, sampler: int, seed: int, custom_neg_classes: list[int],
     ctx: OpContext,
 ) -> Results:  # fmt: skip
     if sampler not in (UNIFORM, LOG_UNIFORM):
@@ -40,7 +43,7 @@ def nce(
     else:
         classes = ClassDistribution(sampler, num_total_classes)
 
-        def draw(generator: Generator, count: int) -> Any:
+        def draw(generator: Generator, count: int) -> Array:
             return classes.draw(generator, (count // num_neg_samples, num_neg_samples)).reshape(-1)
 
         drawn = ctx.draw(seed, (x.shape[0], num_neg_samples), np.int64, draw)
@@ -56,8 +59,9 @@ def nce(
 
 @lowers("nce_grad")
 def nce_grad(
-    x: Any, label: Any, weight: Any, bias: Any, sample_weight: Any, probs: Any, alias: Any, alias_probs: Any,
-    o: Any, labels: Any, d_cost: Any,
+    x: jax.Array, label: jax.Array, weight: jax.Array, bias: jax.Array | None,
+    sample_weight: jax.Array | None, probs: jax.Array, alias: jax.Array, alias_probs: jax.Array,
+    o: jax.Array, labels: jax.Array, d_cost: jax.Array,
     *, num_total_classes: int, num_neg_samples: int, sampler: int, is_sparse: bool,
 ) -> Results:  # fmt: skip
     is_true = jnp.arange(labels.shape[1]) < label.size // x.shape[0]
@@ -68,9 +72,8 @@ def nce_grad(
     d_x = jnp.einsum("nk,nkd->nd", d_scores, jnp.take(weight, labels, axis=0, mode="clip"))
     values = (d_scores[..., None] * x[:, None]).reshape(rows.shape[0], -1)
     d_weight = SparseRows(rows, values, weight.shape[0])
-    d_bias = None
-    if bias is not None:
-        d_bias = SparseRows(rows, d_scores.reshape(-1, 1), bias.shape[0])
-    if not is_sparse:
-        return d_x, d_weight.to_dense(), None if d_bias is None else d_bias.to_dense().reshape(bias.shape)
-    return d_x, d_weight, d_bias
+    d_weight = d_weight if is_sparse else d_weight.to_dense()
+    if bias is None:
+        return d_x, d_weight, None
+    d_bias = SparseRows(rows, d_scores.reshape(-1, 1), bias.shape[0])
+    return d_x, d_weight, d_bias if is_sparse else d_bias.to_dense().reshape(bias.shape)

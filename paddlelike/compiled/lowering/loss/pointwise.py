@@ -10,24 +10,28 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.matching import add_unused
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 
 
 @lowers("sigmoid_cross_entropy_with_logits")
-def sigmoid_cross_entropy_with_logits(x: Any, label: Any, *, ignore_index: int, normalize: bool) -> Any:
+def sigmoid_cross_entropy_with_logits(
+    x: jax.Array, label: jax.Array, *, ignore_index: int, normalize: bool
+) -> jax.Array:
     loss = jnp.where(x > 0, x, 0) - x * label + jnp.log1p(jnp.exp(-jnp.abs(x)))
     return _drop_ignored(loss, label, ignore_index, normalize).astype(x.dtype)
 
 
 @lowers("sigmoid_cross_entropy_with_logits_grad")
 def sigmoid_cross_entropy_with_logits_grad(
-    d_out: Any, x: Any, label: Any, *, ignore_index: int, normalize: bool
-) -> Any:
+    d_out: jax.Array, x: jax.Array, label: jax.Array, *, ignore_index: int, normalize: bool
+) -> jax.Array:
     return _drop_ignored((jax.nn.sigmoid(x) - label) * d_out, label, ignore_index, normalize).astype(x.dtype)
 
 
 @lowers("sigmoid_cross_entropy_with_logits", across_rows=True)
-def normalized_by_rows(x: Any, label: Any, *, ignore_index: int, normalize: bool, ctx: OpContext) -> Packed:
+def normalized_by_rows(
+    x: Value, label: Value, *, ignore_index: int, normalize: bool, ctx: OpContext
+) -> Packed:
     like, (rows, label) = _ignore_unused(ctx, ignore_index, x, label)
     return like.replace(
         sigmoid_cross_entropy_with_logits(rows, label, ignore_index=ignore_index, normalize=normalize)
@@ -36,7 +40,7 @@ def normalized_by_rows(x: Any, label: Any, *, ignore_index: int, normalize: bool
 
 @lowers("sigmoid_cross_entropy_with_logits_grad", across_rows=True)
 def normalized_by_rows_grad(
-    d_out: Any, x: Any, label: Any, *, ignore_index: int, normalize: bool, ctx: OpContext
+    d_out: Value, x: Value, label: Value, *, ignore_index: int, normalize: bool, ctx: OpContext
 ) -> Packed:
     like, (d_rows, rows, label) = _ignore_unused(ctx, ignore_index, d_out, x, label)
     found = sigmoid_cross_entropy_with_logits_grad(
@@ -45,7 +49,7 @@ def normalized_by_rows_grad(
     return like.replace(found, shown=False)
 
 
-def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Any) -> tuple[Packed, list[Any]]:
+def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Any) -> tuple[Packed, list[jax.Array]]:
     """Return sequences, and the rows of all values; the last ones, labels, are ignored in unused rows."""
     like: Packed = next(value for value in values if isinstance(value, Packed))
     rows = [
@@ -57,7 +61,7 @@ def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Any) -> tuple[Pac
     return like, rows
 
 
-def _drop_ignored(values: Any, label: Any, ignore_index: int, normalize: bool) -> Any:
+def _drop_ignored(values: jax.Array, label: jax.Array, ignore_index: int, normalize: bool) -> jax.Array:
     """Return ``values`` with 0 where the label is ignored; divided by the number of others if wanted."""
     ignored = label.astype(jnp.int64) == ignore_index
     values = jnp.where(ignored, 0, values)
@@ -65,7 +69,7 @@ def _drop_ignored(values: Any, label: Any, ignore_index: int, normalize: bool) -
 
 
 @lowers("teacher_student_sigmoid_loss")
-def teacher_student_sigmoid_loss(x: Any, label: Any) -> Any:
+def teacher_student_sigmoid_loss(x: jax.Array, label: jax.Array) -> jax.Array:
     part = jnp.where(x > 0, x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
     clicked = jnp.where(label < -1, part, jnp.where(label < 0, part - x, 0))
     taught = jnp.where(label < 1, part + part - x * label, part - x + part - x * (label - 1))

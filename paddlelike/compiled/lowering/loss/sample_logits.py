@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,7 +18,7 @@ from paddlelike.ops.loss.sample_logits import draw_shared_classes
 
 @lowers("sample_logits", draws=True)
 def sample_logits(
-    logits: Any, labels: Any, samples: Any, chances: Any,
+    logits: jax.Array, labels: jax.Array, samples: jax.Array, chances: jax.Array,
     *, num_samples: int, use_customized_samples: bool, remove_accidental_hits: bool, seed: int,
     ctx: OpContext,
 ) -> Results:  # fmt: skip
@@ -27,7 +28,7 @@ def sample_logits(
         raise LoweringError("more samples are asked for than there are classes")
     if not use_customized_samples:
 
-        def draw(generator: Generator, _: int) -> Any:
+        def draw(generator: Generator, _: int) -> jax.Array | np.ndarray[Any, Any]:
             drawn, tries = draw_shared_classes(generator, classes, num_samples)
             return np.append(drawn, tries)
 
@@ -49,6 +50,8 @@ def sample_logits(
 
 
 @lowers("sample_logits_grad")
-def sample_logits_grad(logits_dim: Any, labels_dim: Any, samples: Any, d_picked: Any) -> Any:
+def sample_logits_grad(
+    logits_dim: jax.Array, labels_dim: jax.Array, samples: jax.Array, d_picked: jax.Array
+) -> jax.Array:
     d_logits = jnp.zeros(logits_dim.shape[:2], d_picked.dtype)
     return d_logits.at[jnp.arange(samples.shape[0])[:, None], samples].add(d_picked)

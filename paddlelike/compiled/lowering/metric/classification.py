@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.framework.quirks import follows_fluid
 
 
-def _count(ids: Any, chosen: Any, classes: int, weights: Any = None) -> Any:
+def _count(ids: jax.Array, chosen: jax.Array, classes: int, weights: jax.Array | None = None) -> jax.Array:
     """Return how often each class occurs among the chosen ids; float64 where there are weights."""
     ids = jnp.where(chosen, ids, classes)  # out of bounds: dropped
     if weights is None:
@@ -23,18 +22,18 @@ def _count(ids: Any, chosen: Any, classes: int, weights: Any = None) -> Any:
 
 @lowers("auc", sequences=True)
 def auc(
-    predict: Any, label: Any, pos: Any, neg: Any,
+    predict: Value, label: Value, pos: jax.Array, neg: jax.Array,
     *, curve: str, num_thresholds: int, slide_steps: int, ctx: OpContext,
 ) -> Results:  # fmt: skip
     if curve == "PR" and not follows_fluid("auc_curve"):
         raise LoweringError("the area under the curve of precision and recall")
-    (predict, label), used = _unpack(predict, label)
-    score, label = predict[:, -1], label.reshape(-1)
+    (predicted, given), used = _unpack(predict, label)
+    score, labels = predicted[:, -1], given.reshape(-1)
     ctx.check((score >= 0) & (score <= 1), "Predict holds no probabilities")
     buckets = num_thresholds + 1
     place = (score * jnp.asarray(num_thresholds, score.dtype)).astype(jnp.int64)
     totals, tables = [], []
-    for table, chosen in ((pos, label > 0), (neg, label == 0)):
+    for table, chosen in ((pos, labels > 0), (neg, labels == 0)):
         count = _count(place, chosen & used, buckets)
         if slide_steps == 0:
             total = table.reshape(-1)[:buckets] + count
@@ -52,7 +51,7 @@ def auc(
     return area.reshape(1), tables[0], tables[1]
 
 
-def _unpack(*values: Any) -> tuple[list[Any], Any]:
+def _unpack(*values: Value) -> tuple[list[jax.Array], jax.Array]:
     """Return the rows of sequences and of arrays, of equally many each, and which of them are in use."""
     used = [x.used for x in values if isinstance(x, Packed)]
     rows = [x.rows if isinstance(x, Packed) else x for x in values]
@@ -61,7 +60,9 @@ def _unpack(*values: Any) -> tuple[list[Any], Any]:
     return rows, used[0] if used else jnp.asarray(True)
 
 
-def _advance_window(flat: Any, count: Any, buckets: int, steps: int) -> tuple[Any, Any]:
+def _advance_window(
+    flat: jax.Array, count: jax.Array, buckets: int, steps: int
+) -> tuple[jax.Array, jax.Array]:
     """Return the counts to evaluate, and the table with one step more."""
     latest = flat[:-1].reshape(steps + 1, buckets)
     place = flat[-1] % steps
@@ -72,7 +73,14 @@ def _advance_window(flat: Any, count: Any, buckets: int, steps: int) -> tuple[An
 
 @lowers("precision_recall")
 def precision_recall(
-    probs: Any, indices: Any, labels: Any, weights: Any, states: Any, *, class_number: int, ctx: OpContext
+    probs: jax.Array,
+    indices: jax.Array,
+    labels: jax.Array,
+    weights: jax.Array | None,
+    states: jax.Array | None,
+    *,
+    class_number: int,
+    ctx: OpContext,
 ) -> Results:
     found, label = indices.reshape(-1), labels.reshape(-1)
     for name, ids in (("Indices", found), ("Labels", label)):
@@ -89,14 +97,14 @@ def precision_recall(
     return _measure(batch), _measure(total), total.astype(probs.dtype)
 
 
-def _measure(states: Any) -> Any:
+def _measure(states: jax.Array) -> jax.Array:
     """Return macro and micro precision, recall and F1; a class that never occurs counts as right."""
 
-    def share(part: Any, rest: Any) -> Any:
+    def share(part: jax.Array, rest: jax.Array) -> jax.Array:
         whole = part + rest
         return jnp.where(whole > 0, part / jnp.where(whole > 0, whole, 1), 1.0)
 
-    def join(precision: Any, recall: Any) -> Any:
+    def join(precision: jax.Array, recall: jax.Array) -> jax.Array:
         both = precision + recall
         return jnp.where(both > 0, 2 * precision * recall / jnp.where(both > 0, both, 1), 0.0)
 
@@ -108,7 +116,14 @@ def _measure(states: Any) -> Any:
 
 @lowers("mean_iou")
 def mean_iou(
-    predictions: Any, labels: Any, wrongs: Any, corrects: Any, means: Any, *, num_classes: int, ctx: OpContext
+    predictions: jax.Array,
+    labels: jax.Array,
+    wrongs: jax.Array,
+    corrects: jax.Array,
+    means: jax.Array,
+    *,
+    num_classes: int,
+    ctx: OpContext,
 ) -> Results:
     found, label = predictions.reshape(-1), labels.reshape(-1)
     ctx.check((found >= 0) & (found < num_classes), f"Predictions hold no class of {num_classes}")
@@ -126,7 +141,7 @@ def mean_iou(
 
 
 @lowers("accuracy", sequences=True)
-def accuracy(out: Any, indices: Any, label: Any) -> tuple[Any, ...]:
+def accuracy(out: Value, indices: jax.Array | Packed, label: jax.Array | Packed) -> tuple[Value, ...]:
     used = None
     if isinstance(indices, Packed):
         used = indices.used

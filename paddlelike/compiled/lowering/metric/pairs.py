@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import Results, lowers
@@ -14,13 +15,13 @@ _MOST_PAIRS: Final = 4096  # rows whose pairs are compared in a matrix
 
 @lowers("positive_negative_pair")
 def positive_negative_pair(
-    score: Any,
-    label: Any,
-    query: Any,
-    positive: Any,
-    negative: Any,
-    neutral: Any,
-    weight: Any,
+    score: jax.Array,
+    label: jax.Array,
+    query: jax.Array,
+    positive: jax.Array,
+    negative: jax.Array,
+    neutral: jax.Array,
+    weight: jax.Array | None,
     *,
     column: int,
 ) -> Results:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -11,11 +9,11 @@ from paddlelike.compiled.lowering.sequence.sequence import require_sequences, to
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.ops.metric.sequence import SCHEMES
 
 
-def _read_padded(x: Any, length: Any) -> tuple[Any, Any]:
+def _read_padded(x: jax.Array | Packed, length: jax.Array | Packed | None) -> tuple[jax.Array, jax.Array]:
     """Return sequences as (N, longest), with their lengths; LoD or a padded batch."""
     if length is None:
         require_sequences(x)
@@ -28,8 +26,8 @@ def _read_padded(x: Any, length: Any) -> tuple[Any, Any]:
 
 @lowers("edit_distance", sequences=True)
 def edit_distance(
-    hyps: Any, refs: Any, hyps_length: Any, refs_length: Any, *, normalized: bool, ctx: OpContext
-) -> tuple[Any, Any]:
+    hyps: Value, refs: Value, hyps_length: Value, refs_length: Value, *, normalized: bool, ctx: OpContext
+) -> tuple[Value, Value]:
     found, found_lengths = _read_padded(hyps, hyps_length)
     wanted, wanted_lengths = _read_padded(refs, refs_length)
     if found.shape[0] != wanted.shape[0]:
@@ -39,7 +37,7 @@ def edit_distance(
     count, width = wanted.shape
     columns = jnp.arange(width + 1)
 
-    def compare(row: Any, given: Any) -> Any:
+    def compare(row: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         token, step = given
         replaced = row[:, :-1] + (wanted != token[:, None])
         best = jnp.minimum(row[:, 1:] + 1, replaced)
@@ -56,9 +54,9 @@ def edit_distance(
 
 @lowers("chunk_eval", sequences=True)
 def chunk_eval(
-    inference: Any, label: Any, lengths: Any,
+    inference: jax.Array | Packed, label: jax.Array | Packed, lengths: jax.Array | None,
     *, num_chunk_types: int, chunk_scheme: str, excluded_chunk_types: list[int], ctx: OpContext,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Value, ...]:  # fmt: skip
     if lengths is None:
         require_sequences(label)
         size = label.rows.shape[0]
@@ -94,8 +92,8 @@ def chunk_eval(
 
 
 def _find_chunks(
-    rows: Any, used: Any, first: Any, scheme: str, types: int, excluded: list[int]
-) -> tuple[Any, Any, Any]:
+    rows: jax.Array, used: jax.Array, first: jax.Array, scheme: str, types: int, excluded: list[int]
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return for each row whether a chunk starts there, its type, and the border behind it."""
     tags = SCHEMES[scheme]
     kind, tag = rows // tags.kinds, rows % tags.kinds

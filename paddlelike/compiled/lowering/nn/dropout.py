@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.random import Generator
+from paddlelike.core.tensor import Array
 
 
 @lowers("dropout", draws=True, sequences=True)
 def dropout(
-    x: Any, seed_tensor: Any,
-    *, dropout_prob: float, is_test: bool, fix_seed: bool, seed: int, dropout_implementation: str, ctx: Any,
-) -> tuple[Any, Any]:  # fmt: skip
+    x: jax.Array | Packed, seed_tensor: Value | None,
+    *, dropout_prob: float, is_test: bool, fix_seed: bool, seed: int, dropout_implementation: str,
+    ctx: OpContext,
+) -> tuple[Value, Value | None]:  # fmt: skip
     if isinstance(x, Packed):
         out, mask = dropout(
             x.rows, seed_tensor, dropout_prob=dropout_prob, is_test=is_test, fix_seed=fix_seed, seed=seed,
@@ -28,7 +30,7 @@ def dropout(
     if is_test:
         return (x if upscale else x * jnp.asarray(share, x.dtype)), None
 
-    def draw_mask(random: Generator, count: int) -> Any:
+    def draw_mask(random: Generator, count: int) -> Array:
         is_fixed = fix_seed and seed_tensor is None
         kept = (Generator(seed) if is_fixed else random).draw(count) >= np.float32(dropout_prob)
         return kept.view(np.uint8)
@@ -44,7 +46,9 @@ def dropout(
 
 
 @lowers("dropout_grad")
-def dropout_grad(d_out: Any, mask: Any, *, dropout_prob: float, dropout_implementation: str) -> Any:
+def dropout_grad(
+    d_out: jax.Array, mask: jax.Array, *, dropout_prob: float, dropout_implementation: str
+) -> jax.Array:
     d_x = d_out * mask.astype(d_out.dtype)
     if dropout_implementation == "upscale_in_train" and dropout_prob < 1:
         share = d_out.dtype.type(np.float32(1) - np.float32(dropout_prob))

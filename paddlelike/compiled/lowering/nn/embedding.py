@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed, SparseRows
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed, SparseRows, Value
 
 
 @lowers("merge_selected_rows")
-def merge_selected_rows(x: Any) -> SparseRows:
+def merge_selected_rows(x: jax.Array | SparseRows) -> SparseRows:
     """Rows beyond the height, of the value zero, are unused."""
     if not isinstance(x, SparseRows):
         raise LoweringError("X is no sparse gradient")
@@ -20,7 +20,7 @@ def merge_selected_rows(x: Any) -> SparseRows:
 
 
 @lowers("get_tensor_from_selected_rows")
-def get_tensor_from_selected_rows(x: Any) -> Packed:
+def get_tensor_from_selected_rows(x: jax.Array | SparseRows) -> Packed:
     if not isinstance(x, SparseRows):
         raise LoweringError("X is no sparse gradient")
     live = (x.rows < x.height).sum().astype(jnp.int32)
@@ -28,12 +28,14 @@ def get_tensor_from_selected_rows(x: Any) -> Packed:
 
 
 @lowers("lookup_table")
-def lookup_table(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
+def lookup_table(w: jax.Array, ids: jax.Array, *, padding_idx: int, ctx: OpContext) -> jax.Array:
     return lookup_table_v2(w, ids.reshape(ids.shape[:-1]), padding_idx=padding_idx, ctx=ctx)
 
 
 @lowers("lookup_table_v2")
-def lookup_table_v2(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
+def lookup_table_v2(
+    w: jax.Array | SparseRows, ids: jax.Array, *, padding_idx: int, ctx: OpContext
+) -> jax.Array:
     if isinstance(w, SparseRows):
         raise LoweringError("a table that holds some rows only")
     height = w.shape[0]
@@ -44,7 +46,15 @@ def lookup_table_v2(w: Any, ids: Any, *, padding_idx: int, ctx: Any) -> Any:
 
 
 @lowers("lookup_table_grad", "lookup_table_v2_grad", sequences=True)
-def lookup_table_grad(d_out: Any, w: Any, ids: Any, *, is_sparse: bool, padding_idx: int, ctx: Any) -> Any:
+def lookup_table_grad(
+    d_out: jax.Array | Packed,
+    w: jax.Array,
+    ids: jax.Array | Packed,
+    *,
+    is_sparse: bool,
+    padding_idx: int,
+    ctx: OpContext,
+) -> Value | SparseRows:
     values = d_out.rows if isinstance(d_out, Packed) else d_out
     if isinstance(ids, Packed):  # unused rows have no gradient; their ids are that of the first row
         values = ids.mask(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Iterable
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,9 @@ from paddlelike.compiled.values import Packed
 from paddlelike.framework.quirks import follows_fluid
 
 
-def _normalize(x: Any, axes: Any, epsilon: float) -> tuple[Any, Any, Any, Any]:
+def _normalize(
+    x: jax.Array, axes: int | tuple[int, int], epsilon: float
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Return the normalized values, mean, biased variance, and the inverse of the deviation."""
     mean = jnp.mean(x, axes, keepdims=True)
     centered = x - mean
@@ -28,7 +30,8 @@ def _normalize(x: Any, axes: Any, epsilon: float) -> tuple[Any, Any, Any, Any]:
 
 @lowers("batch_norm", without={"Mean": "Scale", "Variance": "Scale"})
 def batch_norm(
-    x: Any, scale: Any, bias: Any, mean: Any, variance: Any, momentum_tensor: Any,
+    x: jax.Array, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array,
+    momentum_tensor: jax.Array | None,
     *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
     data_layout: str,
 ) -> Results:  # fmt: skip
@@ -46,7 +49,13 @@ def batch_norm(
     return y, *_move_statistics(mean, variance, found, momentum, momentum_tensor)
 
 
-def _move_statistics(mean: Any, variance: Any, found: Any, momentum: float, tensor: Any) -> Results:
+def _move_statistics(
+    mean: jax.Array,
+    variance: jax.Array,
+    found: Iterable[jax.Array],
+    momentum: float,
+    tensor: jax.Array | None,
+) -> Results:
     """Return the moving statistics, the batch's mean and inverse deviation, and no reserved space."""
     batch_mean, batch_variance, inverse = map(jax.lax.stop_gradient, found)
     keep = momentum if tensor is None else tensor.reshape(()).astype(mean.dtype)
@@ -57,7 +66,8 @@ def _move_statistics(mean: Any, variance: Any, found: Any, momentum: float, tens
 
 @lowers("batch_norm", across_rows=True)
 def batch_norm_of_rows(
-    x: Packed, scale: Any, bias: Any, mean: Any, variance: Any, momentum_tensor: Any,
+    x: Packed, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array,
+    momentum_tensor: jax.Array | None,
     *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
     data_layout: str, ctx: OpContext,
 ) -> Results:  # fmt: skip
@@ -83,7 +93,9 @@ def batch_norm_of_rows(
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _normalize_batch(channel: int, epsilon: float, x: Any, scale: Any, bias: Any) -> Results:
+def _normalize_batch(
+    channel: int, epsilon: float, x: jax.Array, scale: jax.Array, bias: jax.Array
+) -> Results:
     """Return Y, and of each channel mean, biased variance, and the inverse of the deviation.
 
     JAX's own gradient reads and writes X about twice as often as this one.
@@ -92,7 +104,7 @@ def _normalize_batch(channel: int, epsilon: float, x: Any, scale: Any, bias: Any
 
 
 def _normalize_batch_forward(
-    channel: int, epsilon: float, x: Any, scale: Any, bias: Any
+    channel: int, epsilon: float, x: jax.Array, scale: jax.Array, bias: jax.Array
 ) -> tuple[Results, Results]:
     axes, shape = _along(channel, x)
     mean = jnp.mean(x, axes)
@@ -119,7 +131,7 @@ def _normalize_batch_backward(channel: int, epsilon: float, kept: Results, gradi
 _normalize_batch.defvjp(_normalize_batch_forward, _normalize_batch_backward)
 
 
-def _along(channel: int, x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _along(channel: int, x: jax.Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return all axes but that of the channels, and the shape that broadcasts one value per channel."""
     others = tuple(i for i in range(x.ndim) if i != channel)
     return others, tuple(-1 if i == channel else 1 for i in range(x.ndim))
@@ -127,7 +139,8 @@ def _along(channel: int, x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @lowers("inplace_abn")
 def inplace_abn(
-    x: Any, scale: Any, bias: Any, mean: Any, variance: Any, momentum_tensor: Any,
+    x: jax.Array, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array,
+    momentum_tensor: jax.Array | None,
     *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
     data_layout: str, activation: str, alpha: float,
 ) -> Results:  # fmt: skip
@@ -145,7 +158,9 @@ def inplace_abn(
 
 
 @lowers("layer_norm")
-def layer_norm(x: Any, scale: Any, bias: Any, *, epsilon: float, begin_norm_axis: int) -> Results:
+def layer_norm(
+    x: jax.Array, scale: jax.Array | None, bias: jax.Array | None, *, epsilon: float, begin_norm_axis: int
+) -> Results:
     matrix = x.reshape(math.prod(x.shape[:begin_norm_axis]), -1)
     y, mean, variance, _ = _normalize(matrix, 1, epsilon)
     y = y if scale is None else y * scale
@@ -154,7 +169,15 @@ def layer_norm(x: Any, scale: Any, bias: Any, *, epsilon: float, begin_norm_axis
 
 
 @lowers("group_norm")
-def group_norm(x: Any, scale: Any, bias: Any, *, epsilon: float, groups: int, data_layout: str) -> Results:
+def group_norm(
+    x: jax.Array,
+    scale: jax.Array | None,
+    bias: jax.Array | None,
+    *,
+    epsilon: float,
+    groups: int,
+    data_layout: str,
+) -> Results:
     grouped, axes, per_channel = _group_channels(x, groups, data_layout)
     y, mean, variance, _ = _normalize(grouped, axes, epsilon)
     y = y if scale is None else y * scale.reshape(per_channel)
@@ -164,7 +187,15 @@ def group_norm(x: Any, scale: Any, bias: Any, *, epsilon: float, groups: int, da
 
 @lowers("group_norm_grad")
 def group_norm_grad(
-    y: Any, scale: Any, bias: Any, variance: Any, d_y: Any, *, epsilon: float, groups: int, data_layout: str
+    y: jax.Array,
+    scale: jax.Array | None,
+    bias: jax.Array | None,
+    variance: jax.Array,
+    d_y: jax.Array,
+    *,
+    epsilon: float,
+    groups: int,
+    data_layout: str,
 ) -> Results:
     """Return the gradients by Y, as Paddle does; what a scale of 0 has wiped out is taken as 0."""
     (normal, axes, per_channel), g = _group_channels(y, groups, data_layout), d_y
@@ -186,7 +217,9 @@ def group_norm_grad(
     return d_x.reshape(y.shape), d_scale, d_bias
 
 
-def _group_channels(x: Any, groups: int, data_layout: str) -> tuple[Any, tuple[int, int], list[int]]:
+def _group_channels(
+    x: jax.Array, groups: int, data_layout: str
+) -> tuple[jax.Array, tuple[int, int], list[int]]:
     """Return x by groups, the axes of a group, and the shape of one number for each channel."""
     if data_layout == "NHWC":
         size = x.shape[-1] // groups
@@ -196,21 +229,21 @@ def _group_channels(x: Any, groups: int, data_layout: str) -> tuple[Any, tuple[i
 
 
 @lowers("instance_norm", without={"Bias": "Scale"})
-def instance_norm(x: Any, scale: Any, bias: Any, *, epsilon: float) -> Results:
+def instance_norm(x: jax.Array, scale: jax.Array, bias: jax.Array, *, epsilon: float) -> Results:
     y, mean, _, inverse = _normalize(x.reshape(*x.shape[:2], -1), 2, epsilon)
     y = y * scale.reshape(-1, 1) + bias.reshape(-1, 1)
     return y.reshape(x.shape), mean.reshape(-1), inverse.reshape(-1)
 
 
 @lowers("affine_channel", without={"Bias": "Scale"})
-def affine_channel(x: Any, scale: Any, bias: Any, *, data_layout: str) -> Any:
+def affine_channel(x: jax.Array, scale: jax.Array, bias: jax.Array, *, data_layout: str) -> jax.Array:
     shape = [1] * x.ndim
     shape[1 if data_layout == "NCHW" else -1] = -1
     return x * scale.reshape(shape) + bias.reshape(shape)
 
 
 @lowers("lrn")
-def lrn(x: Any, *, n: int, k: float, alpha: float, beta: float, data_format: str) -> Results:
+def lrn(x: jax.Array, *, n: int, k: float, alpha: float, beta: float, data_format: str) -> Results:
     channel = 3 if data_format == "NHWC" else 1
     before = (n - 1) // 2
     window = [n if i == channel else 1 for i in range(4)]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 
 
 @lowers("softmax")
-def softmax(x: Any, *, axis: int) -> Any:
+def softmax(x: jax.Array, *, axis: int) -> jax.Array:
     shifted = jnp.maximum(x - x.max(axis, keepdims=True), -64).astype(x.dtype)
     raised = jnp.exp(shifted)
     return raised / raised.sum(axis, keepdims=True)
 
 
 @lowers("maxout")
-def maxout(x: Any, *, groups: int, axis: int) -> Any:
+def maxout(x: jax.Array, *, groups: int, axis: int) -> jax.Array:
     axis = axis % x.ndim
     shape = (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :])
     return x.reshape(shape).max(axis + 1)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowering.fused.sequence import count_logarithms
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 
 
 @lowers("cvm")
-def cvm(x: Any, counts: Any, *, use_cvm: bool) -> Any:
+def cvm(x: jax.Array, counts: jax.Array, *, use_cvm: bool) -> jax.Array:
     return count_logarithms(x) if use_cvm else x[:, 2:]
 
 
 @lowers("cvm_grad", sequences=True)
-def cvm_grad(x: Any, counts: Any, d_out: Any, *, use_cvm: bool) -> Any:
+def cvm_grad(
+    x: jax.Array | Packed, counts: jax.Array | Packed, d_out: jax.Array | Packed, *, use_cvm: bool
+) -> Value:
     """The gradient of the counts is CVM itself, by which the parameter server counts."""
     if isinstance(counts, Packed):
         raise LoweringError("CVM has a LoD")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -11,10 +9,10 @@ from paddlelike.compiled.lowerings import lowers
 
 
 @lowers("gather_tree")
-def gather_tree(ids: Any, parents: Any) -> Any:
+def gather_tree(ids: jax.Array, parents: jax.Array) -> jax.Array:
     start = jnp.broadcast_to(jnp.arange(ids.shape[2], dtype=parents.dtype), ids.shape[1:])
 
-    def step(beams: Any, given: Any) -> tuple[Any, Any]:
+    def step(beams: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         row, above = given
         return jnp.take_along_axis(above, beams, 1), jnp.take_along_axis(row, beams, 1)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowering.recurrent.lstm import ACTIVATIONS, BOUNDED, find_state, scan_steps
 from paddlelike.compiled.lowering.sequence.sequence import from_steps, require_sequences, to_steps
 from paddlelike.compiled.lowerings import Results, lowers
+from paddlelike.compiled.values import Packed, Value
 
 _BY_INDEX = ("identity", "sigmoid", "tanh", "relu")
 
 
-def _step_gru(gates: Any, last: Any, weight: Any, gate: Any, act: Any, origin: bool) -> tuple[Any, Any, Any]:
+def _step_gru(
+    gates: jax.Array, last: jax.Array, weight: jax.Array, gate: jax.Array, act: jax.Array, origin: bool
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the gates, the reset state and the new state of one step."""
     width = last.shape[1]
     flat = weight.reshape(-1)
@@ -28,7 +30,7 @@ def _step_gru(gates: Any, last: Any, weight: Any, gate: Any, act: Any, origin: b
 
 @lowers("gru", sequences=True)
 def gru(
-    x: Any, h0: Any, weight: Any, bias: Any,
+    x: Packed, h0: Value | None, weight: jax.Array, bias: jax.Array | None,
     *, activation: str, gate_activation: str, is_reverse: bool, origin_mode: bool,
 ) -> Results:  # fmt: skip
     require_sequences(x)
@@ -36,7 +38,7 @@ def gru(
     steps, there = to_steps(x, reverse=is_reverse)
     steps = steps if bias is None else steps + bias.reshape(-1)
 
-    def run(last: Any, gates: Any) -> Any:
+    def run(last: jax.Array, gates: jax.Array) -> tuple[jax.Array, jax.Array]:
         _, _, hidden = _step_gru(gates, last, weight, gate, act, origin_mode)
         return hidden, hidden
 
@@ -47,7 +49,14 @@ def gru(
 
 @lowers("gru_unit")
 def gru_unit(
-    x: Any, last: Any, weight: Any, bias: Any, *, activation: int, gate_activation: int, origin_mode: bool
+    x: jax.Array,
+    last: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None,
+    *,
+    activation: int,
+    gate_activation: int,
+    origin_mode: bool,
 ) -> Results:
     gate, act = ACTIVATIONS[_BY_INDEX[gate_activation]], ACTIVATIONS[_BY_INDEX[activation]]
     return _step_gru(x if bias is None else x + bias, last, weight, gate, act, origin_mode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowering.sequence.sequence import from_steps, require_sequences, to_steps
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.framework.quirks import follows_fluid
 
 ACTIVATIONS: Any = {
@@ -25,14 +26,21 @@ ACTIVATIONS: Any = {
 BOUNDED = (jax.nn.sigmoid, jnp.tanh)
 
 
-def scan_steps(step: Any, first: Any, steps: Any, there: Any, *, bounded: bool) -> Any:
+def scan_steps(
+    step: Callable[..., jax.Array],
+    first: tuple[jax.Array, jax.Array] | jax.Array,
+    steps: jax.Array,
+    there: jax.Array,
+    *,
+    bounded: bool,
+) -> jax.Array:
     """Return what ``step(carry, row)`` gives out along sequences; it returns the new carry and the results.
 
     Behind the end of a sequence its carry is kept, or, if it stays finite there anyway, left to itself: a
     choice in every step takes a sixth of the time of an LSTM.
     """
 
-    def run(carry: Any, given: Any) -> Any:
+    def run(carry: jax.Array, given: jax.Array) -> tuple[Any, Any]:
         row, here = given
         new, results = step(carry, row)
         if not bounded:
@@ -44,7 +52,7 @@ def scan_steps(step: Any, first: Any, steps: Any, there: Any, *, bounded: bool) 
 
 @lowers("lstm", sequences=True)
 def lstm(
-    x: Any, h0: Any, c0: Any, weight: Any, bias: Any,
+    x: Value, h0: Value, c0: Value, weight: jax.Array, bias: Value,
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str,
 ) -> Results:  # fmt: skip
@@ -59,7 +67,7 @@ def lstm(
 
 @lowers("lstmp", sequences=True)
 def lstmp(
-    x: Any, h0: Any, c0: Any, weight: Any, proj_weight: Any, bias: Any,
+    x: Value, h0: Value, c0: Value, weight: Value, proj_weight: jax.Array, bias: Value,
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str, cell_clip: float, proj_clip: float, proj_activation: str,
 ) -> Results:  # fmt: skip
@@ -68,7 +76,7 @@ def lstmp(
     )
     act = ACTIVATIONS["identity" if proj_activation == "identity" else cell_activation]  # as in Paddle
 
-    def project(hidden: Any) -> Any:
+    def project(hidden: jax.Array) -> jax.Array:
         fed_back = act(hidden @ proj_weight)
         return jnp.clip(fed_back, -proj_clip, proj_clip) if proj_clip > 0 else fed_back
 
@@ -97,7 +105,7 @@ class Cell(NamedTuple):
         """The width of the state."""
         return int(self.weight.shape[1]) // 4
 
-    def step(self, gates: Any, last: Any, last_state: Any) -> tuple[Any, Any]:
+    def step(self, gates: jax.Array, last: jax.Array, last_state: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return what is given out, and the new state."""
         parts = self.bias.reshape(-1, self.width)
         gates = gates + parts[:4].reshape(-1) + last @ self.weight
@@ -112,7 +120,7 @@ class Cell(NamedTuple):
         return (hidden if self.project is None else self.project(hidden)), state
 
 
-def find_state(state: Any, x: Packed) -> Any:
+def find_state(state: jax.Array | Packed, x: Packed) -> jax.Array:
     """Return a first state, one row for each sequence of ``x``, that may have a LoD of its own."""
     if not isinstance(state, Packed):
         return state
@@ -121,12 +129,16 @@ def find_state(state: Any, x: Packed) -> Any:
     return state.rows
 
 
-def run_lstm(x: Any, h0: Any, c0: Any, cell: Cell, *, reverse: bool) -> tuple[Packed, Packed]:
+def run_lstm(
+    x: Packed, h0: Value | None, c0: Value | None, cell: Cell, *, reverse: bool
+) -> tuple[Packed, Packed]:
     """Return what a cell gives out along every sequence, and its states."""
     require_sequences(x)
     steps, there = to_steps(x, reverse=reverse)
 
-    def run(carry: Any, gates: Any) -> Any:
+    def run(
+        carry: jax.Array, gates: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
         new = cell.step(gates, *carry)
         return new, new
 

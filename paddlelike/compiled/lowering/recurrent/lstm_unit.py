@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -11,7 +9,7 @@ from paddlelike.compiled.lowerings import lowers
 
 
 @lowers("lstm_unit")
-def lstm_unit(x: Any, c_prev: Any, *, forget_bias: float) -> tuple[Any, Any]:
+def lstm_unit(x: jax.Array, c_prev: jax.Array, *, forget_bias: float) -> tuple[jax.Array, jax.Array]:
     i, f, o, g = jnp.split(x, 4, 1)
     c = jax.nn.sigmoid(f + forget_bias) * c_prev + jax.nn.sigmoid(i) * jnp.tanh(g)
     return c, jax.nn.sigmoid(o) * jnp.tanh(c)

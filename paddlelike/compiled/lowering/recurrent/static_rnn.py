@@ -20,14 +20,15 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.draws import DrawLoop
-from paddlelike.compiled.values import SparseRows
+from paddlelike.compiled.tracing.trace import Trace
+from paddlelike.compiled.values import SparseRows, Value
 from paddlelike.framework.opdef import EMPTY, grad_name
 
 
 @lowers("recurrent", sequences=True)
 def recurrent(
-    inputs: list[Any], initial_states: list[Any], parameters: list[Any],
-    *, ex_states: Any, states: Any, sub_block: Any, reverse: bool, ctx: OpContext,
+    inputs: list[jax.Array], initial_states: list[jax.Array], parameters: list[jax.Array],
+    *, ex_states: list[str], states: list[str], sub_block: int, reverse: bool, ctx: OpContext,
 ) -> Results:  # fmt: skip
     inside = ctx.find_positions(ctx.op.input("inputs"), sub_block)
     before, after = ctx.find_positions(ex_states, sub_block), ctx.find_positions(states, sub_block)
@@ -36,7 +37,9 @@ def recurrent(
     own = [] if saved is None else saved[1]
     count = int(inputs[0].shape[0])
 
-    def run(given: list[Any], rows: list[Any], draws: Any) -> tuple[Any, list[Any], Any]:
+    def run(
+        given: list[jax.Array], rows: list[jax.Array], draws: jax.Array
+    ) -> tuple[Trace, list[jax.Array], tuple[list[Any], dict[int, Any]]]:
         values = dict(zip(inside, rows, strict=True)) | dict(zip(before, given, strict=True))
         inner = ctx.run_block(sub_block, values, draws=draws)
         results = [inner.values[position] for position in outs]
@@ -46,7 +49,9 @@ def recurrent(
     loop = DrawLoop(count, lambda given: count, form.draws)
     drawn = ctx.trace.draw(loop) if form.draws else None
 
-    def step(state: Any, given: Any) -> Any:
+    def step(
+        state: jax.Array, given: jax.Array
+    ) -> tuple[tuple[list[Any], list[Any]], jax.Array | tuple[list[Any], dict[int, Any]]]:
         rows, draws = given
         values, held = state
         inner, values, results = run(values, rows, draws)
@@ -65,9 +70,9 @@ def recurrent(
 
 @lowers("recurrent_grad", sequences=True)
 def recurrent_grad(
-    inputs: list[Any], initial_states: list[Any], parameters: list[Any], outs: list[Any],
-    d_outs: list[Any], scopes: Any, d_scopes: Any,
-    *, ex_states: Any, states: Any, sub_block: Any, reverse: bool, ctx: OpContext,
+    inputs: list[Value], initial_states: list[Value], parameters: list[Value], outs: list[Value],
+    d_outs: list[Value], scopes: Value, d_scopes: Value,
+    *, ex_states: list[str], states: list[str], sub_block: int, reverse: bool, ctx: OpContext,
 ) -> Results:  # fmt: skip
     if not isinstance(scopes, SavedSteps):
         raise LoweringError("its loop is not in this piece")
@@ -81,7 +86,9 @@ def recurrent_grad(
     )
     shown = {n: d_out for n, d_out in zip(given_out, d_outs, strict=True) if d_out is not None}
 
-    def run(passed: list[Any], kept: Any, rows: Any) -> tuple[Any, list[Any], Any]:
+    def run(
+        passed: list[jax.Array], kept: jax.Array, rows: jax.Array
+    ) -> tuple[Trace, list[jax.Array | None], list[list[Any | None]]]:
         inner = ctx.run_block(sub_block, kept | dict(zip(after, passed, strict=True)) | rows)
         if inner.drawn:
             raise LoweringError("the gradient of its block draws random values")
@@ -95,7 +102,9 @@ def recurrent_grad(
     first = jax.tree_util.tree_map(lambda leaf: leaf[0], (scopes.after, shown))
     form = find_form(lambda passed: run(passed, *first), [jnp.zeros_like(x) for x in initial_states])
 
-    def step(state: Any, given: Any) -> Any:
+    def step(
+        state: jax.Array, given: jax.Array
+    ) -> tuple[tuple[list[Any], Any], tuple[Any, list[SparseRows | None]]]:
         passed, totals = state
         _, passed, (rows, sums) = run(passed, *given)
         passed = [fit(value, shape) for value, shape in zip(passed, form.start, strict=True)]
@@ -117,7 +126,7 @@ def recurrent_grad(
     return d_inputs, last, d_parameters
 
 
-def _spread(names: list[str], values: list[Any]) -> list[Any]:
+def _spread(names: list[str], values: list[jax.Array] | jax.Array) -> list[Any]:
     """Return values with None in the places of EMPTY names."""
     found = iter(values)
     return [None if name == EMPTY else next(found) for name in names]

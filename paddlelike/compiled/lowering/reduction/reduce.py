@@ -6,16 +6,18 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import numpy_dtype
 
 
 @lowers("mean", sequences=True)
-def mean(x: Any) -> Any:
+def mean(x: jax.Array | Packed) -> Value:
     if isinstance(x, Packed):
         per_row = max(1, x.rows.size // x.rows.shape[0])
         count = (x.total * per_row).astype(x.rows.dtype)
@@ -26,7 +28,9 @@ def mean(x: Any) -> Any:
 
 
 @lowers("reduce_sum_grad", "reduce_mean_grad", sequences=True)
-def reduce_sum_grad(d_out: Any, x: Any, *, dim: Any, reduce_all: bool, in_dtype: int, ctx: Any) -> Any:
+def reduce_sum_grad(
+    d_out: Value, x: Value, *, dim: list[int], reduce_all: bool, in_dtype: int, ctx: OpContext
+) -> Value:
     rows, d_rows = _rows(x), _rows(d_out)
     axes = _axes(rows, dim, reduce_all)
     d_rows = d_rows.reshape(_keep_dims(rows, axes))
@@ -35,33 +39,35 @@ def reduce_sum_grad(d_out: Any, x: Any, *, dim: Any, reduce_all: bool, in_dtype:
     return _spread(x, jnp.broadcast_to(d_rows, rows.shape), in_dtype)
 
 
-def _axes(x: Any, dim: Any, reduce_all: bool) -> tuple[int, ...]:
+def _axes(x: jax.Array, dim: list[int] | jax.Array, reduce_all: bool) -> tuple[int, ...]:
     return tuple(range(x.ndim)) if reduce_all else tuple(sorted({d % x.ndim for d in dim}))
 
 
-def _rows(x: Any) -> Any:
+def _rows(x: jax.Array | Packed) -> jax.Array:
     return x.rows if isinstance(x, Packed) else x
 
 
-def _keep_dims(x: Any, axes: tuple[int, ...]) -> list[int]:
+def _keep_dims(x: jax.Array, axes: tuple[int, ...]) -> list[int]:
     return [1 if i in axes else size for i, size in enumerate(x.shape)]
 
 
-def _count(x: Any, axes: tuple[int, ...]) -> Any:
+def _count(x: jax.Array | Packed, axes: tuple[int, ...]) -> jax.Array:
     """Return how many numbers go into one."""
     inner = math.prod(size for i, size in enumerate(_rows(x).shape) if i in axes and i > 0)
     first = (x.total if isinstance(x, Packed) else x.shape[0]) if 0 in axes else 1
     return jnp.asarray(first * inner)
 
 
-def _spread(x: Any, gradient: Any, in_dtype: int) -> Any:
+def _spread(x: jax.Array | Packed, gradient: jax.Array, in_dtype: int) -> Value:
     """Return a gradient in the form of ``x``."""
     gradient = gradient if in_dtype < 0 else gradient.astype(numpy_dtype(in_dtype))
     return x.replace(x.mask(gradient), shown=False) if isinstance(x, Packed) else gradient
 
 
 def _register(type: str, function: Callable[..., Any], fill: Callable[[Any], Any]) -> None:
-    def forward(x: Any, *, dim: Any, keep_dim: bool, reduce_all: bool, out_dtype: int) -> Any:
+    def forward(
+        x: jax.Array | Packed, *, dim: list[int], keep_dim: bool, reduce_all: bool, out_dtype: int
+    ) -> Value:
         rows = _rows(x)
         axes = _axes(rows, dim, reduce_all)
         if type == "reduce_mean" and not jnp.issubdtype(rows.dtype, jnp.floating):
@@ -69,7 +75,7 @@ def _register(type: str, function: Callable[..., Any], fill: Callable[[Any], Any
         if out_dtype >= 0:
             rows = rows.astype(numpy_dtype(out_dtype))
         is_whole = not isinstance(x, Packed) or 0 not in axes
-        if not is_whole:
+        if isinstance(x, Packed) and 0 in axes:
             used = x.used.reshape(-1, *[1] * (rows.ndim - 1))
             rows = jnp.where(used, rows, jnp.asarray(fill(rows.dtype), rows.dtype))
         if type == "reduce_mean" and not is_whole:
@@ -82,15 +88,15 @@ def _register(type: str, function: Callable[..., Any], fill: Callable[[Any], Any
     lowers(type, sequences=True)(forward)
 
 
-def _zero(_: Any) -> Any:
+def _zero(_: jax.typing.DTypeLike) -> int:
     return 0
 
 
-def _lowest(dtype: Any) -> Any:
+def _lowest(dtype: jax.typing.DTypeLike) -> float:
     return -jnp.inf if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).min
 
 
-def _highest(dtype: Any) -> Any:
+def _highest(dtype: jax.typing.DTypeLike) -> float:
     return jnp.inf if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).max
 
 
@@ -112,7 +118,9 @@ for _type, _functions in _ROWS.items():
 
 
 @lowers("reduce_max_grad", "reduce_min_grad", sequences=True)
-def reduce_max_grad(d_out: Any, out: Any, x: Any, *, dim: Any, reduce_all: bool, in_dtype: int) -> Any:
+def reduce_max_grad(
+    d_out: Value, out: Value, x: Value, *, dim: list[int], reduce_all: bool, in_dtype: int
+) -> Value:
     rows = _rows(x)
     shape = _keep_dims(rows, _axes(rows, dim, reduce_all))
     # Every one of equal elements, as in Paddle.

@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import VarType, numpy_dtype
 
 
-def _count(rows: Any, live: Any) -> Packed:
+def _count(rows: jax.Array, live: jax.Array) -> Packed:
     """Return rows of which the first ``live`` are in use."""
     return Packed(rows, (), rows.shape[0], shown=False, live=live.astype(jnp.int32))
 
 
 @lowers("where_index")
-def where_index(condition: Any) -> Packed:
+def where_index(condition: jax.Array) -> Packed:
     places = jnp.nonzero(condition, size=condition.size)
     rows = jnp.stack(places, -1).astype(jnp.int64)
     return _count(rows, (condition != 0).sum())
 
 
 @lowers("unique", sequences=True)
-def unique(x: Any, *, dtype: int) -> tuple[Packed, Any]:
+def unique(x: Value, *, dtype: int) -> tuple[Packed, Value]:
     found, index, _ = unique_with_counts(x, dtype=dtype)
     return found, index
 
 
 @lowers("unique_with_counts", sequences=True)
-def unique_with_counts(x: Any, *, dtype: int) -> tuple[Packed, Any, Packed]:
+def unique_with_counts(x: jax.Array | Packed, *, dtype: int) -> tuple[Packed, Value, Packed]:
     if isinstance(x, Packed):
         return _find_among_rows(x, dtype)
     found, index, counts, live = _find_unique(x, jnp.ones(x.shape[0], jnp.int64), dtype)
     return _count(found, live), index, _count(counts, live)
 
 
-def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Any, Packed]:
+def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Value, Packed]:
     """Return the same of the rows in use; the others repeat the first one."""
     if x.offsets:
         raise LoweringError("its lowering takes no sequences")
@@ -47,7 +46,9 @@ def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Any, Packed]:
     return _count(found, live), x.replace(index), _count(counts, live)
 
 
-def _find_unique(x: Any, weights: Any, dtype: int) -> tuple[Any, Any, Any, Any]:
+def _find_unique(
+    x: jax.Array, weights: jax.Array, dtype: int
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Return numbers as they first come, the place of each of X among them, their counts, how many."""
     number = numpy_dtype(VarType(dtype))
     size = x.shape[0]

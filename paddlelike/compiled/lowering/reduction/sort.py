@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -12,7 +10,7 @@ from paddlelike.compiled.refusals import LoweringError
 
 
 @lowers("top_k")
-def top_k(x: Any, k_tensor: Any, *, k: int) -> Results:
+def top_k(x: jax.Array, k_tensor: jax.Array | None, *, k: int) -> Results:
     if k_tensor is not None:
         raise LoweringError("K is a variable")
     values, indices = jax.lax.top_k(x, k)
@@ -20,6 +18,6 @@ def top_k(x: Any, k_tensor: Any, *, k: int) -> Results:
 
 
 @lowers("argsort")
-def argsort(x: Any, *, axis: int, descending: bool) -> Results:
+def argsort(x: jax.Array, *, axis: int, descending: bool) -> Results:
     order = jnp.argsort(-x if descending else x, axis, stable=True)
     return jnp.take_along_axis(x, order, axis), order.astype(jnp.int64)

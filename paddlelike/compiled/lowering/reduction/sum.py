@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.arrays import TensorArray, add_arrays
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, SparseRows
+from paddlelike.compiled.values import Packed, SparseRows, Value
 from paddlelike.framework.opdef import GRAD
 
 
 @lowers("sum", sequences=True)
-def add_up(xs: list[Any], *, ctx: OpContext) -> Any:
-    if all(isinstance(x, SparseRows) for x in xs):
-        rows, values = (jnp.concatenate([getattr(x, name) for x in xs]) for name in ("rows", "values"))
-        return SparseRows(rows, values, xs[0].height)
+def add_up(xs: list[Value], *, ctx: OpContext) -> Value | SparseRows:
+    sparse = [x for x in xs if isinstance(x, SparseRows)]
+    if len(sparse) == len(xs):
+        rows, values = (jnp.concatenate([getattr(x, name) for x in sparse]) for name in ("rows", "values"))
+        return SparseRows(rows, values, sparse[0].height)
     if any(isinstance(x, TensorArray) for x in xs):
         return functools.reduce(add_arrays, xs)
     packed = [x for x in xs if isinstance(x, Packed)]
     plain = [_match_rows(x, packed[0], ctx) for x in xs] if packed else xs
-    total: Any = None
+    total: jax.Array | None = None
     for x in plain:
         if isinstance(x, SparseRows):
             total = x.to_dense() if total is None else total.at[x.rows].add(x.values)
@@ -33,7 +34,7 @@ def add_up(xs: list[Any], *, ctx: OpContext) -> Any:
     return packed[0].replace(total) if packed else total
 
 
-def _match_rows(x: Any, like: Packed, ctx: OpContext) -> Any:
+def _match_rows(x: jax.Array | Packed | SparseRows, like: Packed, ctx: OpContext) -> jax.Array:
     """Return the rows of an operand of a sum of sequences, with as many unused ones as ``like`` has.
 
     Numpy runs the operator, or refuses it, where these are not as many rows as the sequences have.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,11 +11,11 @@ from paddlelike.compiled.lowering.sequence.sequence import require_sequences
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 
 
 @lowers("sequence_concat", sequences=True)
-def sequence_concat(xs: list[Any]) -> Packed:
+def sequence_concat(xs: list[Value]) -> Packed:
     require_sequences(*xs)
     if any(len(x.offsets) > 1 or x.live is not None or x.count != xs[0].count for x in xs):
         raise LoweringError("sequences of sequences, or of different counts")
@@ -26,7 +25,7 @@ def sequence_concat(xs: list[Any]) -> Packed:
     sizes = [x.rows.shape[0] for x in xs]
     first = jnp.asarray(np.cumsum([0, *sizes[:-1]]))
 
-    def find(which: Any, step: Any) -> Any:
+    def find(which: jax.Array, step: jax.Array) -> jax.Array:
         of = (step[:, None] >= ends[which]).sum(1)
         of = jnp.minimum(of, len(xs) - 1)
         begin = ends[which, of] - lengths[which, of]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -14,7 +12,9 @@ from paddlelike.compiled.values import Packed
 
 
 @lowers("im2sequence")
-def im2sequence(x: Any, y: Any, *, kernels: Any, strides: Any, paddings: Any) -> Packed:
+def im2sequence(
+    x: jax.Array, y: jax.Array | None, *, kernels: list[int], strides: list[int], paddings: list[int]
+) -> Packed:
     if y is not None:
         raise LoweringError("the sizes of the images are values")
     top, left, bottom, right = paddings

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,12 +12,14 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import VarType, numpy_dtype
 
 
 @lowers("sequence_mask", sequences=True, constants=True)
-def sequence_mask(x: Any, max_len: Any, *, maxlen: int, out_dtype: int, ctx: OpContext) -> Any:
+def sequence_mask(
+    x: jax.Array | Packed, max_len: Value | None, *, maxlen: int, out_dtype: int, ctx: OpContext
+) -> Value:
     if max_len is not None and not isinstance(max_len, np.ndarray):
         raise LoweringError("the length of the mask is a variable")
     width = maxlen if max_len is None else int(max_len.reshape(-1)[0])
@@ -33,7 +34,7 @@ def sequence_mask(x: Any, max_len: Any, *, maxlen: int, out_dtype: int, ctx: OpC
 
 
 @lowers("sequence_pad", sequences=True)
-def sequence_pad(x: Any, value: Any, *, padded_length: int, ctx: OpContext) -> tuple[Any, Any]:
+def sequence_pad(x: Packed, value: jax.Array, *, padded_length: int, ctx: OpContext) -> tuple[Value, Value]:
     require_sequences(x)
     if padded_length < 0:
         if not x.exact:
@@ -52,7 +53,7 @@ def sequence_pad(x: Any, value: Any, *, padded_length: int, ctx: OpContext) -> t
 
 
 @lowers("sequence_unpad")
-def sequence_unpad(x: Any, length: Any, *, ctx: OpContext) -> Packed:
+def sequence_unpad(x: jax.Array, length: jax.Array, *, ctx: OpContext) -> Packed:
     lengths = length.reshape(-1)
     count, width = x.shape[:2]
     if lengths.shape[0] != count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread
@@ -12,10 +13,10 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 
 
-def keep_rows(x: Packed, kept: Any) -> tuple[Packed, Any]:
+def keep_rows(x: Packed, kept: jax.Array) -> tuple[Packed, jax.Array]:
     """Return the rows of sequences that are kept, and how many rows of each sequence these are."""
     kept = kept & x.used
     before = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(kept).astype(jnp.int32)])
@@ -28,7 +29,7 @@ def keep_rows(x: Packed, kept: Any) -> tuple[Packed, Any]:
 
 
 @lowers("sequence_erase", sequences=True)
-def sequence_erase(x: Any, *, tokens: list[int]) -> Packed:
+def sequence_erase(x: Packed, *, tokens: list[int]) -> Packed:
     require_sequences(x)
     if len(x.offsets) > 1 or x.live is not None:
         raise LoweringError("sequences of sequences")
@@ -37,15 +38,15 @@ def sequence_erase(x: Any, *, tokens: list[int]) -> Packed:
     return out
 
 
-def _make_offsets(lengths: Any) -> Any:
+def _make_offsets(lengths: jax.Array) -> jax.Array:
     ends = jnp.cumsum(lengths)
     return jnp.concatenate([jnp.zeros(1, ends.dtype), ends]).astype(jnp.int32)
 
 
 def gather_sequences(
-    rows: Any,
+    rows: jax.Array,
     places: Callable[[Any, Any], Any],
-    lengths: Any,
+    lengths: jax.Array,
     size: int,
     longest: int,
     *,
@@ -59,7 +60,7 @@ def gather_sequences(
 
 
 @lowers("sequence_slice", sequences=True)
-def sequence_slice(x: Any, offset: Any, length: Any, *, ctx: OpContext) -> Packed:
+def sequence_slice(x: Packed, offset: Value, length: Value, *, ctx: OpContext) -> Packed:
     require_sequences(x)
     if len(x.offsets) > 1:
         raise LoweringError("sequences of sequences")
@@ -76,7 +77,7 @@ def sequence_slice(x: Any, offset: Any, length: Any, *, ctx: OpContext) -> Packe
 
 
 @lowers("sequence_enumerate", sequences=True)
-def sequence_enumerate(x: Any, *, win_size: int, pad_value: int) -> Packed:
+def sequence_enumerate(x: Packed, *, win_size: int, pad_value: int) -> Packed:
     require_sequences(x)
     ends = spread(x, x.offsets[-1][1:])[:, None]
     rows = jnp.arange(x.rows.shape[0])[:, None] + jnp.arange(win_size)
@@ -86,7 +87,7 @@ def sequence_enumerate(x: Any, *, win_size: int, pad_value: int) -> Packed:
 
 
 @lowers("sequence_reshape", sequences=True)
-def sequence_reshape(x: Any, *, new_dim: int, ctx: OpContext) -> Packed:
+def sequence_reshape(x: Packed, *, new_dim: int, ctx: OpContext) -> Packed:
     require_sequences(x)
     if len(x.offsets) > 1:
         raise LoweringError("sequences of sequences")
@@ -104,7 +105,7 @@ def sequence_reshape(x: Any, *, new_dim: int, ctx: OpContext) -> Packed:
 
 
 @lowers("sequence_reshape_grad", sequences=True)
-def sequence_reshape_grad(d_out: Any, x: Any) -> Packed:
+def sequence_reshape_grad(d_out: jax.Array | Packed, x: Packed) -> Packed:
     flat = (d_out.rows if isinstance(d_out, Packed) else d_out).reshape(-1)
     missing = max(x.rows.size - flat.shape[0], 0)
     rows = jnp.pad(flat, (0, missing))[: x.rows.size].reshape(x.rows.shape)
@@ -113,7 +114,7 @@ def sequence_reshape_grad(d_out: Any, x: Any) -> Packed:
 
 
 @lowers("sequence_scatter", sequences=True)
-def sequence_scatter(x: Any, ids: Any, updates: Any, *, ctx: OpContext) -> Any:
+def sequence_scatter(x: jax.Array | Packed, ids: Packed, updates: Packed, *, ctx: OpContext) -> Value:
     require_sequences(ids, updates)
     if isinstance(x, Packed) or ids.count != x.shape[0] or ids.rows.shape[0] != updates.rows.shape[0]:
         raise LoweringError("X has no row for each sequence of Ids")

@@ -11,7 +11,7 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import find_bucket
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 
 
 def require_sequences(*values: Any) -> None:
@@ -20,18 +20,18 @@ def require_sequences(*values: Any) -> None:
         raise LoweringError("an input has no LoD")
 
 
-def sum_sequences(x: Packed, rows: Any) -> Any:
+def sum_sequences(x: Packed, rows: jax.Array) -> jax.Array:
     """Return the sum of the rows of each sequence."""
     total = jnp.zeros((x.count + 1, *rows.shape[1:]), rows.dtype)
     return total.at[x.index_rows()].add(rows)[: x.count]
 
 
-def spread(x: Packed, values: Any) -> Any:
+def spread(x: Packed, values: jax.Array) -> jax.Array:
     """Return for each row what ``values`` hold for its sequence."""
     return jnp.take(values, x.index_rows(), axis=0, mode="clip")
 
 
-def to_steps(x: Packed, *, reverse: bool = False) -> tuple[Any, Any]:
+def to_steps(x: Packed, *, reverse: bool = False) -> tuple[jax.Array, jax.Array]:
     """Return the rows as (longest, sequences, ...), and which of them there are (longest, sequences)."""
     step = jnp.arange(x.longest)[:, None]
     there = step < x.lengths
@@ -39,7 +39,7 @@ def to_steps(x: Packed, *, reverse: bool = False) -> tuple[Any, Any]:
     return jnp.take(x.rows, jnp.where(there, at, 0), axis=0, mode="clip"), there
 
 
-def from_steps(x: Packed, steps: Any, *, reverse: bool = False) -> Any:
+def from_steps(x: Packed, steps: jax.Array, *, reverse: bool = False) -> jax.Array:
     """Return rows like those of ``x`` from what :func:`to_steps` gave."""
     which = jnp.minimum(x.index_rows(), x.count - 1)
     row = jnp.arange(x.rows.shape[0])
@@ -48,7 +48,7 @@ def from_steps(x: Packed, steps: Any, *, reverse: bool = False) -> Any:
     return steps[jnp.clip(step, 0, x.longest - 1), which]
 
 
-def _above(x: Packed, rows: Any) -> Any:
+def _above(x: Packed, rows: jax.Array) -> Value:
     """Return one row per sequence, with the levels above the last."""
     if len(x.offsets) == 1:
         if x.live is None:
@@ -58,7 +58,7 @@ def _above(x: Packed, rows: Any) -> Any:
 
 
 @lowers("sequence_pool", sequences=True)
-def sequence_pool(x: Any, *, pooltype: str, pad_value: float, is_test: bool) -> tuple[Any, Any]:
+def sequence_pool(x: Packed, *, pooltype: str, pad_value: float, is_test: bool) -> tuple[Value, Value | None]:
     require_sequences(x)
     lengths = x.lengths
     column = (-1, *[1] * (x.rows.ndim - 1))
@@ -83,7 +83,7 @@ def sequence_pool(x: Any, *, pooltype: str, pad_value: float, is_test: bool) -> 
 
 
 @lowers("sequence_softmax", sequences=True)
-def sequence_softmax(x: Any) -> Any:
+def sequence_softmax(x: Packed) -> Value:
     require_sequences(x)
     flat = x.rows.reshape(-1)
     greatest = jnp.full(x.count + 1, -jnp.inf, flat.dtype).at[x.index_rows()].max(flat)[: x.count]
@@ -94,14 +94,14 @@ def sequence_softmax(x: Any) -> Any:
 
 
 @lowers("sequence_reverse", sequences=True)
-def sequence_reverse(x: Any) -> Any:
+def sequence_reverse(x: Packed) -> Value:
     require_sequences(x)
     first, end = spread(x, x.offsets[-1][:-1]), spread(x, x.offsets[-1][1:])
     row = jnp.arange(x.rows.shape[0])
     return x.replace(jnp.take(x.rows, jnp.where(x.used, first + end - 1 - row, row), axis=0, mode="clip"))
 
 
-def _rows_of_sequences(x: Any, y: Packed) -> Any:
+def _rows_of_sequences(x: jax.Array | Packed, y: Packed) -> jax.Array:
     """Return one row per sequence of ``y``."""
     if (isinstance(x, Packed) and x.offsets) or len(y.offsets) > 1:
         raise LoweringError("X has a LoD, or Y several levels")
@@ -109,21 +109,22 @@ def _rows_of_sequences(x: Any, y: Packed) -> Any:
 
 
 @lowers("sequence_expand_as", sequences=True)
-def sequence_expand_as(x: Any, y: Any) -> Any:
+def sequence_expand_as(x: Value, y: Packed) -> Value:
     require_sequences(y)
     return y.replace(spread(y, _rows_of_sequences(x, y)), shown=True)
 
 
 @lowers("sequence_expand", sequences=True)
-def sequence_expand(x: Any, y: Any, *, ref_level: int) -> Any:
+def sequence_expand(x: Value, y: Packed, *, ref_level: int) -> Value:
     require_sequences(y)
     return y.replace(spread(y, _rows_of_sequences(x, y)), shown=False)
 
 
 @lowers("sequence_conv", sequences=True)
 def sequence_conv(
-    x: Any, padding: Any, filter: Any, *, contextLength: int, contextStart: int, paddingTrainable: bool  # noqa: A002, N803
-) -> Any:  # fmt: skip
+    x: Packed, padding: Value, filter: jax.Array,  # noqa: A002
+    *, contextLength: int, contextStart: int, paddingTrainable: bool,  # noqa: N803
+) -> Value:  # fmt: skip
     require_sequences(x)
     if paddingTrainable:
         raise LoweringError("the padding is trained")
@@ -136,7 +137,14 @@ def sequence_conv(
 
 
 @lowers("lod_reset", sequences=True)
-def lod_reset(x: Any, y: Any, *, target_lod: Any, append: bool, ctx: OpContext) -> Any:
+def lod_reset(
+    x: jax.Array | Packed,
+    y: jax.Array | Packed | None,
+    *,
+    target_lod: list[int],
+    append: bool,
+    ctx: OpContext,
+) -> Value:
     if isinstance(y, Packed) and y.offsets:
         return y.replace(_fit_rows(x, y, ctx), shown=True)
     numbers = y.rows if isinstance(y, Packed) else y
@@ -153,7 +161,7 @@ def lod_reset(x: Any, y: Any, *, target_lod: Any, append: bool, ctx: OpContext) 
 
 
 @lowers("lod_reset_grad", sequences=True)
-def lod_reset_grad(d_out: Any, x: Any) -> Any:
+def lod_reset_grad(d_out: jax.Array | Packed, x: jax.Array | Packed) -> Value:
     rows = d_out.mask() if isinstance(d_out, Packed) else d_out
     if not isinstance(x, Packed):
         return rows[: x.shape[0]]
@@ -162,7 +170,7 @@ def lod_reset_grad(d_out: Any, x: Any) -> Any:
     return x.replace(rows[: x.rows.shape[0]], shown=False)
 
 
-def _fit_rows(x: Any, like: Packed, ctx: OpContext) -> Any:
+def _fit_rows(x: jax.Array | Packed, like: Packed, ctx: OpContext) -> jax.Array:
     """Return the rows of ``x``, as many as ``like`` has with the unused ones."""
     rows, total = (x.rows, x.total) if isinstance(x, Packed) else (x, x.shape[0])
     size = like.rows.shape[0]
@@ -170,7 +178,7 @@ def _fit_rows(x: Any, like: Packed, ctx: OpContext) -> Any:
     return rows[:size] if rows.shape[0] > size else _pad_rows(rows, size)
 
 
-def _pad_rows(rows: Any, size: int) -> Any:
+def _pad_rows(rows: jax.Array, size: int) -> jax.Array:
     """Return rows with copies of the first one behind them."""
     missing = size - rows.shape[0]
     unused = jnp.broadcast_to(rows[:1], (missing, *rows.shape[1:]))
@@ -178,7 +186,7 @@ def _pad_rows(rows: Any, size: int) -> Any:
 
 
 @lowers("row_conv", sequences=True)
-def row_conv(x: Any, filter: Any) -> Any:  # noqa: A002
+def row_conv(x: jax.Array | Packed, filter: jax.Array) -> Value:  # noqa: A002
     if not isinstance(x, Packed):
         raise LoweringError("a padded batch")
     end = spread(x, x.offsets[-1][1:])

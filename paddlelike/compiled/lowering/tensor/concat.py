@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.lowering.tensor.gather import take_rows
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed, Value
 
 
-def _find_starts(parts: list[Any]) -> Any:
+def _find_starts(parts: list[jax.Array] | list[jax.Array | Packed]) -> jax.Array:
     """Return where the rows in use of each part begin in the result, and behind them how many there are."""
     totals = [part.total if isinstance(part, Packed) else part.shape[0] for part in parts]
     return jnp.concatenate(
@@ -22,7 +24,7 @@ def _find_starts(parts: list[Any]) -> Any:
 
 
 @lowers("concat", across_rows=True)
-def concat(parts: list[Any], axis_tensor: Any, *, axis: int) -> Packed:
+def concat(parts: list[Value], axis_tensor: Value | None, *, axis: int) -> Packed:
     if axis_tensor is not None or axis != 0:
         raise LoweringError("its lowering takes no sequences")
     rows = [part.rows if isinstance(part, Packed) else part for part in parts]
@@ -44,7 +46,9 @@ def concat(parts: list[Any], axis_tensor: Any, *, axis: int) -> Packed:
 
 
 @lowers("concat_grad", across_rows=True)
-def concat_grad(d_out: Any, parts: list[Any], axis_tensor: Any, *, axis: int) -> list[Any]:
+def concat_grad(
+    d_out: jax.Array | Packed, parts: list[Value], axis_tensor: Value | None, *, axis: int
+) -> list[Any]:
     if axis_tensor is not None or axis != 0:
         raise LoweringError("its lowering takes no sequences")
     d_rows = d_out.rows if isinstance(d_out, Packed) else d_out
@@ -57,6 +61,6 @@ def concat_grad(d_out: Any, parts: list[Any], axis_tensor: Any, *, axis: int) ->
 
 
 @lowers("multiplex")
-def multiplex(ids: Any, xs: list[Any], *, ctx: Any) -> Any:
+def multiplex(ids: jax.Array, xs: list[jax.Array], *, ctx: OpContext) -> jax.Array:
     which = take_rows(ids, len(xs), ctx)
     return jnp.stack(xs)[which, jnp.arange(which.shape[0])]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import numpy_dtype
 
 
 @lowers("fill_constant_batch_size_like", sequences=True)
 def fill_constant_batch_size_like(
-    x: Any, *, shape: Any, value: float, str_value: str, dtype: int, input_dim_idx: int, output_dim_idx: int
-) -> Any:
+    x: Value,
+    *,
+    shape: list[int],
+    value: float,
+    str_value: str,
+    dtype: int,
+    input_dim_idx: int,
+    output_dim_idx: int,
+) -> Value:
     sizes = list(shape)
     if not isinstance(x, Packed):
         like = x.shape
@@ -25,5 +30,5 @@ def fill_constant_batch_size_like(
         like = (x.count, *x.rows.shape[1:]) if x.offsets else x.rows.shape
     sizes[output_dim_idx] = like[input_dim_idx]
     out = jnp.full(sizes, float(str_value) if str_value else value, numpy_dtype(dtype))
-    by_row = isinstance(x, Packed) and not x.offsets and input_dim_idx == output_dim_idx == 0
-    return x.replace(out) if by_row else out
+    by_row = input_dim_idx == output_dim_idx == 0
+    return x.replace(out) if isinstance(x, Packed) and not x.offsets and by_row else out

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed, Value
 
 
-def take_rows(index: Any, height: int, ctx: Any) -> Any:
+def take_rows(index: jax.Array, height: int, ctx: OpContext) -> jax.Array:
     """Return an index as one row of numbers, which must be below ``height``."""
     flat = index.reshape(-1)
     ctx.check((flat >= 0) & (flat < height), f"an index is outside of 0 to {height - 1}")
@@ -19,7 +19,7 @@ def take_rows(index: Any, height: int, ctx: Any) -> Any:
 
 
 @lowers("gather", sequences=True)
-def gather(x: Any, index: Any, *, ctx: Any) -> Any:
+def gather(x: jax.Array | Packed, index: jax.Array | Packed, *, ctx: OpContext) -> Value:
     rows = x.rows if isinstance(x, Packed) else x
     height = x.total if isinstance(x, Packed) else x.shape[0]
     flat = (index.rows if isinstance(index, Packed) else index).reshape(-1)
@@ -29,7 +29,9 @@ def gather(x: Any, index: Any, *, ctx: Any) -> Any:
 
 
 @lowers("gather_grad", sequences=True)
-def gather_grad(d_out: Any, x: Any, index: Any, *, overwrite: bool) -> Any:
+def gather_grad(
+    d_out: jax.Array | Packed, x: jax.Array | Packed, index: jax.Array | Packed, *, overwrite: bool
+) -> Value:
     values = d_out.mask() if isinstance(d_out, Packed) else d_out
     rows = (index.rows if isinstance(index, Packed) else index).reshape(-1)
     if values.shape[0] != rows.shape[0]:
@@ -47,14 +49,14 @@ def gather_grad(d_out: Any, x: Any, index: Any, *, overwrite: bool) -> Any:
     return x.replace(found, shown=False) if isinstance(x, Packed) else found
 
 
-def _places(x: Any, index: Any, ctx: Any) -> tuple[Any, ...]:
+def _places(x: jax.Array, index: jax.Array, ctx: OpContext) -> tuple[jax.Array, ...]:
     dims = jnp.asarray(x.shape[: index.shape[-1]])
     ctx.check((index >= 0) & (index < dims), f"Index points outside of an array of shape {list(x.shape)}")
     return tuple(jnp.moveaxis(index, -1, 0))
 
 
 @lowers("gather_nd", sequences=True)
-def gather_nd(x: Any, index: Any, *, ctx: Any) -> Any:
+def gather_nd(x: jax.Array | Packed, index: jax.Array | Packed, *, ctx: OpContext) -> Value:
     if isinstance(x, Packed):
         raise LoweringError("its lowering takes no sequences")
     rows = index.rows if isinstance(index, Packed) else index
@@ -63,7 +65,9 @@ def gather_nd(x: Any, index: Any, *, ctx: Any) -> Any:
 
 
 @lowers("scatter")
-def scatter(x: Any, ids: Any, updates: Any, *, overwrite: bool, ctx: Any) -> Any:
+def scatter(
+    x: jax.Array, ids: jax.Array, updates: jax.Array, *, overwrite: bool, ctx: OpContext
+) -> jax.Array:
     rows = take_rows(ids, x.shape[0], ctx)
     if not overwrite:
         return x.at[rows].set(0).at[rows].add(updates)
@@ -74,27 +78,27 @@ def scatter(x: Any, ids: Any, updates: Any, *, overwrite: bool, ctx: Any) -> Any
 
 
 @lowers("scatter_grad")
-def scatter_grad(d_out: Any, ids: Any, updates: Any) -> Results:
+def scatter_grad(d_out: jax.Array, ids: jax.Array, updates: jax.Array) -> Results:
     return d_out, jnp.take(d_out, ids.reshape(-1), axis=0, mode="clip")
 
 
 @lowers("scatter_nd_add", without={"X": "Out@GRAD"})
-def scatter_nd_add(x: Any, index: Any, updates: Any, *, ctx: Any) -> Any:
+def scatter_nd_add(x: jax.Array, index: jax.Array, updates: jax.Array, *, ctx: OpContext) -> jax.Array:
     return x.at[_places(x, index, ctx)].add(updates)
 
 
 @lowers("index_select")
-def index_select(x: Any, index: Any, *, dim: int, ctx: Any) -> Any:
+def index_select(x: jax.Array, index: jax.Array, *, dim: int, ctx: OpContext) -> jax.Array:
     return jnp.take(x, take_rows(index, x.shape[dim], ctx), axis=dim, mode="clip")
 
 
 @lowers("index_sample")
-def index_sample(x: Any, index: Any, *, ctx: Any) -> Any:
+def index_sample(x: jax.Array, index: jax.Array, *, ctx: OpContext) -> jax.Array:
     take_rows(index, x.shape[1], ctx)
     return jnp.take_along_axis(x, index, 1, mode="clip")
 
 
 @lowers("range", "linspace")
-def refuse_values(start: Any, end: Any, step: Any) -> Any:
+def refuse_values(start: jax.Array, end: jax.Array, step: jax.Array) -> jax.Array:
     """Refuse numbers that only the device knows; of constants numpy's kernel computes the result."""
     raise LoweringError("values say how many numbers there are")

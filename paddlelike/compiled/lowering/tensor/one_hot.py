@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.core.dtypes import numpy_dtype
 
 
 @lowers("one_hot")
-def one_hot(x: Any, depth_tensor: Any, *, depth: int, dtype: int, allow_out_of_range: bool, ctx: Any) -> Any:
+def one_hot(
+    x: jax.Array, depth_tensor: jax.Array, *, depth: int, dtype: int, allow_out_of_range: bool, ctx: OpContext
+) -> jax.Array:
     return one_hot_v2(
         x.reshape(x.shape[:-1]), depth_tensor, depth=depth, dtype=dtype,
         allow_out_of_range=allow_out_of_range, ctx=ctx,
@@ -22,8 +23,14 @@ def one_hot(x: Any, depth_tensor: Any, *, depth: int, dtype: int, allow_out_of_r
 
 @lowers("one_hot_v2")
 def one_hot_v2(
-    x: Any, depth_tensor: Any, *, depth: int, dtype: int, allow_out_of_range: bool, ctx: Any
-) -> Any:
+    x: jax.Array,
+    depth_tensor: jax.Array | None,
+    *,
+    depth: int,
+    dtype: int,
+    allow_out_of_range: bool,
+    ctx: OpContext,
+) -> jax.Array:
     if depth_tensor is not None:
         raise LoweringError("the depth is a variable")
     if not allow_out_of_range:
@@ -32,7 +39,9 @@ def one_hot_v2(
 
 
 @lowers("shard_index")
-def shard_index(x: Any, *, index_num: int, nshards: int, shard_id: int, ignore_value: int, ctx: Any) -> Any:
+def shard_index(
+    x: jax.Array, *, index_num: int, nshards: int, shard_id: int, ignore_value: int, ctx: OpContext
+) -> jax.Array:
     ctx.check((x >= 0) & (x < index_num), f"X holds a value outside of 0 to {index_num - 1}")
     size = -(-index_num // nshards)
     return jnp.where(x // size == shard_id, x % size, jnp.asarray(ignore_value, x.dtype))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 
 
 @lowers("diag_embed")
-def diag_embed(x: Any, *, offset: int, dim1: int, dim2: int) -> Any:
+def diag_embed(x: jax.Array, *, offset: int, dim1: int, dim2: int) -> jax.Array:
     size = x.shape[-1] + abs(offset)
     place = jnp.arange(x.shape[-1])
     out = jnp.zeros((*x.shape[:-1], size, size), x.dtype)

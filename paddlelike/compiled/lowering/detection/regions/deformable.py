@@ -9,17 +9,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.lowering.detection.regions.owners import find_owners, like_regions, round_half_away
-from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.lowerings import Results, lowers
+from paddlelike.compiled.values import Packed, Value
 from paddlelike.ops.kernels.nn.image.windows import make_windows
 
 
-def _read_points(image: Any, y: Any, x: Any, inside: Any) -> Any:
+def _read_points(
+    image: jax.Array,
+    y: jax.Array | np.ndarray[Any, Any],
+    x: jax.Array | np.ndarray[Any, Any],
+    inside: jax.Array | np.ndarray[Any, Any],
+) -> jax.Array:
     """Return an image (C, H, W) at points, linear between pixels: (C, ...); 0 outside."""
     height, width = image.shape[1:]
     top, left = jnp.floor(y), jnp.floor(x)
     down, right = y - top, x - left
-    total, pixels = 0, jnp.moveaxis(image, 0, -1)  # the channels of a pixel are read together
+    total = jnp.zeros((), image.dtype)
+    pixels = jnp.moveaxis(image, 0, -1)  # the channels of a pixel are read together
     for row, near_y in ((top, 1 - down), (top + 1, down)):
         for column, near_x in ((left, 1 - right), (left + 1, right)):
             valid = inside & (row >= 0) & (row < height) & (column >= 0) & (column < width)
@@ -30,9 +36,9 @@ def _read_points(image: Any, y: Any, x: Any, inside: Any) -> Any:
 
 @lowers("deformable_conv_v1")
 def deformable_conv_v1(
-    x: Any, offset: Any, w: Any,
-    *, strides: Any, paddings: Any, dilations: Any, groups: int, deformable_groups: int,
-) -> Any:  # fmt: skip
+    x: jax.Array, offset: jax.Array, w: jax.Array,
+    *, strides: list[int], paddings: list[int], dilations: list[int], groups: int, deformable_groups: int,
+) -> jax.Array:  # fmt: skip
     return deformable_conv(
         x, offset, None, w, strides=strides, paddings=paddings, dilations=dilations, groups=groups,
         deformable_groups=deformable_groups,
@@ -41,9 +47,9 @@ def deformable_conv_v1(
 
 @lowers("deformable_conv")
 def deformable_conv(
-    x: Any, offset: Any, mask: Any, w: Any,
-    *, strides: Any, paddings: Any, dilations: Any, groups: int, deformable_groups: int,
-) -> Any:  # fmt: skip
+    x: jax.Array, offset: jax.Array, mask: jax.Array | None, w: jax.Array,
+    *, strides: list[int], paddings: list[int], dilations: list[int], groups: int, deformable_groups: int,
+) -> jax.Array:  # fmt: skip
     count, channels, height, width = x.shape
     windows = make_windows("deformable_conv", x.shape[2:], w.shape[2:], strides, paddings, dilations)
     counts = windows.counts(x.shape[2:])
@@ -68,10 +74,10 @@ def deformable_conv(
 
 @lowers("deformable_psroi_pooling", sequences=True)
 def deformable_psroi_pooling(
-    x: Any, rois: Any, trans: Any,
-    *, no_trans: bool, spatial_scale: float, output_dim: int, group_size: Any, pooled_height: int,
-    pooled_width: int, part_size: Any, sample_per_part: int, trans_std: float,
-) -> tuple[Any, Any]:  # fmt: skip
+    x: jax.Array, rois: Value, trans: jax.Array | Packed,
+    *, no_trans: bool, spatial_scale: float, output_dim: int, group_size: list[int], pooled_height: int,
+    pooled_width: int, part_size: list[int], sample_per_part: int, trans_std: float,
+) -> tuple[Value, Value]:  # fmt: skip
     boxes, owners = find_owners(rois, x.shape[0])
     height, width = x.shape[2:]
     trans = trans.rows if isinstance(trans, Packed) else trans
@@ -96,23 +102,23 @@ def deformable_psroi_pooling(
     owner = owners[:, None, None, None, None, None]
     x1, y1 = jnp.floor(at_x), jnp.floor(at_y)
     down, far = at_y - y1, at_x - x1
-    total = 0
+    total = jnp.zeros((), x.dtype)
     for row, near_y in ((y1, 1 - down), (jnp.ceil(at_y), down)):
         for column, near_x in ((x1, 1 - far), (jnp.ceil(at_x), far)):
             total = total + x[owner, channel, row.astype(jnp.int32), column.astype(jnp.int32)] * (
                 near_x * near_y
             )
-    inside = jnp.broadcast_to(inside, total.shape)  # type: ignore[attr-defined]
+    inside = jnp.broadcast_to(inside, total.shape)
     count = inside.sum((-2, -1)).astype(x.dtype)
     out = jnp.where(inside, total, 0).sum((-2, -1)) / jnp.maximum(count, 1)
     return like_regions(rois, count), like_regions(rois, out)
 
 
-def _scale_index(bins: int, parts: int) -> Any:
+def _scale_index(bins: int, parts: int | jax.Array) -> jax.Array | np.ndarray[Any, Any]:
     return np.arange(bins) * parts // bins
 
 
-def _find_moves(trans: Any, output_dim: int, bins: tuple[int, int], parts: Any) -> list[Any]:
+def _find_moves(trans: jax.Array, output_dim: int, bins: tuple[int, int], parts: list[int]) -> list[Any]:
     """Return how far each bin is moved to the right and down: (R, D, H', W') each."""
     classes = trans.shape[1] // 2
     of_class = (np.arange(output_dim) // max(output_dim // classes, 1))[:, None, None]
@@ -120,7 +126,7 @@ def _find_moves(trans: Any, output_dim: int, bins: tuple[int, int], parts: Any) 
     return [trans[:, of_class * 2 + which, row, column] for which in (0, 1)]
 
 
-def _index_channels(output_dim: int, group: Any, bins: tuple[int, int]) -> Any:
+def _index_channels(output_dim: int, group: list[int], bins: tuple[int, int]) -> jax.Array:
     """Return the channel that every bin reads: (D, H', W')."""
     row = np.clip(_scale_index(bins[0], group[0]), 0, group[0] - 1)[:, None]
     column = np.clip(_scale_index(bins[1], group[1]), 0, group[1] - 1)
@@ -134,13 +140,18 @@ _CLOSE = 1e-4
 
 @lowers("roi_perspective_transform", sequences=True)
 def roi_perspective_transform(
-    x: Any, rois: Any, *, transformed_height: int, transformed_width: int, spatial_scale: float
-) -> tuple[Any, ...]:
+    x: jax.Array,
+    rois: jax.Array | Packed,
+    *,
+    transformed_height: int,
+    transformed_width: int,
+    spatial_scale: float,
+) -> Results:
     boxes, owners = find_owners(rois, x.shape[0])
     size = (transformed_height, transformed_width)
     corners = (boxes.astype(x.dtype) * jnp.asarray(spatial_scale, x.dtype)).reshape(-1, 4, 2)
 
-    def transform(given: Any) -> Any:
+    def transform(given: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         owner, corners = given
         matrix = _find_matrix(corners, size)
         row, column = (part.astype(x.dtype) for part in np.indices(size))
@@ -158,7 +169,7 @@ def roi_perspective_transform(
     return rois.replace(out), like_regions(rois, mask), like_regions(rois, matrices), None, None
 
 
-def _find_matrix(corners: Any, size: tuple[int, int]) -> Any:
+def _find_matrix(corners: jax.Array, size: tuple[int, int]) -> jax.Array:
     """Return the matrix that takes (column, row, 1) of the rectangle to the quadrangle, as 9 numbers."""
     sides = jnp.sqrt(((corners - jnp.roll(corners, -1, 0)) ** 2).sum(1))
     tall, wide = (sides[1] + sides[3]) / 2, (sides[0] + sides[2]) / 2
@@ -179,7 +190,7 @@ def _find_matrix(corners: Any, size: tuple[int, int]) -> Any:
     return jnp.stack([*numbers, g, h, jnp.ones_like(g)]).astype(corners.dtype)
 
 
-def _is_in_quadrangle(x: Any, y: Any, corners: Any) -> Any:
+def _is_in_quadrangle(x: jax.Array, y: jax.Array, corners: jax.Array) -> jax.Array:
     """Return whether points lie on a side of a quadrangle, or a ray to the right crosses its sides oddly."""
     on_side, crossings = jnp.zeros(x.shape, bool), jnp.zeros(x.shape, jnp.int32)
     ends = jnp.roll(corners, -1, 0)

@@ -9,14 +9,16 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.refusals import LoweringError
-from paddlelike.compiled.values import Packed
+from paddlelike.compiled.values import Packed, Value
 
 __all__ = ["divide", "find_owners", "like_regions", "map_regions", "multiply", "round_half_away"]
 
 _AT_ONCE: Final = 16  # regions whose parts of the images are in memory at one time
 
 
-def find_owners(rois: Any, images: int, offsets: Any = None) -> tuple[Any, Any]:
+def find_owners(
+    rois: jax.Array | Packed, images: int, offsets: jax.Array | Packed | None = None
+) -> tuple[jax.Array, jax.Array]:
     """Return the rows of regions, and the image of each: by its LoD, or by ``offsets``."""
     if offsets is None:
         if not isinstance(rois, Packed) or rois.count != images:
@@ -30,26 +32,26 @@ def find_owners(rois: Any, images: int, offsets: Any = None) -> tuple[Any, Any]:
     return rows, jnp.minimum(owners, images - 1)
 
 
-def like_regions(rois: Any, out: Any) -> Any:
+def like_regions(rois: jax.Array | Packed, out: jax.Array) -> Value:
     """Return results as rows of the regions, without a LoD of their own."""
     return rois.replace(out, shown=False) if isinstance(rois, Packed) else out
 
 
-def map_regions(function: Callable[..., Any], *args: Any) -> Any:
+def map_regions(function: Callable[..., Any], *args: Any) -> jax.Array:
     """Return ``function`` of the parts of ``args`` for every region, stacked."""
     return jax.lax.map(lambda given: function(*given), args, batch_size=_AT_ONCE)
 
 
-def round_half_away(x: Any) -> Any:
+def round_half_away(x: jax.Array) -> jax.Array:
     """Return x rounded as C++'s ``round``: halves away from zero."""
     return jnp.trunc(x + jnp.copysign(jnp.asarray(0.5, x.dtype), x))
 
 
-def divide(x: Any, count: int) -> Any:
+def divide(x: jax.Array, count: int) -> jax.Array:
     """Return x / count; of float32 with the bits of a division, where XLA multiplies by an inverse."""
     return (x.astype(jnp.float64) / count).astype(x.dtype)
 
 
-def multiply(x: Any, y: Any) -> Any:
+def multiply(x: jax.Array, y: jax.Array) -> jax.Array:
     """Return x * y; of float32 rounded before anything is added, which XLA leaves out."""
     return (x.astype(jnp.float64) * y.astype(jnp.float64)).astype(x.dtype)

@@ -16,10 +16,11 @@ from paddlelike.compiled.lowering.detection.regions.owners import (
     multiply,
     round_half_away,
 )
-from paddlelike.compiled.lowerings import lowers
+from paddlelike.compiled.lowerings import Results, lowers
+from paddlelike.compiled.values import Value
 
 
-def _pool_by_axes(x: Any, owners: Any, rows: Any, columns: Any) -> Any:
+def _pool_by_axes(x: jax.Array, owners: jax.Array, rows: jax.Array, columns: jax.Array) -> jax.Array:
     """Return ``rows @ x[owner] @ columns^T`` of each region: (R, C, bins of rows, bins of columns)."""
     return map_regions(
         lambda owner, row, column: jnp.einsum("bh,chw,dw->cbd", row, x[owner], column), owners, rows, columns
@@ -28,9 +29,9 @@ def _pool_by_axes(x: Any, owners: Any, rows: Any, columns: Any) -> Any:
 
 @lowers("roi_align", sequences=True)
 def roi_align(
-    x: Any, rois: Any, offsets: Any,
+    x: jax.Array, rois: Value, offsets: Value,
     *, pooled_height: int, pooled_width: int, spatial_scale: float, sampling_ratio: int,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     boxes, owners = find_owners(rois, x.shape[0], offsets)
     corners = jax.lax.stop_gradient(boxes).astype(x.dtype) * jnp.asarray(spatial_scale, x.dtype)
     rows = _sample_axis(corners[:, 1], corners[:, 3], pooled_height, sampling_ratio, x.shape[2])
@@ -38,7 +39,7 @@ def roi_align(
     return like_regions(rois, _pool_by_axes(x, owners, rows, columns))
 
 
-def _sample_axis(start: Any, end: Any, bins: int, ratio: int, length: int) -> Any:
+def _sample_axis(start: jax.Array, end: jax.Array, bins: int, ratio: int, length: int) -> jax.Array:
     """Return how much the mean of each bin takes of every pixel along one dim: (R, bins, length).
 
     Without a ratio the points of a bin are at most a pixel apart. Of a bin that is larger than the image only
@@ -65,7 +66,7 @@ def _sample_axis(start: Any, end: Any, bins: int, ratio: int, length: int) -> An
     start_with = jnp.zeros((*first.shape, length), dtype)
     parts = (jnp.moveaxis(part, -1, 0) for part in (low, high, *taken))
 
-    def add(total: Any, given: Any) -> tuple[Any, None]:
+    def add(total: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         below, above, near, distant = (part[..., None] for part in given)
         return total + near * (pixels == below) + distant * (pixels == above), None
 
@@ -75,8 +76,14 @@ def _sample_axis(start: Any, end: Any, bins: int, ratio: int, length: int) -> An
 
 @lowers("prroi_pool", sequences=True)
 def prroi_pool(
-    x: Any, rois: Any, counts: Any, *, pooled_height: int, pooled_width: int, spatial_scale: float
-) -> Any:
+    x: jax.Array,
+    rois: Value,
+    counts: jax.Array | None,
+    *,
+    pooled_height: int,
+    pooled_width: int,
+    spatial_scale: float,
+) -> Value:
     offsets = None
     if counts is not None:
         ends = jnp.cumsum(counts.reshape(-1))
@@ -90,7 +97,7 @@ def prroi_pool(
     return like_regions(rois, jnp.where(area[:, None, None, None], out, 0))
 
 
-def _integrate_axis(start: Any, end: Any, bins: int, length: int) -> Any:
+def _integrate_axis(start: jax.Array, end: jax.Array, bins: int, length: int) -> jax.Array:
     """Return the mean over each bin of the weight of every pixel, 1 at the pixel and 0 at its neighbours."""
     size = jnp.maximum(end - start, 0).astype(jnp.float64) / bins
     edges = start.astype(jnp.float64)[:, None] + jnp.arange(bins + 1) * size[:, None]
@@ -102,8 +109,8 @@ def _integrate_axis(start: Any, end: Any, bins: int, length: int) -> Any:
 
 @lowers("roi_pool", sequences=True)
 def roi_pool(
-    x: Any, rois: Any, offsets: Any, *, pooled_height: int, pooled_width: int, spatial_scale: float
-) -> tuple[Any, Any]:
+    x: jax.Array, rois: Value, offsets: Value, *, pooled_height: int, pooled_width: int, spatial_scale: float
+) -> tuple[Value, Value]:
     boxes, owners = find_owners(rois, x.shape[0], offsets)
     least = np.finfo(x.dtype).min
     corners = round_half_away(boxes.astype(x.dtype) * jnp.asarray(spatial_scale, x.dtype)).astype(jnp.int64)
@@ -119,7 +126,7 @@ def roi_pool(
     return like_regions(rois, out), like_regions(rois, argmax.astype(jnp.int64))
 
 
-def _find_bins(start: Any, end: Any, bins: int, length: int) -> tuple[Any, Any]:
+def _find_bins(start: jax.Array, end: jax.Array, bins: int, length: int) -> tuple[jax.Array, jax.Array]:
     """Return the first pixel of every bin, and the one behind the last: two arrays (R, bins)."""
     size = divide(jnp.maximum(end - start + 1, 1).astype(jnp.float32), bins)
     index = jnp.arange(bins, dtype=jnp.float32)
@@ -128,7 +135,13 @@ def _find_bins(start: Any, end: Any, bins: int, length: int) -> tuple[Any, Any]:
     return jnp.clip(low, 0, length), jnp.clip(high, 0, length)
 
 
-def _find_maxima(images: Any, owners: Any, rows: Any, columns: Any, least: Any) -> Any:
+def _find_maxima(
+    images: jax.Array,
+    owners: jax.Array,
+    rows: tuple[jax.Array, jax.Array],
+    columns: tuple[jax.Array, jax.Array],
+    least: jax.Array,
+) -> jax.Array:
     """Return the place of the first maximum of every bin, along each row, then down; -1: all are ``least``.
 
     The first pixels of all bins are compared, then the second ones, as many as the largest bin has. Images
@@ -137,7 +150,7 @@ def _find_maxima(images: Any, owners: Any, rows: Any, columns: Any, least: Any) 
     tall, wide = (jnp.max(high - low, initial=0) for low, high in (rows, columns))
     shape = (*rows[0].shape, columns[0].shape[1], images.shape[-1])
 
-    def compare(step: Any, found: tuple[Any, Any]) -> tuple[Any, Any]:
+    def compare(step: jax.Array, found: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
         best, place = found
         row = (rows[0] + step // wide)[:, :, None]
         column = (columns[0] + step % wide)[:, None]
@@ -154,8 +167,14 @@ def _find_maxima(images: Any, owners: Any, rows: Any, columns: Any, least: Any) 
 
 @lowers("psroi_pool", sequences=True)
 def psroi_pool(
-    x: Any, rois: Any, *, output_channels: int, pooled_height: int, pooled_width: int, spatial_scale: float
-) -> Any:
+    x: jax.Array,
+    rois: Value,
+    *,
+    output_channels: int,
+    pooled_height: int,
+    pooled_width: int,
+    spatial_scale: float,
+) -> Value:
     boxes, owners = find_owners(rois, x.shape[0])
     _, channels, height, width = x.shape
     if channels != output_channels * pooled_height * pooled_width:
@@ -178,7 +197,7 @@ def psroi_pool(
     return like_regions(rois, out.astype(x.dtype))
 
 
-def _find_edges(start: Any, size: Any, bins: int, length: int) -> tuple[Any, Any]:
+def _find_edges(start: jax.Array, size: jax.Array, bins: int, length: int) -> Results:
     """Return the first pixel of every bin and the one after its last: two arrays (R, bins)."""
     step = divide(size[:, None], bins)
     index = jnp.arange(bins).astype(size.dtype)

@@ -34,18 +34,18 @@ _FEWEST: Final = 4
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def convolve(x: Any, w: Any, windows: Windows, groups: int) -> Any:
+def convolve(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
     """Return the convolution ``(N, *dims of the windows, O)``."""
     if winograd.pays(x, w, windows, groups):
         return winograd.convolve(x, w, windows)
     return _convolve_columns(x, w, windows, groups)
 
 
-def _convolve_forward(x: Any, w: Any, windows: Windows, groups: int) -> tuple[Any, Pair]:
+def _convolve_forward(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> tuple[jax.Array, Pair]:
     return convolve(x, w, windows, groups), (x, w)
 
 
-def _convolve_backward(windows: Windows, groups: int, kept: Pair, d_out: Any) -> Pair:
+def _convolve_backward(windows: Windows, groups: int, kept: Pair, d_out: jax.Array) -> Pair:
     x, w = kept
     return _find_dx(d_out, w, windows, groups, x.shape), _find_dw(x, d_out, windows, groups, w.shape)
 
@@ -54,7 +54,9 @@ convolve.defvjp(_convolve_forward, _convolve_backward)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))
-def _find_dx(d_out: Any, w: Any, windows: Windows, groups: int, shape: tuple[int, ...]) -> Any:
+def _find_dx(
+    d_out: jax.Array, w: jax.Array, windows: Windows, groups: int, shape: tuple[int, ...]
+) -> jax.Array:
     """Return the gradient of the images: what transposed convolutions compute, which have gradients, too."""
     turned = _turn_windows(windows, shape[1:-1], d_out.shape[1:-1])
     if turned is not None and groups == 1:
@@ -70,12 +72,14 @@ def _find_dx(d_out: Any, w: Any, windows: Windows, groups: int, shape: tuple[int
 
 
 def _find_dx_forward(
-    d_out: Any, w: Any, windows: Windows, groups: int, shape: tuple[int, ...]
-) -> tuple[Any, Pair]:
+    d_out: jax.Array, w: jax.Array, windows: Windows, groups: int, shape: tuple[int, ...]
+) -> tuple[jax.Array, Pair]:
     return _find_dx(d_out, w, windows, groups, shape), (d_out, w)
 
 
-def _find_dx_backward(windows: Windows, groups: int, _shape: tuple[int, ...], kept: Pair, dd_x: Any) -> Pair:
+def _find_dx_backward(
+    windows: Windows, groups: int, _shape: tuple[int, ...], kept: Pair, dd_x: jax.Array
+) -> Pair:
     d_out, w = kept
     return convolve(dd_x, w, windows, groups), _find_dw(dd_x, d_out, windows, groups, w.shape)
 
@@ -83,7 +87,9 @@ def _find_dx_backward(windows: Windows, groups: int, _shape: tuple[int, ...], ke
 _find_dx.defvjp(_find_dx_forward, _find_dx_backward)
 
 
-def _find_dw(x: Any, d_out: Any, windows: Windows, groups: int, shape: tuple[int, ...]) -> Any:
+def _find_dw(
+    x: jax.Array, d_out: jax.Array, windows: Windows, groups: int, shape: tuple[int, ...]
+) -> jax.Array:
     """Return the gradient of the filter."""
     if groups == 1:
         return find_kernel_gradient(windows, x, d_out)
@@ -101,7 +107,7 @@ def _turn_windows(windows: Windows, dims: Sequence[int], out: Sequence[int]) -> 
     return windows._replace(pads=tuple(zip(before, after, strict=True)))
 
 
-def _convolve_columns(x: Any, w: Any, windows: Windows, groups: int) -> Any:
+def _convolve_columns(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
     """Return a convolution of which some columns of the result are filters while it is computed."""
     columns = _count_columns(w.shape[-1], x.shape[-1], windows, groups)
     step, (low, high) = windows.strides[-1], windows.pads[-1]
@@ -131,7 +137,7 @@ def _count_columns(filters: int, channels: int, windows: Windows, groups: int) -
     return 1 << most.bit_length() >> 1 if most else 1
 
 
-def _convolve(x: Any, w: Any, windows: Windows, groups: int) -> Any:
+def _convolve(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
     if groups == 1:
         return slide(windows, x, w)
     dims = "DHW"[3 - len(windows.kernel) :]
@@ -142,7 +148,7 @@ def _convolve(x: Any, w: Any, windows: Windows, groups: int) -> Any:
     )  # fmt: skip
 
 
-def convolve_volumes(x: Any, w: Any, windows: Windows) -> Any:
+def convolve_volumes(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
     """Return the convolution of volumes ``(N, D, H, W, C)``.
 
     The places of a kernel along the depth are channels of one convolution of images: XLA has only loops for
@@ -161,16 +167,16 @@ def convolve_volumes(x: Any, w: Any, windows: Windows) -> Any:
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=())
-def multiply(x: Any, w: Any) -> Any:
+def multiply(x: jax.Array, w: jax.Array) -> jax.Array:
     """Return the products of ``x``, shape (N, *dims, I), and ``w``, shape (O, I)."""
     return x @ w.T
 
 
-def _multiply_forward(x: Any, w: Any) -> tuple[Any, Pair]:
+def _multiply_forward(x: jax.Array, w: jax.Array) -> tuple[jax.Array, Pair]:
     return multiply(x, w), (x, w)
 
 
-def _multiply_backward(kept: Pair, d_out: Any) -> Pair:
+def _multiply_backward(kept: Pair, d_out: jax.Array) -> Pair:
     """Return the gradients. For that of ``w`` XLA transposes an operand: here the smaller one, by samples.
 
     Left to itself it takes up to 2.6 times as long, through rows that are not in the cache.
@@ -186,7 +192,7 @@ def _multiply_backward(kept: Pair, d_out: Any) -> Pair:
 multiply.defvjp(_multiply_forward, _multiply_backward)
 
 
-def _turn(x: Any) -> Any:
+def _turn(x: jax.Array) -> jax.Array:
     """Return the channels of ``x`` as rows."""
     samples = jnp.swapaxes(x.reshape(x.shape[0], -1, x.shape[-1]), 1, 2)
     return jnp.swapaxes(samples, 0, 1).reshape(x.shape[-1], -1)

@@ -20,11 +20,11 @@ from paddlelike.ops.nn.conv.conv_transpose import find_output_dims
 _MOST_SHIFTS: Final = 64  # elements of a kernel, each of which makes a program longer
 
 
-def take_first(x: Any, data_format: str) -> Any:
+def take_first(x: jax.Array, data_format: str) -> jax.Array:
     return jnp.moveaxis(x, -1, 1) if is_channels_last(data_format) else x
 
 
-def put_back(x: Any, data_format: str) -> Any:
+def put_back(x: jax.Array, data_format: str) -> jax.Array:
     return jnp.moveaxis(x, 1, -1) if is_channels_last(data_format) else x
 
 
@@ -35,10 +35,11 @@ def _dims(rank: int) -> tuple[str, str, str]:
 
 @lowers("conv2d", "depthwise_conv2d")
 def conv2d(
-    x: Any, w: Any, bias: Any, residual: Any,
-    *, strides: Any, paddings: Any, padding_algorithm: str, groups: int, dilations: Any, data_format: str,
+    x: jax.Array, w: jax.Array, bias: jax.Array | None, residual: jax.Array | None,
+    *, strides: list[int], paddings: list[int], padding_algorithm: str, groups: int,
+    dilations: list[int], data_format: str,
     fuse_residual_connection: bool,
-) -> Any:  # fmt: skip
+) -> jax.Array:  # fmt: skip
     x = take_first(x, data_format)
     windows = make_windows(
         "conv2d", x.shape[2:], w.shape[2:], strides, paddings, dilations, padding_algorithm
@@ -52,10 +53,11 @@ def conv2d(
 
 @lowers("conv3d")
 def conv3d(
-    x: Any, w: Any, residual: Any,
-    *, strides: Any, paddings: Any, padding_algorithm: str, groups: int, dilations: Any, data_format: str,
+    x: jax.Array, w: jax.Array, residual: jax.Array,
+    *, strides: list[int], paddings: list[int], padding_algorithm: str, groups: int,
+    dilations: list[int], data_format: str,
     fuse_residual_connection: bool,
-) -> Any:  # fmt: skip
+) -> jax.Array:  # fmt: skip
     return conv2d(
         x, w, None, residual, strides=strides, paddings=paddings, padding_algorithm=padding_algorithm,
         groups=groups, dilations=dilations, data_format=data_format,
@@ -63,7 +65,7 @@ def conv3d(
     )  # fmt: skip
 
 
-def _convolve(x: Any, w: Any, windows: Windows, groups: int) -> Any:
+def _convolve(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
     if not computes_on_cpu():
         return jax.lax.conv_general_dilated(
             x, w, windows.strides, windows.pads, rhs_dilation=windows.dilations,
@@ -87,7 +89,7 @@ def _convolve(x: Any, w: Any, windows: Windows, groups: int) -> Any:
 # here 0.6, 0.4, 0.6. Channels come last, as XLA wants them there: tracing/orders.py.
 
 
-def _convolve_last(x: Any, w: Any, windows: Windows, groups: int = 1) -> Any:
+def _convolve_last(x: jax.Array, w: jax.Array, windows: Windows, groups: int = 1) -> jax.Array:
     """Return a convolution whose channels come last while it is computed."""
     x, w = jnp.moveaxis(x, 1, -1), jnp.moveaxis(w, (0, 1), (-1, -2))
     if len(windows.kernel) == 3 and groups == 1:
@@ -95,19 +97,21 @@ def _convolve_last(x: Any, w: Any, windows: Windows, groups: int = 1) -> Any:
     return jnp.moveaxis(channels_last.convolve(x, w, windows, groups), -1, 1)
 
 
-def _multiply_last(x: Any, w: Any, windows: Windows) -> Any:
+def _multiply_last(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
     """Return a convolution of kernels of one element: a product of matrices."""
     (kept,) = _list_shifts(x, windows)
     return jnp.moveaxis(channels_last.multiply(jnp.moveaxis(kept, 1, -1), w.reshape(w.shape[:2])), -1, 1)
 
 
-def _list_shifts(x: Any, windows: Windows) -> list[Any]:
+def _list_shifts(x: jax.Array, windows: Windows) -> list[Any]:
     """Return, for each element of a kernel, the elements of ``x`` that it meets: shape (N, C, *out)."""
     x = jnp.pad(x, [(0, 0), (0, 0), *windows.pads])
     return list_places(x, windows.kernel, windows.strides, windows.dilations)
 
 
-def list_places(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> list[Any]:
+def list_places(
+    x: jax.Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> list[Any]:
     """Return, for each place in a window, the elements of ``x`` that are at it: shape (N, C, *out)."""
     steps = zip(x.shape[2:], kernel, strides, dilations, strict=True)
     spans = [(size - (k - 1) * d - 1) // stride * stride + 1 for size, k, stride, d in steps]
@@ -119,7 +123,7 @@ def list_places(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations
     return found
 
 
-def _convolve_planes(x: Any, w: Any, windows: Windows) -> Any:
+def _convolve_planes(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
     """Return a convolution of each channel with a kernel of its own: products that XLA fuses.
 
     Those of float16 are added up in float32, as a product of matrices does.
@@ -130,7 +134,7 @@ def _convolve_planes(x: Any, w: Any, windows: Windows) -> Any:
     return sum(shifted * factors[:, :, i] for i, shifted in enumerate(shifts)).astype(dtype)
 
 
-def _multiply_columns(x: Any, w: Any, windows: Windows, groups: int) -> Any:
+def _multiply_columns(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
     """Return a convolution as products of matrices, one per sample and group."""
     columns = jnp.stack(_list_shifts(x, windows), 2)  # (N, C, kernel, *out)
     count, channels, size, *dims = columns.shape
@@ -141,10 +145,11 @@ def _multiply_columns(x: Any, w: Any, windows: Windows, groups: int) -> Any:
 
 @lowers("conv2d_grad_grad", "conv3d_grad_grad")
 def conv_grad_grad(
-    dd_w: Any, dd_x: Any, d_out: Any, w: Any, x: Any,
-    *, strides: Any, paddings: Any, padding_algorithm: str, groups: int, dilations: Any, data_format: str,
+    dd_w: jax.Array | None, dd_x: jax.Array | None, d_out: jax.Array, w: jax.Array, x: jax.Array,
+    *, strides: list[int], paddings: list[int], padding_algorithm: str, groups: int,
+    dilations: list[int], data_format: str,
 ) -> Results:  # fmt: skip
-    def convolve(x: Any, w: Any) -> Any:
+    def convolve(x: jax.Array, w: jax.Array) -> jax.Array:
         return conv2d(
             x, w, None, None, strides=strides, paddings=paddings, padding_algorithm=padding_algorithm,
             groups=groups, dilations=dilations, data_format=data_format, fuse_residual_connection=False,
@@ -165,10 +170,11 @@ def conv_grad_grad(
 
 @lowers("conv2d_transpose", "depthwise_conv2d_transpose", "conv3d_transpose")
 def conv_transpose(
-    x: Any, w: Any, *bias: Any,
-    strides: Any, paddings: Any, padding_algorithm: str, groups: int, dilations: Any, data_format: str,
-    output_size: Any,
-) -> Any:  # fmt: skip
+    x: jax.Array, w: jax.Array, *bias: Any,
+    strides: list[int], paddings: list[int], padding_algorithm: str, groups: int,
+    dilations: list[int], data_format: str,
+    output_size: list[int],
+) -> jax.Array:  # fmt: skip
     x = take_first(x, data_format)
     windows = make_windows(
         "conv_transpose", x.shape[2:], w.shape[2:], strides, paddings, dilations, padding_algorithm
@@ -185,7 +191,9 @@ def conv_transpose(
     return put_back(out, data_format)
 
 
-def _interleave(x: Any, w: Any, windows: Windows, dims: Sequence[int], groups: int) -> Any:
+def _interleave(
+    x: jax.Array, w: jax.Array, windows: Windows, dims: Sequence[int], groups: int
+) -> jax.Array | None:
     """Return a transposed convolution with groups at steps: plain ones, each of every so many results.
 
     None where steps are wider than the kernel, padding as wide, or the kernel has gaps. The gradient of the

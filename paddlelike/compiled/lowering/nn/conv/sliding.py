@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +21,7 @@ from paddlelike.ops.kernels.nn.image.windows import Windows
 __all__ = ["find_kernel_gradient", "slide", "spread"]
 
 
-def slide(windows: Windows, x: Any, w: Any) -> Any:
+def slide(windows: Windows, x: jax.Array, w: jax.Array) -> jax.Array:
     """Return a convolution of ``x``, shape (N, H, W, I), and ``w``, shape (*kernel, I, O)."""
     dims = _name(windows)
     return _convolve(
@@ -31,7 +30,7 @@ def slide(windows: Windows, x: Any, w: Any) -> Any:
     )  # fmt: skip
 
 
-def spread(windows: Windows, dims: tuple[int, ...], x: Any, w: Any) -> Any:
+def spread(windows: Windows, dims: tuple[int, ...], x: jax.Array, w: jax.Array) -> jax.Array:
     """Return a transposed convolution, of shape (N, *dims, I): the gradient of the data of :func:`slide`.
 
     ``x`` has shape (N, H, W, O), ``w`` (*kernel, I, O).
@@ -50,7 +49,7 @@ def spread(windows: Windows, dims: tuple[int, ...], x: Any, w: Any) -> Any:
     )  # fmt: skip
 
 
-def find_kernel_gradient(windows: Windows, x: Any, d_out: Any) -> Any:
+def find_kernel_gradient(windows: Windows, x: jax.Array, d_out: jax.Array) -> jax.Array:
     """Return the gradient of the kernel of :func:`slide`: that of the results slides over the data."""
     names = _name(windows)
     sizes = zip(x.shape[1:-1], d_out.shape[1:-1], windows.strides, windows.extent, windows.pads, strict=True)
@@ -64,14 +63,14 @@ def find_kernel_gradient(windows: Windows, x: Any, d_out: Any) -> Any:
 
 
 def _convolve(
-    data: Any,
-    kernel: Any,
+    data: jax.Array,
+    kernel: jax.Array,
     *names: str,
     pads: Sequence[tuple[int, int]],
     strides: Sequence[int] | None = None,
     data_steps: Sequence[int] | None = None,
     kernel_steps: Sequence[int],
-) -> Any:
+) -> jax.Array:
     """Return a convolution by XLA, whose operands it does not exchange. Dims are named as in ``jax.lax``."""
     dims = [letter for letter in names[0] if letter in "DHW"]
     ones = (1,) * len(dims)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 
 from paddlelike.compiled.lowerings import lowers
 
 
 @lowers("unfold")
-def unfold(x: Any, *, kernel_sizes: Any, strides: Any, paddings: Any, dilations: Any) -> Any:
+def unfold(
+    x: jax.Array, *, kernel_sizes: list[int], strides: list[int], paddings: list[int], dilations: list[int]
+) -> jax.Array:
     top, left, bottom, right = paddings
     patches = jax.lax.conv_general_dilated_patches(
         x, kernel_sizes, strides, ((top, bottom), (left, right)), rhs_dilation=dilations

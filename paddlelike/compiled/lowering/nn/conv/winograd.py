@@ -25,7 +25,7 @@ _CHANNELS: Final = 128  # fewest on both sides
 _PIXELS: Final = 256  # fewest of the result: with less, transforming the filter costs more
 
 
-def pays(x: Any, w: Any, windows: Windows, groups: int) -> bool:
+def pays(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> bool:
     """Return whether a convolution is of the right kind, and faster this way."""
     if groups > 1 or windows.kernel != (3, 3) or {*windows.strides, *windows.dilations} != {1}:
         return False
@@ -33,7 +33,7 @@ def pays(x: Any, w: Any, windows: Windows, groups: int) -> bool:
     return wide and len(x) * math.prod(windows.counts(x.shape[1:-1])) >= _PIXELS
 
 
-def convolve(x: Any, w: Any, windows: Windows) -> Any:
+def convolve(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
     """Return the convolution of ``x``, shape (N, H, W, C), with ``w``, shape (3, 3, C, O)."""
     dims, (channels, filters) = windows.counts(x.shape[1:-1]), w.shape[-2:]
     high, wide = ((size + 1) // 2 for size in dims)  # tiles

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
+from paddlelike.core.tensor import Array
 from paddlelike.ops.kernels.nn.image.windows import is_channels_last
 from paddlelike.ops.nn.image.interpolate import TAPS
 from paddlelike.ops.operands import read_numbers
@@ -16,10 +16,10 @@ from paddlelike.ops.operands import read_numbers
 
 @lowers("nearest_interp", "bilinear_interp", "trilinear_interp", "bicubic_interp", constants=True)
 def interpolate(
-    x: Any, out_size: Any, size_tensors: list[Any], scale_tensor: Any,
+    x: jax.Array, out_size: Array | None, size_tensors: list[Array], scale_tensor: Array | None,
     *, out_d: int, out_h: int, out_w: int, scale: float, interp_method: str, align_corners: bool,
     align_mode: int, data_layout: str,
-) -> Any:  # fmt: skip
+) -> jax.Array:  # fmt: skip
     given = (out_size, scale_tensor, *size_tensors)
     if any(one is not None and not isinstance(one, np.ndarray) for one in given):
         raise LoweringError("the size is a variable")

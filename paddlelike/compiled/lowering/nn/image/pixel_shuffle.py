@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
 
 
 @lowers("temporal_shift", without={"X": "Out@GRAD"})
-def temporal_shift(x: Any, *, seg_num: int, shift_ratio: float) -> Any:
+def temporal_shift(x: jax.Array, *, seg_num: int, shift_ratio: float) -> jax.Array:
     frames = x.reshape(-1, seg_num, *x.shape[1:])
     first, second = int(x.shape[1] * shift_ratio), int(x.shape[1] * 2 * shift_ratio)
     zero = jnp.zeros_like(frames[:, :1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import jax
@@ -23,10 +23,11 @@ _MOST_PLACES: Final = 25  # of a window, each of which makes a program longer
 
 @lowers("pool2d", "pool3d")
 def pool(
-    x: Any,
-    *, ksize: Any, strides: Any, paddings: Any, global_pooling: bool, adaptive: bool, pooling_type: str,
+    x: jax.Array,
+    *, ksize: list[int], strides: list[int], paddings: list[int], global_pooling: bool, adaptive: bool,
+    pooling_type: str,
     exclusive: bool, ceil_mode: bool, padding_algorithm: str, data_format: str,
-) -> Any:  # fmt: skip
+) -> jax.Array:  # fmt: skip
     x = take_first(x, data_format)
     attrs = PoolAttrs(
         ksize=ksize, strides=strides, paddings=paddings, global_pooling=global_pooling, adaptive=adaptive,
@@ -44,7 +45,13 @@ def pool(
     return put_back(out, data_format)
 
 
-def reduce_windows(x: Any, axes: Sequence[pool_kernels.Axis], function: Any, start: Any, whole: Any) -> Any:
+def reduce_windows(
+    x: jax.Array,
+    axes: Sequence[pool_kernels.Axis],
+    function: Callable[..., jax.Array],
+    start: int | float,
+    whole: Callable[..., jax.Array],
+) -> jax.Array:
     """Return ``function`` over every window; windows of uneven sizes one dim after the other."""
     if all(axis.stride is not None for axis in axes):
         x = x[(..., *(slice(axis.size + min(_pad_after(axis), 0)) for axis in axes))]
@@ -67,19 +74,21 @@ def reduce_windows(x: Any, axes: Sequence[pool_kernels.Axis], function: Any, sta
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _find_maxima(kernel: tuple[int, ...], strides: tuple[int, ...], x: Any) -> Any:
+def _find_maxima(kernel: tuple[int, ...], strides: tuple[int, ...], x: jax.Array) -> jax.Array:
     """Return the maxima of the windows of ``x``, of shape (N, C, *dims)."""
     return functools.reduce(jnp.maximum, list_places(x, kernel, strides, (1,) * len(kernel)))
 
 
-def _find_maxima_forward(kernel: tuple[int, ...], strides: tuple[int, ...], x: Any) -> tuple[Any, Any]:
+def _find_maxima_forward(
+    kernel: tuple[int, ...], strides: tuple[int, ...], x: jax.Array
+) -> tuple[jax.Array, jax.Array | tuple[jax.Array, jax.Array]]:
     maxima = _find_maxima(kernel, strides, x)
     return maxima, (x, maxima)
 
 
 def _find_maxima_backward(
-    kernel: tuple[int, ...], strides: tuple[int, ...], kept: tuple[Any, Any], d_out: Any
-) -> tuple[Any]:
+    kernel: tuple[int, ...], strides: tuple[int, ...], kept: tuple[Any, Any], d_out: jax.Array
+) -> tuple[jax.Array]:
     """Return the gradient of ``x``: that of a window goes to its first maximum."""
     x, maxima = kept
     places = list(np.ndindex(*kernel))
@@ -109,7 +118,13 @@ def _pad_after(axis: pool_kernels.Axis) -> int:
 
 @lowers("max_pool2d_with_index", "max_pool3d_with_index")
 def max_pool_with_index(
-    x: Any, *, ksize: Any, strides: Any, paddings: Any, global_pooling: bool, adaptive: bool
+    x: jax.Array,
+    *,
+    ksize: list[int],
+    strides: list[int],
+    paddings: list[int],
+    global_pooling: bool,
+    adaptive: bool,
 ) -> Results:
     attrs = WindowAttrs(
         ksize=ksize, strides=strides, paddings=paddings, global_pooling=global_pooling, adaptive=adaptive

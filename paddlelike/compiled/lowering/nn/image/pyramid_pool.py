@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -15,7 +13,7 @@ from paddlelike.ops.nn.image.pyramid_pool import list_levels
 
 
 @lowers("spp")
-def spp(x: Any, *, pyramid_height: int, pooling_type: str) -> Any:
+def spp(x: jax.Array, *, pyramid_height: int, pooling_type: str) -> jax.Array:
     outs = []
     for _, axes in list_levels(x.shape, pyramid_height):
         if pooling_type == "max":
@@ -28,7 +26,15 @@ def spp(x: Any, *, pyramid_height: int, pooling_type: str) -> Any:
 
 
 @lowers("unpool")
-def unpool(x: Any, indices: Any, *, ksize: Any, strides: Any, paddings: Any, ctx: OpContext) -> Any:
+def unpool(
+    x: jax.Array,
+    indices: jax.Array,
+    *,
+    ksize: list[int],
+    strides: list[int],
+    paddings: list[int],
+    ctx: OpContext,
+) -> jax.Array:
     height, width = (
         (size - 1) * stride - 2 * pad + kernel
         for size, kernel, stride, pad in zip(x.shape[2:], ksize, strides, paddings, strict=True)
@@ -41,6 +47,6 @@ def unpool(x: Any, indices: Any, *, ksize: Any, strides: Any, paddings: Any, ctx
 
 
 @lowers("unpool_grad")
-def unpool_grad(x: Any, indices: Any, out: Any, d_out: Any) -> Any:
+def unpool_grad(x: jax.Array, indices: jax.Array, out: jax.Array, d_out: jax.Array) -> jax.Array:
     flat = indices.reshape(*x.shape[:2], -1)
     return jnp.take_along_axis(d_out.reshape(*x.shape[:2], -1), flat, 2, mode="clip").reshape(x.shape)

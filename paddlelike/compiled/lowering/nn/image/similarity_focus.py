@@ -12,7 +12,7 @@ from paddlelike.compiled.tracing.context import OpContext
 
 
 @lowers("similarity_focus")
-def similarity_focus(x: Any, *, axis: int, indexes: list[int], ctx: OpContext) -> Any:
+def similarity_focus(x: jax.Array, *, axis: int, indexes: list[int], ctx: OpContext) -> jax.Array:
     moved = jnp.moveaxis(x, axis, 1)
     matrices = moved[:, jnp.asarray(indexes)]
     chosen, is_plain = jax.vmap(jax.vmap(_choose))(matrices)
@@ -21,11 +21,11 @@ def similarity_focus(x: Any, *, axis: int, indexes: list[int], ctx: OpContext) -
     return jnp.moveaxis(mask, 1, axis)
 
 
-def _choose(matrix: Any) -> tuple[Any, Any]:
+def _choose(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return which numbers are chosen, and whether no two equal ones could have been."""
     height, width = matrix.shape
 
-    def choose(_: Any, state: Any) -> Any:
+    def choose(_: jax.Array, state: jax.Array) -> tuple[Any, Any, Any]:
         free, chosen, is_plain = state
         left = jnp.where(free, matrix, -jnp.inf)
         row, column = jnp.divmod(jnp.argmax(left), width)
