@@ -20,8 +20,8 @@ PACKAGE = PROJECT / "paddlelike"
 #: Folders and modules that are no family.
 WITHOUT_FAMILY = {
     "ops/kernels": (
-        "addition areas broadcasting class_sampling engines fast lod pieces recording rounding segments sorting "
-        "special threads"
+        "addition areas broadcasting class_sampling engines fast lod pieces recording rounding segments "
+        "sorting special threads"
     ),
     "layers": (
         "checks control_flow distributions emit fluid_modules helper learning_rate_scheduler metric_op ops "
