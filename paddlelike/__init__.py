@@ -61,6 +61,8 @@ _hooks.provide(
     plot_log="paddlelike.view.curves:plot_log",
     print_layers="paddlelike.inspection.layers:print_layers",
     find_partition="paddlelike.distributed:find_partition",
+    create_weight_normalized="paddlelike.layers.nn.normalization.weight_norm:create_weight_normalized",
+    compute_onnx_value="paddlelike.interop.onnx.importer.folding:compute",
     find_predictor_name="paddlelike.inference:find_name",
 )
 

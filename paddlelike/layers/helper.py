@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from paddlelike.framework.graph.guards import default_main_program, default_star
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.hooks import Hook
 from paddlelike.initializer import Constant, Initializer, Xavier
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
 
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["LayerHelper", "LayerHelperBase"]
+
+# It is computed by layers, each of which has a helper.
+_create_weight_normalized: Final[Hook[[LayerHelper, WeightNormParamAttr, list[int], VarType], Variable]] = (
+    Hook("create_weight_normalized")
+)
 
 
 class LayerHelper:
@@ -142,9 +148,7 @@ class LayerHelper:
         dtype = VarType.FP32 if dtype is None else convert_dtype(dtype)
         shape = [self._check_dim(dim, shape) for dim in shape]
         if isinstance(attr, WeightNormParamAttr):
-            from paddlelike.layers.nn.normalization.weight_norm import create_weight_normalized
-
-            return create_weight_normalized(self, attr, shape, dtype)
+            return _create_weight_normalized.function(self, attr, shape, dtype)
         return self._make_parameter(attr, shape, dtype, stop_gradient, type)
 
     def _check_dim(self, dim: object, shape: Sequence[object]) -> int:

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel
+from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel, Slot
 from paddlelike.ops.update.rules import Step
 
 __all__ = ["SMALL", "make_flat_kernel", "make_group_kernel"]
-
-if TYPE_CHECKING:
-    from paddlelike.ops.update.base import Update
 
 #: Elements of a parameter; larger ones are updated where they are: copying them takes longer than the calls.
 SMALL: Final = 1 << 9
@@ -31,7 +28,27 @@ _FLAT: Final = 1 << 16  # elements of a flat array, so that those of one update 
 Arrays = Sequence[Array]
 
 
-def make_group_kernel(op: type[Update], keywords: Mapping[str, Any]) -> GroupKernel:
+class _Rule(Protocol):
+    """What is read of the class of an update operator."""
+
+    @property
+    def input_slots(self) -> tuple[Slot, ...]: ...
+
+    @property
+    def elements(self) -> tuple[str, ...]: ...
+
+    @property
+    def inplace(self) -> Mapping[str, str]: ...
+
+    @property
+    def read_step(self) -> Callable[..., Step]: ...
+
+    def list_elements(self, keywords: Mapping[str, Any]) -> tuple[str, ...]: ...
+
+    def move_on(self, *others: Any, **keywords: Any) -> tuple[Any, ...]: ...
+
+
+def make_group_kernel(op: _Rule, keywords: Mapping[str, Any]) -> GroupKernel:
     """Return a function that updates several parameters; see ``OpDef.make_group_kernel``."""
     names = [slot.name for slot in op.input_slots]
     elements = op.list_elements(keywords)
@@ -57,7 +74,7 @@ def make_group_kernel(op: type[Update], keywords: Mapping[str, Any]) -> GroupKer
     return run
 
 
-def make_flat_kernel(op: type[Update], keywords: Mapping[str, Any]) -> FlatKernel:
+def make_flat_kernel(op: _Rule, keywords: Mapping[str, Any]) -> FlatKernel:
     """Return a function that updates parameters behind one another; see ``OpDef.make_flat_kernel``."""
     names = [slot.name for slot in op.input_slots]
     param, once, *state = (names.index(name) for name in op.list_elements(keywords))

@@ -10,6 +10,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.hooks import Hook
 from paddlelike.interop.onnx.importer.graph import Array, Given, Graph, InexpressibleError, Value
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
 
 __all__ = ["MOST", "Node"]
+
+# Folding reads nodes, and a node asks it for what other nodes compute.
+_compute: Final[Hook[[Node, str], Array | None]] = Hook("compute_onnx_value")
 
 #: Stands for "to the end" in attributes of int32.
 MOST: Final = np.iinfo(np.int32).max
@@ -120,9 +124,7 @@ class Node:
         """Return the value of an input. Raises InexpressibleError when it is computed from what is fed."""
         found = self.find_known(index)
         if found is None and self.has(index):
-            from paddlelike.interop.onnx.importer.folding import compute
-
-            found = compute(self, self.proto.input[index])
+            found = _compute.function(self, self.proto.input[index])
         if found is None:
             self.refuse(f"input {index} is computed at run time")
         return found

@@ -7,16 +7,16 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.elementwise.scale import elementwise_div, elementwise_mul
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.shaping import reshape
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
-
-if TYPE_CHECKING:
-    from paddlelike.layers.helper import LayerHelper
 
 __all__ = ["create_weight_normalized"]
 
@@ -25,12 +25,6 @@ def create_weight_normalized(
     helper: LayerHelper, attr: WeightNormParamAttr, shape: list[int], dtype: VarType
 ) -> Variable:
     """Create ``g`` and ``v``, and return the weight computed from them."""
-    from paddlelike.layers.elementwise.scale import (  # late: these modules import the helper
-        elementwise_div,
-        elementwise_mul,
-    )
-    from paddlelike.layers.tensor.shaping import reshape
-
     dim = attr.dim
     length_shape = [1] * len(shape)
     if dim is not None:
