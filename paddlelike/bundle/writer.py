@@ -27,7 +27,7 @@ PersistentID = Callable[[zipfile.ZipFile], Callable[[Any], str | None]]
 
 
 def dump(
-    obj: Any,
+    obj: object,
     file_handler: Target,
     protocol: int = PROTOCOL,
     persistent_id: PersistentID | None = None,
@@ -70,7 +70,7 @@ def dump(
 
 
 def _write(
-    obj: Any, file: IO[bytes], protocol: int, persistent_id: PersistentID | None, names: MemberNames
+    obj: object, file: IO[bytes], protocol: int, persistent_id: PersistentID | None, names: MemberNames
 ) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
         find_id = _NamedArrays(archive, names) if persistent_id is None else persistent_id(archive)
@@ -86,7 +86,7 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol)
         self._find_id = find_id
 
-    def persistent_id(self, obj: Any) -> str | None:
+    def persistent_id(self, obj: object) -> str | None:
         """Return the id of an object that is kept outside of the pickle, or None."""
         return self._find_id(obj)
 
@@ -99,7 +99,7 @@ class _NamedArrays:
         self._names = names
         self._members: dict[int, tuple[str, Array]] = {}  # keeps the arrays, so that an id stays theirs
 
-    def __call__(self, obj: Any) -> str | None:
+    def __call__(self, obj: object) -> str | None:
         if type(obj) is not np.ndarray:
             self._names.see(obj)
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from paddlelike.core.rows import merge_rows, sum_rows
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.display import Displayed
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows", "adopt_all"]
 
@@ -89,7 +92,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
             return self._array
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def set(self, array: Any, place: Place | None = None) -> None:
+    def set(self, array: ArrayLike, place: Place | None = None) -> None:
         """Copy an array into this tensor; the LoD is kept.
 
         Raises TypeError for a dtype that Paddle does not have.

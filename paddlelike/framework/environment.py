@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from paddlelike.errors import UnsupportedError
 
@@ -48,8 +48,8 @@ def _parse_version(version: str) -> tuple[int, ...]:
 
 
 def memory_optimize(
-    input_program: Any,
-    skip_opt_set: Any = None,
+    input_program: object,
+    skip_opt_set: object = None,
     print_log: bool = False,
     level: int = 0,
     skip_grads: bool = True,
@@ -57,7 +57,7 @@ def memory_optimize(
     """Do nothing: memory is always released after its last use."""
 
 
-def release_memory(input_program: Any, skip_opt_set: Any = None) -> None:
+def release_memory(input_program: object, skip_opt_set: object = None) -> None:
     """Do nothing: memory is always released after its last use."""
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -32,6 +33,18 @@ WITHOUT_EXAMPLE = {
     "optimizer.Optimizer.state_dict",
     "optimizer.PipelineOptimizer",
 }
+
+#: Public functions that take or return Any: who writes the script decides, or what is in a file.
+TAKES_ANYTHING = (
+    r"(fluid\.)?layers\.(RNNCell|Decoder|DecodeHelper)\..*",  # the states of one's own cell
+    r"(fluid\.)?layers\.(DynamicRNN|StaticRNN)\.__call__",  # one variable or several
+    r"(fluid\.)?layer_helper\.LayerHelper\.create_parameter",  # None without a parameter
+    r"(Tensor|LoDTensor)\.(adopt_from_device|keep_on_device|find_on_device)",  # an array of JAX
+    r"(fluid\.)?framework\.Operator\.attr",
+    r"(fluid\.)?framework\.Parameter\.__init__",  # a regularizer, of a higher floor
+    r"Program\.plot",  # of matplotlib
+    r"bundle\.load|dataset\.common\.load_pickle",
+)
 
 
 def list_names() -> Iterator[str]:
@@ -153,3 +166,36 @@ def list_trailing(text: str) -> list[str]:
 def test_a_paragraph_behind_a_section_is_found() -> None:
     text = "Do.\n\n    Raises\n    ------\n    ValueError\n        Always.\n\n    See more.\n\n    >>> do()"
     assert list_trailing(text) == ["See more."]
+
+
+def test_public_functions_say_what_they_take() -> None:
+    seen: set[int] = set()
+    public = [found for n in fluid.__all__ for found in list_functions(n, getattr(fluid, n), seen)]
+    assert len(public) > 1000
+    allowed = re.compile("|".join(TAKES_ANYTHING))
+    assert [name for name, function in public if takes_any(function) and not allowed.fullmatch(name)] == []
+
+
+def list_functions(name: str, thing: object, seen: set[int]) -> Iterator[tuple[str, FunctionType]]:
+    """Yield the public functions and methods of a module or class, with the path to each."""
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if inspect.ismodule(thing):
+        for listed in getattr(thing, "__all__", ()):
+            yield from list_functions(f"{name}.{listed}", getattr(thing, listed), seen)
+    elif inspect.isclass(thing):
+        for member, value in vars(thing).items():
+            if not member.startswith("_") or member in ("__init__", "__call__", "__getitem__", "__next__"):
+                function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+                if inspect.isfunction(function):
+                    yield f"{name}.{member}", function
+    elif inspect.isfunction(thing):
+        yield name, thing
+
+
+def takes_any(function: FunctionType) -> bool:
+    """Return whether a parameter besides ``*args`` and ``**kwargs``, or the result, is annotated as Any."""
+    signature = inspect.signature(function)
+    named = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    return "Any" in (signature.return_annotation, *(p.annotation for p in named))

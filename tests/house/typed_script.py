@@ -36,6 +36,7 @@ def build() -> tuple[fluid.Variable, fluid.Variable, fluid.Variable]:
     prediction = fluid.layers.softmax(logits)
     assert_type(logits, fluid.Variable)
     assert_type(logits * 2.0 + 1.0, fluid.Variable)
+    assert_type(logits[:, 0:2] == 0.0, fluid.Variable)
     assert_type(
         fluid.layers.softmax_with_cross_entropy(logits, label, return_softmax=True),
         tuple[fluid.Variable, fluid.Variable],
@@ -128,6 +129,9 @@ def make_mistakes(exe: fluid.Executor, image: fluid.Variable, loss: fluid.Variab
     fluid.io.save_vars(exe, "model", vars=[1])  # type: ignore[list-item]
     fluid.io.load_params(exe, "model", main_program=1)  # type: ignore[arg-type]
     fluid.io.load_vars(exe, "model", predicate="weight")  # type: ignore[arg-type]
+    loss + "1"  # type: ignore[operator]
+    image["height"]  # type: ignore[index]
+    list(image)  # type: ignore[call-overload]
     fluid.CompiledProgram(loss)  # type: ignore[arg-type]
     fluid.CompiledProgram(fluid.Program()).with_data_parallel(places=2)  # type: ignore[arg-type]
     fluid.DataFeeder([1], fluid.CPUPlace())  # type: ignore[list-item]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 
 if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
     from paddlelike.framework.typing import FetchList, Minimized
 
 __all__ = [
@@ -155,12 +156,16 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
     return view_fetched(array) if array.size else _fetch_empty(array)
 
 
-def _fetch_empty(array: np.ndarray[Any, Any]) -> Any:
+def _fetch_empty(array: Array) -> Array | None:
     """Return what is given out for an array without elements: None, as Fluid's fetch does not copy it."""
     return None if warn_quirk("empty_fetch") else view_fetched(array)
 
 
-def as_numpy(tensor: Any) -> Any:
+@overload
+def as_numpy(tensor: LoDTensor) -> Array: ...
+@overload
+def as_numpy(tensor: list[LoDTensor]) -> list[Array]: ...
+def as_numpy(tensor: LoDTensor | list[LoDTensor]) -> Array | list[Array]:
     """Return a copy of a tensor, or of each tensor in a list, as numpy array.
 
     Raises RuntimeError for a tensor with a LoD.
@@ -192,7 +197,7 @@ class FetchedArray(np.ndarray[Any, Any]):
         return np.asarray(self).__reduce__()
 
 
-def view_fetched(array: Any) -> Any:
+def view_fetched(array: Array) -> Array:
     """Return an array as a FetchedArray if its rows have one element each, else itself."""
     if array.ndim and array.size == len(array):
         return array.view(FetchedArray)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
@@ -24,6 +24,9 @@ from paddlelike.hooks import Hook
 from paddlelike.import_paddle import is_installed
 
 if TYPE_CHECKING:
+    from types import EllipsisType
+
+    from paddlelike.core.typing import DtypeLike, Number
     from paddlelike.framework.graph.block import Block
 
 __all__ = ["HOLDERS", "TENSOR_LIKE", "Parameter", "Variable", "variable_kind"]
@@ -41,6 +44,9 @@ HOLDERS: Final = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
 
 #: What variables of the dynamic graph have, and those of a static program have not.
 _OF_DYNAMIC_GRAPH: Final = {"backward", "clear_gradient", "detach", "gradient", "numpy", "set_value"}
+
+#: A part of a dim: one item, or several.
+Index: TypeAlias = "int | slice | EllipsisType | Variable | None"
 
 
 class Variable(EncodedState, Displayed):
@@ -71,11 +77,11 @@ class Variable(EncodedState, Displayed):
         type: VarType = VarType.LOD_TENSOR,  # noqa: A002  (Fluid's name)
         name: str | bytes | None = None,
         shape: Sequence[int] | None = None,
-        dtype: Any = None,
+        dtype: DtypeLike | None = None,
         lod_level: int | None = None,
         capacity: int | None = None,
         persistable: bool | None = None,
-        error_clip: Any = None,
+        error_clip: object = None,
         stop_gradient: bool = False,
         is_data: bool = False,
         need_check_feed: bool = False,
@@ -123,7 +129,7 @@ class Variable(EncodedState, Displayed):
         """The name of this variable's gradient."""
         return self.name + "@GRAD"
 
-    def _set_error_clip(self, error_clip: Any) -> None:
+    def _set_error_clip(self, error_clip: object) -> None:
         """Set how the gradient of this variable is clipped (see :mod:`paddlelike.clip`)."""
         self.error_clip = error_clip
 
@@ -170,72 +176,74 @@ class Variable(EncodedState, Displayed):
             "to ask whether there is a variable, `is not None`"
         )
 
-    def astype(self, dtype: Any) -> Variable:
+    def astype(self, dtype: DtypeLike) -> Variable:
         """Append a conversion to another element type. Return its output."""
         return _cast.function(self, dtype)
 
-    def __getitem__(self, item: Any) -> Variable:
+    def __getitem__(self, item: Index | tuple[Index, ...]) -> Variable:
         return _getitem.function(self, item)
 
     def __neg__(self) -> Variable:
         return _negate.function(self)
 
-    def __add__(self, other: Any) -> Variable:
+    def __add__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_add")
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Variable:
+    def __sub__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_sub")
 
-    def __rsub__(self, other: Any) -> Variable:
+    def __rsub__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_sub", reverse=True)
 
-    def __mul__(self, other: Any) -> Variable:
+    def __mul__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_mul")
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Variable:
+    def __truediv__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_div")
 
-    def __rtruediv__(self, other: Any) -> Variable:
+    def __rtruediv__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_div", reverse=True)
 
-    def __pow__(self, other: Any) -> Variable:
+    def __pow__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_pow")
 
-    def __rpow__(self, other: Any) -> Variable:
+    def __rpow__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_pow", reverse=True)
 
-    def __floordiv__(self, other: Any) -> Variable:
+    def __floordiv__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_floordiv")
 
-    def __mod__(self, other: Any) -> Variable:
+    def __mod__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "elementwise_mod")
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Variable:  # type: ignore[override]  # an operator, not a bool
         return _combine.function(self, other, "equal")
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> Variable:  # type: ignore[override]
         return _combine.function(self, other, "not_equal")
 
-    def __lt__(self, other: Any) -> Variable:
+    def __lt__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "less_than")
 
-    def __le__(self, other: Any) -> Variable:
+    def __le__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "less_equal")
 
-    def __gt__(self, other: Any) -> Variable:
+    def __gt__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "greater_than")
 
-    def __ge__(self, other: Any) -> Variable:
+    def __ge__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "greater_equal")
 
-    def __iter__(self) -> Any:
-        raise TypeError(f"variable {self.name!r} cannot be iterated over; use layers.unstack or layers.split")
+    if not TYPE_CHECKING:  # a type checker finds both mistakes itself
 
-    if not TYPE_CHECKING:
+        def __iter__(self) -> Any:
+            raise TypeError(
+                f"variable {self.name!r} cannot be iterated over; use layers.unstack or layers.split"
+            )
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError, which says of names of the dynamic graph what to do instead."""
@@ -259,7 +267,7 @@ class Parameter(Variable):
         self,
         block: Block,
         shape: Sequence[int],
-        dtype: Any,
+        dtype: DtypeLike,
         type: VarType = VarType.LOD_TENSOR,  # noqa: A002
         *,
         name: str | None = None,
