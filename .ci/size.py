@@ -35,6 +35,7 @@ AROUND = {
     "training": 2_300,
     "view": 1_300,
     "cli": 1_000,
+    "testing": 600,
 }
 CORE = 65_000
 _WITHOUT_CODE = {

@@ -13,7 +13,7 @@ from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES
 from paddlelike.formats.cntk.dictionary import Axis, Shape, SizeT, decode, encode
 from paddlelike.formats.cntk.file import CntkFile
-from tests.formats.contract import FormatContract
+from paddlelike.testing import FormatContract
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "cntk"
 FILES = sorted(path.name for path in GOLDEN.iterdir() if path.suffix in (".model", ".dnn", ".ckp"))

@@ -10,7 +10,7 @@ import pytest
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.dynet import Block, DynetFile, encode, read_blocks
-from tests.formats.contract import FormatContract
+from paddlelike.testing import FormatContract
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "dynet"
 FILES = sorted(p.name for p in GOLDEN.iterdir() if p.suffix in (".model", ".data") and p.stem != "nonfinite")

@@ -11,7 +11,7 @@ import pytest
 
 from paddlelike.errors import ExtraMissingError, FormatError
 from paddlelike.formats.hdf5 import Hdf5, read_attributes
-from tests.formats.contract import Files, FormatContract
+from paddlelike.testing.formats import Files, FormatContract
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the extra 'hdf5'")
 

@@ -10,7 +10,7 @@ import pytest
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.npz import Npz
-from tests.formats.contract import FormatContract
+from paddlelike.testing import FormatContract
 
 
 def save(*, compressed: bool = False, **arrays: np.ndarray) -> bytes:

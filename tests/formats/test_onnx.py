@@ -9,7 +9,7 @@ from paddlelike.errors import FormatError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES
 from paddlelike.formats.onnx import OnnxFile
-from tests.formats.contract import FormatContract
+from paddlelike.testing import FormatContract
 from tests.models.archive import read_archive
 
 MODELS = {name: files["model.onnx"] for name, files in read_archive("onnx_models").items()}

@@ -15,7 +15,8 @@ from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.registry import Registry
-from tests.formats.contract import FormatContract, suites
+from paddlelike.testing import FormatContract
+from tests.formats.suites import suites
 from tests.formats.toy import TOY, TOY_FILE, install
 
 

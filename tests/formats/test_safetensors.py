@@ -10,7 +10,7 @@ import pytest
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.safetensors import Safetensors
-from tests.formats.contract import FormatContract
+from paddlelike.testing import FormatContract
 
 
 def make_file(header: object, data: bytes = b"") -> bytes:

@@ -13,7 +13,7 @@ import pytest
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.torch import Torch
-from tests.formats.contract import FormatContract
+from paddlelike.testing import FormatContract
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "torch"
 VALUES = {"w": np.float32([1, -2])}

@@ -13,7 +13,8 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat
-from tests.formats.contract import Files, FormatContract, suites, to_array
+from paddlelike.testing.formats import Files, FormatContract, to_array
+from tests.formats.suites import suites
 from tests.fuzz.guard import Fault
 from tests.fuzz.makers.mutations import mutate
 from tests.fuzz.readers import Target

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from paddlelike.formats.torch import Torch
+from paddlelike.testing.formats import assert_same
 from tests.formats import test_torch as suite
-from tests.formats.contract import assert_same
 from tests.interop.real import RealSystem
 
 TORCH = RealSystem("PADDLELIKE_TORCH_PYTHON", "PyTorch 1.6 or newer")

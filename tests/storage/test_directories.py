@@ -13,8 +13,8 @@ from paddlelike.errors import StorageError
 from paddlelike.storage.location import locate
 from paddlelike.storage.remote import registry
 from paddlelike.storage.remote.base import Info, Store
+from paddlelike.testing import DirectoryContract, StoreContract
 from tests.io.conftest import hadoop  # noqa: F401  (a fixture)
-from tests.storage.contract import DirectoryContract, StoreContract
 
 
 class ToyStore:

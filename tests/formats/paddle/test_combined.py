@@ -11,8 +11,8 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.paddle import combined, lod_tensor
 from paddlelike.storage.local.files import File
-from tests.formats.contract import FormatContract
-from tests.formats.damage import cuts, flips, peak_memory, refuses
+from paddlelike.testing import FormatContract
+from paddlelike.testing.damage import cuts, flips, peak_memory, refuses
 from tests.helpers.golden_data import GOLDEN
 
 REAL = sorted(

@@ -11,7 +11,7 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import VariableDirectory, encode_value
 from paddlelike.storage.location import LocalDirectory
-from tests.formats.contract import FormatContract, MemoryFolder
+from paddlelike.testing.formats import FormatContract, MemoryFolder
 from tests.helpers.golden_data import GOLDEN
 
 W = bytes.fromhex("00000000 0000000000000000 00000000 04000000 0805 1002 0000803f 000000c0")

@@ -20,7 +20,7 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.tensor_desc import decode_desc
 from paddlelike.storage.local.files import File
-from tests.formats.damage import cuts, flips, peak_memory, refuses
+from paddlelike.testing.damage import cuts, flips, peak_memory, refuses
 from tests.helpers.golden_data import GOLDEN
 
 MANIFEST = json.loads((GOLDEN / "tensors" / "manifest.json").read_text())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats.paddle import selected_rows
-from tests.formats.damage import cuts, flips, refuses
+from paddlelike.testing.damage import cuts, flips, refuses
 from tests.helpers.golden_data import GOLDEN
 
 MANIFEST = json.loads((GOLDEN / "tensors" / "manifest.json").read_text())

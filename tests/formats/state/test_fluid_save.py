@@ -9,7 +9,7 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.state import decode
 from paddlelike.formats.state.fluid_save import FluidSave, PrefixedFolder
 from paddlelike.storage.location import LocalDirectory
-from tests.formats.contract import FormatContract, MemoryFolder
+from paddlelike.testing.formats import FormatContract, MemoryFolder
 from tests.formats.state.test_format import ONE
 from tests.helpers.golden_data import GOLDEN
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from paddlelike.errors import FormatError
 from paddlelike.formats import state
 from paddlelike.formats.state import pickles
-from tests.formats.contract import FormatContract
-from tests.formats.damage import cuts, flips, peak_memory, refuses
+from paddlelike.testing import FormatContract
+from paddlelike.testing.damage import cuts, flips, peak_memory, refuses
 from tests.helpers.golden_data import GOLDEN
 
 REAL_18 = sorted(GOLDEN.glob("*/fluid_save/*"))

@@ -11,8 +11,8 @@ import paddlelike as fluid
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import UnsupportedError
 from paddlelike.formats.cntk.file import CntkFile
+from paddlelike.testing.formats import assert_same
 from tests.formats import test_cntk as suite
-from tests.formats.contract import assert_same
 from tests.helpers.golden_data import GOLDEN
 from tests.interop.cntk import cases, networks
 from tests.interop.real import RealSystem
