@@ -27,14 +27,14 @@ __all__ = [
 _KNOWN = (np.ndarray, np.generic)  # while a program is traced
 
 
-def index_tree(stacked: Any, place: Any) -> Any:
+def index_tree(stacked: Any, place: jax.Array | int) -> Any:
     """Return element ``place`` of values that are stacked along a first axis."""
     return jax.tree_util.tree_map(
         lambda leaf: jax.lax.dynamic_index_in_dim(leaf, place, 0, keepdims=False), stacked
     )
 
 
-def write_tree(stacked: Any, value: Any, place: Any) -> Any:
+def write_tree(stacked: Any, value: Any, place: jax.Array | int) -> Any:
     """Return stacked values with another element ``place``."""
     return jax.tree_util.tree_map(
         lambda leaf, one: jax.lax.dynamic_update_index_in_dim(leaf, one.astype(leaf.dtype), place, 0),
@@ -66,7 +66,7 @@ class TensorArray:
         The places that were written since this object was made; not kept when it passes through JAX.
     """
 
-    def __init__(self, stacked: Any, length: Any) -> None:
+    def __init__(self, stacked: Any, length: jax.Array | int) -> None:
         self.stacked, self.length = stacked, length
         self.touched: list[Any] = []
 
@@ -84,11 +84,11 @@ class TensorArray:
         """How many elements there are places for."""
         return int(jax.tree_util.tree_leaves(self.stacked)[0].shape[0])
 
-    def read(self, place: Any) -> Any:
+    def read(self, place: jax.Array | int) -> Any:
         """Return an element."""
         return index_tree(self.stacked, place)
 
-    def write(self, place: Any, value: Any) -> TensorArray:
+    def write(self, place: jax.Array | int, value: Any) -> TensorArray:
         """Return an array with another element. Raises LoweringError for one of another shape."""
         shapes = jax.tree_util.tree_map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.stacked
@@ -151,7 +151,13 @@ class Ranks:
     """
 
     def __init__(
-        self, order: Any, lengths: Any, offsets: tuple[Any, ...], longest: int, rows: int, source: int | None
+        self,
+        order: jax.Array,
+        lengths: jax.Array,
+        offsets: tuple[jax.Array, ...],
+        longest: int,
+        rows: int,
+        source: int | None,
     ) -> None:
         self.order, self.lengths, self.offsets = order, lengths, offsets
         self.longest, self.rows, self.source = longest, rows, source
@@ -165,7 +171,7 @@ class Ranks:
         """Return the value of these arrays."""
         return cls(arrays[0], arrays[1], tuple(arrays[2:]), *known)
 
-    def count(self, step: Any) -> Any:
+    def count(self, step: jax.Array) -> jax.Array:
         """Return how many sequences have a step."""
         return (self.lengths > step).sum().astype(jnp.int32)
 
@@ -192,7 +198,7 @@ class SavedSteps:
         Shape (): how many steps ran; for a branch, whether it ran.
     """
 
-    def __init__(self, before: Any, after: Any, entry: Any, count: Any) -> None:
+    def __init__(self, before: Any, after: Any, entry: Any, count: jax.Array) -> None:
         self.before, self.after, self.entry, self.count = before, after, entry, count
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:

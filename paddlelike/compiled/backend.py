@@ -7,13 +7,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddlelike.core.places import CUDAPlace, Place
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.framework.flags import flag
+
+if TYPE_CHECKING:
+    import jax
 
 __all__ = [
     "computes_on_cpu",
@@ -28,7 +32,7 @@ __all__ = [
 ]
 
 
-def load_jax() -> Any:
+def load_jax() -> ModuleType:
     """Return the module ``jax``. Raises ExtraMissingError when it is not installed.
 
     JAX draws from numpy's own generator while it is imported (for the port of a cluster). What a script draws
@@ -47,7 +51,7 @@ def load_jax() -> Any:
 
 
 @functools.cache
-def _prepare(jax: Any) -> None:
+def _prepare(jax: ModuleType) -> None:
     """Have CPUs compute in the thread of the caller, which waits for the results anyway.
 
     Another thread takes 35 microseconds more. No effect where JAX has used its CPUs before.
@@ -78,7 +82,7 @@ def computes_on_cpu() -> bool:
     return bool((jax.default_backend() if device is None else device.platform) == "cpu")
 
 
-def find_device(place: Place) -> Any:
+def find_device(place: Place) -> jax.Device:
     """Return the device of JAX that a place names.
 
     Raises UnsupportedError when JAX sees no such GPU.
@@ -132,7 +136,7 @@ def _find_switch() -> Any:
 
 
 @contextmanager
-def settings(device: Any) -> Iterator[None]:
+def settings(device: jax.Device | None) -> Iterator[None]:
     """Compute on ``device``, with 64-bit types, and with products as exact as their types."""
     jax = load_jax()
     with wide_types(), jax.default_device(device), jax.default_matmul_precision("highest"):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paddlelike.compiled.run import find_engine
 from paddlelike.core.places import Place
 from paddlelike.framework.graph.program import Program
+
+if TYPE_CHECKING:
+    from paddlelike.compiled.pieces.piece import Piece
 
 __all__ = ["explain", "explain_copies"]
 
@@ -62,7 +65,7 @@ def _count(types: list[str]) -> str:
     return f"{len(types)} operators ({types[0]} to {types[-1]})"
 
 
-def _describe_compilations(piece: Any) -> str:
+def _describe_compilations(piece: Piece) -> str:
     if not piece.compilations:
         return "not compiled yet"
     times = "once" if piece.compilations == 1 else f"{piece.compilations} times"

@@ -293,7 +293,7 @@ def _unpack(value: Packed) -> LoDTensor:
     return LoDTensor(np.array(value.rows)[: int(value.total)], lod if lod and value.shown else None)
 
 
-def _store(holder: ScopeVariable, value: Any) -> None:
+def _store(holder: ScopeVariable, value: jax.Array) -> None:
     """Put what the copies wrote into the scope."""
     if isinstance(value, Packed):
         holder.set_value(_unpack(value))

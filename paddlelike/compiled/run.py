@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.compiled.backend import load_jax
 from paddlelike.core.places import Place
@@ -16,6 +16,9 @@ from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.startup import warn_overwriting
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
+
+if TYPE_CHECKING:
+    from paddlelike.compiled.engine import Engine
 
 __all__ = ["find_engine", "run_copies", "run_program"]
 
@@ -50,11 +53,11 @@ def run_program(
 
 
 def _run_engine(
-    engine: Any, program: Program, feeds: Mapping[str, Any], scope: Scope, services: dict[str, Any]
+    engine: Engine, program: Program, feeds: Mapping[str, Any], scope: Scope, services: dict[str, Any]
 ) -> Frame:
     """Run a program once. Return the frame with the values."""
     plan = engine.plan
-    frame: Frame = engine.create_frame(scope, services)
+    frame = engine.create_frame(scope, services)
     if plan.initializes:
         warn_overwriting(scope, plan.initializes)
     if plan.unknown_feeds:

@@ -55,12 +55,12 @@ class Packed:
 
     def __init__(
         self,
-        rows: Any,
-        offsets: tuple[Any, ...],
+        rows: jax.Array,
+        offsets: tuple[jax.Array, ...],
         longest: int,
         *,
         shown: bool = True,
-        live: Any = None,
+        live: jax.Array | None = None,
         source: int | None = None,
         exact: bool = False,
         full: bool = False,
@@ -89,30 +89,30 @@ class Packed:
         return int(self.offsets[-1].shape[0]) - 1
 
     @property
-    def lengths(self) -> Any:
+    def lengths(self) -> jax.Array:
         """The lengths of the sequences of the last level."""
         return self.offsets[-1][1:] - self.offsets[-1][:-1]
 
     @property
-    def total(self) -> Any:
+    def total(self) -> jax.Array:
         """Shape (): the count of rows in use."""
         return self.offsets[-1][-1] if self.offsets else self.live
 
     @property
-    def used(self) -> Any:
+    def used(self) -> jax.Array:
         """Shape (T,): whether a row belongs to a sequence."""
         return jnp.arange(self.rows.shape[0]) < self.total
 
-    def index_rows(self) -> Any:
+    def index_rows(self) -> jax.Array:
         """Return for each row the index of its sequence; the count of sequences for unused rows."""
         return jnp.searchsorted(self.offsets[-1][1:], jnp.arange(self.rows.shape[0]), side="right")
 
-    def mask(self, rows: Any = None) -> Any:
+    def mask(self, rows: jax.Array | None = None) -> jax.Array:
         """Return the rows (these, or the own ones) with zeros in the unused ones."""
         rows = self.rows if rows is None else rows
         return jnp.where(self.used.reshape(-1, *[1] * (rows.ndim - 1)), rows, jnp.zeros((), rows.dtype))
 
-    def replace(self, rows: Any, *, shown: bool | None = None) -> Packed:
+    def replace(self, rows: jax.Array, *, shown: bool | None = None) -> Packed:
         """Return other rows of the same sequences."""
         shown = self.shown if shown is None else shown
         return Packed(
@@ -125,7 +125,7 @@ class Packed:
 class SparseRows:
     """Some rows of a tall matrix: a sparse gradient. Repeated rows add up."""
 
-    def __init__(self, rows: Any, values: Any, height: int) -> None:
+    def __init__(self, rows: jax.Array, values: jax.Array, height: int) -> None:
         self.rows, self.values, self.height = rows, values, height
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], int]:
@@ -150,7 +150,7 @@ class SparseRows:
         values = jnp.zeros((size, *self.values.shape[1:]), self.values.dtype).at[places].add(self.values)
         return SparseRows(rows.astype(self.rows.dtype), values, self.height)
 
-    def to_dense(self) -> Any:
+    def to_dense(self) -> jax.Array:
         """Return the whole matrix."""
         whole = jnp.zeros((self.height, *self.values.shape[1:]), self.values.dtype)
         return whole.at[self.rows].add(self.values)

@@ -13,7 +13,8 @@ import math
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from paddlelike.formats.entry import Entry, read_dense
 from paddlelike.formats.npz import deliver, to_var_type
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import SourceFile
+
+if TYPE_CHECKING:
+    import h5py
 
 __all__ = ["Hdf5", "decode_name", "encode_name", "read_attributes"]
 
@@ -98,7 +102,7 @@ class Hdf5(FileFormat):
                 yield piece
 
 
-def _write_attribute(opened: Any, name: str, value: Any) -> None:
+def _write_attribute(opened: h5py.Group, name: str, value: object) -> None:
     try:
         opened.attrs[name] = value
     except _DAMAGE as error:
@@ -139,14 +143,15 @@ def read_attributes(source: Readable) -> dict[str, Any]:
             raise FormatError(f"the attributes cannot be read ({error!s:.100})") from error
 
 
-def _import_h5py() -> Any:
+def _import_h5py() -> ModuleType:
     try:
         import h5py  # an extra
     except ImportError as error:
         raise ExtraMissingError(
             "HDF5 files need h5py, which is not installed", hint='pip install "paddlelike[hdf5]"'
         ) from error
-    return h5py
+    module: ModuleType = h5py
+    return module
 
 
 _DAMAGE: Final = (
@@ -161,7 +166,7 @@ _DAMAGE: Final = (
 )
 
 
-def _open(file: Source) -> Any:
+def _open(file: Source) -> h5py.File:
     h5py = _import_h5py()
     if bytes(file.read_at(0, 8)) != _SIGNATURE:
         raise FormatError("offset 0: the signature of an HDF5 file is missing")
@@ -171,11 +176,11 @@ def _open(file: Source) -> Any:
         raise FormatError(f"the HDF5 file is damaged ({error!s:.100})") from error
 
 
-def _list_datasets(opened: Any) -> list[tuple[str, Any]]:
+def _list_datasets(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
     """Return name and dataset of every dataset, groups walked; blanks and groups both stand for slashes."""
     found: list[tuple[str, Any]] = []
 
-    def add(path: str, item: Any) -> None:
+    def add(path: str, item: h5py.Group | h5py.Dataset) -> None:
         if hasattr(item, "dtype") and hasattr(item, "shape"):
             found.append((decode_name(path), item))
 
@@ -186,7 +191,7 @@ def _list_datasets(opened: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def _list_keras(opened: Any) -> list[tuple[str, Any]]:
+def _list_keras(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
     """Return name and dataset of every weight of a Keras file, in its order; [] for other files."""
     try:
         root = opened.get("model_weights", opened)
@@ -203,14 +208,14 @@ def _list_keras(opened: Any) -> list[tuple[str, Any]]:
         ) from error
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     return [
         text.decode() if isinstance(text, bytes) else str(text)
         for text in np.asarray(value).reshape(-1).tolist()
     ]
 
 
-def _describe(name: str, dataset: Any, size: int) -> Entry:
+def _describe(name: str, dataset: h5py.Dataset, size: int) -> Entry:
     try:
         dtype, shape = np.dtype(dataset.dtype), tuple(int(dim) for dim in dataset.shape)
         contiguous = dataset.chunks is None and dataset.compression is None

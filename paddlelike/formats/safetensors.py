@@ -112,7 +112,7 @@ def _read_header(file: Source) -> tuple[dict[str, Any], int]:
     return header, 8 + length
 
 
-def _parse_entry(name: str, row: Any, start: int) -> Entry:
+def _parse_entry(name: str, row: Mapping[str, Any], start: int) -> Entry:
     try:
         dtype, shape, (begin, end) = row["dtype"], tuple(row["shape"]), row["data_offsets"]
     except (KeyError, TypeError, ValueError):
@@ -142,5 +142,5 @@ def _check_extents(entries: list[Entry], start: int, size: int) -> None:
         raise FormatError(f"the tensors end at offset {at}, the file at {size}")
 
 
-def _to_array(value: Any) -> Any:
+def _to_array(value: object) -> object:
     return value.array if isinstance(value, LoDTensor) else value

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import pickle
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -131,7 +131,7 @@ def _encode(arrays: Mapping[str, Any]) -> Iterator[Buffer]:
 _ORDERED_DICT: Final = pickle.GLOBAL + b"collections\nOrderedDict\n" + pickle.EMPTY_TUPLE + pickle.REDUCE
 
 
-def _encode_row(name: str, key: str, array: Any) -> bytes:
+def _encode_row(name: str, key: str, array: Array) -> bytes:
     """Encode a name, and the call of ``torch._utils._rebuild_tensor_v2`` that makes its tensor."""
     storage = _NAMES[convert_dtype(array.dtype)]
     strides = [math.prod(array.shape[axis + 1 :]) for axis in range(array.ndim)]
@@ -162,14 +162,16 @@ def _encode_count(count: int) -> bytes:
     )
 
 
-def _encode_counts(counts: Any) -> bytes:
+def _encode_counts(counts: Iterable[int]) -> bytes:
     return pickle.MARK + b"".join(map(_encode_count, counts)) + pickle.TUPLE
 
 
 # Reading
 
 
-def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: object) -> _View:
+def _rebuild_tensor(
+    storage: object, offset: int, shape: Sequence[int], strides: Sequence[int], *_: object
+) -> _View:
     counts = (offset, *shape, *strides)
     if not isinstance(storage, _Storage) or not all(type(n) is int and 0 <= n < 2**48 for n in counts):
         raise FormatError("a tensor whose storage, shape or strides are none")
@@ -181,7 +183,7 @@ def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: obj
     return view
 
 
-def _rebuild_parameter(view: Any, *_: object) -> _View:
+def _rebuild_parameter(view: object, *_: object) -> _View:
     if not isinstance(view, _View):
         raise FormatError("a parameter that is no tensor")
     return view
@@ -194,7 +196,7 @@ _CONSTRUCTORS: Final[dict[tuple[str, str], Callable[..., Any]]] = {
 }
 
 
-def _find_storage(identifier: Any) -> _Storage:
+def _find_storage(identifier: object) -> _Storage:
     """Return the storage of a persistent id ``("storage", class, key, device, count, ...)``."""
     if not isinstance(identifier, tuple) or len(identifier) < 5 or identifier[0] != "storage":
         raise FormatError("the pickle refers to something that is no storage")
@@ -263,7 +265,7 @@ def _read_legacy(file: Source) -> tuple[dict[str, _View], dict[str, Member]]:
     return views, storages
 
 
-def _flatten(value: Any, prefix: str = "", depth: int = 0) -> dict[str, _View]:
+def _flatten(value: object, prefix: str = "", depth: int = 0) -> dict[str, _View]:
     """Return the tensors in dicts inside of dicts, keys joined by dots."""
     if not isinstance(value, dict) or depth > 8:
         if depth:

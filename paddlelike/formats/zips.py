@@ -10,10 +10,13 @@ import io
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Buffer, Source
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 __all__ = ["Member", "SourceFile", "find_damage", "open_zip", "write_zip"]
 
@@ -134,7 +137,7 @@ class SourceFile(io.RawIOBase):
         self._at += len(data)
         return data
 
-    def readinto(self, target: Any) -> int:
+    def readinto(self, target: WriteableBuffer) -> int:
         view = memoryview(target).cast("B")
         left = max(min(self._source.size - self._at, len(view)), 0)
         count = self._source.readinto_at(self._at, view[:left]) if left else 0
@@ -151,9 +154,10 @@ class _Pieces(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: Any) -> int:
-        self._buffers.append(data if isinstance(data, memoryview) else bytes(data))
-        return len(data)
+    def write(self, data: ReadableBuffer) -> int:
+        piece = data if isinstance(data, memoryview) else bytes(data)
+        self._buffers.append(piece)
+        return len(piece)
 
     def take(self) -> list[Buffer]:
         """Return the pieces since the last call."""

@@ -44,7 +44,7 @@ class Piece:
         The time that took.
     """
 
-    def __init__(self, plan: CompiledPlan, start: int, stop: int, device: Any) -> None:
+    def __init__(self, plan: CompiledPlan, start: int, stop: int, device: jax.Device) -> None:
         self.plan = plan
         self.start, self.stop = start, stop
         self.seconds = 0.0

@@ -156,7 +156,7 @@ def _compile(traced: ClosedJaxpr, equations: Sequence[Any]) -> Any:
     return lambda flat: compiled(*[flat[index] for index in places])
 
 
-def _broadcast(x: Any, shape: Sequence[int], places: Sequence[int]) -> Any:
+def _broadcast(x: jax.Array, shape: Sequence[int], places: Sequence[int]) -> jax.Array:
     """Return ``x``, whose dims are those at ``places`` of the result."""
     spread = [1] * len(shape)
     for place, dim in zip(places, np.shape(x), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -59,11 +60,11 @@ class OpContext:
     def set_lod(self, slot: str, lod: LoD, index: int = 0) -> None:
         """Do nothing."""
 
-    def check(self, holds: Any, message: str) -> None:
+    def check(self, holds: jax.Array | bool, message: str) -> None:
         """Have the run refused where ``holds`` is not true everywhere; then no persistable changes."""
         self.trace.checks.append((self.op, message, jnp.all(holds)))
 
-    def require(self, holds: Any, reason: str) -> None:
+    def require(self, holds: jax.Array | bool, reason: str) -> None:
         """Have numpy run the operator where ``holds`` is not true everywhere, from this step on."""
         self.check(holds, Uncovered(reason, self.trace.index))
 
@@ -71,13 +72,13 @@ class OpContext:
         self,
         seed: int,
         shape: Sequence[int],
-        dtype: Any,
+        dtype: jax.typing.DTypeLike,
         sample: Callable[[Generator, int], np.ndarray[Any, Any]],
-    ) -> Any:
+    ) -> jax.Array:
         """Return random values that the host draws with Paddle's generator before the piece runs."""
         return self.trace.draw(Draw(seed, tuple(shape), np.dtype(dtype), sample, self._rows))
 
-    def draw_seed(self, sample: Callable[[Generator, int], np.ndarray[Any, Any]]) -> Any:
+    def draw_seed(self, sample: Callable[[Generator, int], np.ndarray[Any, Any]]) -> jax.Array:
         """Return a random number, int32 of shape (1,), that is the seed of other operators of the piece."""
         (position,) = self.plan.outputs_of[id(self.op)]
         assert isinstance(position, int)
@@ -88,9 +89,9 @@ class OpContext:
         self,
         slot: int,
         shape: Sequence[int],
-        dtype: Any,
+        dtype: jax.typing.DTypeLike,
         sample: Callable[[Generator, int], np.ndarray[Any, Any]],
-    ) -> Any:
+    ) -> jax.Array:
         """Return random values whose seed is the number of an input slot.
 
         Raises LoweringError unless the host draws that number for the same piece.
@@ -130,7 +131,7 @@ class OpContext:
             raise LoweringError("it draws values for sequences that are computed")
         return OpContext(self.trace, self.op, count)
 
-    def note_count(self, offsets: Any, x: Any, find: Callable[[int], int] = int) -> None:
+    def note_count(self, offsets: jax.Array, x: jax.Array, find: Callable[[int], int] = int) -> None:
         """Note how many rows computed sequences have, by how many ``x`` has; where the host can know that."""
         count = self._find_count(x) if isinstance(x, Packed) else _count_fixed(x.shape[0])
         if count is not None:

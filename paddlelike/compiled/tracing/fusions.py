@@ -47,7 +47,7 @@ def find_repeated(jaxpr: Jaxpr) -> set[Any]:
     return found
 
 
-def compute_once(value: Any) -> Any:
+def compute_once(value: jax.Array) -> jax.Array:
     """Return ``value``, in a form that XLA does not repeat: a function of two arrays, one of them truths.
 
     An ``optimization_barrier`` is taken away before operations are fused.

@@ -53,7 +53,7 @@ _INNER: Final = {
 class _Moved(NamedTuple):
     """An array whose transpose is put off: dim ``i`` of the value is dim ``order[i]`` of ``array``."""
 
-    array: Any
+    array: jax.Array
     order: tuple[int, ...]
 
 
@@ -113,7 +113,7 @@ def _apply(eqn: JaxprEqn, args: list[Any]) -> Sequence[Any]:
     return bind_equation(eqn, [_settle(arg) for arg in args], params)
 
 
-def _compute_once(value: Any) -> Any:
+def _compute_once(value: jax.Array) -> jax.Array:
     if isinstance(value, _Moved):
         return value._replace(array=compute_once(value.array))
     return compute_once(value)
@@ -165,12 +165,12 @@ def _put(values: Sequence[Any], order: tuple[int, ...]) -> list[Any]:
     return found
 
 
-def _transpose(value: Any, permutation: Sequence[int]) -> Any:
+def _transpose(value: jax.Array, permutation: Sequence[int]) -> jax.Array:
     array, order = value if isinstance(value, _Moved) else (value, range(len(permutation)))
     return _finish(_Moved(array, tuple(order[dim] for dim in permutation)))
 
 
-def _finish(value: _Moved) -> Any:
+def _finish(value: _Moved) -> jax.Array:
     """Return a value that is moved only where it has to be."""
     if value.order == tuple(range(len(value.order))):
         return value.array

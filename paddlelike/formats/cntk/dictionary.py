@@ -108,7 +108,7 @@ def _fill_dictionary(message: Message, values: Mapping[str, Any]) -> None:
         _fill_value(entry.value, value, key)
 
 
-def _fill_value(message: Message, value: Any, where: str) -> None:
+def _fill_value(message: Message, value: object, where: str) -> None:
     message.version = _VERSION
     for kind, (matches, fill) in enumerate(_WRITERS):
         if matches(value):
@@ -194,7 +194,7 @@ def _read_dictionary(message: Message, where: str) -> dict[str, Any]:
     return found
 
 
-def _read_value(message: Message, where: str) -> Any:
+def _read_value(message: Message, where: str) -> object:
     kind = message.value_type
     if not 0 <= kind < len(_READERS):
         raise FormatError(f"{where:.200}: a value of type {kind}, which CNTK does not have")
@@ -247,7 +247,7 @@ def _read_vector(message: Message, where: str) -> list[Any]:
     return [_read_value(item, f"{where}.{index}") for index, item in enumerate(message.value)]
 
 
-def _read_plain(value: Any, where: str) -> Any:
+def _read_plain(value: object, where: str) -> object:
     return value
 
 

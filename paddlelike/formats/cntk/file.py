@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.tensor import Array, LoDTensor
@@ -114,7 +115,7 @@ def list_arrays(tree: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
             yield one["uid"], one["value"]
 
 
-def _walk(value: Any, where: str) -> Iterator[tuple[str, Array]]:
+def _walk(value: object, where: str) -> Iterator[tuple[str, Array]]:
     if isinstance(value, np.ndarray):
         yield where, value
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -122,7 +123,9 @@ def _walk(value: Any, where: str) -> Iterator[tuple[str, Array]]:
         yield from _walk(item, f"{where}.{key}" if where else str(key))
 
 
-def describe_variable(uid: str, kind: int, dtype: Any, shape: tuple[int, ...], **more: Any) -> dict[str, Any]:
+def describe_variable(
+    uid: str, kind: int, dtype: DTypeLike, shape: tuple[int, ...], **more: object
+) -> dict[str, Any]:
     """Return a variable of a function as CNTK writes it. ``more``: ``name``, ``value``, ``dynamic_axis``.
 
     ``kind`` is 0 for an input, 2 for a parameter, 3 for a constant.

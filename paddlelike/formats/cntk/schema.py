@@ -8,9 +8,12 @@ they become arrays at once.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.errors import FormatError
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 __all__ = ["Message", "make_dictionary", "parse_dictionary"]
 
@@ -113,7 +116,7 @@ def parse_dictionary(data: bytes) -> Message:
     return message
 
 
-def _build_file() -> Any:
+def _build_file() -> FileDescriptorProto:
     """Return the table as a FileDescriptorProto."""
     from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 

@@ -163,7 +163,7 @@ def _dtype(array: PickledArray) -> VarType:
     return _OTHER_DTYPES.get(name) or convert_dtype(name)
 
 
-def _add(contents: StateContents, key: Any, value: Any) -> None:
+def _add(contents: StateContents, key: object, value: object) -> None:
     if not isinstance(key, str):
         raise FormatError(f"a key of the pickled dict is a {type(key).__name__}, not a name")
     if isinstance(value, PickledArray):

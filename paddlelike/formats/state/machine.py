@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Buffer
@@ -30,6 +30,9 @@ _ITEM: Final = 8  # what an item of a container, or an empty one, is counted for
 _SET: Final = 32
 _ITERABLE: Final = (str, bytes, memoryview, tuple, list, set, frozenset, dict)
 _MARK: Final = object()
+
+
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Machine:
         self._charged = 0  # bytes of values beyond those that the file has
         self.at = 0
 
-    def run(self) -> Any:
+    def run(self) -> object:
         while True:
             opcode = self._data[self.at]
             self.at += 1
@@ -126,10 +129,10 @@ class Machine:
 
     # the stack
 
-    def push(self, value: Any) -> None:
+    def push(self, value: object) -> None:
         self._stack.append(value)
 
-    def pop(self) -> Any:
+    def pop(self) -> object:
         value = self._stack.pop()
         if value is _MARK:
             raise FormatError("a mark where a value is wanted")
@@ -149,7 +152,7 @@ class Machine:
         del stack[start:]
         return items
 
-    def peek(self, kind: type[Any]) -> Any:
+    def peek(self, kind: type[Kind]) -> Kind:
         value = self._stack[-1]
         if not isinstance(value, kind):
             raise FormatError(f"a {type(value).__name__} where a {kind.__name__} is filled")
@@ -158,7 +161,7 @@ class Machine:
     def memoize(self, index: int) -> None:
         self._memo[index] = self._stack[-1]
 
-    def push_new(self, container: Any) -> None:
+    def push_new(self, container: object) -> None:
         """Push an empty container: one byte of the file, sixty or two hundred bytes of memory."""
         self._charge(_SET if isinstance(container, set) else _ITEM)
         self._stack.append(container)
@@ -182,7 +185,7 @@ class Machine:
 
     # globals and calls
 
-    def push_global(self, module: Any, name: Any) -> None:
+    def push_global(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
             raise FormatError("a global whose name is no text")
         reference = self._references.get((module, name))
@@ -226,7 +229,7 @@ class Machine:
             raise FormatError("the pickle describes more than it holds")
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     if isinstance(value, PickledArray):
         return value.nbytes
     if isinstance(value, bytes):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -93,7 +93,7 @@ class PickledArray:
             raise self._make_size_error(kept)
 
     @classmethod
-    def join(cls, pieces: list[PickledArray], shape: Any) -> PickledArray:
+    def join(cls, pieces: list[PickledArray], shape: Iterable[int]) -> PickledArray:
         """Return the array of ``shape`` that was cut into flat pieces.
 
         Raises
@@ -142,7 +142,7 @@ class PickledArray:
         )
 
 
-def _check_shape(shape: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
+def _check_shape(shape: Iterable[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return ``shape`` as a tuple; FormatError: there can be no such array."""
     dims = tuple(shape)
     if len(dims) > _MAX_DIMS or not all(type(dim) is int and 0 <= dim < 2**48 for dim in dims):
@@ -158,7 +158,7 @@ class _DType:
 
     __slots__ = ("_code", "_order")
 
-    def __init__(self, code: Any, *flags: object) -> None:
+    def __init__(self, code: object, *flags: object) -> None:
         if not isinstance(code, str) or code not in _CODES:
             raise FormatError(f"an array of dtype {str(code)[:20]!r}, which no Paddle variable is")
         self._code = code
@@ -173,7 +173,7 @@ class _DType:
         return np.dtype(self._order + self._code)
 
 
-def check_key(value: Any) -> Any:
+def check_key(value: object) -> object:
     """Return ``value`` if it may be a key of a dict or set: a nested tuple could take forever to hash.
 
     Raises
@@ -190,28 +190,30 @@ def _array(*_: object) -> PickledArray:
     return PickledArray()
 
 
-def _frombuffer(raw: Any, dtype: Any, shape: Any, order: str, axes: None = None) -> PickledArray:
+def _frombuffer(
+    raw: object, dtype: object, shape: Iterable[int], order: str, axes: None = None
+) -> PickledArray:
     array = PickledArray()
     array.set_state(shape, dtype, order == "F", raw)
     return array
 
 
-def _scalar(dtype: Any, raw: Any) -> PickledArray:
+def _scalar(dtype: object, raw: object) -> PickledArray:
     return _frombuffer(raw, dtype, (), "C")
 
 
-def _ndarray(*_: object) -> Any:
+def _ndarray(*_: object) -> object:
     raise FormatError("numpy.ndarray is called, which no pickled array does")
 
 
-def _encode(text: Any, encoding: str) -> bytes | Latin1:
+def _encode(text: Text | str, encoding: str) -> bytes | Latin1:
     if encoding != "latin1":
         raise FormatError(f"bytes kept as text in {encoding!r}")
     encoded: bytes | Latin1 = Latin1(text.view) if isinstance(text, Text) else text.encode("latin1")
     return encoded
 
 
-def _bytes(value: Any = b"") -> bytes | memoryview | Latin1:
+def _bytes(value: object = b"") -> bytes | memoryview | Latin1:
     if not isinstance(value, bytes | memoryview | Latin1):
         raise FormatError(f"bytes made of a {type(value).__name__}")
     return value
@@ -225,18 +227,18 @@ def _eval(code: str, names: dict[str, Any]) -> PickledArray:
     return value
 
 
-def _tuple(items: Any) -> tuple[Any, ...]:
+def _tuple(items: object) -> tuple[Any, ...]:
     """Return the pair that Paddle 2 pickles for a named tensor: tuple((name, array))."""
     if not isinstance(items, tuple):
         raise FormatError(f"a tuple made of a {type(items).__name__}")
     return items
 
 
-def _dict(pairs: Any = ()) -> OrderedDict[Any, Any]:
+def _dict(pairs: Iterable[tuple[object, object]] = ()) -> OrderedDict[Any, Any]:
     return OrderedDict((check_key(key), value) for key, value in pairs)
 
 
-def _set(items: Any = ()) -> set[Any]:
+def _set(items: Iterable[object] = ()) -> set[Any]:
     return {check_key(item) for item in items}
 
 

@@ -25,7 +25,7 @@ __all__ = ["load", "load_all", "to_plain"]
 _DAMAGE: Final = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
-def load(buffer: Buffer, *, constructors: Constructors | None = None) -> Any:
+def load(buffer: Buffer, *, constructors: Constructors | None = None) -> object:
     """Return the object that ``buffer`` holds, arrays as ``PickledArray`` (see :func:`to_plain`).
 
     ``constructors`` are more globals that may be called, by (module, name).
@@ -90,7 +90,7 @@ def load_all(
     return [to_plain(value) for value in values], machine.at
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> object:
     """Return ``value`` with every array and long text read; dicts and lists are changed in place.
 
     Raises
@@ -106,7 +106,7 @@ def to_plain(value: Any) -> Any:
         raise FormatError(f"the pickle is damaged ({error!r:.200})") from error
 
 
-def _convert(value: Any, done: dict[int, Any]) -> Any:
+def _convert(value: object, done: dict[int, Any]) -> object:
     known = id(value)
     if known in done:
         return done[known]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from paddlelike.errors import SaveError
@@ -17,7 +17,7 @@ from paddlelike.formats.state.machine import Reference
 __all__ = ["Reference", "encode_plain", "encode_text"]
 
 
-def encode_plain(value: Any) -> bytes:
+def encode_plain(value: object) -> bytes:
     """Return the pickle of a value made of numbers, texts, None, tuples, lists, dicts and references.
 
     Raises SaveError for any other value.
@@ -28,7 +28,7 @@ def encode_plain(value: Any) -> bytes:
     return pickle.PROTO + b"\x02" + _encode(value) + pickle.STOP
 
 
-def _encode(value: Any) -> bytes:
+def _encode(value: object) -> bytes:
     encode = _ENCODERS.get(type(value))
     if encode is None:
         raise SaveError(
@@ -55,7 +55,7 @@ def encode_text(value: str) -> bytes:
     return pickle.BINUNICODE + struct.pack("<I", len(raw)) + raw
 
 
-def _encode_items(begin: bytes, items: Any, end: bytes) -> bytes:
+def _encode_items(begin: bytes, items: Iterable[object], end: bytes) -> bytes:
     return begin + pickle.MARK + b"".join(map(_encode, items)) + end
 
 
