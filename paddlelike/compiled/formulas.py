@@ -1,16 +1,15 @@
 """Evaluate the numpy formula of a kernel with JAX.
 
 Many kernels are one expression of numpy functions, and ``jax.numpy`` has the same functions. The functions of
-such a kernel are copied with another module in the place of ``numpy`` (and of ``math``): calls that get an
-array of JAX go to ``jax.numpy``, all others (of shapes, of lists of axes) to numpy itself. So one formula
-serves both engines. :func:`stands_for` gives JAX its own function in the place of one of a kernel.
+such a kernel are copied with another module in the place of ``numpy``: calls that get an array of JAX go to
+``jax.numpy``, all others (of shapes, of lists of axes) to numpy itself. So one formula serves both engines.
+:func:`stands_for` gives JAX its own function in the place of one that kernels call.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import types
 from collections.abc import Callable
 from typing import Any, Final
@@ -29,16 +28,13 @@ _OWN: Final[dict[str, Any]] = {
 }
 
 
-class _Module:
-    """Stands for a module in the functions of a kernel."""
-
-    def __init__(self, real: types.ModuleType) -> None:
-        self._real = real
+class _Numpy:
+    """Stands for the module ``numpy`` in the functions of a kernel."""
 
     def __getattr__(self, name: str) -> Any:
         found = _OWN.get(name)
         if found is None:
-            found = getattr(self._real, name)
+            found = getattr(np, name)
             if callable(found) and not isinstance(found, type):
                 found = _Function(found, getattr(jnp, name, None))
         setattr(self, name, found)
@@ -68,7 +64,7 @@ def _has_traced(args: Any) -> bool:
 
 
 #: What takes the place of modules, of functions and of classes in the functions of a kernel.
-_STAND_INS: Final[dict[Any, Any]] = {np: _Module(np), math: _Module(math)}
+_STAND_INS: Final[dict[Any, Any]] = {np: _Numpy()}
 
 
 def stands_for(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -104,6 +100,8 @@ class _Translation:
             return functools.partial(self.translate(value.func), *value.args, **value.keywords)
         if isinstance(value, tuple) and hasattr(value, "_fields"):  # the row of a table
             return type(value)(*(self.translate(item) if callable(item) else item for item in value))
+        if isinstance(value, dict) and all(callable(one) or isinstance(one, tuple) for one in value.values()):
+            return {key: self.translate(one) for key, one in value.items()}  # a table
         if isinstance(value, types.FunctionType) and value.__module__.startswith("paddlelike.ops"):
             return self._copy(value)
         return value

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -14,74 +15,86 @@ from paddlelike.compiled.lowerings import Lowering, add_rows, lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
-from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import registry
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update import base, rules, sgd
 from paddlelike.ops.update.base import Update
 from paddlelike.ops.update.rules import Rows, Step
 
-Results = tuple[Any, ...]
-
-stands_for(SelectedRows)(SparseRows)
+Gradient: TypeAlias = jax.Array | SparseRows
+Results = tuple[jax.Array, ...]
+Number: TypeAlias = jax.Array | float
 
 
 @stands_for(base.require_dense)
-def require_dense(type: str, grad: Any) -> Any:
+def require_dense(type: str, grad: Gradient) -> jax.Array:
     if isinstance(grad, SparseRows):
         raise LoweringError(f"{type}: Grad is sparse")
     return grad
 
 
 @stands_for(base.read_scalar)
-def read_scalar(x: Any) -> Any:
+def read_scalar(x: jax.Array) -> jax.Array:
     """Return a number in float64, as the kernels of numpy compute with Python's numbers."""
     return x.reshape(()).astype(jnp.float64)
 
 
 @stands_for(base.norm)
-def norm(x: Any) -> Any:
+def norm(x: jax.Array) -> jax.Array:
     return read_scalar(jnp.sqrt(jnp.vdot(x, x)))
 
 
 @stands_for(base.choose)
-def choose(condition: Any, value: Any, other: Any) -> Any:
+def choose(condition: jax.Array, value: Number, other: Number) -> jax.Array:
     return jnp.where(condition, value, other)
 
 
 @stands_for(rules.is_empty_sparse)
-def is_empty_sparse(grad: Any) -> bool:
+def is_empty_sparse(grad: Gradient) -> bool:
     return isinstance(grad, SparseRows) and not grad.rows.shape[0]
 
 
-class _Held(SparseRows):
-    """A gradient in a rule that is zero but in some rows: sums and products are computed of these alone."""
+class _Held:
+    """A gradient in a rule that is zero but in some rows, perhaps with an array behind it: ``g + x``.
 
-    def __mul__(self, other: Any) -> _Held:
-        return self._replace(self.values * self._take(other))
+    Sums and products are computed of these rows alone, and an array gets them last: no other one is made.
+    """
 
-    def __truediv__(self, other: Any) -> _Held:
-        return self._replace(self.values / self._take(other))
+    def __init__(self, rows: jax.Array, values: jax.Array, behind: jax.Array | None = None) -> None:
+        self.rows, self.values, self._behind = rows, values, behind
 
-    def __add__(self, other: Any) -> Any:
+    def __mul__(self, other: _Held | Number) -> _Held:
+        behind = None if self._behind is None else self._behind * other
+        return _Held(self.rows, self.values * self.take(other), behind)
+
+    def __truediv__(self, other: Number) -> _Held:
+        return _Held(self.rows, self.values / self.take(other))
+
+    def __add__(self, other: jax.Array) -> _Held:
+        return _Held(self.rows, self.values, other)
+
+    def __radd__(self, other: jax.Array) -> jax.Array:
         return other.at[self.rows].add(self.values, mode="drop")
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: jax.Array) -> jax.Array:
+        other = other if self._behind is None else other - self._behind
         return other.at[self.rows].add(-self.values, mode="drop")
 
-    __rmul__, __radd__ = __mul__, __add__
+    __rmul__ = __mul__
 
-    def _replace(self, values: Any) -> _Held:
-        return _Held(self.rows, values, self.height)
-
-    def _take(self, other: Any) -> Any:
+    def take(self, other: _Held | Number) -> Number:
+        """Return the rows of an array, the values of another such gradient, or a number."""
         if isinstance(other, _Held):
             return other.values
-        return other.at[self.rows].get(mode="clip") if jnp.ndim(other) else other
+        if not isinstance(other, jax.Array) or other.ndim == 0:
+            return other
+        return other.at[self.rows].get(mode="clip")
 
 
 @stands_for(rules.apply)
-def apply(step: Step, param: Any, grad: Any, *state: Any, rows: Rows = Rows.ZEROS) -> Results:
+def apply(
+    step: Step, param: jax.Array, grad: Gradient, *state: jax.Array, rows: Rows = Rows.ZEROS
+) -> Results:
     """Return a parameter and its state after a step.
 
     Of a sparse gradient that leaves the other rows as they are, a step does not depend on the height of the
@@ -89,9 +102,11 @@ def apply(step: Step, param: Any, grad: Any, *state: Any, rows: Rows = Rows.ZERO
     table is one pass to fill it with zeros and two to read it.
     """
     function = translate(step.rule.function)
-    numbers = [jnp.asarray(number, param.dtype) for number in step.numbers]
+    numbers = [
+        number.astype(param.dtype) if isinstance(number, jax.Array) else number for number in step.numbers
+    ]
 
-    def compute(grad: Any, param: Any, *state: Any) -> Results:
+    def compute(grad: jax.Array | _Held, param: jax.Array, *state: Number) -> Results:
         found = function(param, grad, *state, *numbers, **step.flags)
         return found if isinstance(found, tuple) else (found,)
 
@@ -102,15 +117,15 @@ def apply(step: Step, param: Any, grad: Any, *state: Any, rows: Rows = Rows.ZERO
         return compute(grad.to_dense(), *arrays)
     if not step.rule.is_linear:
         grad = grad.merge()
-    held = _Held(grad.rows, grad.values, grad.height)
+    held = _Held(grad.rows, grad.values)
     if rows is not Rows.KEPT or step.rule.is_linear:
         return compute(held, *arrays)
-    new = compute(held.values, *(held._take(one) for one in arrays))
+    new = compute(held.values, *(held.take(one) for one in arrays))
     return tuple(one.at[held.rows].set(each, mode="drop") for one, each in zip(arrays, new, strict=True))
 
 
 @stands_for(sgd.draw_noise)
-def draw_noise(ctx: OpContext, param: Any, attrs: sgd.DpsgdAttrs) -> Any:
+def draw_noise(ctx: OpContext, param: jax.Array, attrs: sgd.DpsgdAttrs) -> jax.Array:
     share = attrs.sigma / attrs.batch_size
     if follows_fluid("dpsgd_noise"):  # all elements share one noise
         noise = ctx.draw(attrs.seed, (1,), np.float64, lambda random, _: np.array([sgd.draw_normal(random)]))
@@ -140,7 +155,7 @@ def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[s
     return cast if len(cast) > 1 else cast[0]
 
 
-def _spoil_others(found: Any, grad: SparseRows, rate: Any) -> Results:
+def _spoil_others(found: jax.Array | Results, grad: SparseRows, rate: jax.Array) -> Results:
     """Return tables of which some rows were updated. As the gradient is dense, others may be NaN as well.
 
     They are for a learning rate that is not finite: ``0 * lr`` is NaN. A loop, of one step at most, needs no
@@ -148,7 +163,7 @@ def _spoil_others(found: Any, grad: SparseRows, rate: Any) -> Results:
     """
     param, *state = found if isinstance(found, tuple) else (found,)
 
-    def spoil(state: tuple[Any, Any]) -> tuple[Any, Any]:
+    def spoil(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         others = jnp.ones(grad.height, bool).at[grad.rows].set(False, mode="drop")
         others = others.reshape(-1, *[1] * (param.ndim - 1))
         return jnp.zeros((), bool), jnp.where(others, jnp.nan, state[1]).astype(param.dtype)
@@ -159,7 +174,8 @@ def _spoil_others(found: Any, grad: SparseRows, rate: Any) -> Results:
 
 @lowers("average_accumulates")
 def average_accumulates(
-    param: Any, sum_1: Any, sum_2: Any, sum_3: Any, accumulated: Any, old_accumulated: Any, updates: Any,
+    param: jax.Array, sum_1: jax.Array, sum_2: jax.Array, sum_3: jax.Array, accumulated: jax.Array,
+    old_accumulated: jax.Array, updates: jax.Array,
     *, average_window: float, max_average_window: int, min_average_window: int,
 ) -> Results:  # fmt: skip
     accumulated, updates = accumulated + 1, updates + 1

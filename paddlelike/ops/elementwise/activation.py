@@ -26,7 +26,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.backends import BACKENDS, MKLDNN
 from paddlelike.ops.elementwise.unary import Function, register_function_row
-from paddlelike.ops.kernels.special import bound_below, erf, sigmoid, softplus
+from paddlelike.ops.kernels.special import bound_below, complement, erf, sigmoid, softplus
 from paddlelike.ops.operands import can_be_equal, count_elements
 
 __all__ = ["Prelu", "Softshrink"]
@@ -42,8 +42,7 @@ def _sigmoid_slope(out: Array, d_out: Array) -> Array:
 
 
 def _tanh_slope(out: Array, d_out: Array) -> Array:
-    d_x = np.square(out)
-    np.subtract(1, d_x, out=d_x)
+    d_x = complement(np.square(out))
     d_x *= d_out
     return d_x
 

@@ -24,6 +24,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape, sum_to
+from paddlelike.ops.kernels.special import sigmoid
 
 __all__ = ["FusedElemwiseActivation"]
 
@@ -39,7 +40,7 @@ _UNARY: Final = {
     "relu": _Unary(lambda x, _: np.maximum(x, 0), lambda x, y, _: (y > 0).astype(y.dtype)),
     "scale": _Unary(lambda x, s: x * s, lambda x, y, s: np.full_like(y, s)),
     "tanh": _Unary(lambda x, _: np.tanh(x), lambda x, y, _: 1 - y * y),
-    "sigmoid": _Unary(lambda x, _: 1 / (1 + np.exp(-x)), lambda x, y, _: y * (1 - y)),
+    "sigmoid": _Unary(lambda x, _: sigmoid(x), lambda x, y, _: y * (1 - y)),
 }
 _BINARY: Final = ("elementwise_add", "elementwise_mul")
 
@@ -58,18 +59,18 @@ class _Plan(NamedTuple):
     is_sum: bool
     on_y: bool
 
-    @classmethod
-    def of(cls, functors: list[str]) -> _Plan:
-        """Return what two names, also with the ending ``_grad``, mean; raise ShapeError for others."""
-        names = [name.removesuffix("_grad").partition(",")[0] for name in functors]
-        binary = [name for name in names if name in _BINARY]
-        unary = [name for name in names if name in _UNARY]
-        if len(names) != 2 or len(binary) != 1 or len(unary) != 1:
-            raise ShapeError(
-                f"fused_elemwise_activation: functor_list is {list(functors)}; expected one of "
-                f"{', '.join(_BINARY)} and one of {', '.join(_UNARY)}"
-            )
-        return cls(_UNARY[unary[0]], binary[0] == "elementwise_add", names[0] in _BINARY)
+
+def _read_plan(functors: list[str]) -> _Plan:
+    """Return what two names, also with the ending ``_grad``, mean; raise ShapeError for others."""
+    names = [name.removesuffix("_grad").partition(",")[0] for name in functors]
+    binary = [name for name in names if name in _BINARY]
+    unary = [name for name in names if name in _UNARY]
+    if len(names) != 2 or len(binary) != 1 or len(unary) != 1:
+        raise ShapeError(
+            f"fused_elemwise_activation: functor_list is {list(functors)}; expected one of "
+            f"{', '.join(_BINARY)} and one of {', '.join(_UNARY)}"
+        )
+    return _Plan(_UNARY[unary[0]], binary[0] == "elementwise_add", names[0] in _BINARY)
 
 
 @register
@@ -103,7 +104,7 @@ class FusedElemwiseActivation(OpDef):
 
     @classmethod
     def infer(cls, x: Spec, y: Spec, *, attrs: _Attrs) -> tuple[Spec, Spec | None]:
-        plan = _Plan.of(attrs.functor_list)
+        plan = _read_plan(attrs.functor_list)
         out = Spec(broadcast_shape(cls.type, x.shape, y.shape, attrs.axis), x.dtype)
         if not attrs.save_intermediate_out:
             return out, None
@@ -111,7 +112,7 @@ class FusedElemwiseActivation(OpDef):
 
     @staticmethod
     def forward(x: Array, y: Array, *, attrs: _Attrs) -> tuple[Array, Array | None]:
-        plan, scale = _Plan.of(attrs.functor_list), x.dtype.type(attrs.scale)
+        plan, scale = _read_plan(attrs.functor_list), x.dtype.type(attrs.scale)
         first = plan.unary.value(y, scale) if plan.on_y else y
         a, b = align(x, first, attrs.axis)
         joined = a + b if plan.is_sum else a * b
@@ -123,7 +124,7 @@ class FusedElemwiseActivation(OpDef):
     def backward(
         x: Array, y: Array, out: Array, kept: Array | None, d_out: Array, *, attrs: _Attrs
     ) -> tuple[Array, Array, None]:
-        plan, scale = _Plan.of(attrs.functor_list), x.dtype.type(attrs.scale)
+        plan, scale = _read_plan(attrs.functor_list), x.dtype.type(attrs.scale)
         first = plan.unary.value(y, scale) if plan.on_y else y
         d_joined = d_out
         a, b = align(x, first, attrs.axis)

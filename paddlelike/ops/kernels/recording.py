@@ -26,9 +26,7 @@ _SYMBOLS: Final[dict[Any, str]] = {
     np.multiply: "*",
     np.divide: "/",
     np.greater: ">",
-    np.less_equal: "<=",
 }
-_BOOLEAN: Final = (np.greater, np.less_equal)
 _BY_KEYWORD: Final = (np.maximum, np.minimum)  # whose third argument numpy takes for a mistake
 _INEXACT: Final = (np.power,)  # of which numpy has a version of its own
 
@@ -122,6 +120,7 @@ def record(function: Callable[..., Any], flags: Mapping[str, Any], *, gradient: 
     found = function(*given, **flags)
     results = [one.name for one in (found if isinstance(found, tuple) else (found,))]
     targets = dict(zip((arrays[0], *arrays[2:]), results, strict=True))
+    assert all(result == array or result not in arrays for array, result in targets.items())
     numbers = (*numbers, *constants)
     name = "_".join([function.__name__, *(flag for flag, value in flags.items() if value)])
     taken = arrays if gradient else (arrays[0], *arrays[2:])
@@ -187,10 +186,10 @@ def _write_calls(
     for index, (name, function, args) in enumerate(operations):
         given = ", ".join(places.get(arg, arg) for arg in args)
         free += sorted({places.get(arg, arg) for arg in args if last[arg] == index} & spare - set(free))
-        is_new = name not in places and (function in _BOOLEAN or not free)
+        is_new = name not in places and (_is_predicate(function) or not free)
         if is_new:
             places[name] = name
-            if function not in _BOOLEAN:
+            if not _is_predicate(function):
                 spare.add(name)
         elif name not in places:
             places[name] = free.pop()
@@ -230,11 +229,16 @@ def _find_targets(
                     if fits(arg, array)
                     and uses[arg] == 1
                     and last[arg] < len(operations)
-                    and operations[indexes[arg]].function not in _BOOLEAN
+                    and not _is_predicate(operations[indexes[arg]].function)
                 ),
                 None,
             )
     return places
+
+
+def _is_predicate(function: Any) -> bool:
+    """Return whether results are booleans, which have no room in arrays of numbers."""
+    return isinstance(function, np.ufunc) and all(types.endswith("?") for types in function.types)
 
 
 def _write_scalars(operations: list[_Operation], targets: Mapping[str, str]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["bound_below", "erf", "keep_number", "sigmoid", "softplus"]
+__all__ = ["bound_below", "complement", "erf", "keep_number", "sigmoid", "softplus"]
 
 _SMALL: Final = 8192  # elements
 
@@ -28,6 +28,11 @@ def keep_number(value: float, dtype: np.dtype[Any]) -> Array:
     number = np.array(value, dtype)
     number.flags.writeable = False
     return number
+
+
+def complement(x: Array) -> Array:
+    """``1 - x``, written over x."""
+    return np.subtract(1, x, out=x)
 
 
 def sigmoid(x: Array) -> Array:

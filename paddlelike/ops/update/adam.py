@@ -6,7 +6,6 @@ rate.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,7 +95,7 @@ class Adam(Update):
     ) -> Step:
         b1, b2 = _read_betas(attrs, beta1, beta2)
         pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
-        lr = read_scalar(rate) * math.sqrt(1 - pow2) / (1 - pow1)
+        lr = read_scalar(rate) * np.sqrt(1 - pow2) / (1 - pow1)
         return adam(lr, b1, 1 - b1, b2, 1 - b2, attrs.epsilon)
 
     @classmethod

@@ -66,11 +66,3 @@ def _drop_ignored(values: jax.Array, label: jax.Array, ignore_index: int, normal
     ignored = label.astype(jnp.int64) == ignore_index
     values = jnp.where(ignored, 0, values)
     return values / jnp.maximum((~ignored).sum(), 1).astype(values.dtype) if normalize else values
-
-
-@lowers("teacher_student_sigmoid_loss")
-def teacher_student_sigmoid_loss(x: jax.Array, label: jax.Array) -> jax.Array:
-    part = jnp.where(x > 0, x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
-    clicked = jnp.where(label < -1, part, jnp.where(label < 0, part - x, 0))
-    taught = jnp.where(label < 1, part + part - x * label, part - x + part - x * (label - 1))
-    return jnp.where(label < 0, clicked, taught).astype(x.dtype)
