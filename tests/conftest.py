@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import re
 import sys
@@ -19,10 +20,8 @@ from tests.helpers.fresh import fresh_programs
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("house")
 
-#: A module whose tests are all slow: it says so, needs the real system, or has examples for JAX.
-ALL_SLOW = re.compile(
-    r"^pytestmark = (?:\[\n    )?(?:pytest\.mark\.slow|[A-Z0-9]+\.needed)\b|^import jax$", re.MULTILINE
-)
+#: A module whose tests are all slow: it says so, or needs the real system.
+ALL_SLOW = re.compile(r"^pytestmark = (?:\[\n    )?(?:pytest\.mark\.slow|[A-Z0-9]+\.needed)\b", re.MULTILINE)
 HAS_JAX = importlib.util.find_spec("jax") is not None
 
 
@@ -46,10 +45,21 @@ class FreshStart:
         if collection_path.suffix != ".py":
             return None
         text = collection_path.read_text()
-        is_slow = ALL_SLOW.search(text) is not None
+        needs_jax = "paddlelike/compiled/" in collection_path.as_posix()
+        is_slow = needs_jax or ALL_SLOW.search(text) is not None
         is_test = collection_path.name.startswith("test_")
-        has_examples = ">>>" in text and (HAS_JAX or not is_slow)
+        has_examples = ">>>" in text and (HAS_JAX or not needs_jax)
         return not (is_test or has_examples) or (is_slow and leaves_out_slow(config)) or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without Python's garbage collector, which looks in vain for a third of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
