@@ -13,7 +13,7 @@ import nox
 
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "format", "types", "floors", "size", "tests", "tutorials", "docs"]
+nox.options.sessions = ["lint", "format", "types", "floors", "size", "tests", "plugins", "tutorials", "docs"]
 
 PROJECT = Path(__file__).parent
 TEST = "python -m pytest -n auto --maxprocesses 8 --dist worksteal".split()  # noqa: SIM905  (as in README.md)
@@ -74,6 +74,24 @@ def tests(session: nox.Session) -> None:
     """Run all tests, the slow ones too; arguments behind ``--`` go to pytest."""
     install(session, "dev", "test-all", "tutorials")
     session.run(*TEST, "-m", "", *session.posargs, env=ONE_THREAD)
+
+
+@nox.session
+def plugins(session: nox.Session) -> None:
+    """Install the wheel and a package that adds a format and a store; test it from that install alone."""
+    empty = Path(session.create_tmp()).resolve() / "plugins"
+    shutil.rmtree(empty, ignore_errors=True)
+    session.run("python", "-m", "venv", str(empty))
+    session.run(
+        "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(empty / "wheels"), "."
+    )
+    (built,) = (empty / "wheels").glob("*.whl")
+    toy = PROJECT / "tests" / "plugins" / "toy"
+    pip = (str(empty / "bin" / "pip"), "install", "--quiet")
+    session.run(*pip, f"paddlelike[testing] @ {built.as_uri()}", str(toy), external=True)
+    shutil.copy(toy / "test_toy.py", empty)
+    with session.chdir(empty):  # where neither a checkout nor the source of the package is imported instead
+        session.run(str(empty / "bin" / "pytest"), "-q", "test_toy.py", env={"PYTHONPATH": ""}, external=True)
 
 
 @nox.session(default=False)

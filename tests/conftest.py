@@ -17,6 +17,8 @@ from paddlelike.framework import flags
 from tests.helpers.fork_server import start_fork_server
 from tests.helpers.fresh import fresh_programs
 
+collect_ignore = ["plugins"]  # tested where it is installed: nox -s plugins
+
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("house")
 

@@ -2,81 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import uuid
-from collections.abc import Iterable, Mapping
 
 import pytest
 
 from paddlelike.errors import StorageError
 from paddlelike.storage.location import locate
 from paddlelike.storage.remote import registry
-from paddlelike.storage.remote.base import Info, Store
 from paddlelike.testing import DirectoryContract, StoreContract
 from tests.io.conftest import hadoop  # noqa: F401  (a fixture)
-
-
-class ToyStore:
-    """A store in one dict, as another package might offer it."""
-
-    files: dict[str, tuple[bytes, int]] = {}
-    counter = itertools.count()
-
-    def is_same(self, other: Store) -> bool:
-        return isinstance(other, ToyStore)
-
-    def find(self, folder: str) -> dict[str, Info]:
-        begin = folder + "/"
-        return {
-            p[len(begin) :]: Info(len(d), str(n)) for p, (d, n) in self.files.items() if p.startswith(begin)
-        }
-
-    def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
-        if path not in self.files:
-            raise FileNotFoundError(path)
-        return self.files[path][0][start:stop]
-
-    def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
-        return {}
-
-    def write(self, folder: str, files: Mapping[str, Iterable[bytes]]) -> None:
-        for name, buffers in files.items():
-            self.put(f"{folder}/{name}", b"".join(bytes(buffer) for buffer in buffers))
-
-    def put(self, path: str, data: bytes) -> None:
-        self.files[path] = data, next(self.counter)
-
-    def create(self, path: str, data: bytes) -> bool:
-        entry = data, next(self.counter)
-        return self.files.setdefault(path, entry) is entry
-
-    def list_prefix(self, front: str) -> dict[str, Info | None]:
-        above, _, begin = front.rpartition("/")
-        found: dict[str, Info | None] = {}
-        for path, info in self.find(above).items():
-            name, _, rest = path.partition("/")
-            if name.startswith(begin):
-                found[name] = None if rest else info
-        return found
-
-    def move(self, source: str, target: str, names: Iterable[str]) -> None:
-        for name in names:
-            entry = self.files.pop(f"{source}/{name}", None)
-            if entry is not None:
-                self.files[f"{target}/{name}"] = entry
-
-    def copy(self, source: str, target: str, names: Iterable[str]) -> None:
-        for name in names:
-            self.files[f"{target}/{name}"] = self.files[f"{source}/{name}"]
-
-    def remove(self, folder: str, names: Iterable[str]) -> None:
-        for name in names:
-            self.files.pop(f"{folder}/{name}", None)
-
-
-def open_toy(url: str) -> tuple[Store, str]:
-    return ToyStore(), url.removeprefix("toy://")
+from tests.plugins.toy.toy_store import ToyStore, open_toy
 
 
 @pytest.fixture
@@ -166,7 +102,7 @@ def test_a_scheme_is_registered_once(toy):
 
 
 def test_a_package_offers_a_store_by_an_entry_point(tmp_path, monkeypatch):
-    (tmp_path / "toy_stores.py").write_text("from tests.storage.test_directories import open_toy\n")
+    (tmp_path / "toy_stores.py").write_text("from tests.plugins.toy.toy_store import open_toy\n")
     info = tmp_path / "toy_stores-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-stores\nVersion: 1.0\n")
