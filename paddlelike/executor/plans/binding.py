@@ -61,48 +61,57 @@ def make_storer(
     fresh
         The results are new arrays without another owner.
     """
+    if not copies:
+        if len(targets) == 1:
+            (target,) = targets
+            if isinstance(target, int):
+                return _make_storer_of_one(target, kept, fresh)
+            if len(target) == 1 and target[0] in kept:  # a parameter that comes from a server
+                store_kept = _make_storer_of_one(target[0], kept, fresh)
+                return lambda frame, result: store_kept(frame, result[0] if result else None)
+        elif not any(several):
+            return _make_storer_of_each(targets, kept, fresh)
+    return _make_storer_of_lists(targets, several, kept, copies, fresh)
+
+
+def _make_storer_of_one(target: int, kept: frozenset[int], fresh: bool) -> Store:
+    """Return a function that stores the only result."""
+
+    def store_kept(frame: Frame, result: Any) -> None:
+        if result is not None and not _is_held(frame, target, result):
+            frame.values[target] = write_persistable(frame, target, result, fresh=fresh)
+
+    def store(frame: Frame, result: Any) -> None:
+        frame.values[target] = result
+
+    if target in kept:
+        return store_kept
+    return store if target >= 0 else (lambda frame, result: None)
+
+
+def _make_storer_of_each(targets: Positions, kept: frozenset[int], fresh: bool) -> Store:
+    """Return a function that stores results of slots with one variable each."""
+    used = [(index, at) for index, at in enumerate(targets) if isinstance(at, int) and at >= 0]
+    temporary = [(index, target) for index, target in used if target not in kept]
+    persistable = [(index, target) for index, target in used if target in kept]
+
+    def store(frame: Frame, result: Any) -> None:
+        values = frame.values
+        for index, target in temporary:
+            if (value := result[index]) is not None:
+                values[target] = value
+        for index, target in persistable:
+            if (value := result[index]) is not None and not _is_held(frame, target, value):
+                values[target] = write_persistable(frame, target, value, fresh=fresh)
+
+    return store
+
+
+def _make_storer_of_lists(
+    targets: Positions, several: Sequence[bool], kept: frozenset[int], copies: bool, fresh: bool
+) -> Store:
+    """Return a function that stores results of slots with any number of variables."""
     single = len(targets) == 1
-    if single and isinstance(targets[0], int) and not copies:
-        target = targets[0]
-        if target in kept:
-
-            def store_kept(frame: Frame, result: Any) -> None:
-                if result is not None and not _is_held(frame, target, result):
-                    frame.values[target] = write_persistable(frame, target, result, fresh=fresh)
-
-            return store_kept
-
-        def store_one(frame: Frame, result: Any) -> None:
-            frame.values[target] = result
-
-        return store_one if target >= 0 else (lambda frame, result: None)
-
-    if not single and not copies and not any(several):
-        used = [(i, at) for i, at in enumerate(targets) if isinstance(at, int) and at >= 0]
-        temporary = [(index, target) for index, target in used if target not in kept]
-        persistable = [(index, target) for index, target in used if target in kept]
-
-        def store_each(frame: Frame, result: Any) -> None:
-            values = frame.values
-            for index, target in temporary:
-                if (value := result[index]) is not None:
-                    values[target] = value
-            for index, target in persistable:
-                if (value := result[index]) is not None and not _is_held(frame, target, value):
-                    values[target] = write_persistable(frame, target, value, fresh=fresh)
-
-        return store_each
-
-    if single and not copies and isinstance(targets[0], list) and len(targets[0]) == 1:
-        (only,) = targets[0]
-        if only in kept:  # a parameter that comes from a server
-
-            def store_only(frame: Frame, result: Any) -> None:
-                value = result[0] if result else None
-                if value is not None and not _is_held(frame, only, value):
-                    frame.values[only] = write_persistable(frame, only, value, fresh=fresh)
-
-            return store_only
 
     def store(frame: Frame, result: Any) -> None:
         results = (result,) if single else result
