@@ -30,7 +30,8 @@ from paddlelike.io import (
     save_persistables,
 )
 from paddlelike.io.export.program import make_inference_program
-from paddlelike.io.save.chosen import save_chosen
+from paddlelike.io.save.chosen import SaveRequest, save_chosen
+from paddlelike.storage.location import locate
 
 if TYPE_CHECKING:
     from paddlelike.io.report import SaveReport
@@ -251,7 +252,7 @@ class DistributedTranspiler(Fleet):
             for variable in get_program_persistable_vars(needed)
             if distributed.global_block().has_var(variable.name)
         ]
-        save_chosen(distributed, variables, dirname, part="params", executor=executor)
+        save_chosen(executor, SaveRequest(distributed, variables, locate(dirname), part="params"))
         return names
 
     def _programs(self) -> tuple[Program, Program]:

@@ -26,7 +26,7 @@ from paddlelike.io.checkpoints.store import STEPS, CheckpointStore, Names
 from paddlelike.io.incremental import ledger
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.report import SaveReport
-from paddlelike.io.save.chosen import save_chosen
+from paddlelike.io.save.chosen import SaveRequest, save_chosen
 from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveKeywords, SaveOptions
@@ -180,16 +180,14 @@ class Checkpoints:
                     hint="the checkpoint is complete and can be restored",
                 ) from error
 
-        return save_chosen(
+        request = SaveRequest(
             program,
             get_program_persistable_vars(program),
-            path,
-            executor=executor,
+            locate(path),
             state={"checkpoint": entry},
-            holding=holding,
-            after_commit=finish,
             options=options,
         )
+        return save_chosen(executor, request, holding=holding, after_commit=finish)
 
     def list(self) -> Listing:
         """Return all complete checkpoints, sorted by step."""

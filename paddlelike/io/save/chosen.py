@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from paddlelike.errors import SaveError
@@ -21,37 +21,48 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.save.copies import Copies, KeptMemory
 from paddlelike.io.save.files import RunFiles
 from paddlelike.io.save.writer import Writer
-from paddlelike.storage.location import Location, Writing, locate
+from paddlelike.storage.location import Location, Writing
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 
-__all__ = ["add_to", "save_chosen", "save_to_memory"]
-
-Path = str | os.PathLike[str]
+__all__ = ["SaveRequest", "add_to", "save_chosen", "save_to_memory"]
 
 _kept: Final = KeptMemory()
 
 
+@dataclass(frozen=True)
+class SaveRequest:
+    """Everything that a save was asked for, made once.
+
+    Attributes
+    ----------
+    filename
+        The one file for all variables; None: a file each.
+    part
+        The name of this selection for the manifest, such as "params".
+    state
+        More for the manifest.
+    """
+
+    program: Program
+    variables: list[Variable]
+    where: Location
+    filename: str | None = None
+    part: str | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    options: SaveOptions = DEFAULT_OPTIONS
+
+
 def save_chosen(
-    program: Program,
-    chosen: list[Variable],
-    dirname: Path,
-    filename: str | None = None,
-    *,
     executor: Executor,
-    part: str | None = None,
-    state: Mapping[str, Any] | None = None,
+    request: SaveRequest,
+    *,
     holding: contextlib.ExitStack | None = None,
     after_commit: Callable[[], None] | None = None,
-    options: SaveOptions = DEFAULT_OPTIONS,
 ) -> SaveReport | asynchronous.PendingSave:
     """Save variables: build their program of save operators and let the executor run it in a transaction.
 
     Parameters
     ----------
-    part
-        The name of this selection for the manifest, such as "params".
-    state
-        More for the manifest.
     holding
         Closed when the save has ended, with or without an error.
     after_commit
@@ -65,32 +76,29 @@ def save_chosen(
         A variable holds no value.
     """
     begin = time.perf_counter()
-    where = locate(dirname)
+    where, blocking = request.where, request.options.blocking
     with contextlib.ExitStack() as turn, contextlib.ExitStack() as ending:
         if holding is not None:
             ending.push(holding)
-        if not options.blocking:
+        if not blocking:
             turn.enter_context(asynchronous.pending_lock())
             asynchronous.check_pending()  # also for one that another thread began meanwhile
-        partition = get_partition(program)
-        share = SaveShare(chosen)
-        if partition is not None:
-            share = partition.plan_save(executor, chosen, where.path, part, options)
+        share = _plan_share(executor, request)
         if share.idle is not None:
             warn_user(share.idle)
             nothing = SaveReport(where.path, notes=(share.idle,))
-            return nothing if options.blocking else asynchronous.start_save(where.path, lambda: nothing)
-        if share.gathered and filename is not None:
-            filename = None
+            return nothing if blocking else asynchronous.start_save(where.path, lambda: nothing)
+        filename = None if share.gathered else request.filename
+        if filename != request.filename:
             warn_user("filename= is ignored: parameter servers read a file for each variable")
         writer = Writer(
             where,
-            options,
-            program=fingerprint(program),
-            state={**(state or {}), **share.state} or None,
-            part=part,
+            request.options,
+            program=fingerprint(request.program),
+            state={**request.state, **share.state} or None,
+            part=request.part,
         )
-        copies = None if options.blocking else Copies(_kept)
+        copies = None if blocking else Copies(_kept)
         if copies is not None:
             ending.callback(copies.release)
         with collections_paused():
@@ -105,7 +113,15 @@ def save_chosen(
                     after_commit()
                 return report
 
-            return work() if options.blocking else asynchronous.start_save(writer.target, work)
+            return work() if blocking else asynchronous.start_save(writer.target, work)
+
+
+def _plan_share(executor: Executor, request: SaveRequest) -> SaveShare:
+    """Return this process's share of a save: everything, unless the program is distributed."""
+    partition = get_partition(request.program)
+    if partition is None:
+        return SaveShare(request.variables)
+    return partition.plan_save(executor, request.variables, request.where.path, request.part, request.options)
 
 
 def add_to(

@@ -13,8 +13,9 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_directory, check_executor, warn_user
 from paddlelike.io.report import SaveReport
-from paddlelike.io.save.chosen import save_chosen, save_to_memory
+from paddlelike.io.save.chosen import SaveRequest, save_chosen, save_to_memory
 from paddlelike.io.select import get_program, is_parameter, is_persistable, select
+from paddlelike.storage.location import locate
 from paddlelike.storage.options import BlockingKeywords, SaveKeywords, SaveOptions
 
 if TYPE_CHECKING:
@@ -160,7 +161,11 @@ def save_vars(
     (['fc_0.w_0'], 1, 0, 1)
     """
     given = SaveOptions.from_keywords(options, "save_vars")
-    return _save(executor, dirname, main_program, vars, predicate, filename, None, given)
+
+    def choose(program: Program) -> list[Variable]:
+        return select(program, vars, predicate)
+
+    return _save(executor, dirname, main_program, choose, filename, None, given)
 
 
 @_declare_results
@@ -198,7 +203,7 @@ def save_params(
     ['fc_0.b_0', 'fc_0.w_0']
     """
     given = SaveOptions.from_keywords(options, "save_params")
-    return _save(executor, dirname, main_program, None, is_parameter, filename, "params", given)
+    return _save(executor, dirname, main_program, _choose_parameters, filename, "params", given)
 
 
 @_declare_results
@@ -243,15 +248,14 @@ def save_persistables(
     0
     """
     given = SaveOptions.from_keywords(options, "save_persistables")
-    return _save(executor, dirname, main_program, None, is_persistable, filename, "persistables", given)
+    return _save(executor, dirname, main_program, _choose_persistables, filename, "persistables", given)
 
 
 def _save(
     executor: Executor,
     dirname: Path | None,
     main_program: ProgramLike | None,
-    variables: Iterable[Variable | str] | None,
-    predicate: Callable[[Variable], bool] | None,
+    choose: Callable[[Program], list[Variable]],
     filename: str | None,
     part: str | None,
     options: SaveOptions,
@@ -262,14 +266,23 @@ def _save(
         raise TypeError("filename needs a dirname; pass neither to get the bytes")
     program = get_program(main_program)
     _warn_of_trainers(program)
-    chosen = select(program, variables, predicate)
+    chosen = choose(program)
     if not chosen:
         warn_user("there is no variable to save")
         return None
     asynchronous.check_pending()
     if dirname is None:
         return save_to_memory(executor, chosen)
-    return save_chosen(program, chosen, dirname, filename, part=part, executor=executor, options=options)
+    request = SaveRequest(program, chosen, locate(dirname), filename, part, options=options)
+    return save_chosen(executor, request)
+
+
+def _choose_parameters(program: Program) -> list[Variable]:
+    return select(program, None, is_parameter)
+
+
+def _choose_persistables(program: Program) -> list[Variable]:
+    return select(program, None, is_persistable)
 
 
 def _warn_of_trainers(program: Program) -> None:
