@@ -77,7 +77,7 @@ class MemberNames:
         self._taken.add(name)
         return name
 
-    def _see_named(self, value: Any) -> None:
+    def _see_named(self, value: object) -> None:
         """Note the arrays of an object: of its ``name`` if it has just one, else of its attributes."""
         held = {key: item for key, item in vars(value).items() if isinstance(item, np.ndarray)}
         own = vars(value).get("name")

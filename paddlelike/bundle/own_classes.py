@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from importlib import import_module
-from typing import Any, Final
+from typing import Final, TypeGuard
 
 from paddlelike.errors import FormatError
 from paddlelike.framework.graph.operator import Operator
@@ -62,29 +62,29 @@ _MOVED: Final = {  # old full name: new full name
 }
 
 
-def find_own(module: str, name: str) -> Any:
+def find_own(module: str, name: str) -> type | None:
     """Return the class of this package called ``module.name``, or None when it is not in the table."""
     full = f"{module}.{name}"
     known = _NAMES.get(_MOVED.get(full, full))
     return None if known is None else getattr(import_module(known[0]), known[1])
 
 
-def is_own(kind: Any) -> bool:
+def is_own(kind: object) -> TypeGuard[type]:
     """Return whether a class is in the table."""
     return isinstance(kind, type) and f"{kind.__module__}.{kind.__qualname__}" in _NAMES
 
 
-def is_own_enum(kind: Any) -> bool:
+def is_own_enum(kind: object) -> bool:
     """Return whether a class is an enum of the table; calling it with a value finds a member."""
     return is_own(kind) and issubclass(kind, enum.Enum)
 
 
-def is_own_tuple(kind: Any) -> bool:
+def is_own_tuple(kind: object) -> bool:
     """Return whether a class is a named tuple of the table, which is made from its items."""
     return is_own(kind) and issubclass(kind, tuple)
 
 
-def restrict(made: Any) -> None:
+def restrict(made: object) -> None:
     """Take from an object that was read what acts outside of the process.
 
     Raises FormatError for a dataset whose files are read through a shell command.

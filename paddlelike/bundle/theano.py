@@ -23,11 +23,11 @@ class Placeholder:
 
     class_name = ""
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: object) -> None:
         self.arguments = args
-        self.state: Any = None
+        self.state: object = None
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         self.state = state
 
     def __getattr__(self, name: str) -> Any:
@@ -69,7 +69,7 @@ class SharedVariable:
         return f"<SharedVariable {self.name}: {value.dtype} {value.shape}>"
 
 
-def stand_in(module: str, name: str) -> Any:
+def stand_in(module: str, name: str) -> type | None:
     """Return the class that stands for ``module.name`` of Theano; None for other modules.
 
     A placeholder class is made anew for each class, so that its objects tell what they were.

@@ -13,7 +13,7 @@ import re
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, ClassVar, Final
+from typing import IO, Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class RestrictedUnpickler(pickle._Unpickler):
             )
         return known
 
-    def persistent_load(self, pid: Any) -> Any:
+    def persistent_load(self, pid: object) -> Any:
         """Return the array of a persistent id. Raises FormatError when there is none."""
         if self._find_array is None or not isinstance(pid, str | bytes):
             raise FormatError(f"the pickle refers to {pid!r:.80} outside of it, and this is no bundle")
@@ -149,7 +149,7 @@ class RestrictedUnpickler(pickle._Unpickler):
             raise FormatError("the pickle makes an object with keywords")
         self._new()
 
-    def _instance(self, made: Any, arguments: list[Any]) -> None:
+    def _instance(self, made: object, arguments: list[Any]) -> None:
         """Protocol 0's classes of Python 2, which are made without a call."""
         if not isinstance(made, type) or arguments or made in _PLAIN.values():
             raise FormatError(f"the pickle makes an object of {made!r:.80}")
@@ -180,7 +180,7 @@ class RestrictedUnpickler(pickle._Unpickler):
             raise FormatError(f"the pickle is cut: {length} bytes are wanted, it has {self._size}")
         self.append(bytearray(self.read(length)))
 
-    def get_extension(self, code: int) -> Any:
+    def get_extension(self, code: int) -> NoReturn:
         """Raise FormatError: codes of copyreg stand for classes without naming them."""
         raise FormatError(f"the pickle refers to the extension {code}")
 
@@ -207,12 +207,12 @@ def _make(made: Any, *arguments: Any) -> Any:
     return made.__new__(made, *arguments)
 
 
-def _is_misused(made: type, arguments: Any) -> bool:
+def _is_misused(made: type, arguments: object) -> bool:
     """Return whether a class of this package is given arguments, which only its named tuples are."""
     return is_own(made) and bool(arguments) and not is_own_tuple(made)
 
 
-def _is_one_integer(arguments: Any) -> bool:
+def _is_one_integer(arguments: object) -> bool:
     return isinstance(arguments, tuple) and len(arguments) == 1 and type(arguments[0]) is int
 
 
@@ -221,18 +221,18 @@ def _find_names(made: type) -> tuple[str, str]:
     return module, name
 
 
-def _empty_array(subtype: Any, *_: object) -> Array:
+def _empty_array(subtype: object, *_: object) -> Array:
     """``_reconstruct`` of numpy: an empty array, whose state brings shape and elements."""
     if subtype is not np.ndarray and subtype is not _ndarray:
         raise FormatError("the pickle holds an array of another class than numpy.ndarray")
     return np.ndarray((0,), np.uint8)
 
 
-def _ndarray(*_: object) -> Any:
+def _ndarray(*_: object) -> NoReturn:
     raise FormatError("numpy.ndarray is called, which no pickled array does")
 
 
-def _from_buffer(raw: Any, dtype: Any, shape: Any, order: str, *_: object) -> Array:
+def _from_buffer(raw: bytes, dtype: np.dtype[Any], shape: Sequence[int], order: str, *_: object) -> Array:
     order = order if order in ("C", "F") else "C"
     return np.frombuffer(raw, dtype).reshape(shape, order=order).copy(order=order)  # type: ignore[call-overload,no-any-return]
 
@@ -245,7 +245,7 @@ def _scalar(dtype: Any, raw: Any = b"") -> Any:
     return np.frombuffer(raw, dtype)[0]
 
 
-def _dtype(code: Any, *_: object) -> Any:
+def _dtype(code: object, *_: object) -> np.dtype[Any]:
     if not isinstance(code, str) or not re.fullmatch(r"[<>|=]?[a-zA-Z]\d{0,8}(\[\w{1,8}\])?", code):
         raise FormatError(f"a dtype {code!r:.40}")
     return np.dtype(code)
@@ -257,13 +257,13 @@ def _encode(text: str, encoding: str) -> bytes:
     return codecs.latin_1_encode(text)[0]
 
 
-def _bytes(value: Any = b"", *_: object) -> bytes:
+def _bytes(value: object = b"", *_: object) -> bytes:
     if not isinstance(value, bytes | bytearray):
         raise FormatError(f"bytes made of a {type(value).__name__}")
     return bytes(value)
 
 
-def _reconstructor(made: Any, base: Any, state: Any) -> Any:
+def _reconstructor(made: Any, base: object, state: object) -> Any:
     """``copyreg._reconstructor`` of an object without state in its base."""
     if is_own_tuple(made) and type(state) is tuple:
         return made(*state)

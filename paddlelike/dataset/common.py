@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -89,7 +90,7 @@ def load_pickle(data: bytes) -> Any:
     return pickles.to_plain(pickles.load(data))
 
 
-def import_extra(name: str, package: str, what: str) -> Any:
+def import_extra(name: str, package: str, what: str) -> ModuleType:
     """Return the module ``name``. Raises ExtraMissingError, which says what needs it, when it is missing."""
     try:
         return importlib.import_module(name)

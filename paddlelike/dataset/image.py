@@ -9,6 +9,7 @@ import pickle
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -173,5 +174,5 @@ def batch_images_from_tar(
     return str(listing)
 
 
-def _cv2() -> Any:
+def _cv2() -> ModuleType:
     return common.import_extra("cv2", "opencv-python-headless", "paddle.dataset.image")

@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.distributed.wire import frames
 from paddlelike.distributed.wire.direct import VERB, DirectClient
@@ -17,6 +17,9 @@ from paddlelike.distributed.wire.options import SERVICE, client_options, load_gr
 from paddlelike.distributed.wire.parts import Item, Part, Receiver
 from paddlelike.distributed.wire.security import Security, parse_endpoint
 from paddlelike.errors import DeadlineError, FrameError, RejectedError, RemoteError, UnreachableError
+
+if TYPE_CHECKING:
+    import grpc
 
 __all__ = ["Channel"]
 
@@ -55,11 +58,11 @@ class Channel:
         self.endpoint = endpoint
         self._security = Security.from_environment() if security is None else security
         self._lock = threading.Lock()
-        self._channel: Any = None
-        self._forked: Any = None
+        self._channel: grpc.Channel | None = None
+        self._forked: grpc.Channel | None = None
         self._process = 0  # the process that opened the channel: gRPC's threads do not survive a fork
         self._metadata: tuple[tuple[str, bytes], ...] = ()
-        self._calls: dict[tuple[str, bool, bool], Any] = {}
+        self._calls: dict[tuple[str, bool, bool], Callable[..., Any]] = {}
         self._closed = False
         self._direct = DirectClient(
             endpoint,
@@ -168,7 +171,7 @@ class Channel:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _function(self, verb: str, streams: bool, streamed: bool) -> Any:
+    def _function(self, verb: str, streams: bool, streamed: bool) -> Callable[..., Any]:
         with self._lock:
             if self._closed:
                 raise RejectedError(self.endpoint, verb, "this channel was closed")
@@ -187,7 +190,7 @@ class Channel:
                 self._calls[key] = getattr(self._channel, kind)(path)
             return self._calls[key]
 
-    def _translate(self, verb: str, error: Any, timeout: float) -> RemoteError:
+    def _translate(self, verb: str, error: grpc.RpcError, timeout: float) -> RemoteError:
         code, details = error.code().name, error.details() or ""
         if code == "DEADLINE_EXCEEDED":
             return DeadlineError(
@@ -235,7 +238,7 @@ class _Outgoing:
             self.failure = error
 
 
-def _receive_stream(answer: Any, receiver: Receiver | Begin | None) -> Header:
+def _receive_stream(answer: grpc.Call, receiver: Receiver | Begin | None) -> Header:
     try:
         header = _receive(answer, receiver)
         next(answer, None)  # raises unless its status is OK

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from paddlelike.distributed.wire import frames, health
 from paddlelike.distributed.wire.frames import Header
@@ -19,6 +19,9 @@ from paddlelike.distributed.wire.parts import Part
 from paddlelike.distributed.wire.security import Security
 from paddlelike.distributed.wire.verbs import Refused, Verb
 from paddlelike.errors import FrameError
+
+if TYPE_CHECKING:
+    import grpc
 
 __all__ = ["STREAM", "Handlers"]
 
@@ -60,7 +63,7 @@ class Handlers:
         )
 
     def _answer_whole(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], bytes]:
-        def handle(incoming: Iterator[bytes], context: Any) -> bytes:
+        def handle(incoming: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
             answer = self._answer(name, verb, incoming, context)
             message = next(answer)
             if next(answer, None) is not None:
@@ -73,7 +76,7 @@ class Handlers:
         return handle
 
     def _answer_streamed(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], Iterator[bytes]]:
-        def handle(incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        def handle(incoming: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             for message in self._answer(name, verb, incoming, context):
                 wait = self._watch.begin_wait(context.cancel, is_started=True)  # until gRPC has sent it
                 try:
@@ -83,7 +86,9 @@ class Handlers:
 
         return handle
 
-    def _answer(self, name: str, verb: Verb, incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
+    def _answer(
+        self, name: str, verb: Verb, incoming: Iterator[bytes], context: grpc.ServicerContext
+    ) -> Iterator[bytes]:
         if not self._security.accepts(context.invocation_metadata()):
             context.abort(self._grpc.StatusCode.UNAUTHENTICATED, "the job token is missing or another job's")
         try:
@@ -97,7 +102,9 @@ class Handlers:
             _log.exception("%s failed", name)
             self._abort(context, self._grpc.StatusCode.ABORTED, f"{type(error).__name__}: {error}")
 
-    def _perform(self, verb: Verb, incoming: Iterator[bytes], context: Any) -> tuple[Header, Iterable[Part]]:
+    def _perform(
+        self, verb: Verb, incoming: Iterator[bytes], context: grpc.ServicerContext
+    ) -> tuple[Header, Iterable[Part]]:
         head, body = frames.split(self._read_message(incoming, context, is_started=False))
         try:
             receiver = verb.begin(head)
@@ -110,7 +117,9 @@ class Handlers:
         except Refused as refused:
             return refused.header, ()
 
-    def _read_message(self, incoming: Iterator[bytes], context: Any, *, is_started: bool) -> bytes:
+    def _read_message(
+        self, incoming: Iterator[bytes], context: grpc.ServicerContext, *, is_started: bool
+    ) -> bytes:
         """Return the next message of a call. Raises FrameError where the call ends instead."""
         wait = self._watch.begin_wait(context.cancel, is_started=is_started)
         try:
@@ -121,6 +130,6 @@ class Handlers:
             raise FrameError("the call broke off before its end")
         return message
 
-    def _abort(self, context: Any, code: Any, text: str) -> NoReturn:
+    def _abort(self, context: grpc.ServicerContext, code: grpc.StatusCode, text: str) -> NoReturn:
         context.abort(code, text[:_LONGEST_TEXT])
         raise AssertionError

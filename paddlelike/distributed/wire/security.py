@@ -11,14 +11,17 @@ import hmac
 import ipaddress
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from paddlelike.distributed.wire.options import load_grpc
 from paddlelike.distributed.wire.token_file import read_or_create_token
 from paddlelike.errors import EndpointError
+
+if TYPE_CHECKING:
+    import grpc
 
 __all__ = ["TOKEN_KEY", "Security", "Tls", "is_loopback", "parse_endpoint"]
 
@@ -123,7 +126,7 @@ class Security:
                 hint=f"set {', '.join(_FILES)} for TLS, or unset PADDLELIKE_JOB_TOKEN",
             )
 
-    def accepts(self, metadata: Any) -> bool:
+    def accepts(self, metadata: Iterable[tuple[str, str | bytes]]) -> bool:
         """Return whether the metadata of a call holds the job's token, or no token is asked for."""
         if self.token is None:
             return True
@@ -135,7 +138,7 @@ class Security:
         """Return the metadata of every call of this process: the token, if there is one."""
         return () if self.token is None else ((TOKEN_KEY, self.token.encode()),)
 
-    def bind(self, server: Any, address: str) -> int:
+    def bind(self, server: grpc.Server, address: str) -> int:
         """Make a gRPC server listen at ``address``; return the port. Raises RuntimeError where it cannot."""
         if self.tls is None:
             return int(server.add_insecure_port(address))
@@ -143,7 +146,7 @@ class Security:
         credentials = load_grpc().ssl_server_credentials(pair, self.tls.authority, require_client_auth=True)
         return int(server.add_secure_port(address, credentials))
 
-    def channel(self, address: str, options: list[tuple[str, int]]) -> Any:
+    def channel(self, address: str, options: list[tuple[str, int]]) -> grpc.Channel:
         """Return a gRPC channel to ``address``."""
         grpc = load_grpc()
         if self.tls is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from paddlelike.distributed.wire import health
 from paddlelike.distributed.wire.direct import VERB, DirectServer
@@ -15,6 +15,9 @@ from paddlelike.distributed.wire.options import SERVICE, load_grpc, server_optio
 from paddlelike.distributed.wire.security import Security, parse_endpoint
 from paddlelike.distributed.wire.verbs import Verb
 from paddlelike.errors import EndpointError
+
+if TYPE_CHECKING:
+    import grpc
 
 __all__ = ["Server", "workers_for"]
 
@@ -90,7 +93,7 @@ class Server:
         self._direct = os.environ.get("PADDLELIKE_DIRECT", "1") != "0" if direct is None else direct
         self._direct_server: DirectServer | None = None
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
-        self._server: Any = None
+        self._server: grpc.Server | None = None
 
     def start(self) -> None:
         """Listen and answer.

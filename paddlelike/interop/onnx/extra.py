@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 from paddlelike.errors import ExtraMissingError
 
 __all__ = ["import_onnx_package"]
 
 
-def import_onnx_package(who: str) -> Any:
+def import_onnx_package(who: str) -> ModuleType:
     """Return the package onnx. Raises ExtraMissingError when it is not installed."""
     try:
         import onnx

@@ -75,7 +75,7 @@ class Predictor:
             "fetches": [_describe(one) for one in self._fetches],
         }
 
-    def run(self, inputs: Any) -> dict[str, Any]:
+    def run(self, inputs: object) -> dict[str, Any]:
         """Return the outputs for arrays as nested lists, by the names of the feeds.
 
         An input with sequences is ``{"values": ..., "lengths": [[2, 3]]}``, with the lengths of Fluid's
@@ -102,7 +102,7 @@ class Predictor:
         found = zip(self._fetches, values, strict=True)
         return {"outputs": {one.name: _encode(one.name, value) for one, value in found}, "seconds": seconds}
 
-    def _convert(self, inputs: Any) -> dict[str, LoDTensor]:
+    def _convert(self, inputs: object) -> dict[str, LoDTensor]:
         names = [one.name for one in self._feeds]
         if not isinstance(inputs, Mapping):
             raise FeedError(f"inputs are an object with {', '.join(names)}, got {type(inputs).__name__}")

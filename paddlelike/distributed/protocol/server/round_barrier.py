@@ -34,7 +34,7 @@ class Round:
         staged = self.staged.get(trainer)
         return None if staged is None else staged[0]
 
-    def stage(self, request: Push, contribution: Any) -> None:
+    def stage(self, request: Push, contribution: object) -> None:
         """Hold a contribution, in place of an earlier one of the trainer."""
         push = Staged(request.number, request.process, request.session)
         self.staged[request.trainer] = (push, contribution)
@@ -81,7 +81,7 @@ class Updates:
     def __bool__(self) -> bool:
         return bool(self._queue)
 
-    def append(self, request: Push, contribution: Any) -> None:
+    def append(self, request: Push, contribution: object) -> None:
         """Queue an update."""
         self._queue.append((request, contribution))
 

@@ -134,7 +134,7 @@ class ServerState(ServerBase):
             return self._refuse("stale", f"trainer {trainer} has committed another push of this round")
         return None
 
-    def end_push(self, request: Push, contribution: Any, now: float) -> Reply:
+    def end_push(self, request: Push, contribution: object, now: float) -> Reply:
         """Stage or queue a contribution whose bytes are all here; checks everything again."""
         if reply := self.begin_push(request, now):
             return reply

@@ -233,7 +233,7 @@ class DirectServer:
             self._working += count
 
 
-def _give_note(receiver: Any, note: Header) -> None:
+def _give_note(receiver: object, note: Header) -> None:
     take = getattr(receiver, "note", None)
     if take is None:
         raise FrameError("a note in a call that takes none")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -157,7 +158,7 @@ def export_onnx(
     )
 
 
-def _import_onnx() -> Any:
+def _import_onnx() -> ModuleType:
     try:
         import onnx  # an extra
     except ImportError as error:
