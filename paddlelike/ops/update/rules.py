@@ -57,10 +57,11 @@ class Rule:
 
     def record(self, flags: Mapping[str, bool], *, gradient: bool = True) -> Recording:
         """Return what numpy and numba compute; without ``gradient``, for rows that have none."""
-        key = (gradient, *flags.values())
-        if key not in self._recordings:
-            self._recordings[key] = record(self.function, flags, gradient=gradient)
-        return self._recordings[key]
+        key = (gradient, *flags.values()) if flags else gradient
+        found = self._recordings.get(key)
+        if found is None:
+            found = self._recordings[key] = record(self.function, flags, gradient=gradient)
+        return found
 
 
 class Step:
