@@ -54,8 +54,8 @@ class MemberNames:
 
     def _see_variable(self, variable: ScopeVariable) -> None:
         held = variable.value
-        if isinstance(held, LoDTensor | SelectedRows) and held.array is not None:
-            self._hints[id(held.array)] = variable.name
+        if isinstance(held, LoDTensor | SelectedRows) and held.held_array is not None:
+            self._hints[id(held.held_array)] = variable.name
         if isinstance(held, SelectedRows):
             self._hints[id(held.row_array)] = f"{variable.name}.rows"
 

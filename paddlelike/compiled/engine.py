@@ -85,7 +85,7 @@ class Engine:
                     frame.lods[position] = value._lod
                 array = value._device
                 if array is None or value._device_version != value.version:
-                    value = value.array
+                    value = value.held_array
                 elif self._has_others or array.is_deleted():
                     value = self._find_on_device(value)
                 else:
@@ -96,7 +96,7 @@ class Engine:
     def _find_on_device(self, tensor: LoDTensor) -> Any:
         value = tensor.find_on_device()
         if value is None or value.is_deleted():
-            return tensor.array
+            return tensor.held_array
         if self._has_others and value.devices() != {self.device}:
             value = jax.device_put(value, self.device)
             tensor.keep_on_device(value)
@@ -189,7 +189,7 @@ class Engine:
         value = frame.values[position] if position < len(frame.values) else None
         if value is not None and type(value) is not np.ndarray and isinstance(value, jax.Array):
             holder = frame.holders.get(position)
-            frame.values[position] = np.array(value) if holder is None else holder.get_tensor().array
+            frame.values[position] = np.array(value) if holder is None else holder.get_tensor().held_array
 
     # Pieces
 

@@ -200,7 +200,7 @@ class Copies:
                 raise RefusedError(_NO_STEP, f"{variable.name!r} holds a {type(tensor).__name__}")
             value = tensor.find_on_device()
             if value is None or value.is_deleted():
-                value = tensor.array
+                value = tensor.held_array
             if value is None:
                 continue
             if not isinstance(value, jax.Array) or value.sharding != everywhere:

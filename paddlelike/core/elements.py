@@ -22,7 +22,7 @@ class ElementAccess:
 
         def __init__(self, array: np.ndarray[Any, Any]) -> None: ...
         @property
-        def array(self) -> np.ndarray[Any, Any] | None: ...
+        def held_array(self) -> np.ndarray[Any, Any] | None: ...
         def shape(self) -> list[int]: ...
         def lod(self) -> list[list[int]]: ...
         def touch(self) -> None: ...
@@ -50,14 +50,14 @@ class ElementAccess:
 
         Raises EnforceNotMet for another count of elements.
         """
-        array = np.zeros(dims, np.float32) if self.array is None else self.array
+        array = np.zeros(dims, np.float32) if self.held_array is None else self.held_array
         if array.size != int(np.prod(dims)):
             raise EnforceNotMet(f"LoDTensor._set_dims: {list(array.shape)} cannot become {list(dims)}")
         self.adopt(array.reshape(dims), self.lod())
 
     def _is_initialized(self) -> bool:
         """Return whether there is an array."""
-        return self.array is not None
+        return self.held_array is not None
 
     def _place(self) -> Place:
         """Return where the array is."""
@@ -101,9 +101,9 @@ class ElementAccess:
         self.adopt(np.zeros(self.shape(), numpy_dtype(dtype)), self.lod())
 
     def _require_array(self, method: str) -> np.ndarray[Any, Any]:
-        if self.array is None:
+        if self.held_array is None:
             raise EnforceNotMet(f"LoDTensor.{method}: the tensor holds no value yet", hint="call its set()")
-        return self.array
+        return self.held_array
 
 
 def _keep_dim(item: Any, size: int) -> slice:

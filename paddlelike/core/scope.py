@@ -59,7 +59,7 @@ class ScopeVariable(Versioned, Displayed):
     def is_initialized(self) -> bool:
         """Return whether there is a value."""
         if isinstance(self._value, LoDTensor | SelectedRows):
-            return self._value.array is not None
+            return self._value.held_array is not None
         return self._value is not None
 
     def get_tensor(self) -> LoDTensor:

@@ -6,9 +6,10 @@ Paddle keeps it, as offsets: lengths 2 and 3 are the offsets [0, 2, 5].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -56,8 +57,40 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
     @property
     def array(self) -> Array | None:
-        """The array itself, not a copy; code that writes into it must call :meth:`touch`."""
+        """The elements, not a copy and read-only: :meth:`set` and :meth:`writing` write them."""
+        return _make_view(self.held_array)
+
+    @property
+    def held_array(self) -> Array | None:
+        """The array itself, for this package: whoever writes into it calls :meth:`touch`."""
         return self._array
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Array]:
+        """Give the array to be written inside the ``with``; both its ends count as a write.
+
+        A save that begins meanwhile stores what it finds, and the next one writes the file again. Views of the
+        array must not be kept: what is written through them later is not counted, and not saved.
+
+        Raises
+        ------
+        EnforceNotMet
+            The tensor holds no value yet.
+
+        >>> t = LoDTensor(np.zeros(3, "float32"))
+        >>> with t.writing() as array:
+        ...     array[1:] = 5
+        >>> t.array.tolist(), t.array.flags.writeable
+        ([0.0, 5.0, 5.0], False)
+        """
+        held = self._require_array("writing")
+        if not held.flags.writeable:  # adopted from somebody who keeps it read-only
+            held = self._array = memory.place(held)
+        self.touch()
+        try:
+            yield held
+        finally:
+            self.touch()
 
     def touch(self) -> None:
         """Record that the array was written into."""
@@ -147,9 +180,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
             return np.empty(0, np.float64)
         if copy or (dtype is not None and np.dtype(dtype) != self._array.dtype):
             return self._array.astype(self._array.dtype if dtype is None else dtype)
-        view = self._array.view()  # read-only, so that every write is counted
-        view.flags.writeable = False
-        return view
+        return _make_view(self._array)
 
     def __repr__(self) -> str:
         if self._array is None:
@@ -166,6 +197,19 @@ def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
         tensor._device_version = tensor.version = tensor.version + 1
         tensor._array = None
         del tensor._array
+
+
+@overload
+def _make_view(array: Array) -> Array: ...
+@overload
+def _make_view(array: Array | None) -> Array | None: ...
+def _make_view(array: Array | None) -> Array | None:
+    """Return a read-only view of an array, so that every write is counted."""
+    if array is None:
+        return None
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _lod_problem(lod: LoD, rows: int | None) -> str:
@@ -210,8 +254,13 @@ class SelectedRows(Versioned, Displayed):
 
     @property
     def array(self) -> Array | None:
-        """The values, of shape (N, ...), not a copy."""
+        """The values, of shape (N, ...), not a copy and read-only, as those of a tensor."""
         return self._tensor.array
+
+    @property
+    def held_array(self) -> Array | None:
+        """The values' array itself, as that of a tensor."""
+        return self._tensor.held_array
 
     def rows(self) -> list[int]:
         """Return the row ids."""
@@ -260,14 +309,14 @@ class SelectedRows(Versioned, Displayed):
 
     def merge(self) -> SelectedRows:
         """Return the same rows sorted and each once, perhaps in the same memory; repeated ones are summed."""
-        value = self._tensor.array
+        value = self._tensor.held_array
         assert value is not None
         rows, sums = merge_rows(self._rows, value)
         return SelectedRows(rows, self._height, sums)
 
     def to_dense(self) -> Array:
         """Return the whole matrix, with zeros in missing rows; values of repeated rows are summed."""
-        value = self._tensor.array
+        value = self._tensor.held_array
         assert value is not None
         return sum_rows(self._rows, value, self._height)
 

@@ -261,7 +261,7 @@ def _cut(value: Array | SelectedRows, sections: list[int]) -> list[Any]:
     starts = ends - np.asarray(sections)
     if not isinstance(value, SelectedRows):
         return [value[start:end] for start, end in zip(starts, ends, strict=True)]
-    rows, array = value.row_array, value.array
+    rows, array = value.row_array, value.held_array
     assert array is not None
     of = np.searchsorted(ends, rows, side="right")
     return [SelectedRows(rows[of == j] - starts[j], n, array[of == j]) for j, n in enumerate(sections)]

@@ -205,8 +205,8 @@ def _copy_scope(plan: Plan, scope: Scope) -> Scope:
     for variable in plan.layout.persistables.values():
         holder = scope.find_var(variable.name)
         value = None if holder is None else holder.value
-        if isinstance(value, LoDTensor) and value.array is not None:
-            copied.var(variable.name).set_value(LoDTensor(memory.place(value.array), value.lod()))
+        if isinstance(value, LoDTensor) and value.held_array is not None:
+            copied.var(variable.name).set_value(LoDTensor(memory.place(value.held_array), value.lod()))
         elif value is not None:
             copied.var(variable.name).set_value(copy.deepcopy(value))
     return copied

@@ -180,7 +180,7 @@ class Format(ABC, Generic[S, W]):
             There are no such rows, or they are damaged or missing.
         """
         entry.check_rows(start, stop)
-        array = self.read(source, entry).array
+        array = self.read(source, entry).held_array
         assert array is not None
         return array[start:stop]
 
@@ -197,7 +197,7 @@ class Format(ABC, Generic[S, W]):
             return "SelectedRows"
         if isinstance(value, LoDTensor) and value.lod() and not self.holds.lod:
             return f"a tensor with {len(value.lod())} LoD levels"
-        array = value.array if isinstance(value, Value) else value
+        array = value.held_array if isinstance(value, Value) else value
         if array is None:
             return "a tensor without elements"
         try:

@@ -106,7 +106,7 @@ class DynetFile(FileFormat):
 
     def write(self, values: Values) -> Iterator[bytes]:
         self.check(values)
-        arrays = {name: v.array if isinstance(v, LoDTensor) else v for name, v in values.items()}
+        arrays = {name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()}
         return encode([Block(PARAMETER, name, np.asarray(array)) for name, array in arrays.items()])
 
     def check(self, values: Values) -> None:
@@ -121,7 +121,7 @@ class DynetFile(FileFormat):
             )
 
     def _refusal(self, value: Value | Array) -> str | None:
-        array = value if isinstance(value, np.ndarray) else value.array
+        array = value if isinstance(value, np.ndarray) else value.held_array
         problem = super()._refusal(value)
         if problem is None and array is not None and not array.ndim:
             problem = "an array without dims"

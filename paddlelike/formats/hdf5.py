@@ -82,7 +82,7 @@ class Hdf5(FileFormat):
 
     def write(self, values: Values) -> Iterator[Buffer]:
         self.check(values)
-        arrays = {name: v.array if isinstance(v, LoDTensor) else v for name, v in values.items()}
+        arrays = {name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()}
         keys = {name: encode_name(name) for name in arrays}
         return self._encode({keys[name]: array for name, array in arrays.items()})
 

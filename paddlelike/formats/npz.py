@@ -64,7 +64,7 @@ class Npz(FileFormat):
 
     def write(self, values: Values) -> Iterator[Buffer]:
         self.check(values)
-        return _encode({name: v.array if isinstance(v, LoDTensor) else v for name, v in values.items()})
+        return _encode({name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()})
 
 
 def _encode(arrays: dict[str, Any]) -> Iterator[Buffer]:

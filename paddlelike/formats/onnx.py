@@ -94,7 +94,7 @@ class OnnxFile(FileFormat):
     def write(self, values: Values) -> Iterator[Buffer]:
         self.check(values)
         arrays = {
-            name: np.asarray(value.array if isinstance(value, LoDTensor) else value)
+            name: np.asarray(value.held_array if isinstance(value, LoDTensor) else value)
             for name, value in values.items()
         }
         total = sum(array.nbytes for array in arrays.values())

@@ -143,4 +143,4 @@ def _check_extents(entries: list[Entry], start: int, size: int) -> None:
 
 
 def _to_array(value: object) -> object:
-    return value.array if isinstance(value, LoDTensor) else value
+    return value.held_array if isinstance(value, LoDTensor) else value

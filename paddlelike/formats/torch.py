@@ -101,7 +101,7 @@ class Torch(FileFormat):
         begin, view = entry.payload
         flat = read_dense(
             file, Entry(entry.name, entry.dtype, (_span(view),), (), begin, _span_bytes(view))
-        ).array
+        ).held_array
         assert flat is not None
         strides = [stride * flat.itemsize for stride in view.strides]
         strided = np.lib.stride_tricks.as_strided(flat, view.shape, strides, writeable=False)
@@ -109,7 +109,7 @@ class Torch(FileFormat):
 
     def write(self, values: Values) -> Iterator[Buffer]:
         self.check(values)
-        return _encode({name: v.array if isinstance(v, LoDTensor) else v for name, v in values.items()})
+        return _encode({name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()})
 
 
 # Writing

@@ -200,5 +200,5 @@ def _find(tensors: dict[str, ZeroCopyTensor], name: str, kind: str) -> ZeroCopyT
 
 
 def _get_array(value: LoDTensor) -> Array:
-    array = value.array
+    array = value.held_array
     return np.empty(0, np.float32) if array is None else array

@@ -178,7 +178,7 @@ def inspect(
 
 def array_of(value: Value) -> Any:
     """Return the elements of a value as an array."""
-    array = value.array if isinstance(value, LoDTensor | SelectedRows) else value
+    array = value.held_array if isinstance(value, LoDTensor | SelectedRows) else value
     assert array is not None
     return array
 

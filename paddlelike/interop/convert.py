@@ -236,8 +236,8 @@ def _convert_dtype(value: Value, dtype: DtypeLike | None, spool: Spool) -> Value
 
 
 def _array(value: Value) -> np.ndarray[Any, Any]:
-    assert value.array is not None
-    return value.array
+    assert value.held_array is not None
+    return value.held_array
 
 
 # The target

@@ -197,12 +197,12 @@ def _default(
 def _value(variable: Variable) -> np.ndarray[Any, Any]:
     holder = global_scope().find_var(variable.name)
     value = None if holder is None else holder.value
-    if not isinstance(value, LoDTensor) or value.array is None:
+    if not isinstance(value, LoDTensor) or value.held_array is None:
         raise NotInitializedError(
             f"variable {variable.name!r} holds no tensor",
             hint="run the startup program, or load the values, first",
         )
-    return value.array
+    return value.held_array
 
 
 def _read_version(file: Source) -> str | None:

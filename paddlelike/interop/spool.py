@@ -64,8 +64,8 @@ class Spool:
 
     def convert(self, value: Value, dtype: np.dtype[Any]) -> Value:
         """Return a value with elements of another type."""
-        assert value.array is not None
-        return self._store(_with_array(value, np.asarray(value.array, dtype)))
+        assert value.held_array is not None
+        return self._store(_with_array(value, np.asarray(value.held_array, dtype)))
 
     def release(self, buffers: Iterable[Buffer]) -> Iterator[Buffer]:
         """Yield buffers in pieces, and give the pages of each back when the next is asked for.
@@ -84,7 +84,7 @@ class Spool:
 
     def _store(self, value: Value) -> Value:
         """Return the value with its elements in the temporary file."""
-        array = value.array
+        array = value.held_array
         assert array is not None
         if array.nbytes < _PAGE:
             return value

@@ -67,7 +67,7 @@ def get_state(holder: ScopeVariable) -> State:
 
 def get_array(value: Any) -> Any:
     """Return the array of a value without copying it, also where it is a view of a mapped file."""
-    return value._array if isinstance(value, LoDTensor) else getattr(value, "array", None)
+    return value._array if isinstance(value, LoDTensor) else getattr(value, "held_array", None)
 
 
 class _Loaded(NamedTuple):

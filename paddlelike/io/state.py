@@ -278,12 +278,12 @@ def _load_older(
 def _get_value(variable: Variable) -> Array:
     holder = global_scope().find_var(variable.name)
     value = None if holder is None else holder.value
-    if not isinstance(value, LoDTensor) or value.array is None:
+    if not isinstance(value, LoDTensor) or value.held_array is None:
         raise NotInitializedError(
             f"variable {variable.name!r} cannot be saved: it holds no tensor",
             hint="run the startup program first",
         )
-    return value.array
+    return value.held_array
 
 
 def _is_initialized(name: str) -> bool:

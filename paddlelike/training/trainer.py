@@ -343,9 +343,9 @@ def _fit(variable: Variable, value: Any) -> Any:
     wanted = numpy_dtype(variable.dtype)
     if isinstance(value, LoDTensor):
         lengths = value.recursive_sequence_lengths()
-        if variable.lod_level or value.array is None or len(lengths) != 1 or set(lengths[0]) != {1}:
+        if variable.lod_level or value.held_array is None or len(lengths) != 1 or set(lengths[0]) != {1}:
             return value
-        value = value.array
+        value = value.held_array
     if isinstance(value, list | tuple):
         value = np.asarray(value)
     if not isinstance(value, np.ndarray) or value.dtype == wanted:

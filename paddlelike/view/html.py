@@ -77,18 +77,18 @@ def _(variable: Variable) -> Html:
 
 @format_html.register
 def _(tensor: LoDTensor) -> Html:
-    if tensor.array is None:
+    if tensor.held_array is None:
         return format_heading("LoDTensor", "empty")
     lod = f", LoD {_shorten(tensor.lod())}" if tensor.lod() else ""
-    facts = f"{tensor.array.dtype} {tensor.shape()}, {tensor.array.nbytes:,} bytes{lod}"
-    return join(format_heading("LoDTensor", facts), _format_values(tensor.array))
+    facts = f"{tensor.held_array.dtype} {tensor.shape()}, {tensor.held_array.nbytes:,} bytes{lod}"
+    return join(format_heading("LoDTensor", facts), _format_values(tensor.held_array))
 
 
 @format_html.register
 def _(rows: SelectedRows) -> Html:
     ids = np.array2string(rows.row_array, separator=", ", threshold=20)
     facts = f"{len(rows.row_array)} of {rows.height()} rows: {ids}"
-    values = Html("") if rows.array is None else _format_values(rows.array)
+    values = Html("") if rows.held_array is None else _format_values(rows.held_array)
     return join(format_heading("SelectedRows", facts), values)
 
 

@@ -138,3 +138,32 @@ def test_an_array_from_a_pickle_gets_numpys_own_dtype() -> None:
     assert tensor.array is not None
     assert tensor.array.dtype is np.dtype(np.float32)
     assert tensor.array.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_every_array_that_a_tensor_gives_away_is_read_only_or_counted() -> None:
+    tensor = fluid.LoDTensor(np.zeros((2, 3), "float32"))
+    rows = SelectedRows([1, 2], 5, np.zeros((2, 3), "float32"))
+    for value in (tensor.array, np.asarray(tensor), tensor.__array__(), rows.array, rows.get_tensor().array):
+        assert value is not None
+        with pytest.raises(ValueError, match="read-only"):
+            value[...] = 1
+        with pytest.raises(ValueError, match="read-only"):
+            value[1:].reshape(-1)[0] = 1
+    before = tensor.version
+    with tensor.writing() as array:
+        array[...] = 7
+        assert tensor.version > before  # a save that begins here is not the last one of this value
+        before = tensor.version
+    assert tensor.version > before
+    assert np.asarray(tensor).tolist() == [[7.0] * 3] * 2
+
+
+def test_writing_into_an_array_that_somebody_keeps_read_only_leaves_theirs() -> None:
+    theirs = np.zeros(3, "float32")
+    theirs.flags.writeable = False
+    tensor = fluid.LoDTensor(theirs)
+    with tensor.writing() as array:
+        array[0] = 1
+    assert (theirs[0], np.asarray(tensor)[0]) == (0.0, 1.0)
+    with pytest.raises(EnforceNotMet, match="holds no value"), fluid.LoDTensor().writing():
+        pass

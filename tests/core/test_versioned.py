@@ -87,8 +87,8 @@ def test_values_of_a_scope_come_back(protocol: Any) -> None:  # T01, T10
     again = copy.deepcopy(scope) if protocol == "deepcopy" else pickle.loads(pickle.dumps(scope, protocol))
     assert again.local_var_names() == ["w", "rows", "steps", "queue"]
     w = again.find_var("w")
-    np.testing.assert_array_equal(w.get_tensor().array, tensor.array)
-    assert w.get_tensor().array is not tensor.array
+    np.testing.assert_array_equal(w.get_tensor().held_array, tensor.held_array)
+    assert w.get_tensor().held_array is not tensor.held_array
     assert (w.get_tensor().lod(), w.origin, w.version) == (
         [[0, 1, 3]],
         "some/dir",

@@ -228,9 +228,9 @@ class Piece:
     def _upload(self, frame: Frame, position: int, value: Any, reader: int, uploaded: dict[Any, Any]) -> Any:
         """Return a value as the piece takes it; ``uploaded``: what may be that of several persistables."""
         if isinstance(value, SelectedRows):
-            if value.array is None:
+            if value.held_array is None:
                 raise RefusedError(reader, "it reads a SelectedRows that holds nothing yet")
-            return SparseRows(value.row_array, value.array, value.height())
+            return SparseRows(value.row_array, value.held_array, value.height())
         if not isinstance(value, np.ndarray):
             raise RefusedError(reader, f"it reads a {type(value).__name__}")
         self._check_dtype(value, reader)

@@ -261,10 +261,10 @@ def _rate_notes(where: str, rates: Sequence[Slice]) -> list[str]:
     notes = []
     for one in rates:
         holder = global_scope().find_var(one.name)
-        value = None if holder is None else getattr(holder.value, "array", None)
+        value = None if holder is None else getattr(holder.value, "held_array", None)
         try:
             with locate(where).open_file(one.name) as file:
-                saved = lod_tensor.read(file.read()).array
+                saved = lod_tensor.read(file.read()).held_array
         except (PaddlelikeError, OSError):
             continue  # real Fluid's trainer 0 does not save it
         if value is not None and saved is not None and not np.array_equal(value, saved.reshape(value.shape)):

@@ -205,7 +205,7 @@ class Shards:
         """Return new memory with the values of the variable in the scope, or zeros."""
         array = memory.empty(shape, TENSOR_DTYPES[dtype].numpy)
         holder = global_scope().find_var(name)
-        value = None if holder is None else getattr(holder.value, "array", None)
+        value = None if holder is None else getattr(holder.value, "held_array", None)
         self._has_initial = value is not None and value.shape == shape
         array[...] = value if self._has_initial else 0
         return array

@@ -127,6 +127,6 @@ def _slice_rows(found: Held, one: Slice) -> Held:
     part = header._replace(shape=one.shape, offset=offset, nbytes=size)
     value = found.value
     if isinstance(value, LoDTensor):
-        assert value.array is not None
-        value = LoDTensor(value.array[one.first_row : last].copy())
+        assert value.held_array is not None
+        value = LoDTensor(value.held_array[one.first_row : last].copy())
     return Held(found.name, part, value, found.size)

@@ -125,10 +125,10 @@ class Background:
 
 def _add(a: Value, b: Value) -> Value:
     if isinstance(a, SelectedRows) and isinstance(b, SelectedRows):
-        assert a.array is not None
-        assert b.array is not None
+        assert a.held_array is not None
+        assert b.held_array is not None
         rows = np.concatenate([a.row_array, b.row_array])
-        return SelectedRows(rows, a.height(), np.concatenate([a.array, b.array]))
+        return SelectedRows(rows, a.height(), np.concatenate([a.held_array, b.held_array]))
     assert isinstance(a, np.ndarray)
     assert isinstance(b, np.ndarray)
     a += b
@@ -137,7 +137,9 @@ def _add(a: Value, b: Value) -> Value:
 
 def _divide(value: Value, count: int) -> Value:
     if isinstance(value, SelectedRows):
-        assert value.array is not None
-        return SelectedRows(value.row_array, value.height(), value.array / value.array.dtype.type(count))
+        assert value.held_array is not None
+        return SelectedRows(
+            value.row_array, value.height(), value.held_array / value.held_array.dtype.type(count)
+        )
     value /= value.dtype.type(count)
     return value

@@ -62,7 +62,7 @@ class Gradients:
 
     def put(self, server: int, index: int, value: Value) -> bool:
         """Add a gradient for a server. Return whether there is enough for it to send some of it now."""
-        array = value.array if isinstance(value, SelectedRows) else value
+        array = value.held_array if isinstance(value, SelectedRows) else value
         size = 0 if array is None else array.nbytes
         if not self.has_begun:
             self.outboxes[server][index] = value

@@ -43,9 +43,9 @@ def fit_gradient(entry: Entry, name: str, value: Value, endpoint: str) -> Value:
             f"{entry.kind}"
         )
     if isinstance(value, SelectedRows):
-        value = value.merge() if value.array is not None and value.array.size else _no_rows(entry)
-        assert value.array is not None
-        shape, dtype = (value.height(), *value.array.shape[1:]), value.array.dtype
+        value = value.merge() if value.held_array is not None and value.held_array.size else _no_rows(entry)
+        assert value.held_array is not None
+        shape, dtype = (value.height(), *value.held_array.shape[1:]), value.held_array.dtype
     else:
         value = np.ascontiguousarray(value)
         shape, dtype = value.shape, value.dtype
@@ -72,9 +72,9 @@ def outbox_parts(outbox: Outbox) -> Iterator[Part]:
 def value_parts(index: int, value: Value) -> Iterator[Part]:
     """Return one gradient, of the entry ``index``, as parts of a call."""
     if isinstance(value, SelectedRows):
-        assert value.array is not None
+        assert value.held_array is not None
         yield Part(rows_at(index), 0, as_bytes(value.row_array))
-        yield Part(values_at(index), 0, as_bytes(np.ascontiguousarray(value.array)))
+        yield Part(values_at(index), 0, as_bytes(np.ascontiguousarray(value.held_array)))
     else:
         yield Part(values_at(index), 0, as_bytes(value))
 

@@ -106,7 +106,7 @@ class GroupedUpdate:
         for index, mine in enumerate(tensors):
             if any(type(tensor) is not LoDTensor for tensor in mine):
                 return False
-            arrays = [tensor.array for tensor in mine]
+            arrays = [tensor.held_array for tensor in mine]
             fitting = self._fitting[index]
             if not fitting or not all(map(operator.is_, arrays, fitting)):
                 if not are_alike([*arrays, gradients[index]]):

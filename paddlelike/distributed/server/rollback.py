@@ -105,7 +105,7 @@ class RollbackPoints:
 
 
 def _copy(value: Value) -> Value:
-    array = None if value.array is None else np.array(value.array)
+    array = None if value.held_array is None else np.array(value.held_array)
     if isinstance(value, SelectedRows):
         return SelectedRows(value.row_array.copy(), value.height(), array)
     return LoDTensor(array, value.lod())

@@ -71,9 +71,9 @@ class Contribution(Into):
 
     def add_rows(self, index: int, rows: SelectedRows) -> None:
         """Take the gradient of an entry as selected rows."""
-        assert rows.array is not None
+        assert rows.held_array is not None
         self.sparse[index] = rows
-        self.add({rows_at(index): rows.row_array, values_at(index): rows.array})
+        self.add({rows_at(index): rows.row_array, values_at(index): rows.held_array})
 
     def merge(self, trainer: int, other: Contribution) -> None:
         """Add the whole push of a trainer, whose memory may be used again afterwards."""

@@ -91,8 +91,8 @@ class Variables:
         """Return the ids that a table which is sharded by id has met, and all its rows, also unused ones."""
         value = self._find_value(entry)
         assert isinstance(value, SelectedRows)
-        assert value.array is not None
-        return value.row_array, value.array
+        assert value.held_array is not None
+        return value.row_array, value.held_array
 
     def rows(self, table: str, ids: Array) -> Array:
         """Return the rows (n, width) of ids (n,) in a table that is cut into blocks of rows.
@@ -194,7 +194,7 @@ class Variables:
     def _find_value(self, entry: Entry) -> Array | SelectedRows | None:
         holder = self._ctx.scope.find_var(entry.name)
         value = None if holder is None else holder.value
-        return value.array if isinstance(value, LoDTensor) else value
+        return value.held_array if isinstance(value, LoDTensor) else value
 
     def _check_values(self) -> None:
         computed = self._served.computed

@@ -56,7 +56,7 @@ def write_rows(scope: Scope, slices: Iterable[Slice], directory: str, names: Ite
 
 def _write_slice(scope: Scope, one: Slice, path: str) -> RangeSums:
     value = _value(scope, one)
-    if not isinstance(value, LoDTensor) or value.array is None or value.array.nbytes != one.nbytes:
+    if not isinstance(value, LoDTensor) or value.held_array is None or value.held_array.nbytes != one.nbytes:
         raise SaveError(
             f"the server at {one.endpoint} cannot save {one.name!r}: expected "
             f"{one.dtype.name}{list(one.shape)}, its scope holds {value!r:.80}"
@@ -72,12 +72,12 @@ def _write_slice(scope: Scope, one: Slice, path: str) -> RangeSums:
             f"the server at {one.endpoint} does not write into {path}: it is not the file of {one.origin!r}: "
             f"expected {one.dtype.name}{list(one.whole)}, it holds {header.dtype.name}{list(header.shape)}"
         )
-    return _put(one, path, offset, [elements.view_elements(value.array)])
+    return _put(one, path, offset, [elements.view_elements(value.held_array)])
 
 
 def _write_shard(scope: Scope, one: Slice, path: str) -> RangeSums:
     value = _value(scope, one)
-    if not isinstance(value, SelectedRows) or value.array is None:
+    if not isinstance(value, SelectedRows) or value.held_array is None:
         raise SaveError(f"the server at {one.endpoint} cannot save {one.name!r}: it is not a table")
     try:
         with File(path) as file:

@@ -107,9 +107,9 @@ def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
     """Return the array and the LoD of a fed value. Raises FeedError when they do not fit the variable."""
     lod = None
     if isinstance(value, LoDTensor):
-        if value.array is None:
+        if value.held_array is None:
             raise FeedError(f"the tensor fed to {variable.name!r} is empty")
-        array, lod = value.array, value._lod
+        array, lod = value.held_array, value._lod
     elif isinstance(value, SelectedRows | LoDTensorArray):
         return value, None
     elif isinstance(value, np.ndarray):

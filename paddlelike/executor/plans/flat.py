@@ -128,7 +128,7 @@ def _can_move(arrays: list[Any], index: int, holder: ScopeVariable) -> bool:
     tensor = holder.value
     if type(arrays[index]) is not np.ndarray or type(tensor) is not LoDTensor:
         return False
-    return tensor.array is arrays[index] and _count_references(arrays, index) == _REFERENCES
+    return tensor.held_array is arrays[index] and _count_references(arrays, index) == _REFERENCES
 
 
 def _count_references(arrays: list[Any], index: int) -> int:
@@ -139,7 +139,7 @@ def _calibrate() -> int:
     """Return the count of an array that a tensor and two lists refer to."""
     values = [np.zeros(4)]
     tensor, arrays = LoDTensor(values[0]), list(values)
-    return _count_references(arrays, 0) if tensor.array is arrays[0] else 0
+    return _count_references(arrays, 0) if tensor.held_array is arrays[0] else 0
 
 
 _REFERENCES: Final = _calibrate()

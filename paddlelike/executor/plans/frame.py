@@ -170,7 +170,7 @@ def write_persistable(frame: Frame, position: int, value: Any, *, fresh: bool = 
     if tensor is None:
         tensor = LoDTensor()
         holder.set_value(tensor)
-    array = tensor.array
+    array = tensor.held_array
     if value is array:
         tensor.touch()
         return value

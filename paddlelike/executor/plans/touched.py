@@ -160,7 +160,7 @@ def update_touched(step: Step) -> Step:
 
 def _fit(grad: SelectedRows, arrays: Sequence[Any]) -> bool:
     """Return whether the parameter and its state are float arrays of one shape, that of the gradient."""
-    values, shape = grad.array, getattr(arrays[0], "shape", None)
+    values, shape = grad.held_array, getattr(arrays[0], "shape", None)
     return values is not None and all(
         type(array) is np.ndarray
         and array.dtype == values.dtype

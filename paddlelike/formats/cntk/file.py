@@ -78,7 +78,7 @@ class CntkFile(FileFormat):
 
     def write(self, values: Values) -> Iterator[bytes]:
         self.check(values)
-        arrays = {name: v.array if isinstance(v, LoDTensor) else v for name, v in values.items()}
+        arrays = {name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()}
         return _encode({name: np.asarray(array) for name, array in arrays.items()})
 
 

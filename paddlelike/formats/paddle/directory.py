@@ -103,7 +103,7 @@ def encode_value(value: Value | Array) -> list[Buffer]:
     """
     if isinstance(value, SelectedRows):
         return selected_rows.encode(value)
-    array = value if isinstance(value, np.ndarray) else value.array
+    array = value if isinstance(value, np.ndarray) else value.held_array
     if array is None or (isinstance(value, LoDTensor) and value._lod):
         return lod_tensor.encode(value)
     return [_encode_plain_header(array.dtype, array.shape), elements.view_elements(array)]

@@ -159,7 +159,7 @@ def encode(value: LoDTensor | Array, *, dtype: VarType | None = None) -> list[Bu
     FormatError
         The tensor holds no array.
     """
-    array, lod = (value.array, value.lod()) if isinstance(value, LoDTensor) else (value, [])
+    array, lod = (value.held_array, value.lod()) if isinstance(value, LoDTensor) else (value, [])
     if array is None:
         raise FormatError("the tensor holds no array: there is nothing to encode")
     header = encode_header(convert_dtype(array.dtype) if dtype is None else dtype, array.shape, lod)
@@ -223,7 +223,7 @@ def to_fp16(value: LoDTensor | Array) -> LoDTensor:
     FormatError
         The tensor holds no array.
     """
-    array, lod = (value.array, value.lod()) if isinstance(value, LoDTensor) else (value, [])
+    array, lod = (value.held_array, value.lod()) if isinstance(value, LoDTensor) else (value, [])
     if array is None:
         raise FormatError("the tensor holds no array: there is nothing to encode")
     with np.errstate(over="ignore"):

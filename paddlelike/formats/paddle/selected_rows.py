@@ -79,7 +79,7 @@ def encode(value: SelectedRows, *, dtype: VarType | None = None) -> list[Buffer]
     FormatError
         The rows hold no values.
     """
-    array = value.array
+    array = value.held_array
     if array is None:
         raise FormatError("the SelectedRows hold no values: there is nothing to encode")
     kind = convert_dtype(array.dtype) if dtype is None else dtype

@@ -153,7 +153,7 @@ def read_array(entry: Entry, into: Array | None) -> Array:
 
 def to_array(value: Value | Array) -> Array:
     """Return the elements of a dense value."""
-    array = value if isinstance(value, np.ndarray) else value.array
+    array = value if isinstance(value, np.ndarray) else value.held_array
     assert array is not None
     return array
 

@@ -172,13 +172,13 @@ def _add_parameters(graph: Graph, program: Program, inputs: list[str], scope: Sc
             continue
         holder = scope.find_var(name)
         value = None if holder is None else holder.value
-        if not isinstance(value, LoDTensor) or value.array is None:
+        if not isinstance(value, LoDTensor) or value.held_array is None:
             raise NotInitializedError(
                 f"{title}: parameter {name!r} holds no tensor",
                 hint="run the startup program, or load the values, first; or pass scope=",
             )
         trained = isinstance(variable, Parameter) and bool(variable.trainable)
-        graph.values[name] = graph.add_array(name, value.array, trained=trained)
+        graph.values[name] = graph.add_array(name, value.held_array, trained=trained)
 
 
 def _find_refs(graph: Graph, outputs: list[str]) -> list[Ref]:

@@ -69,8 +69,8 @@ def to_native(values: list[Value], jobs: Sequence[Job]) -> list[Value]:
     if not np.little_endian:
         filled = {id(part.target.obj) for job in jobs for part in job.parts}
         for value in values:
-            if value.array is not None and id(value.array.base) in filled:
-                lod_tensor.to_native(value.array)
+            if value.held_array is not None and id(value.held_array.base) in filled:
+                lod_tensor.to_native(value.held_array)
     return values
 
 

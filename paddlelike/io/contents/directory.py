@@ -206,5 +206,5 @@ def _copy_small(data: bytes, header: Entry) -> LoDTensor:
 def _select_rows(value: Value, rows: tuple[int, int] | None) -> Value:
     if rows is None or not isinstance(value, LoDTensor):
         return value
-    assert value.array is not None
-    return LoDTensor(value.array[slice(*rows)])
+    assert value.held_array is not None
+    return LoDTensor(value.held_array[slice(*rows)])

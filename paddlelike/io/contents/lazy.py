@@ -50,7 +50,7 @@ class MappedTensor(LoDTensor):
     __slots__ = ()
 
     @property
-    def array(self) -> Array | None:
+    def held_array(self) -> Array | None:
         """The array; the first access moves it into memory of its own."""
         if self._array is not None and not self._array.flags.aligned:
             self._array = memory.place(self._array)
@@ -58,7 +58,7 @@ class MappedTensor(LoDTensor):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         """Return the pickle of a LoDTensor: files are not mapped again by whoever loads it."""
-        plain = LoDTensor(self.array, self.lod())
+        plain = LoDTensor(self.held_array, self.lod())
         plain.version = self.version
         return plain.__reduce_ex__(0)  # protocol 2 asks for an object of this class
 

@@ -39,7 +39,7 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Mo
     named = list(zip(holders, values, strict=True))
     moved, states = {}, {}
     for holder, value in named:
-        array = value._array if isinstance(value, LoDTensor) else value.array
+        array = value._array if isinstance(value, LoDTensor) else value.held_array
         assert array is not None
         moved[holder.name] = Moved(array.shape, _get_name(array.dtype), array.nbytes, holder.is_initialized())
 
@@ -50,8 +50,8 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Mo
             writes = old is not value or type(old) is LoDTensor
             states[holder] = State(holder.version + writes, ref(get_array(value)))
             if type(old) is type(value) is LoDTensor:
-                assert value.array is not None
-                old.adopt(value.array, value._lod)  # references to the tensor see its new value
+                assert value.held_array is not None
+                old.adopt(value.held_array, value._lod)  # references to the tensor see its new value
             elif old is not value:
                 holder.set_value(value)
             holder.origin = plan.source

@@ -29,10 +29,10 @@ class InPlaceTargets:
         for step in plan.steps:
             holder = self._scope.find_var(step.variable.name)
             tensor = None if holder is None else holder.value
-            if step.recipe is not None or type(tensor) is not LoDTensor or tensor.array is None:
+            if step.recipe is not None or type(tensor) is not LoDTensor or tensor.held_array is None:
                 continue
-            if tensor.array.flags.c_contiguous and tensor.array.flags.writeable:
-                found[step.variable.name] = tensor.array
+            if tensor.held_array.flags.c_contiguous and tensor.held_array.flags.writeable:
+                found[step.variable.name] = tensor.held_array
                 tensor.touch()  # even if the load fails, the next save must not treat it as unchanged
         self._begun = max(self._begun, len(found))
         return found

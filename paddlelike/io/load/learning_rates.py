@@ -45,7 +45,7 @@ def name_changed_rates(before: Mapping[str, float], loaded: Iterable[str], scope
 
 def _get_scalar(value: object) -> float | None:
     """Return the number in a tensor of one element, else None."""
-    array = value.array if isinstance(value, LoDTensor) else None
+    array = value.held_array if isinstance(value, LoDTensor) else None
     if array is None or np.size(array) != 1:
         return None
     return float(np.reshape(array, -1)[0])

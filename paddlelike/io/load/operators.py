@@ -167,5 +167,5 @@ def _convert_to_fp16(value: Value) -> Value:
 
 
 def _array(value: Value) -> Array:
-    assert value.array is not None
-    return value.array
+    assert value.held_array is not None
+    return value.held_array

@@ -150,7 +150,7 @@ def _open_source(source: Source) -> Contents:
 
 
 def _get_array(value: LoDTensor | SelectedRows) -> Array:
-    if value.array is None:
+    if value.held_array is None:
         raise LoadError("the source has a tensor that was never given a value", hint="leave it out")
-    array: Array = value.array
+    array: Array = value.held_array
     return array

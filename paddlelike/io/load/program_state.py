@@ -205,6 +205,6 @@ def _read_file(
 
 
 def _get_elements(value: LoDTensor | SelectedRows) -> Array:
-    array = value.array
+    array = value.held_array
     assert array is not None
     return array

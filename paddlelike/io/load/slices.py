@@ -92,7 +92,7 @@ def load_slice(
         _check_extent(held, name, where, first, last)
         reading = contents.read([Want(held, (first, last))])
         check_problems(where, comparison, reading.bad, shown=contents.where, count=len(reading.bad) + 1)
-        array = reading.values[0].array
+        array = reading.values[0].held_array
         assert array is not None
         return array
 

@@ -65,7 +65,7 @@ def _get_rows(step: Step) -> tuple[int, int] | None:
 
 
 def _array(value: Value) -> Array:
-    array = value.array
+    array = value.held_array
     assert array is not None
     return array
 

@@ -291,7 +291,7 @@ def _explain_no_base(variable: Variable) -> str | None:
         return (
             "it has no value for the elements outside of the overlap: run the startup program, or pass init="
         )
-    shape = tuple(holder.value.array.shape)
+    shape = tuple(holder.value.held_array.shape)
     if shape != tuple(variable.shape):
         return f"its value has shape {list(shape)}, the program declares {list(variable.shape)}"
     return None

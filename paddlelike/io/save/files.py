@@ -104,7 +104,7 @@ class RunFiles:
                 if isinstance(value, SelectedRows):
                     context.write(name, value)
                 else:
-                    context.write(name, value.array, value.lod(), fresh=True)
+                    context.write(name, value.held_array, value.lod(), fresh=True)
 
     def commit(self) -> None:
         """Write what was saved, one transaction for each directory in the order of the operators.

@@ -10,7 +10,7 @@ from typing import Any
 from paddlelike.formats.paddle.directory import encode_value
 from paddlelike.io.incremental import Known, ledger
 from paddlelike.io.partition import GatheredFile
-from paddlelike.io.report import SaveReport
+from paddlelike.io.report import Moved, SaveReport
 from paddlelike.io.save.copies import Copies
 from paddlelike.io.save.encoded import Item, describe_combined, describe_item, encode_combined
 from paddlelike.storage.location import Location, Writing, is_remote, locate
@@ -54,6 +54,7 @@ class Writer:
         self._singles: dict[str, Item] = {}
         self._combined: dict[str, list[Item]] = {}
         self._gathered: Sequence[GatheredFile] = ()
+        self._moved: dict[str, Moved] = {}
         self._known: dict[str | None, list[tuple[Known, str | None]]] = {}
 
     def add(self, file: str, item: Item) -> None:
@@ -80,6 +81,10 @@ class Writer:
         StorageError
             Two files would have the same path.
         """
+        # Now: a step of training that runs beside the commit may give the arrays away.
+        items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
+        self._moved = {item.name: item.moved for item in items}
+        self._moved |= {one.name: one.moved for one in self._gathered}
         singles = {file: item for file, item in self._singles.items() if not self._is_kept(file, item)}
         combined = {f: items for f, items in self._combined.items() if not self._are_kept(f, items)}
         if copies is not None:
@@ -109,10 +114,9 @@ class Writer:
         for file, items in self._combined.items():
             saved = [(item.holder, item.state, done.files[file]) for item in items]
             ledger.note_saved(self.where, file, saved)
-        items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
         return SaveReport(
             target=self.target,
-            saved={item.name: item.moved for item in items} | {one.name: one.moved for one in self._gathered},
+            saved=self._moved,
             seconds=time.perf_counter() - begin,
             written=done.written,
             written_bytes=done.nbytes,

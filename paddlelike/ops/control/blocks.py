@@ -329,6 +329,6 @@ def _merge_arrays(old: Any, new: Any) -> Any:
     if not isinstance(new, LoDTensorArray) or not isinstance(old, LoDTensorArray):
         return new
     for index, (one, other) in enumerate(zip(old, new, strict=False)):
-        if one is not other and one.array is not None and other.array is not None:
-            new[index] = LoDTensor(one.array + other.array, other.lod())
+        if one is not other and one.held_array is not None and other.held_array is not None:
+            new[index] = LoDTensor(one.held_array + other.held_array, other.lod())
     return new

@@ -162,6 +162,6 @@ class PyFunc(OpDef):
         for i, (name, result) in enumerate(zip(names, results, strict=True)):
             if isinstance(result, LoDTensor):
                 ctx.set_lod("Out", result.lod(), i)
-                result = result.array
+                result = result.held_array
             outs.append(None if result is None or name == EMPTY else np.asarray(result))
         return outs

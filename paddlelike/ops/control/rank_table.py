@@ -145,7 +145,7 @@ class ArrayToLodTensor(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: LoDTensorArray, table: RankTable) -> Array:
-        parts = [element.array for element in x if element.array is not None]
+        parts = [element.held_array for element in x if element.held_array is not None]
         if len(parts) != max(table.lengths, default=0):
             raise EnforceNotMet(
                 f"array_to_lod_tensor: the array has {len(parts)} elements, "

@@ -81,9 +81,9 @@ class ReadFromArray(OpDef):
     def forward(ctx: Context, x: LoDTensorArray | None, i: Array, like: Array | None) -> Array:
         place = _read_index("read_from_array", i)
         element = x[place] if x is not None and place < len(x) else LoDTensor()
-        if element.array is not None:
+        if element.held_array is not None:
             ctx.set_lod("Out", element.lod())
-            return element.array
+            return element.held_array
         if like is None:
             raise EnforceNotMet(
                 f"read_from_array: the array has no element {place}; "
@@ -224,7 +224,7 @@ def _read_index(who: str, i: Array) -> int:
 
 
 def _list_elements(x: LoDTensorArray) -> list[Array]:
-    parts = [element.array for element in x if element.array is not None]
+    parts = [element.held_array for element in x if element.held_array is not None]
     if len(parts) != len(x) or not parts:
         raise EnforceNotMet(f"tensor_array_to_tensor: {len(x) - len(parts)} of {len(x)} elements are empty")
     return parts

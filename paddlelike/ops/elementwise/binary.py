@@ -19,8 +19,8 @@ __all__ = ["map_row_values"]
 
 def map_row_values(x: SelectedRows, function: Callable[[Array], Array]) -> SelectedRows:
     """Return SelectedRows of the same rows with ``function`` of their values."""
-    assert x.array is not None
-    return SelectedRows(x.row_array, x.height(), function(x.array))
+    assert x.held_array is not None
+    return SelectedRows(x.row_array, x.height(), function(x.held_array))
 
 
 Function = Callable[..., Array]

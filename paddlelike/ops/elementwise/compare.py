@@ -92,7 +92,7 @@ def _make_test(name: str, meaning: str, ask: Callable[[Any], Any]) -> type[OpDef
         return Spec((1,), VarType.BOOL, kind=VarType.LOD_TENSOR)
 
     def forward(x: Array | SelectedRows) -> Array:
-        return np.array([ask(x.array if isinstance(x, SelectedRows) else x)])
+        return np.array([ask(x.held_array if isinstance(x, SelectedRows) else x)])
 
     body = {"infer": staticmethod(infer), "forward": staticmethod(forward)}
     more = {"type": name, "__module__": __name__, "__doc__": f"``Out``, (1,): {meaning}."}

@@ -78,4 +78,4 @@ class Read(OpDef):
         tensors = _reader(ctx, ctx.op.input("Reader")[0]).next_batch()
         for index, tensor in enumerate(tensors):
             ctx.set_lod("Out", tensor.lod(), index)
-        return [tensor.array for tensor in tensors]
+        return [tensor.held_array for tensor in tensors]

@@ -72,14 +72,14 @@ def _add_dense(dense: list[Array], sparse: list[SelectedRows]) -> Array:
     for x in dense[2:]:
         total += x
     for rows in sparse:
-        assert rows.array is not None
-        add_rows(total, rows.row_array, rows.array)
+        assert rows.held_array is not None
+        add_rows(total, rows.row_array, rows.held_array)
     return total
 
 
 def _add_rows(xs: list[SelectedRows]) -> SelectedRows:
     rows = np.concatenate([x.row_array for x in xs])
-    values = np.concatenate([x.array for x in xs if x.array is not None])
+    values = np.concatenate([x.held_array for x in xs if x.held_array is not None])
     return SelectedRows(rows, xs[0].height(), values).merge()
 
 
@@ -87,9 +87,11 @@ def _add_array(total: LoDTensorArray, more: LoDTensorArray) -> None:
     """Add the elements of an array, most of which may be empty, to those of the same index in ``total``."""
     count = len(total)
     for index, tensor in enumerate(more[:count]):
-        if (value := tensor.array) is not None:
+        if (value := tensor.held_array) is not None:
             before = total[index]
-            total[index] = tensor if before.array is None else LoDTensor(before.array + value, before.lod())
+            total[index] = (
+                tensor if before.held_array is None else LoDTensor(before.held_array + value, before.lod())
+            )
     total.extend(more[count:])
 
 
@@ -100,9 +102,9 @@ def _add_arrays(arrays: list[LoDTensorArray]) -> LoDTensorArray:
     """
     out = LoDTensorArray()
     for here in zip_longest(*arrays):
-        full = [tensor for tensor in here if tensor is not None and tensor.array is not None]
+        full = [tensor for tensor in here if tensor is not None and tensor.held_array is not None]
         if len(full) > 1:
-            values = [tensor.array for tensor in full if tensor.array is not None]
+            values = [tensor.held_array for tensor in full if tensor.held_array is not None]
             out.append(LoDTensor(_add_dense(values, []), full[0].lod()))
         else:
             out.append(full[0] if full else LoDTensor())

@@ -64,7 +64,7 @@ class _Lookup(OpDef):
     @staticmethod
     def forward(w: Array | SelectedRows, ids: Array, *, padding_idx: int) -> Array:
         if isinstance(w, SelectedRows):
-            table, rows = w.array, _find_rows(w, ids.reshape(-1)).reshape(ids.shape)
+            table, rows = w.held_array, _find_rows(w, ids.reshape(-1)).reshape(ids.shape)
             assert table is not None
         else:
             table, rows = w, ids
@@ -242,6 +242,6 @@ class GetTensorFromSelectedRows(OpDef):
 
     @staticmethod
     def forward(x: SelectedRows) -> Array:
-        value = x.array
+        value = x.held_array
         assert value is not None
         return value

@@ -86,7 +86,7 @@ class SplitSelectedRows(OpDef):
 
     @staticmethod
     def forward(x: SelectedRows, *, height_sections: Sequence[int]) -> list[SelectedRows]:
-        rows, value = x.row_array, x.array
+        rows, value = x.row_array, x.held_array
         assert value is not None
         starts = np.cumsum([0, *height_sections])
         outside = rows[(rows < 0) | (rows >= starts[-1])]
@@ -132,7 +132,7 @@ class SplitIds(OpDef):
             raise EnforceNotMet(
                 f"split_ids: Ids hold {len(ids)} variables, SelectedRows are split one by one"
             )
-        rows, value = grads[0].row_array, grads[0].array
+        rows, value = grads[0].row_array, grads[0].held_array
         assert value is not None
         mine = [rows % count == j for j in range(count)]
         return [SelectedRows(rows[m], grads[0].height(), value[m]) for m in mine]

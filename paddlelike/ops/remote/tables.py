@@ -101,8 +101,8 @@ class LookupSparseTable(OpDef):
     ) -> Array:
         asked = ids.reshape(-1)
         at = _find_places(w, asked, grow=auto_grown_table and not is_test)
-        assert w.array is not None
-        found: Array = np.where(at[:, None] >= 0, w.array[at], 0).astype(w.array.dtype, copy=False)
+        assert w.held_array is not None
+        found: Array = np.where(at[:, None] >= 0, w.held_array[at], 0).astype(w.held_array.dtype, copy=False)
         if padding_idx >= 0:
             found[asked == padding_idx] = 0
         return found
@@ -113,7 +113,7 @@ def _find_places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
     at = w.find_rows(asked)
     if grow and (at < 0).any():
         new = np.array(list(dict.fromkeys(asked[at < 0].tolist())))  # in the order of their first mention
-        held, room = len(w.row_array), 0 if w.array is None else len(w.array)
+        held, room = len(w.row_array), 0 if w.held_array is None else len(w.held_array)
         if held + len(new) > room:
             raise EnforceNotMet(
                 f"lookup_sparse_table: W has room for {room} rows and holds {held}; "

@@ -33,11 +33,11 @@ class Assign(OpDef):
     @staticmethod
     def forward(x: Value | None) -> Value | None:
         if isinstance(x, SelectedRows):
-            value = x.array
+            value = x.held_array
             assert value is not None
             return SelectedRows(x.row_array.copy(), x.height(), value.copy())
         if isinstance(x, LoDTensorArray):
             return LoDTensorArray(
-                LoDTensor(None if one.array is None else one.array.copy(), one.lod()) for one in x
+                LoDTensor(None if one.held_array is None else one.held_array.copy(), one.lod()) for one in x
             )
         return None if x is None else np.array(x)

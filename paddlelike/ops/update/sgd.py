@@ -86,9 +86,9 @@ def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> Se
     if (places < 0).any():
         missing = int(held.row_array[places < 0][0])
         raise ShapeError(f"sgd: Grad holds row {missing}, Param holds selected rows without it")
-    assert param.array is not None
-    assert held.array is not None
-    descend(lr).update_rows(places, held.array, (param.array,))
+    assert param.held_array is not None
+    assert held.held_array is not None
+    descend(lr).update_rows(places, held.held_array, (param.held_array,))
     param.get_tensor().touch()
     return param
 

@@ -85,7 +85,7 @@ def fill(staging: Staging, gradients: Given) -> Contribution:
     for index, value in gradients.items():
         if index in rows:
             into.sparse[index].row_array[...] = value.row_array
-            into.sparse[index].array[...] = value.array  # type: ignore[index]
+            into.sparse[index].held_array[...] = value.array  # type: ignore[index]
         else:
             into.dense[index][...] = value
     into._filled = {index: len(view) for index, view in into.views.items()}

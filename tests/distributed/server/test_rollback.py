@@ -30,9 +30,9 @@ def test_start_values_come_back_whatever_was_done_to_them() -> None:
     points = points_of(scope, None)
     assert points.rounds() == [3]
     for _ in range(2):  # a restored value is a copy, too
-        scope.find_var("w").get_tensor().array[:] = -1
+        scope.find_var("w").get_tensor().held_array[:] = -1
         table = scope.find_var("t").value
-        table.array[:] = -1
+        table.held_array[:] = -1
         table.row_array[:] = 0
         points.restore(3)
         assert np.array(scope.find_var("w").get_tensor()).tolist() == [0, 1, 2, 3]

@@ -163,7 +163,7 @@ def test_other_layouts_are_written_in_c_order_and_little_endian(array):
 
 def test_reading_fills_the_array_that_is_given():
     into = np.empty((2, 3), "float32")
-    assert lod_tensor.read(io.BytesIO(SIX_FLOATS), into=into).array is into
+    assert lod_tensor.read(io.BytesIO(SIX_FLOATS), into=into).held_array is into
     assert into.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 

@@ -72,11 +72,11 @@ def test_an_unaligned_value_is_copied_when_it_is_first_used(tmp_path: Path) -> N
     assert is_mapped(tensor._array)
     assert tensor.shape() == list(UNALIGNED)  # does not use it
     version = fluid.global_scope().find_var("w").version
-    first = tensor.array
+    first = tensor.held_array
     assert first is not None
     assert first.flags.aligned
     assert not is_mapped(first)
-    assert tensor.array is first
+    assert tensor.held_array is first
     assert fluid.global_scope().find_var("w").version == version
     np.testing.assert_array_equal(first, array(UNALIGNED))
 

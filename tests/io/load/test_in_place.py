@@ -34,7 +34,7 @@ def saved(tmp_path: Path) -> dict[str, np.ndarray]:
 
 
 def get_array(name: str) -> np.ndarray:
-    return fluid.global_scope().find_var(name).get_tensor().array
+    return fluid.global_scope().find_var(name).get_tensor().held_array
 
 
 def load(directory: Path, filename: str | None = None, **choices: bool) -> fluid.io.LoadReport:
@@ -57,10 +57,10 @@ def test_combined_files_too(tmp_path: Path) -> None:
     tensor = fluid.global_scope().find_var("a").get_tensor()
     tensor.set(np.ones(shape, np.float32))
     fluid.io.save_persistables(executor(), tmp_path / "d", program, "all")
-    array = tensor.array
+    array = tensor.held_array
     array[...] = 7
     fluid.io.load_persistables(executor(), tmp_path / "d", program, "all", in_place=True)
-    assert tensor.array is array
+    assert tensor.held_array is array
     assert array.min() == array.max() == 1
 
 

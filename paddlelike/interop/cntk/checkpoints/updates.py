@@ -150,9 +150,9 @@ def read_value(scope: Scope, name: str) -> Array:
     """Return the array of a variable. Raises NotInitializedError when it holds none."""
     holder = scope.find_var(name)
     value = None if holder is None else holder.value
-    if not isinstance(value, LoDTensor) or value.array is None:
+    if not isinstance(value, LoDTensor) or value.held_array is None:
         raise NotInitializedError(f"{name!r} holds no tensor", hint="run the startup program first")
-    return value.array
+    return value.held_array
 
 
 def convert_rate(op: Operator, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:

@@ -95,12 +95,12 @@ def collect_constants(
     for name in sorted(parameters & read):
         holder = scope.find_var(name)
         value = None if holder is None else holder.value
-        if not isinstance(value, LoDTensor) or value.array is None:
+        if not isinstance(value, LoDTensor) or value.held_array is None:
             raise NotInitializedError(
                 f"export_onnx: parameter {name!r} holds no tensor",
                 hint="run the startup program, or load the values, first; or pass scope=",
             )
-        arrays[name] = np.ascontiguousarray(value.array)
+        arrays[name] = np.ascontiguousarray(value.held_array)
     return arrays
 
 

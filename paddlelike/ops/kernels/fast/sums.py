@@ -32,14 +32,14 @@ def sum_rows(rows: Array, values: Array, height: int) -> Array:
 
 def merge_rows(grad: SelectedRows) -> tuple[Array, Array]:
     """Return the rows of a gradient, sorted and each once, and the sums of their values."""
-    values, ids = grad.array, grad.row_array
+    values, ids = grad.held_array, grad.row_array
     assert values is not None
     if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
         return ids, values
     if add_rows.choose(values.size, values) is None:
         merged = grad.merge()
-        assert merged.array is not None
-        return merged.row_array, merged.array
+        assert merged.held_array is not None
+        return merged.row_array, merged.held_array
     rows, where = np.unique(grad.row_array, return_inverse=True)
     return rows, sum_rows(where, values, len(rows))
 

@@ -35,9 +35,9 @@ def test_in_place_fills_the_arrays_that_are_there() -> None:
     exe = fluid.Executor()
     exe.run(program_of(RUN, "pserver0_startup"))
     tensor = fluid.global_scope().find_var("fc_0.w_0.block1").get_tensor()
-    before = tensor.array
+    before = tensor.held_array
     fluid.io.load_persistables(exe, saved_by(RUN), program_of(RUN, "pserver0"), in_place=True)
-    assert tensor.array is before
+    assert tensor.held_array is before
     expected = run_of(RUN)["pserver_values_after_load"][0]["fc_0.w_0.block1"]
     assert hashlib.sha256(before.tobytes()).hexdigest() == expected["sha256"]
 

@@ -134,11 +134,11 @@ def test_every_update_counts_as_a_write_of_all_it_changes() -> None:
     exe, scope = fluid.Executor(), fluid.core.Scope()
     exe.run(startup, scope=scope)
     before = {name: scope.find_var(name).version for name in scope.local_var_names()}
-    arrays = {name: scope.find_var(name).get_tensor().array for name in before}
+    arrays = {name: scope.find_var(name).get_tensor().held_array for name in before}
     exe.run(main, feed=FEED, scope=scope)
     changed = {name for name in before if scope.find_var(name).version > before[name]}
     assert {name for name in before if "learning_rate" not in name} == changed
-    assert all(scope.find_var(name).get_tensor().array is arrays[name] for name in before)
+    assert all(scope.find_var(name).get_tensor().held_array is arrays[name] for name in before)
 
 
 def test_sparse_gradients_are_updated_beside_the_group() -> None:
