@@ -69,8 +69,8 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
     def writing(self) -> Iterator[Array]:
         """Give the array to be written inside the ``with``; both its ends count as a write.
 
-        A save that begins meanwhile stores what it finds, and the next one writes the file again. Views of the
-        array must not be kept: what is written through them later is not counted, and not saved.
+        A save that begins meanwhile stores what it finds, and the next one writes the file again. Views of
+        the array must not be kept: what is written through them later is not counted, and not saved.
 
         Raises
         ------

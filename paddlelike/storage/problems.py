@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from paddlelike.errors import PaddlelikeError
 
-__all__ = ["explain"]
+__all__ = ["explain", "is_system_error"]
 
 Error = TypeVar("Error", bound=PaddlelikeError)
 
@@ -32,3 +32,16 @@ def explain(kind: type[Error], what: str, error: OSError) -> Error:
     reason = error.strerror or str(error)
     code = error.errno if error.errno is not None else 0
     return kind(f"{what}: {reason}", hint=_HINTS.get(code))
+
+
+def is_system_error(error: BaseException) -> bool:
+    """Return whether the system refused something (EIO, EACCES, ...), other than: there is no such file.
+
+    Such an error says nothing about what is on the disk: it is neither damage nor absence.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and not isinstance(cause, PaddlelikeError):
+            return not isinstance(cause, FileNotFoundError | NotADirectoryError)
+        cause = cause.__cause__
+    return False

@@ -30,6 +30,7 @@ from paddlelike.io.save.chosen import SaveRequest, save_chosen
 from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveKeywords, SaveOptions
+from paddlelike.storage.problems import is_system_error
 
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
@@ -151,7 +152,7 @@ class Checkpoints:
         if step % self._every and not force:
             return None
         entry = encode_entry(step, metric, global_scope().generator.state, state)
-        return self._save_as(f"step-{step:08d}", entry, executor, program)
+        return self._save_as(_name_step(step), entry, executor, program)
 
     def _get_names(self) -> Names:
         """Return which names in the directory are those of checkpoints."""
@@ -190,10 +191,17 @@ class Checkpoints:
         return save_chosen(executor, request, holding=holding, after_commit=finish)
 
     def list(self) -> Listing:
-        """Return all complete checkpoints, sorted by step."""
-        asynchronous.wait_for_pending()
-        found = [self._read(path) for path in self._checkpoints.paths()]
-        return sorted((checkpoint for checkpoint in found if checkpoint is not None), key=lambda c: c.step)
+        """Return all complete checkpoints, sorted by step; a warning for each damaged one, which is left out.
+
+        Raises
+        ------
+        StorageError
+            The system refuses to read one of them, which says nothing about what it holds.
+        """
+        found, damaged = self._list()
+        for path, what in damaged.items():
+            warn_user(f"checkpoint {path} is damaged, and is not listed: {what}")
+        return found
 
     def latest(self) -> Checkpoint | None:
         """Return the checkpoint of the highest step, or None."""
@@ -210,7 +218,7 @@ class Checkpoints:
     ) -> dict[str, Any] | None:
         """Load a checkpoint into the current scope, with the state of its random generator.
 
-        Without ``step`` the latest one; when its files are damaged, the one before it, with a warning.
+        Without ``step`` the latest one that is whole, with a warning for each that is damaged.
 
         Returns
         -------
@@ -220,17 +228,22 @@ class Checkpoints:
         ------
         LoadError
             The checkpoint does not fit the program, or there is none of that step, or all are damaged.
+        StorageError
+            The system refuses to read one, which says nothing about what it holds.
         """
         self._recover()
-        candidates = self.list()[::-1]
+        found, damaged = self._list()
+        candidates = found[::-1]
         if step is not None:
+            path = self._checkpoints.path(_name_step(step))
+            damaged = {each: what for each, what in damaged.items() if each == path}
             candidates = [checkpoint for checkpoint in candidates if checkpoint.step == step]
-            if not candidates:
+            if not candidates and not damaged:
                 raise MissingFileError(
                     f"there is no checkpoint of step {step} in {self.root}",
-                    hint=f"the steps with a checkpoint are {[checkpoint.step for checkpoint in self.list()]}",
+                    hint=f"the steps with a checkpoint are {[checkpoint.step for checkpoint in found]}",
                 )
-        return self._restore_first(candidates, executor, program, only=step is not None)
+        return self._restore_first(candidates, executor, program, only=step is not None, damaged=damaged)
 
     def _recover(self) -> None:
         """Wait for saves of this process, and remove the leftovers of killed ones."""
@@ -245,12 +258,15 @@ class Checkpoints:
         *,
         only: bool,
         check: Callable[[Checkpoint], None] | None = None,
+        damaged: Mapping[str, str],
     ) -> dict[str, Any] | None:
         """Load the first checkpoint that is not damaged; return the user's state with the ``"step"``.
 
         ``only``: a damaged one is an error. ``check`` raises for a checkpoint that must not be loaded.
+        ``damaged`` are those that are no candidates, with what is wrong: a warning for each says what is
+        loaded instead.
         """
-        damaged = []
+        damaged = dict(damaged)
         for checkpoint in candidates:
             with self._checkpoints.hold(checkpoint.path) as exists:
                 if not exists:
@@ -263,17 +279,20 @@ class Checkpoints:
                     damage = _describe_damage(checkpoint.path)
                     if only or not damage:
                         raise
-                    damaged.append(damage)
-                    warn_user(
-                        f"checkpoint {checkpoint.path} is damaged, the one before it is loaded: {damage}"
-                    )
+                    damaged[checkpoint.path] = damage
                     continue
             if checkpoint.random is not None:
                 global_scope().generator.state = checkpoint.random
             self._base = checkpoint.path
+            for path, damage in damaged.items():
+                warn_user(f"checkpoint {path} is damaged; {checkpoint.path} is loaded: {damage}")
             return {**checkpoint.state, "step": checkpoint.step}
         if damaged:
-            raise LoadError(f"no checkpoint in {self.root} can be loaded:\n  " + "\n  ".join(damaged))
+            lines = [f"{path}: {damage}" for path, damage in damaged.items()]
+            raise LoadError(
+                f"no checkpoint in {self.root} can be loaded:\n  " + "\n  ".join(lines),
+                hint="remove the damaged directories to begin anew",
+            )
         return None
 
     @contextlib.contextmanager
@@ -290,13 +309,46 @@ class Checkpoints:
                 raise MissingFileError(f"checkpoint {checkpoint.path} was removed", hint="ask latest() again")
             yield checkpoint.path
 
+    def _list(self) -> tuple[Listing, dict[str, str]]:
+        """Return all complete checkpoints in order, and what is wrong with damaged ones, by path."""
+        asynchronous.wait_for_pending()
+        found, damaged = [], {}
+        for path in sorted(self._checkpoints.paths()):
+            try:
+                checkpoint = self._read(path)
+            except (FormatError, StorageError, SaveError) as error:
+                if is_system_error(error):
+                    raise
+                damaged[path] = error.message
+            else:
+                found += [] if checkpoint is None else [checkpoint]
+        return sorted(found, key=self._order), damaged
+
+    def _order(self, one: Checkpoint) -> tuple[int, bool]:
+        """Return the key of the list's order."""
+        return one.step, False
+
     def _read(self, path: str) -> Checkpoint | None:
-        """Return the checkpoint in a directory; None if it holds none."""
-        try:
-            found = self._checkpoints.manifest(path)
-            return None if found is None else decode_checkpoint(found, path)
-        except (FormatError, StorageError, SaveError, LookupError, TypeError, ValueError, OverflowError):
+        """Return the checkpoint in a directory; None where something else is, or nothing any more.
+
+        Raises
+        ------
+        FormatError, StorageError, SaveError
+            It is damaged, or cannot be read.
+        """
+        found = self._checkpoints.manifest(path)
+        if found is None:
+            if self._get_names().ours_alone and self._checkpoints.is_folder(path):
+                raise FormatError("it has no manifest")
             return None
+        if not isinstance(found.state, Mapping) or "checkpoint" not in found.state:
+            return None  # a directory that was saved by another function
+        try:
+            return decode_checkpoint(found, path)
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            raise FormatError(
+                f"the entry of the checkpoint in its manifest cannot be read: {error!r}"
+            ) from error
 
     def _rank(self, checkpoints: Listing) -> Listing:
         """Return the checkpoints with a metric, the best first."""
@@ -319,6 +371,10 @@ class Checkpoints:
         ledger.forget_location(locate(checkpoint.path).key)
 
 
+def _name_step(step: int) -> str:
+    return f"step-{step:08d}"
+
+
 def _open_store(root: str | os.PathLike[str], names: Names) -> CheckpointStore:
     """Return the store of checkpoints in a directory, or behind a URL."""
     if not is_remote(root):
@@ -329,9 +385,17 @@ def _open_store(root: str | os.PathLike[str], names: Names) -> CheckpointStore:
 
 
 def _describe_damage(path: str) -> str:
-    """Return the damage of a checkpoint's files, or ''."""
+    """Return the damage of a checkpoint's files, or ''.
+
+    Raises
+    ------
+    StorageError
+        The system refuses to read one.
+    """
     try:
         found = locate(path).verify()
     except StorageError as error:
+        if is_system_error(error):
+            raise
         return error.message
     return str(found) if found.problem or found.missing or found.cut or found.changed else ""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
@@ -16,6 +17,7 @@ from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.manifest_file import read_manifest
 from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.problems import explain
 
 try:
     import fcntl
@@ -44,11 +46,21 @@ class LocalCheckpointStore:
             names = os.listdir(self.root)
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise explain(StorageError, f"the checkpoints in {self.root} cannot be listed", error) from error
         return [os.path.join(self.root, name) for name in names if self._name.fullmatch(name)]
 
     def manifest(self, path: str) -> Manifest | None:
         found = read_manifest(path)
-        return found if os.path.isdir(path) else None
+        return found if self.is_folder(path) else None
+
+    def is_folder(self, path: str) -> bool:
+        try:
+            return stat.S_ISDIR(os.stat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise explain(StorageError, f"checkpoint {path} cannot be read", error) from error
 
     def hold(self, path: str | None) -> AbstractContextManager[bool]:
         return _hold(path)
@@ -73,11 +85,19 @@ class LocalCheckpointStore:
 
 @contextlib.contextmanager
 def _hold(path: str | None) -> Iterator[bool]:
-    """Keep other processes from removing a directory; gives whether it exists."""
+    """Keep other processes from removing a directory; gives whether it exists.
+
+    Raises
+    ------
+    StorageError
+        The system refuses to open it.
+    """
     try:
         fd = -1 if path is None else os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         fd = -1
+    except OSError as error:
+        raise explain(StorageError, f"checkpoint {path} cannot be read", error) from error
     if path is None or fd < 0:
         yield False
         return

@@ -12,7 +12,7 @@ from paddlelike.errors import MissingFileError
 from paddlelike.executor.run import Executor
 from paddlelike.io.asynchronous import PendingSave
 from paddlelike.io.checkpoints.checkpoint import Checkpoint, encode_entry
-from paddlelike.io.checkpoints.checkpoints import Checkpoints, Listing
+from paddlelike.io.checkpoints.checkpoints import Checkpoints
 from paddlelike.io.checkpoints.store import Names
 from paddlelike.io.report import SaveReport
 from paddlelike.storage.location import is_remote
@@ -91,7 +91,8 @@ class NumberedCheckpoints(Checkpoints):
         As :meth:`Checkpoints.restore`.
         """
         self._recover()
-        return self._restore_first(self.list()[::-1], executor, program, only=False, check=check)
+        found, damaged = self._list()
+        return self._restore_first(found[::-1], executor, program, only=False, check=check, damaged=damaged)
 
     def restore_named(
         self,
@@ -109,27 +110,29 @@ class NumberedCheckpoints(Checkpoints):
             It is damaged, or does not fit the program.
         """
         self._recover()
-        found = [one for one in self.list() if one.path == self.path]
-        state = self._restore_first(found, executor, program, only=True, check=check)
+        found, damaged = self._list()
+        named = [one for one in found if one.path == self.path]
+        damaged = {path: what for path, what in damaged.items() if path == self.path}
+        state = self._restore_first(named, executor, program, only=True, check=check, damaged=damaged)
         if state is None and os.path.isfile(self.path):
             raise MissingFileError(
                 f"{self.path} is a file, and a checkpoint is a directory",
                 hint="fluid.import_cntk_checkpoint reads the checkpoints of CNTK",
             )
         if state is None:
-            others = ", ".join(os.path.basename(one.path) for one in self.list())
+            others = ", ".join(os.path.basename(one.path) for one in found)
             raise MissingFileError(
                 f"there is no checkpoint {self.path}" + (", but beside it are " + others if others else ""),
                 hint="Trainer.save_checkpoint writes it" if not others else "give the name of one of those",
             )
         return state
 
-    def list(self) -> Listing:
-        """Return all complete checkpoints by step; of equals, the one without a number is the last."""
-        return sorted(super().list(), key=lambda one: (one.step, one.path == self.path))
+    def _order(self, one: Checkpoint) -> tuple[int, bool]:
+        """Return the key of the list's order: of equals, the one without a number is the last."""
+        return one.step, one.path == self.path
 
     def _get_names(self) -> Names:
-        return Names(rf"{re.escape(self._name)}(?:\.?\d+)?", self._name)
+        return Names(rf"{re.escape(self._name)}(?:\.?\d+)?", self._name, ours_alone=False)
 
     def _tidy(self, newest: int) -> None:
         """Remove numbered checkpoints that are not among the best, and the leftovers of killed processes."""

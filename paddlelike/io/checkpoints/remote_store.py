@@ -42,6 +42,9 @@ class RemoteCheckpointStore:
     def manifest(self, path: str) -> Manifest | None:
         return locate(path).read_marker().manifest
 
+    def is_folder(self, path: str) -> bool:
+        return bool(locate(path).present())
+
     @contextlib.contextmanager
     def hold(self, path: str | None) -> Iterator[bool]:
         """Give whether a checkpoint exists; it stays at least until the save after the next one."""

@@ -15,6 +15,7 @@ class Names(NamedTuple):
 
     pattern: str = r"step-\d{8,}"  # a regular expression without groups
     prefix: str = "step-"  # how each of them begins
+    ours_alone: bool = True  # whether nobody else gives such a name to a directory
 
 
 STEPS: Final = Names()
@@ -33,6 +34,9 @@ class CheckpointStore(Protocol):
 
     def manifest(self, path: str) -> Manifest | None:
         """Return the manifest of a complete checkpoint, else None."""
+
+    def is_folder(self, path: str) -> bool:
+        """Return whether there is a directory, or files behind a URL, whatever they are."""
 
     def hold(self, path: str | None) -> AbstractContextManager[bool]:
         """Keep other processes from removing a checkpoint inside the ``with``; gives whether it exists."""

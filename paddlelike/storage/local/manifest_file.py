@@ -113,11 +113,9 @@ def _compare(path: str, record: Record) -> tuple[str, str]:
 
 def _read(path: str) -> bytes | None:
     try:
-        if not os.path.lexists(path):
-            return None
         with File(path) as file:
             return file.read(_MOST)
     except StorageError as error:
-        if isinstance(error.__cause__, FileNotFoundError):  # removed at this moment
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             return None
         raise

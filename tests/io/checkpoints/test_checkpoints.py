@@ -158,8 +158,10 @@ def test_foreign_files_are_left_alone(exe: fluid.Executor, tmp_path: Path, progr
         (tmp_path / name / "file").write_text("mine")
     fluid.io.save_persistables(exe, str(tmp_path / "step-00000001"), program)  # ours, but no checkpoint
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=1)
-    train(checkpoints, exe, program, range(5, 8))
-    assert steps(checkpoints) == [7]
+    with pytest.warns(UserWarning, match="step-00000000 is damaged, and is not listed: it has no manifest"):
+        train(checkpoints, exe, program, range(5, 8))
+    with pytest.warns(UserWarning, match="step-00000000 is damaged"):
+        assert steps(checkpoints) == [7]
     for name in strange:
         assert (tmp_path / name / "file").read_text() == "mine"
     assert (tmp_path / "step-00000001" / "a").exists()
@@ -210,10 +212,7 @@ def test_a_damaged_checkpoint_is_passed_over(
         checkpoints.restore(exe, program, step=3)
     for step in (1, 2):
         (tmp_path / f"step-0000000{step}" / "b").unlink()
-    with (
-        pytest.warns(UserWarning, match="damaged"),
-        pytest.raises(LoadError, match=r"(?s)no checkpoint in .* can be loaded.*missing: b"),
-    ):
+    with pytest.raises(LoadError, match=r"(?s)no checkpoint in .* can be loaded.*missing: b"):
         checkpoints.restore(exe, program)
 
 
