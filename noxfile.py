@@ -102,6 +102,13 @@ def quick(session: nox.Session) -> None:
     session.run(*TEST, *folders, env=ONE_THREAD)
 
 
+@nox.session(default=False)
+def mutations(session: nox.Session) -> None:
+    """Try plausible faults, one at a time: which tests find them? Hours; ``-- --help`` shows the options."""
+    install(session, "dev", "test-all", "tutorials")
+    session.run("python", "-m", "tests.mutations", *session.posargs)
+
+
 @nox.session
 def tutorials(session: nox.Session) -> None:
     """Run every tutorial as a notebook in ``tutorials/out/``, which is deleted first."""

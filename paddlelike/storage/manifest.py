@@ -174,6 +174,7 @@ def decode(data: bytes) -> Manifest:
     """
     text = memoryview(data) if data[:1] == b"{" else _find_elements(data)  # megabytes, not copied
     body, tail = text[:-_TAIL], text[-_TAIL:]
+    # S9
     if _tail(body) != tail:
         raise FormatError(
             f"a manifest of {len(data)} bytes is damaged: its digest does not match, so it is not used",

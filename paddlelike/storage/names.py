@@ -74,6 +74,7 @@ def _broken_rule(name: str) -> str | None:
     parts = re.split(r"[/\\]", name)
     if "\0" in name:
         return "a name has no NUL character"
+    # S7
     if not parts[0] and len(parts) > 1:
         return "a name does not begin with a slash, which would be an absolute path"
     if re.match(r"[A-Za-z]:([/\\]|$)", name) or (os.name == "nt" and ":" in name):

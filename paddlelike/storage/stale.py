@@ -24,5 +24,6 @@ def find_stale(others: Mapping[str, Record], author: Author) -> Iterator[str]:
     if author.program is None or author.part is None:
         return
     for path, record in others.items():
+        # S13
         if record.author.program == author.program:
             yield path

@@ -65,6 +65,7 @@ def test_everything_kept_writes_nothing(tmp_path):
 
 @pytest.mark.parametrize("change", ["bytes", "length", "replaced", "gone", "link"])
 def test_a_file_that_somebody_changed_is_not_kept(tmp_path, change):
+    """Proves S8."""
     first = save(tmp_path / "m")
     path = tmp_path / "m" / "w"
     if change in ("bytes", "length"):
@@ -82,6 +83,7 @@ def test_a_file_that_somebody_changed_is_not_kept(tmp_path, change):
 
 
 def test_a_file_that_is_changed_before_the_commit(tmp_path):
+    """Proves S8."""
     first = save(tmp_path / "m")
     transaction = Transaction(tmp_path / "m")
     transaction.add("v", [b"new"])
@@ -139,6 +141,7 @@ def test_a_generation_that_is_kept_is_written_over(tmp_path):
 
 
 def test_files_that_are_linked_elsewhere_are_not_written_over(tmp_path):
+    """Proves S14."""
     save(tmp_path / "m", keep_generation=True)
     (tmp_path / "mine").hardlink_to(tmp_path / "m" / "w")
     for _ in range(3):
@@ -147,6 +150,7 @@ def test_files_that_are_linked_elsewhere_are_not_written_over(tmp_path):
 
 
 def test_files_that_arrive_during_the_exchange_stay(tmp_path, monkeypatch):
+    """Proves S4."""
     save(tmp_path / "m")
     (tmp_path / "m" / "notes").write_bytes(b"old")
     real = generation.exchange
@@ -182,6 +186,7 @@ def test_a_saver_that_works_inside_the_directory(tmp_path, monkeypatch):
 
 
 def test_the_second_of_two_savers_says_so(tmp_path):
+    """Proves S2."""
     save(tmp_path / "m")
     with (
         Lock(f"{tmp_path}/.m.saving-directory/lock", "m"),
@@ -252,6 +257,7 @@ def test_another_process_is_named(tmp_path):
 
 
 def test_savers_that_wait_come_one_after_the_other(tmp_path):
+    """Proves S2."""
     faults = []
 
     def work(number):

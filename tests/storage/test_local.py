@@ -110,7 +110,7 @@ def test_one_bad_file_ends_the_reading(tmp_path, bad):
 
 @pytest.mark.parametrize("times", [1, 100])
 def test_files_are_of_one_save(tmp_path, times):
-    """Somebody saves while the second file is read."""
+    """Somebody saves while the second file is read. Proves S10."""
     sets = [{name: [bytes([number])] for name in "abc"} for number in range(2)]
     write_all(tmp_path / "m", sets[0])
     saves = []

@@ -119,6 +119,7 @@ def test_files_beside_others(tmp_path):
 
 
 def test_a_damaged_manifest_is_explained(tmp_path):
+    """Proves S9."""
     save(tmp_path / "m")
     path = tmp_path / "m" / "__manifest__"
     good = path.read_bytes()

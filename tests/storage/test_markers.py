@@ -34,6 +34,7 @@ def read(url: str) -> dict[str, bytes]:
     "size", [0, 1, 200, -1], ids=["empty", "one byte", "a part", "all but the last byte"]
 )
 def test_a_marker_that_was_cut_while_it_was_created_commits_nothing(url, tmp_path, size):
+    """Proves S12."""
     save(url, a=b"1", b=b"1")
     whole = (tmp_path / "model.manifest.json.1").read_bytes()
     (tmp_path / "model.manifest.json.2").write_bytes(whole[:size])

@@ -55,6 +55,7 @@ def test_names_that_are_refused(name, rule):
 
 @given(st.text(alphabet="ab./\\:C\0", max_size=12))
 def test_no_name_leaves_the_directory(name):
+    """Proves S7."""
     path = "refused"
     with contextlib.suppress(StorageError):
         path = relative_path(name)

@@ -64,6 +64,7 @@ def test_a_save_of_kept_files_only_removes_as_well(tmp_path, options):
 
 
 def test_files_of_another_program_are_not_stale(tmp_path):
+    """Proves S13."""
     save(tmp_path / "m", {"g": b"1", "g.moment": b"2"}, "generator", state={"step": 3})
     done = save(tmp_path / "m", {"d": b"3"}, "discriminator", remove_stale=True)
     assert (done.stale, done.removed) == ((), ())
@@ -85,6 +86,7 @@ def test_other_saves_make_nothing_stale(tmp_path, author):
 
 
 def test_a_file_that_somebody_replaced_is_not_stale(tmp_path):
+    """Proves S9."""
     save(tmp_path / "m", {"a": b"1", "b": b"2"})
     (tmp_path / "m" / "b").write_bytes(b"theirs")
     done = save(tmp_path / "m", {"a": b"3"}, remove_stale=True)

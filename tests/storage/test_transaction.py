@@ -68,6 +68,7 @@ def test_a_new_directory(tmp_path):
 
 
 def test_an_existing_directory_keeps_its_other_files(tmp_path):
+    """Proves S3."""
     write_all(tmp_path / "m", {"b": [b"old"], "other": [b"kept"]})
     write_all(tmp_path / "m", FILES)
     assert contents(tmp_path / "m") == expected(FILES | {"other": [b"kept"]})
@@ -237,6 +238,7 @@ def test_whatever_fails_the_old_files_are_intact(tmp_path, monkeypatch, call, nu
 
 @pytest.mark.parametrize(("call", "number", "code", "hint"), FAILURES_OF_THE_JOURNAL)
 def test_what_fails_under_the_journal_is_undone(tmp_path, monkeypatch, call, number, code, hint):
+    """Proves S5."""
     write_all(tmp_path / "m", {"b": [b"old"], "empty": [b"full"], "other": [b"kept"]})
     before = contents(tmp_path)
     without_exchange(monkeypatch)
@@ -270,6 +272,31 @@ def test_somebody_else_makes_the_directory_meanwhile(tmp_path, monkeypatch):
     write_all(tmp_path / "m", FILES)
     assert contents(tmp_path / "m") == expected(FILES | {"other": [b"kept"]})
     assert names(tmp_path) == ["m"]
+
+
+def test_readers_never_see_less_than_one_set(tmp_path, monkeypatch):
+    """Between any two calls that rename, the directory holds all old files or all new ones. Proves S1."""
+    old, new = {"b": [b"old"], "c": [b"old"]}, {"b": [b"new"], "c": [b"new"]}
+    write_all(tmp_path / "m", old)
+    seen = []
+
+    def watch(module, call):
+        real = getattr(module, call)
+
+        def watched(*args, **kwargs):
+            seen.append(contents(tmp_path / "m"))
+            result = real(*args, **kwargs)
+            seen.append(contents(tmp_path / "m"))
+            return result
+
+        monkeypatch.setattr(module, call, watched)
+
+    watch(os, "rename")
+    watch(generation, "exchange")
+    write_all(tmp_path / "m", new)
+    assert seen[0] == expected(old)
+    assert seen[-1] == expected(new)
+    assert all(each in (seen[0], seen[-1]) for each in seen)
 
 
 @pytest.mark.parametrize("error", [FormatError("no bytes"), KeyboardInterrupt()], ids=["format", "^C"])

@@ -97,6 +97,7 @@ def _is_swapped(layout: Layout, staged: _Staged) -> bool:
     if staged.token is not None:
         with contextlib.suppress(FormatError, StorageError):
             manifest = manifest_file.read_at(layout)
+            # S11
             return manifest is not None and manifest.token == staged.token
         return False
     for path, stamp in staged.written.items():

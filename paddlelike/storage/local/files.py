@@ -187,6 +187,7 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
                 raise
         else:
             if _generation(directory) == before:
+                # S10
                 return values
     raise StorageError(f"{os.fspath(directory)} was saved again and again while it was read")
 

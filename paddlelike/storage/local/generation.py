@@ -150,6 +150,7 @@ class Generation:
             if path in self._dropped:
                 good = False
             elif path in changed:
+                # S14
                 good = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
             else:
                 good = self._files.get(path) == inode
@@ -191,6 +192,7 @@ class Generation:
                 if path in changed or path in self._spares:
                     continue
                 with contextlib.suppress(FileNotFoundError):  # its owner removed it
+                    # S3
                     os.link(path, path, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
             for path in remove_folders(self.new, self._dropped):
                 self._modes.pop(path, None)
@@ -252,6 +254,7 @@ class Generation:
                 path = self._top(self._only_changed())
                 os.rename(os.path.join(self.new, path), os.path.join(self._directory, path))
             else:
+                # S1
                 exchange(self.new, self._directory)
         except OSError as error:
             if os.path.isdir(self._directory):

@@ -109,6 +109,7 @@ def commit(
         write_journal(back, journal._replace(direction="back"))
         if sync:
             sync_file_system(layout.staging)
+        # S5
         os.rename(forward, layout.journal)
         if sync:
             sync_directory(layout.staging)
@@ -122,6 +123,7 @@ def commit(
     try:
         _replay(layout, journal)
     except Exception as error:
+        # S5
         os.rename(back, layout.journal)
         if not os.path.isdir(directory):
             os.unlink(layout.journal)
@@ -170,6 +172,7 @@ def _is_superseded(layout: Layout, journal: Journal) -> bool:
             new.append(target.path)  # the inode is another one where the file was copied to its place
         elif not _is_old(found, target, journal.direction) and not (found is None and target.new is None):
             foreign.append(target.path)
+    # S6
     if foreign and new:
         raise StorageError(
             f"a save into {layout.directory} was interrupted, and {', '.join(foreign[:8])} "
@@ -178,6 +181,7 @@ def _is_superseded(layout: Layout, journal: Journal) -> bool:
             hint=f"restore all files, then remove {layout.journal}; the files of the interrupted save and "
             f"those before it are in {layout.staging}, in new and old",
         )
+    # S6
     return bool(foreign)
 
 
@@ -229,6 +233,7 @@ def _replay(layout: Layout, journal: Journal) -> None:
 
 def _check_inside(root: str, paths: Sequence[str]) -> None:
     for folder in {os.path.dirname(os.path.join(root, path)) for path in paths}:
+        # S7
         if os.path.realpath(folder) != folder:
             raise StorageError(
                 f"{folder} leads out of the directory through a link", hint="remove it if it is not yours"

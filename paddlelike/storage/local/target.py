@@ -39,6 +39,7 @@ def check_folders(directory: str, names: Mapping[str, str]) -> None:
 
 
 def _check_folder(folder: str, name: str) -> None:
+    # S7
     if os.path.islink(folder):
         raise SaveError(
             f"variable {name!r} cannot be saved: {folder} is a link to {os.readlink(folder)!r}",

@@ -201,6 +201,7 @@ class Transaction:
             check_folders(self.directory, self._names)
             prepare_target(self._layout)
             lock = Lock(self._layout.lock, self._layout.base, wait=self._wait)
+            # S2
             with lock:
                 return self._commit_locked(lock)
         except StorageError as error:
@@ -273,6 +274,7 @@ class Transaction:
         """Return the records of this save's files, the stale files, and those that were removed."""
         layout = self._layout
         for path, record in self._kept.items():
+            # S8
             if not is_still(os.path.join(self.directory, path), record):
                 raise SaveError(f"{path} was changed by somebody else during the save", hint="save again")
         before = self._before()
@@ -330,6 +332,7 @@ class Transaction:
 
     def _other_records(self, before: Manifest | None) -> dict[str, Record]:
         """Return the records of files that stay and that are what they were when they were saved."""
+        # S9
         found, replaced = earlier.find_records(self.directory, before, self._names)
         if replaced and self._manifest:
             more = f" and {len(replaced) - 8} more" if len(replaced) > 8 else ""

@@ -128,6 +128,7 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
             try:
                 for path in _list_places(store, base, copy, names, known):
                     data = store.read(path)
+                    # S12
                     if top and not manifest.is_complete(data):
                         continue
                     return _parse(base, top, data)

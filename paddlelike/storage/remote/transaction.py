@@ -159,6 +159,7 @@ class RemoteTransaction:
             data = self._encode(files, at, removed)
             safe = False
             mark = marker.make_path(where.base, number)
+            # S12
             if not store.create(mark, data):
                 safe = True
                 raise self._conflict_error()

@@ -56,11 +56,13 @@ def test_a_round_that_one_server_has_applied_is_finished():
 
 
 def test_two_different_pushes_are_not_one_round():
+    """Proves D13."""
     other = Staged(5, 9, 2)
     assert isinstance(decide_at(at(5, staged=PUSH, marked=True), at(5, staged=other)), RollBack)
 
 
 def test_a_server_that_lost_the_push_sends_all_back():
+    """Proves D12."""
     back = decide_at(at(6), at(5))
     assert (back.to, back.generation) == (4, 1)
     assert "h:0 at round 6 of generation 0, h:1 at round 5" in back.why

@@ -44,6 +44,7 @@ CHECKS = (check_sync, check_noisy, check_shrinking, check_async)
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
 def test_a_hundred_schedules_end_as_if_nothing_had_happened(check):
+    """Proves D14."""
     check(range(100))
 
 
@@ -83,6 +84,7 @@ def test_without_rollback_and_without_lost_servers_trainers_may_come_and_go():
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_server_that_never_returns_is_named_within_the_window(mode):
+    """Proves D15."""
     run = run_sync if mode == "sync" else run_async
     limits = Limits(call=0.3, window=5.0, barrier=1e6, poll=0.02)
     for seed in range(20):
@@ -95,6 +97,7 @@ def test_a_server_that_never_returns_is_named_within_the_window(mode):
 
 
 def test_a_trainer_that_never_returns_is_named_within_the_patience_at_barriers():
+    """Proves D15."""
     limits = Limits(call=0.3, window=1e6, barrier=5.0, poll=0.02)
     for seed in range(20):
         faults = Faults(trainer_kills=1, down=1e9, first=0.25, quiet=0.3)

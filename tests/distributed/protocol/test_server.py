@@ -88,6 +88,7 @@ def refusal_reason(reply: Any) -> str:
 
 
 def test_a_round_needs_both_pushes_and_both_commits(talk):
+    """Proves D4, D7."""
     assert talk.push(1, "g1") == PushReply(incarnation="a", generation=0, round=0)
     assert talk.push(0, "g0").duplicate is False
     assert talk.state.take_work() is None
@@ -102,6 +103,7 @@ def test_a_round_needs_both_pushes_and_both_commits(talk):
 
 
 def test_a_push_may_be_repeated_and_then_takes_no_bytes(talk):
+    """Proves D6."""
     talk.push(0, "g0")
     assert talk.push(0, "again").duplicate is True
     talk.push(1)
@@ -120,6 +122,7 @@ def test_a_push_whose_bytes_come_after_a_rollback_is_not_staged(talk):
 
 
 def test_a_later_session_overwrites_an_uncommitted_push(talk):
+    """Proves D1."""
     talk.push(0, "old")
     talk.say("Hello", 0, session=2)
     assert refusal_reason(talk.push(0, "older")) == "stale"
@@ -128,6 +131,7 @@ def test_a_later_session_overwrites_an_uncommitted_push(talk):
 
 
 def test_a_committed_push_is_not_overwritten(talk):
+    """Proves D5."""
     talk.push(0, "old")
     talk.say("Commit", 0)
     talk.say("Hello", 0, session=2)
@@ -145,6 +149,7 @@ def test_hello_tells_a_successor_what_is_staged_and_marked(talk):
 
 @pytest.mark.parametrize("verb", sorted(set(REQUESTS) - {"Complete"}))
 def test_an_older_process_is_fenced(talk, verb):
+    """Proves D1."""
     talk.say("Hello", 0, process=99)
     assert refusal_reason(talk.say(verb, 0)) == "fenced"
 
@@ -152,11 +157,13 @@ def test_an_older_process_is_fenced(talk, verb):
 @pytest.mark.parametrize("verb", sorted(set(REQUESTS) - {"Hello", "Beat", "Rollback"}))
 @pytest.mark.parametrize("field", [{"incarnation": "b"}, {"generation": 3}, {"session": 0}, {"process": 11}])
 def test_another_incarnation_generation_or_session_is_stale(talk, verb, field):
+    """Proves D1, D2."""
     assert refusal_reason(talk.say(verb, 0, **field)) == "stale"
 
 
 @pytest.mark.parametrize("verb", sorted(REQUESTS))
 def test_strangers_are_refused(talk, verb):
+    """Proves D3."""
     assert refusal_reason(talk.say(verb, 0, job="other")) == "job"
     assert refusal_reason(talk.say(verb, 2)) == "trainer"
 
@@ -165,6 +172,7 @@ def test_strangers_are_refused(talk, verb):
     ("field", "reason"), [({"plan": "q"}, "plan"), ({"mode": "async"}, "mode"), ({"trainers": 3}, "trainer")]
 )
 def test_another_program_is_refused_and_fences_nobody(talk, field, reason):
+    """Proves D3."""
     assert refusal_reason(talk.say("Hello", 0, process=99, **field)) == reason
     assert isinstance(talk.say("Beat", 0), BeatReply)
 
@@ -179,6 +187,7 @@ def test_rounds_out_of_order_are_refused(talk):
 
 
 def test_parameters_are_not_read_while_a_round_is_applied(talk):
+    """Proves D8."""
     for trainer in (0, 1):
         talk.push(trainer)
     for trainer in (0, 1):
@@ -209,6 +218,7 @@ def test_a_trainer_that_never_came_is_silent_after_the_lease():
 
 
 def test_rounds_go_on_without_those_who_closed(talk):
+    """Proves D4."""
     assert isinstance(talk.say("Complete", 1), CompleteReply)
     assert isinstance(talk.say("Complete", 1), CompleteReply)
     talk.push(0, "g0")
@@ -258,6 +268,7 @@ def test_a_close_completes_the_round_the_others_wait_in(talk):
 
 
 def test_a_rollback_restores_clears_and_is_done_once(talk):
+    """Proves D10."""
     talk.push(0)
     assert isinstance(talk.say("Rollback", 0), Waiting)
     assert talk.say("Hello", 0, session=1).busy
@@ -285,6 +296,7 @@ def test_a_checkpoint_that_cannot_be_read_is_reported_and_another_one_taken(talk
 
 
 def test_a_rollback_to_what_is_not_there_changes_nothing(talk):
+    """Proves D11."""
     assert refusal_reason(talk.say("Rollback", 0, to=3)) == "checkpoint"
     assert talk.state.generation == 0
 
@@ -336,6 +348,7 @@ def test_a_rollback_takes_back_later_closes_and_learns_of_earlier_ones():
 
 
 def test_a_save_is_work_and_its_answer_is_kept(talk):
+    """Proves D16."""
     assert isinstance(talk.say("Save", 0), Waiting)
     work = talk.work()
     assert isinstance(work, Write)
@@ -372,6 +385,7 @@ def test_texts_are_shared_when_every_trainer_has_given_one(talk):
 
 
 def test_a_rollback_forgets_shared_texts(talk):
+    """Proves D10."""
     talk.share(0, b"a")
     talk.say("Rollback", 1, to=0, generation=1)
     talk.state.end_apply(talk.work())
@@ -380,6 +394,7 @@ def test_a_rollback_forgets_shared_texts(talk):
 
 @pytest.mark.parametrize("verb", sorted(REQUESTS))
 def test_a_round_that_broke_is_told_to_everyone(talk, verb):
+    """Proves D17."""
     for trainer in (0, 1):
         talk.push(trainer)
     for trainer in (0, 1):
@@ -414,6 +429,7 @@ def test_updates_are_applied_one_by_one_in_order_of_arrival(free):
 
 
 def test_an_update_is_applied_once(free):
+    """Proves D9."""
     free.push(0, number=1)
     assert free.push(0, number=1).duplicate
     free.state.end_apply(free.work())
@@ -432,6 +448,7 @@ def test_a_trainer_waits_for_its_own_update(free):
 
 
 def test_a_new_process_counts_anew_and_a_restarted_server_remembers(free):
+    """Proves D9."""
     free.push(0, number=1)
     free.state.end_apply(free.work())
     saved = free.state.position()

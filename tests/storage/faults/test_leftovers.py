@@ -67,6 +67,7 @@ def killed_at_move(directory: Path, number: int) -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_journal_is_finished_by_the_next_reader(tmp_path, number):
+    """Proves S5."""
     save(tmp_path / "m", OLD)
     killed_at_move(tmp_path / "m", number)
     assert list_names(tmp_path / "m") == ["a", "b", "c"]
@@ -77,6 +78,7 @@ def test_a_journal_is_finished_by_the_next_reader(tmp_path, number):
 @pytest.mark.parametrize("keep_times", [True, False])
 @pytest.mark.parametrize("number", [2, 4])
 def test_files_that_were_restored_since_are_not_overwritten(tmp_path, number, keep_times):
+    """Proves S6."""
     save(tmp_path / "m", OLD)
     shutil.copytree(tmp_path / "m", tmp_path / "backup")
     killed_at_move(tmp_path / "m", number)
@@ -91,6 +93,7 @@ def test_files_that_were_restored_since_are_not_overwritten(tmp_path, number, ke
 
 
 def test_a_mix_of_restored_and_saved_files_is_left_alone(tmp_path):
+    """Proves S6."""
     save(tmp_path / "m", OLD)
     killed_at_move(tmp_path / "m", 2)
     (tmp_path / "m" / "b").write_bytes(b"restored")
@@ -142,6 +145,7 @@ def test_a_directory_that_is_removed_during_a_save(tmp_path, monkeypatch, step):
 
 @pytest.mark.parametrize("manifest", [True, False])
 def test_an_old_version_is_not_moved_into_a_new_directory_of_the_same_inode(tmp_path, monkeypatch, manifest):
+    """Proves S11."""
     save(tmp_path / "m", OLD, manifest=manifest)
 
     def work() -> None:

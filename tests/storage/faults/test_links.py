@@ -93,6 +93,7 @@ def test_a_save_replaces_a_link_and_leaves_what_it_leads_to(model: Path) -> None
 
 
 def test_nothing_is_saved_through_a_folder_that_is_a_link(model: Path) -> None:
+    """Proves S7."""
     (model / "out").symlink_to("../outside")
     with pytest.raises(SaveError, match=r"out is a link to '\.\./outside'"):
         write_all(model, {"out/w": [b"new"], "w": [b"new"]})
@@ -173,6 +174,7 @@ def test_nor_in_place_of_our_own_files(model: Path, helper: str, kind: str) -> N
 def test_a_journal_that_reaches_for_other_files(
     model: Path, direction: str, is_prefix: bool, path: str
 ) -> None:
+    """Proves S7."""
     root = model.parent
     (root / "theirs").write_bytes(b"theirs")
     (model / "out").symlink_to("../outside")

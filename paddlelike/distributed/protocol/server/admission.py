@@ -40,10 +40,12 @@ class Admission:
 
     def check_caller(self, request: Request) -> Denial:
         """Deny any request of another job, of an unknown trainer, or of a process that was replaced."""
+        # D3
         if not hmac.compare_digest(request.job.encode(), self._job.encode()):
             return "job", "this server belongs to another job"
         if request.trainer >= self.trainers:
             return "trainer", f"trainer id {request.trainer}, expected 0 to {self.trainers - 1}"
+        # D1
         if request.process < self._newest.get(request.trainer, (0, 0))[0]:
             return "fenced", f"a newer process has taken the place of trainer {request.trainer}"
         return None
@@ -58,6 +60,7 @@ class Admission:
 
     def check_plan(self, plan: str) -> Denial:
         """Deny a Hello or Push of a program that places other rows on this server."""
+        # D3
         if plan == self.plan:
             return None
         return "plan", "the trainer's program places other rows on this server"
@@ -65,6 +68,7 @@ class Admission:
     def admit(self, request: Hello, now: float) -> Denial:
         """Make this session the trainer's newest; deny it if a later one was admitted."""
         session = (request.process, request.session)
+        # D1
         if session < self._newest.get(request.trainer, session):
             return "stale", "a later session of this process has said Hello"
         self._newest[request.trainer] = session
@@ -73,6 +77,7 @@ class Admission:
 
     def check_session(self, request: Request) -> Denial:
         """Deny a request of a session that is not the trainer's newest."""
+        # D1
         if (request.process, request.session) == self._newest.get(request.trainer):
             return None
         return "stale", "this session has not said Hello, or another one has since"

@@ -176,6 +176,7 @@ class ServerBase:
         if self.mode != "sync":
             update = self._updates.find_next()
             return None if update is None else Apply(self.round, (update,))
+        # D4
         if self._round.marks and not self.missing_trainers():
             return Apply(self.round, self._round.contributions())
         return None

@@ -48,12 +48,14 @@ class Round:
 
     def contributions(self) -> tuple[tuple[int, Any], ...]:
         """Return the committed contributions in the order of trainer ids, without those that were merged."""
+        # D7
         kept = sorted(self.marks - self._merged.keys())
         return tuple((trainer, self.staged[trainer][1]) for trainer in kept)
 
     def find_merge(self, missing: Collection[int]) -> Merge | None:
         """Return the next addition that the order of trainer ids permits; ``missing``: not yet committed."""
         first_missing = min(missing, default=math.inf)
+        # D7
         leading = [one for one in self.contributions()[:2] if one[0] < first_missing]
         return Merge(self, leading[0], leading[1]) if len(leading) == 2 else None
 

@@ -34,6 +34,7 @@ class Saves:
     def begin(self, request: Save) -> Saving:
         """Return the save of a request, begun now if it is newer than the trainer's last one."""
         last = self._last.get(request.trainer)
+        # D16
         if last is None or _key(last.request) < _key(request):
             last = self._last[request.trainer] = Saving(request)
         return last

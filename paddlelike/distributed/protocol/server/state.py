@@ -128,8 +128,10 @@ class ServerState(ServerBase):
             return PushReply(**self._status(), duplicate=True)
         if request.number > self.round:
             return self._refuse("ahead", f"round {request.number} is pushed, this server is at {self.round}")
+        # D6
         if self._round.find_push(trainer) == Staged(request.number, request.process, request.session):
             return PushReply(**self._status(), duplicate=True)
+        # D5
         if trainer in self._round.marks:
             return self._refuse("stale", f"trainer {trainer} has committed another push of this round")
         return None
@@ -162,6 +164,7 @@ class ServerState(ServerBase):
             return self._refuse(
                 "ahead", f"round {request.round} is committed, this server is at {self.round}"
             )
+        # D4
         if self._round.find_push(request.trainer) is None:
             return self._refuse("nopush", f"no push of trainer {request.trainer} is staged for {self.round}")
         self._round.marks.add(request.trainer)
@@ -192,6 +195,7 @@ class ServerState(ServerBase):
             return refused
         if request.generation > self.generation:
             is_checkpoint = request.to in self._checkpoints()
+            # D11
             if not is_checkpoint and not self._can_begin_at(request.to):
                 return self._refuse("checkpoint", f"this server has no checkpoint of round {request.to}")
             self.start = self.start if is_checkpoint else request.to
@@ -199,6 +203,7 @@ class ServerState(ServerBase):
             known = self.completed | dict(request.completed)
             self.completed = {trainer: first for trainer, first in known.items() if first <= request.to}
             self.generation, self.round, self.base = request.generation, request.to, request.to
+            # D10
             self._round, self._saves, self._shares = Round(), Saves(), Shares()
             self._restoring, self._lost = is_checkpoint, False
         if self._restoring:
@@ -263,6 +268,7 @@ class ServerState(ServerBase):
         """Refuse a request to another incarnation or generation; let it wait during a rollback."""
         if refused := self._refuse_session(request, now):
             return refused
+        # D2
         if (request.incarnation, request.generation) != (self.incarnation, self.generation):
             return self._refuse("stale", f"this is generation {self.generation} of {self.incarnation}")
         if self._lost:
@@ -276,6 +282,7 @@ class ServerState(ServerBase):
         return self._refuse_denied(self._admission.check_session(request))
 
     def _refuse_caller(self, request: Request) -> Refused | None:
+        # D17
         if self._failure:
             return self._refuse("failed", self._failure)
         return self._refuse_denied(self._admission.check_caller(request))
@@ -311,6 +318,7 @@ class ServerState(ServerBase):
     # Helpers
 
     def _begin_update(self, request: Push) -> Reply | None:
+        # D9
         if self._updates.is_known(request):
             return PushReply(**self._status(), duplicate=True)
         if self._updates.is_queued(request.trainer):
@@ -319,6 +327,7 @@ class ServerState(ServerBase):
 
     def _wait_for_own(self, trainer: int) -> Waiting | None:
         """Let a reader wait for the end of a round, or of its own updates."""
+        # D8
         if self.mode == "sync":
             return self._wait("a round is being applied") if isinstance(self._work, Apply) else None
         if self._updates.is_queued(trainer):

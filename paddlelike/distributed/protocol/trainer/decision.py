@@ -111,6 +111,7 @@ def decide(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply])
     if len(generations) == 1 and not any(hello.lost for hello in hellos):
         if left_at >= 0 and min(rounds) >= left_at:
             return Leave(left_at)
+        # D12
         if left_at < 0 and len(set(rounds)) == 1 and not any(hello.marked for hello in hellos):
             return Proceed(rounds[0])
         if left_at < 0 and _all_hold_push(hellos):
@@ -149,6 +150,7 @@ def _all_hold_push(hellos: Sequence[HelloReply]) -> bool:
     """Return whether each server has applied the lowest round or holds the same push for it."""
     low = min(hello.round for hello in hellos)
     held = {hello.staged for hello in hellos if hello.round == low}
+    # D13
     is_one_push = len(held) == 1 and all(push is not None and push.round == low for push in held)
     return is_one_push and max(hello.round for hello in hellos) <= low + 1
 

@@ -50,6 +50,7 @@ class Link:
 
     def end_call(self, ticket: int) -> bool:
         """Note that a call has ended; return whether it was of this stage."""
+        # D14
         is_awaited = self.ticket == ticket
         if abs(self.ticket) == ticket:
             self.ticket = 0

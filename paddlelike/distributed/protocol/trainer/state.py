@@ -182,6 +182,7 @@ class TrainerState(TrainerAgreements):
         spent = link.record_failure(now, call.timeout)
         if self._stage == "leave" and spent >= min(self.limits.window, _LAST_CALL):
             self._end_part(link, now)
+        # D15
         elif spent >= self.limits.window and link.failures >= self.limits.attempts:
             endpoint, verb = self.endpoints[call.server], call.request.verb
             self._fail(
@@ -226,6 +227,7 @@ class TrainerState(TrainerAgreements):
     def _handle_wait(self, server: int, reply: Waiting, now: float) -> None:
         endpoint = self.endpoints[server]
         spent = self._links[server].record_wait(now, 0.0 if reply.missing else 0.02)
+        # D15
         if spent < self.limits.barrier:
             return
         if reply.missing:

@@ -149,6 +149,7 @@ class Lock:
             if not _flock(fd, self._path):
                 os.close(fd)
                 return False
+            # S2
             if not _is_there(fd, self._path):
                 os.close(fd)
                 return None

@@ -57,6 +57,7 @@ def rescue(old: str, directory: str, known: Mapping[str, int], *, remove: bool) 
         for path, inode, is_folder in list(walk(old)):
             if is_folder:
                 folders.append(path)
+            # S4
             elif known.get(path) != inode:
                 _move_late(old, directory, path, known.get(path))
             elif remove:
@@ -78,6 +79,7 @@ def _move_late(old: str, directory: str, path: str, known: int | None) -> None:
         if not _is_inside(target):
             return
         os.makedirs(os.path.dirname(target), exist_ok=True)
+        # S4
         if not os.path.lexists(target) or os.lstat(target).st_ino == known:
             os.rename(os.path.join(old, path), target)
 

@@ -1,0 +1,104 @@
+"""Faults in ``paddlelike/io/``."""
+
+from __future__ import annotations
+
+from tests.mutations.mutation import Mutation
+
+MUTATIONS = [
+    Mutation(
+        "a shape that does not fit is loaded",
+        "io/planning/load_plan.py",
+        "    if same or one or rows or computed:",
+        "    if same or one or rows or computed or len(want) == len(shape):",
+    ),
+    Mutation(
+        "another element type is loaded",
+        "io/planning/load_plan.py",
+        "    if dtype != variable.dtype and not {dtype, variable.dtype} <= _INTEGERS:",
+        "    if False:",
+    ),
+    Mutation(
+        "a load of nothing succeeds",
+        "io/planning/load_plan.py",
+        "        return bool(self.steps) and not (self.strict and self.problems)",
+        "        return not (self.strict and self.problems)",
+    ),
+    Mutation(
+        "problems do not stop a strict load",
+        "io/planning/load_plan.py",
+        "not (self.strict and self.problems)",
+        "not (self.strict and len(self.problems) > 1)",
+    ),
+    Mutation(
+        "a checksum of another value is good",
+        "io/contents/compare.py",
+        "    if checksum == record.checksum:",
+        "    if checksum or record.checksum:",
+    ),
+    Mutation(
+        "a file of another size is good",
+        "io/contents/compare.py",
+        "    if size != record.size:",
+        "    if size < 0:",
+    ),
+    Mutation(
+        "a variable that changed counts as saved",
+        "io/incremental.py",
+        "        if holder.version != self.version:\n            return False\n",
+        "",
+    ),
+    Mutation(
+        "an array that was replaced counts as saved",
+        "io/incremental.py",
+        "return held is not None and held is get_array(holder.value)",
+        "return held is not None",
+    ),
+    Mutation(
+        "two variables of one file share its memory",
+        "io/load/values.py",
+        "            value = _copy(value)\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "parameters are no persistables",
+        "io/select.py",
+        "    return var.type not in HOLDERS and var.persistable",
+        "    return var.type not in HOLDERS and var.persistable and not is_parameter(var)",
+    ),
+    Mutation(
+        "variables of the optimizer include parameters",
+        "io/select.py",
+        "    if isinstance(var, Parameter) or var.need_check_feed:",
+        "    if var.need_check_feed:",
+    ),
+    Mutation(
+        "an asynchronous save writes the values of later",
+        "io/save/copies.py",
+        "                np.copyto(target, source)\n            return copies",
+        "                np.copyto(target, source)\n            return sources",
+    ),
+    Mutation(
+        "a name with other counters is not proposed",
+        "io/planning/match.py",
+        'r"_\\d+(?=\\.|_|$)"',
+        'r"_\\d+(?=\\.)"',
+    ),
+    Mutation(
+        "conv2d_10 comes before conv2d_9",
+        "io/planning/match.py",
+        "    return [(len(part), part) if index % 2",
+        "    return [(0, part) if index % 2",
+    ),
+    Mutation(
+        "the report calls every old value uninitialized",
+        "io/load/commit.py",
+        "array.nbytes, holder.is_initialized())",
+        "array.nbytes, False)",
+    ),
+    Mutation(
+        "constants are not filled in",
+        "io/load/values.py",
+        "    array[...] = fill.value\n",
+        "    array[...] = 0\n",
+    ),
+]
