@@ -129,7 +129,7 @@ class TestSetGradientClip:
             clip.set_gradient_clip(3)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="parameters or their names"):
             clip.set_gradient_clip(clip.GradientClipByValue(1.0), param_list=[3])
-        with pytest.raises(GraphError, match=r"near names: fc_0\.w_0"):
+        with pytest.raises(GraphError, match=r"did you mean 'fc_0\.w_0'"):
             clip.set_gradient_clip(clip.GradientClipByValue(1.0), param_list=["fc_0.w0"])
 
 

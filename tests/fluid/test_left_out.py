@@ -25,7 +25,7 @@ from paddlelike.left_out import MODULES, NAMES, find_reason
         (lambda: fluid.dygraph.parallel.Env().nranks, "dygraph.parallel.Env", "only static programs"),
         (lambda: fluid.load_dygraph("x"), "load_dygraph", "only static programs"),
         (lambda: fluid.contrib.slim.Compressor(1), "contrib.slim.Compressor", "slim: pruning"),
-        (lambda: fluid.core.AnalysisConfig.Precision, "core.AnalysisConfig.Precision", "inference engine"),
+        (lambda: fluid.core.PaddlePassBuilder.passes, "core.PaddlePassBuilder.passes", "inference engine"),
         (
             lambda: fluid.incubate.fleet.collective.fleet.init(),
             "incubate.fleet.collective.fleet.init",

@@ -79,10 +79,15 @@ class Block(Versioned):
         return parameter
 
     def var(self, name: str) -> Variable:
-        """Return the variable of that name in this block itself. Raises GraphError when there is none."""
+        """Return the variable of that name in this block itself.
+
+        Raises GraphError when there is none, TypeError for anything but a name.
+        """
         try:
             return self.vars[name]
         except KeyError:
+            if not isinstance(name, str):
+                raise TypeError(f"Block.var takes the name of a variable, got {name!r}") from None
             raise GraphError(
                 f"block {self.idx} has no variable {name!r}", hint=suggest_names(name, self.vars) or None
             ) from None

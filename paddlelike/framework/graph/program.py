@@ -53,6 +53,8 @@ class Program(EncodedState, Displayed):
         "_collection_parameters": dict,  # of paddlelike.collection
     }
 
+    has_operator_versions = False  # True: its encoding has the table of 1.8.5's operator versions
+
     def __init__(self) -> None:
         self.blocks: list[Block] = [Block(self, 0)]
         self.current_block_idx = 0
@@ -63,7 +65,6 @@ class Program(EncodedState, Displayed):
         self._op_role = OpRole.Forward
         self._op_role_var: list[str] = []
         self.encoded: Any = None  # the message it was read from, for fields that this class does not have
-        self.has_operator_versions = False  # True: its encoding has the table of 1.8.5's operator versions
         self.is_versioned = True  # False: its encoding has no version, as Paddle's pruned programs
         # Set by the transpiler for distributed training.
         self._is_distributed = False

@@ -44,6 +44,7 @@ def compare(got, wanted) -> None:
         np.testing.assert_allclose(ours, theirs, **CLOSE)
 
 
+@pytest.mark.usefixtures("textbook")  # Fluid fetches what is empty as None
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_gives_the_outputs_of_onnxruntime(name: str) -> None:
     feed, wanted = read_io(name)
