@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ FAMILIES = "Families of operators share kernels and checks, and do not know each
 STORAGE = "Local and remote directories do not know each other"
 LOCAL = "A local save: transaction, generation, journal, system calls"
 IO = "A save may load, a load saves nothing"
+ROUND = "No imports go round: those in functions and those for types are counted"
 CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
@@ -42,9 +44,9 @@ def broken_contracts(project: Path) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", command, "--no-cache"], cwd=project, capture_output=True, text=True
     )
-    verdicts = [line for line in done.stdout.splitlines() if line.endswith((" KEPT", " BROKEN"))]
+    verdicts = re.findall(r"^(.+) (KEPT|BROKEN)(?: \(\d+ ignored imports\))?$", done.stdout, re.MULTILINE)
     assert len(verdicts) == len(CONTRACTS), done.stdout + done.stderr
-    broken = {line.removesuffix(" BROKEN") for line in verdicts if line.endswith(" BROKEN")}
+    broken = {name for name, verdict in verdicts if verdict == "BROKEN"}
     assert bool(done.returncode) == bool(broken)
     return broken
 
@@ -90,6 +92,14 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         ("ops/kernels/spoilt.py", "from paddlelike.ops.nn import conv", {FAMILIES}),
         ("io/load/spoilt.py", "from paddlelike.io.save import save", {IO}),
         ("stray.py", "", {FLOORS}),
+        (
+            "storage/local/layout.py",
+            (
+                "from typing import TYPE_CHECKING\n"
+                "if TYPE_CHECKING:\n    from paddlelike.storage.local import journal"
+            ),
+            {LOCAL, ROUND},
+        ),
     ],
     ids=[
         "upwards",
@@ -110,9 +120,12 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         "kernel-knows-operator",
         "load-knows-save",
         "module-without-a-floor",
+        "round-for-types",
     ],
 )
 def test_a_spoilt_copy_is_caught(copy: Path, module: str, line: str, broken: set[str]) -> None:
     with (copy / "paddlelike" / module).open("a") as spoilt:
         spoilt.write(f"\n{line}\n")
-    assert broken_contracts(copy) == broken
+    found = broken_contracts(copy)
+    assert found >= broken
+    assert found - broken <= {ROUND}

@@ -57,7 +57,8 @@ def build(case: Case) -> tuple[fluid.Program, Arrays, list[str]]:
 
 def run_here(program: fluid.Program, feed: Arrays, fetches: list[str]) -> list[Any]:
     with fluid.scope_guard(fluid.Scope()):
-        return list(fluid.Executor().run(program, feed=feed, fetch_list=fetches))
+        tensors = fluid.Executor().run(program, feed=feed, fetch_list=fetches, return_numpy=False)
+    return [np.array(tensor) for tensor in tensors]
 
 
 def run_onnx(file: Path, feed: Arrays) -> list[Any]:
