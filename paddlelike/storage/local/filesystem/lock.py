@@ -1,7 +1,7 @@
 """One save at a time: a lock file in the hidden entry beside the directory, held by flock.
 
-The system releases the lock when its holder dies, however it dies. Where a file system has no flock, the
-process id in the file counts, as long as that process lives on this machine.
+The system releases the lock when its holder dies, however it dies. Where a file system has no flock, whoever
+creates the file holds the lock, and the process named in it counts (:mod:`.lock_file`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Final
 
 from paddlelike.errors import SaveError
+from paddlelike.storage.local.filesystem.lock_file import Seen, make_content, read_content, take
 from paddlelike.storage.problems import explain
 
 try:
@@ -68,6 +69,7 @@ class Lock:
         self._what = what
         self._wait = wait
         self._fd = -1
+        self._seen: Seen = {}
         self.waited: str | None = None
 
     def __enter__(self) -> Lock:
@@ -144,9 +146,21 @@ class Lock:
 
     def _try(self, *, create: bool) -> bool | None:
         """Return whether the lock was taken; None: its last holder removed the file at this moment."""
-        fd = self._open(create=create)
+        folder = os.path.dirname(self._path)
         try:
-            if not _flock(fd, self._path):
+            if create:
+                self._make_folder()
+            if not _has_flock(folder):
+                return self._try_file(create=create)
+            fd = self._open(create=create)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            with contextlib.suppress(OSError):  # something is in it
+                os.rmdir(folder)
+            raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
+        try:
+            if not _flock(fd):
                 os.close(fd)
                 return False
             # S2
@@ -154,7 +168,7 @@ class Lock:
                 os.close(fd)
                 return None
             os.ftruncate(fd, 0)
-            os.write(fd, f"{os.getpid()} {socket.gethostname()} {_start_time(os.getpid())}\n".encode())
+            os.write(fd, make_content())
         except OSError as error:
             self._give_back(fd)
             raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
@@ -162,16 +176,19 @@ class Lock:
         _held.add(self)
         return True
 
+    def _try_file(self, *, create: bool) -> bool:
+        """Return whether the lock was taken, on a file system without flock. Raises OSError."""
+        if not create and not os.path.lexists(self._path):
+            return False
+        if not take(self._path, self._seen):
+            return False
+        self._fd = os.open(self._path, _FLAGS & ~os.O_CREAT)
+        _held.add(self)
+        return True
+
     def _open(self, *, create: bool) -> int:
-        try:
-            if create:
-                self._make_folder()
-            fd = os.open(self._path, _FLAGS if create else _FLAGS & ~os.O_CREAT, 0o666)
-            is_file = stat.S_ISREG(os.fstat(fd).st_mode)
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
+        fd = os.open(self._path, _FLAGS if create else _FLAGS & ~os.O_CREAT, 0o666)
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
         if not is_file:
             os.close(fd)
             raise SaveError(f"{self._what} cannot be locked: {self._path} is not a regular file")
@@ -179,8 +196,15 @@ class Lock:
 
     def _make_folder(self) -> None:
         folder = os.path.dirname(self._path)
-        with contextlib.suppress(FileExistsError):
+        try:
             os.mkdir(folder)
+        except FileExistsError:
+            pass
+        except FileNotFoundError as error:
+            parent = os.path.dirname(folder)
+            if not os.path.isdir(parent):
+                raise
+            raise explain(SaveError, f"nothing can be made in {parent}", error) from error  # such as /proc
         facts = os.lstat(folder)
         if not stat.S_ISDIR(facts.st_mode):
             raise SaveError(
@@ -196,9 +220,10 @@ class Lock:
             os.close(fd)
 
     def _holder(self) -> str:
-        pid, host, _ = _content(self._path)
-        if not pid:
+        content = read_content(self._path)
+        if content is None:
             return "another process"
+        pid, host = content.pid, content.host
         if host != socket.gethostname():
             return f"process {pid} on {host}"
         return "another thread of this process" if pid == os.getpid() else f"process {pid}"
@@ -223,20 +248,29 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def _flock(fd: int, path: str) -> bool:
+def _has_flock(folder: str) -> bool:
+    """Return whether the file system of a folder has flock. Raises OSError where that cannot be asked."""
+    if fcntl is None:
+        return False
+    fd = os.open(folder, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _NO_FLOCK
+    finally:
+        os.close(fd)
+    return True
+
+
+def _flock(fd: int) -> bool:
     """Return whether the lock is ours now."""
-    if fcntl is not None:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                return False
-            if error.errno not in _NO_FLOCK:
-                raise
-        else:
-            return True
-    pid, host, start = _content(path)
-    return not pid or (host == socket.gethostname() and _start_time(pid) != start)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise
+    return True
 
 
 def _is_there(fd: int, path: str) -> bool:
@@ -245,28 +279,3 @@ def _is_there(fd: int, path: str) -> bool:
         return os.path.samestat(os.fstat(fd), os.lstat(path))
     except FileNotFoundError:
         return False
-
-
-def _content(path: str) -> tuple[int, str, str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            pid, host, start = file.read(1000).split()
-        return int(pid), host, start
-    except (OSError, ValueError):
-        return 0, "", ""
-
-
-def _start_time(pid: int) -> str:
-    """Return when a process began, which tells it from a later one with its id; '-': it is dead."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        pass
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return "-"
-    except OSError:
-        pass
-    return "0"

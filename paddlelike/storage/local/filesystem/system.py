@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-__all__ = ["exchange", "has_mounts", "reflink", "sync_directory", "sync_file_system"]
+__all__ = ["exchange", "has_mounts", "reflink", "sync_directory", "sync_file_system", "sync_tree"]
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -70,7 +70,7 @@ def sync_file_system(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Write the names in a directory to the disk.
+    """Write the names in a directory to the disk, or the bytes of a file.
 
     Raises
     ------
@@ -82,6 +82,27 @@ def sync_directory(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def sync_tree(path: str) -> None:
+    """Write a directory, its files and its own name to the disk.
+
+    Raises
+    ------
+    OSError
+        The disk refuses it.
+    """
+    for folder, _, files in os.walk(path, onerror=_raise):
+        for name in files:
+            where = os.path.join(folder, name)
+            if os.path.isfile(where) and not os.path.islink(where):
+                sync_directory(where)
+        sync_directory(folder)
+    sync_directory(os.path.dirname(path))
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def reflink(source: str, target: str) -> bool:

@@ -1,0 +1,106 @@
+"""Locks on file systems without flock, with and without hard links: one holder at a time, after kills too."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddlelike.errors import SaveError
+from paddlelike.storage.local.filesystem import lock as lock_module
+from paddlelike.storage.local.filesystem import lock_file
+from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.lock_file import make_content, read_content, take
+
+
+@pytest.fixture(autouse=True, params=["hard links", "no hard links"])
+def without_flock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(lock_module.fcntl, "flock", refuse)
+    if request.param == "no hard links":
+        monkeypatch.setattr(os, "link", refuse)
+
+
+def hold_in_turns(path: Path, threads: int = 8, rounds: int = 15) -> int:
+    """Take and release a lock in threads; return how often, or fail where two held it at once."""
+    inside, held, errors = [], [], []
+
+    def work() -> None:
+        try:
+            for _ in range(rounds):
+                with Lock(str(path), "it", wait=60):
+                    inside.append(1)
+                    assert len(inside) == 1
+                    held.append(1)
+                    inside.pop()
+        except BaseException as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert errors == []
+    return len(held)
+
+
+def leave_dead(path: Path) -> None:
+    """Leave the lock file of a process that has ended."""
+    path.parent.mkdir()
+    made = subprocess.run(
+        [sys.executable, "-c", f"from {lock_file.__name__} import *; print(make_content().decode(), end='')"],
+        check=True,
+        capture_output=True,
+    ).stdout
+    path.write_bytes(made)
+
+
+def test_one_thread_holds_it_at_a_time(tmp_path: Path) -> None:
+    assert hold_in_turns(tmp_path / "entry" / "lock") == 8 * 15
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_lock_of_a_dead_process_is_taken_over_by_one_alone(tmp_path: Path) -> None:
+    leave_dead(tmp_path / "entry" / "lock")
+    assert hold_in_turns(tmp_path / "entry" / "lock", rounds=3) == 8 * 3
+
+
+def test_a_process_that_died_while_it_took_a_lock_over_is_taken_over_too(tmp_path: Path) -> None:
+    path = tmp_path / "entry" / "lock"
+    leave_dead(path)
+    holder = read_content(str(path))
+    assert holder is not None
+    over = path.with_name(f"lock.{holder.token}")
+    over.write_bytes(make_content().replace(str(os.getpid()).encode(), str(holder.pid).encode(), 1))
+    with Lock(str(path), "it"):
+        assert not over.exists()
+
+
+def test_an_empty_lock_file_is_being_written_and_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "entry" / "lock"
+    path.parent.mkdir()
+    path.touch()
+    lock = Lock(str(path), "it")
+    with pytest.raises(SaveError, match="is being saved by another process"), lock:
+        pass
+    monkeypatch.setattr(lock_file, "_UNFINISHED", 0.0)  # as much later
+    with lock:
+        assert read_content(str(path)) is not None
+
+
+def test_a_process_of_another_machine_is_never_judged(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.write_text("1 elsewhere 5 0123456789abcdef\n")
+    assert not take(str(path), {})
+    assert path.read_text().startswith("1 elsewhere")
