@@ -12,11 +12,12 @@ from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.verification import Verification
 
-__all__ = ["Buffer", "Committed", "File", "Location", "Path", "Writing"]
+__all__ = ["Buffer", "Committed", "Contents", "File", "Location", "Path", "Writing"]
 
 T = TypeVar("T")
 Path = str | os.PathLike[str]
 Buffer = bytes | bytearray | memoryview
+Contents = Callable[[], tuple[Iterable[Buffer], Mapping[str, Any]]]  # returns a file and its facts
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,13 @@ class Writing(Protocol):
     def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
         """Add the file of variable ``name``. The buffers are read at the commit, not copied now."""
 
-    def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
-        """Leave the file of ``name`` as it was saved as ``record``; return False where it is not there."""
+    def keep(
+        self, name: str, record: Record, *, base: Path | None = None, otherwise: Contents | None = None
+    ) -> bool:
+        """Leave the file of ``name`` as it was saved as ``record``; return False where it is not there.
+
+        What ``otherwise`` returns is written where another save replaces the file before this one's turn.
+        """
 
     def commit(self) -> Committed:
         """Write all files, or none of them; raise SaveError when it fails."""

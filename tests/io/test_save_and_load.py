@@ -16,6 +16,7 @@ from paddlelike.errors import (
     LoadError,
     MissingFileError,
     NotInitializedError,
+    PaddlelikeError,
     SaveError,
     StorageError,
 )
@@ -433,3 +434,27 @@ def test_a_parameter_stays_persistable() -> None:
     main, _ = build()
     with pytest.raises(ValueError, match="must stay persistable"):
         main.global_block().var("fc_0.w_0").persistable = False
+
+
+@pytest.mark.parametrize("other", ["a//b", "a/./b", "./a/b"])
+def test_two_names_of_one_file_are_refused(tmp_path: Path, other: str) -> None:
+    program = fluid.Program()
+    with fluid.scope_guard(fluid.Scope()):
+        for name in ("a/b", other):
+            program.global_block().create_var(name=name, shape=[2], dtype="float32", persistable=True)
+            fluid.global_scope().var(name).get_tensor().set(np.zeros(2, "float32"))
+        with pytest.raises(SaveError, match="both would be 'a/b'"):
+            fluid.io.save_persistables(fluid.Executor(), str(tmp_path / "m"), program)
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_name_that_utf8_cannot_hold_is_an_error_of_the_package(tmp_path: Path) -> None:
+    program = fluid.Program()
+    with fluid.scope_guard(fluid.Scope()):
+        program.global_block().create_var(name="x\udcff", shape=[2], dtype="float32", persistable=True)
+        fluid.global_scope().var("x\udcff").get_tensor().set(np.zeros(2, "float32"))
+        with pytest.raises(PaddlelikeError, match="UTF-8"):
+            fluid.save(program, str(tmp_path / "m"))
+        with pytest.raises(PaddlelikeError, match="UTF-8"):
+            fluid.io.save_persistables(fluid.Executor(), str(tmp_path / "m"), program)
+    assert list(tmp_path.iterdir()) == []

@@ -101,8 +101,8 @@ MUTATIONS = [
     Mutation(
         "a kept file is not looked at again under the lock",
         "storage/local/transaction.py",
-        "            if not is_still(os.path.join(self.directory, path), record):",
-        "            if not record:",
+        "            if is_still(os.path.join(self.directory, path), record):",
+        "            if record:",
         "S8",
     ),
     Mutation(

@@ -11,7 +11,7 @@ import pytest
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage.local import crash_recovery as staged
-from paddlelike.storage.local import generation, journal, manifest_file
+from paddlelike.storage.local import generation, journal, journal_file, manifest_file
 from paddlelike.storage.local.directory import LocalDirectory
 from paddlelike.storage.local.files import list_names, recover
 from paddlelike.storage.local.filesystem import lock as lock_module
@@ -206,14 +206,14 @@ def test_a_process_forked_while_a_lock_is_taken_does_not_keep_it(tmp_path, monke
     """A killed saver leaves its lock file; the next save must not wait for a process that saves nothing."""
     real, children = lock_module._flock, []
 
-    def flock(fd, path):
+    def flock(fd):
         def fork():
             children.append(os.fork())
             if children[-1] == 0:
                 os.write(says_so, b"1")
                 signal.pause()
 
-        taken = real(fd, path)
+        taken = real(fd)
         if not forks:
             forks.append(threading.Thread(target=fork))
             forks[0].start()
@@ -291,7 +291,7 @@ def test_a_staging_area_that_is_none(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "", "{}", "[]", '{"format": 1}',
+        "{}", "[]", '{"format": 1}',
         """{"format": 2, "direction": "forward", "targets": [["../x", null, null]], "folders": [],
         "sync": false}""",
     ],
@@ -303,6 +303,63 @@ def test_a_journal_that_is_none(tmp_path, text):
     with pytest.raises(StorageError, match="is not the journal of a save"):
         recover(tmp_path / "m")
     assert contents(tmp_path / "m")["v"] == b"v"
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.99])
+@pytest.mark.parametrize("rest", [b"", b"\0" * 50], ids=["short", "zeros"])
+def test_a_torn_journal_is_no_commit(tmp_path, part, rest):
+    """As a power cut leaves one whose name came to the disk before its bytes."""
+    save(tmp_path / "m")
+    (tmp_path / ".m.saving-directory").mkdir()
+    path = tmp_path / ".m.saving-directory" / "journal"
+    journal_file.write_journal(path, journal_file.Journal("forward", [], ["a folder"], sync=False))
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * part)] + rest)
+    recover(tmp_path / "m")
+    assert contents(tmp_path / "m")["v"] == b"v"
+    save(tmp_path / "m")
+    assert names(tmp_path) == ["m"]
+
+
+def test_a_journal_has_its_bytes_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    calls = []
+    sync, rename = os.fsync, os.rename
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (calls.append(str(Path(f"/proc/self/fd/{fd}").readlink())), sync(fd))
+    )
+    monkeypatch.setattr(os, "rename", lambda a, b: (calls.append(os.fspath(b)), rename(a, b)))
+    for content in (b"1", b"2"):
+        with Transaction(tmp_path, prefix=tmp_path / "net") as transaction:
+            transaction.add("net.a", [content])
+            transaction.add("net.b", [content])
+    staging = tmp_path / ".net.saving-prefix"
+    assert calls.index(str(staging / "forward")) < calls.index(str(staging / "journal"))
+
+
+def test_what_another_save_replaced_before_the_lock_is_written(tmp_path):
+    """S8."""
+    first = save(tmp_path / "m")
+    ours = Transaction(tmp_path / "m")
+    assert ours.keep("w", first.files["w"], otherwise=lambda: ([b"ours"], {"variable": "w"}))
+    save(tmp_path / "m", {"w": b"theirs"})
+    done = ours.commit()
+    assert (done.written, done.kept) == (1, 0)
+    assert contents(tmp_path / "m")["w"] == b"ours"
+    assert manifest_file.verify(tmp_path / "m")
+
+
+def test_a_directory_below_which_nothing_can_be_made_is_an_error_at_once(tmp_path, monkeypatch):
+    """As /proc, where mkdir answers 'not found' though the parent is there."""
+    make = os.mkdir
+
+    def refuse(path, *args, **kwargs):
+        if os.fspath(path).endswith(".saving-directory"):
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return make(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    with pytest.raises(SaveError, match="nothing can be made in"):
+        save(tmp_path / "m")
 
 
 def test_a_journal_is_followed_by_the_next_reader(tmp_path, monkeypatch):

@@ -153,7 +153,13 @@ def encode_variable(variable: Variable, message: Any) -> None:
         message.CopyFrom(variable.encoded)
         if _collect_fields(variable) == read_variable(variable.encoded):
             return
-    message.name = variable.name
+    try:
+        message.name = variable.name
+    except UnicodeEncodeError as error:
+        raise GraphError(
+            f"variable {variable.name!r} cannot be in a ProgramDesc: its name cannot be encoded as UTF-8",
+            hint="rename the variable (ParamAttr(name=...))",
+        ) from error
     message.type.type = int(variable.type)
     field = TENSOR_FIELDS.get(variable.type)
     for other in TENSOR_FIELDS.values():

@@ -36,7 +36,7 @@ def order_as_hashed(names: Iterable[str], tables: int = 1) -> list[str]:
     """
     if tables > 1:
         names = order_as_hashed(names, tables - 1)
-    hashes = {name: _hash(name.encode()) for name in names}
+    hashes = {name: _hash(name.encode("utf-8", "surrogatepass")) for name in names}
     table = _Table(_SIZES[0])
     for count, name in enumerate(hashes, 1):
         if count >= table.size:

@@ -361,14 +361,23 @@ class Checkpoints:
         if self._keep_last is not None:
             kept = {c.step for c in [*found[-self._keep_last :], *self._rank(found)[: self._keep_best]]}
             kept.add(newest)
-            for checkpoint in found:
-                if checkpoint.step not in kept:
-                    self._remove(checkpoint)
+            staying = [checkpoint for checkpoint in found if checkpoint.step in kept]
+            self._remove_all([checkpoint for checkpoint in found if checkpoint.step not in kept], staying)
         self._checkpoints.sweep()
 
-    def _remove(self, checkpoint: Checkpoint) -> None:
-        self._checkpoints.remove(checkpoint.path)
-        ledger.forget_location(locate(checkpoint.path).key)
+    def _remove_all(self, old: Listing, staying: Listing) -> None:
+        """Remove checkpoints, once a newer one that stays survives a power cut.
+
+        Of several that stay it is the one before the newest: the system has had time to write it, so that
+        this rarely waits for the disk.
+        """
+        if not old:
+            return
+        if self._options.durability != "power" and staying:
+            self._checkpoints.sync(staying[-2:][0].path)
+        for checkpoint in old:
+            self._checkpoints.remove(checkpoint.path)
+            ledger.forget_location(locate(checkpoint.path).key)
 
 
 def _name_step(step: int) -> str:

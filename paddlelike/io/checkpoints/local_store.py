@@ -14,6 +14,7 @@ from paddlelike.errors import SaveError, StorageError
 from paddlelike.io.checkpoints.store import STEPS, Names
 from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.system import sync_tree
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.manifest_file import read_manifest
 from paddlelike.storage.manifest import Manifest
@@ -67,6 +68,9 @@ class LocalCheckpointStore:
 
     def reserve(self, path: str) -> None:
         """Do nothing: the lock of the save announces it."""
+
+    def sync(self, path: str) -> None:
+        sync_tree(path)
 
     def remove(self, path: str) -> None:
         _remove(path)

@@ -141,7 +141,6 @@ class NumberedCheckpoints(Checkpoints):
             numbered = [one for one in found if one.path.startswith(self.path + ".")]
             kept = {one.path for one in self._rank(numbered)[: self._keep_best]}
             kept.add(found[-1].path if found else "")  # of equals it is the one without a number
-            for one in numbered:
-                if one.path not in kept:
-                    self._remove(one)
+            old = [one for one in numbered if one.path not in kept]
+            self._remove_all(old, [one for one in found if one not in old])
         self._checkpoints.sweep()

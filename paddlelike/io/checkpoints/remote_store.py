@@ -57,6 +57,9 @@ class RemoteCheckpointStore:
             if "removed" in self._list_kinds(name).get(name, ()):
                 self._clear(locate(path), name)
 
+    def sync(self, path: str) -> None:
+        """Do nothing: a store keeps what it has accepted."""
+
     def remove(self, path: str) -> None:
         where = locate(path)
         name = path.rpartition("/")[2]

@@ -44,6 +44,9 @@ class CheckpointStore(Protocol):
     def reserve(self, path: str) -> None:
         """Announce that a checkpoint will be saved there."""
 
+    def sync(self, path: str) -> None:
+        """Have a checkpoint survive a power cut. Raises OSError, StorageError."""
+
     def remove(self, path: str) -> None:
         """Remove a checkpoint, unless a process reads or writes it; then a later save removes it."""
 

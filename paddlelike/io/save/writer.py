@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Sequence
 from typing import Any
 
+from paddlelike.errors import SaveError
 from paddlelike.formats.paddle.directory import encode_value
+from paddlelike.formats.sources import Buffer
 from paddlelike.io.incremental import Known, ledger
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved, SaveReport
@@ -58,7 +61,19 @@ class Writer:
         self._known: dict[str | None, list[tuple[Known, str | None]]] = {}
 
     def add(self, file: str, item: Item) -> None:
-        """Save a variable in a file of its own; a later one of that name replaces it."""
+        """Save a variable in a file of its own; a later value of it replaces it.
+
+        Raises
+        ------
+        SaveError
+            Another variable has this file.
+        """
+        other = self._singles.setdefault(file, item)
+        if other.name != item.name:
+            raise SaveError(
+                f"variables {other.name!r} and {item.name!r} cannot be saved: both would be {file!r}",
+                hint="rename one of them (ParamAttr(name=...)), or use filename= for one file",
+            )
         self._singles[file] = item
 
     def add_combined(self, file: str, items: Sequence[Item]) -> None:
@@ -93,9 +108,9 @@ class Writer:
             singles = {file: item.with_array(next(copied)) for file, item in singles.items()}
             combined = {f: [item.with_array(next(copied)) for item in items] for f, items in combined.items()}
         for file, item in singles.items():
-            self._writing.add(file, encode_value(item.value), describe_item(item))
+            self._writing.add(file, *_encode_single(item))
         for file, items in combined.items():
-            self._writing.add(file, encode_combined(items), describe_combined(items))
+            self._writing.add(file, *_encode_several(items))
         for one in self._gathered:
             self._writing.add(one.name, one.buffers, one.facts)
 
@@ -140,7 +155,8 @@ class Writer:
                 record = known.find_loaded(item.holder, file)
                 if record is None or record.facts != describe_item(item):
                     continue
-            if self._has_checksum(record) and self._writing.keep(file, record, base=base):
+            again = functools.partial(_encode_single, item) if self._options.blocking else None
+            if self._has_checksum(record) and self._writing.keep(file, record, base=base, otherwise=again):
                 return True
         return False
 
@@ -153,7 +169,8 @@ class Writer:
                 continue
             if any(other is not record for other in records) or record.facts != describe_combined(items):
                 continue
-            if self._writing.keep(file, record, base=base):
+            again = functools.partial(_encode_several, items) if self._options.blocking else None
+            if self._writing.keep(file, record, base=base, otherwise=again):
                 return True
         return False
 
@@ -176,3 +193,13 @@ class Writer:
         if checksum is None:
             return True
         return record.checksum is not None and record.checksum.startswith(checksum)
+
+
+def _encode_single(item: Item) -> tuple[list[Buffer], dict[str, Any]]:
+    """Return the file of a variable and its facts."""
+    return encode_value(item.value), describe_item(item)
+
+
+def _encode_several(items: Sequence[Item]) -> tuple[list[Buffer], dict[str, Any]]:
+    """Return a combined file and its facts. Raises SaveError where it cannot hold one of them."""
+    return encode_combined(items), describe_combined(items)

@@ -241,6 +241,8 @@ class Generation:
                 sync_directory(self._layout.staging)
             sync_directory(self._layout.parent)
             sync_directory(self._directory)
+            for folder in sorted({os.path.dirname(path) for path in self._changed} - {""}):
+                sync_directory(os.path.join(self._directory, folder))
         except OSError as error:
             what = f"{self._directory} was saved, but perhaps not to the disk yet: a power cut may undo it"
             raise explain(SaveError, what, error) from error

@@ -56,8 +56,8 @@ def recover(layout: Layout) -> None:
             has_lock_file = os.path.lexists(
                 layout.lock
             )  # as long as there is a journal, if nobody removed it
-            if not os.path.lexists(layout.journal):
-                return
+            if not os.path.lexists(layout.journal) or read_journal(layout) is None:
+                return  # nothing to finish; the next save removes what is left
             if _acquire(lock, create=not has_lock_file, seconds=time.monotonic() - start):
                 try:
                     finish(layout)

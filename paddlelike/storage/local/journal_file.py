@@ -7,7 +7,7 @@ import os
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import StorageError
-from paddlelike.storage.local.filesystem.opening import open_regular
+from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.names import check_path
 
@@ -15,6 +15,7 @@ __all__ = ["Identity", "Journal", "Target", "read_journal", "write_journal"]
 
 _FORMAT: Final = 2
 _MOST: Final = 1 << 28  # bytes: a million paths
+_FOREIGN: Final = "remove it if it is not yours; the files in the directory are as they are"
 
 Identity = tuple[int, int, int]  # inode, size, mtime in nanoseconds
 
@@ -37,7 +38,7 @@ class Journal(NamedTuple):
 
 
 def write_journal(path: str, journal: Journal) -> None:
-    """Write a journal into a new file.
+    """Write a journal into a new file, and its bytes to the disk: it gets its name after them.
 
     Raises
     ------
@@ -46,15 +47,20 @@ def write_journal(path: str, journal: Journal) -> None:
     """
     with open(path, "x", encoding="utf-8") as file:
         file.write(json.dumps({"format": _FORMAT, **journal._asdict()}))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_journal(layout: Layout) -> Journal | None:
-    """Return the journal if it names files of the directory only.
+    """Return the journal if it names files of the directory only; None where no save was committed.
+
+    One that is empty or ends too early is none: it had its name before its bytes when the power failed, as
+    those of earlier versions had.
 
     Raises
     ------
     StorageError
-        It is damaged, or names other files.
+        It is of another format, names other files, or cannot be read.
     """
     if not os.path.lexists(layout.journal):
         return None
@@ -67,13 +73,28 @@ def read_journal(layout: Layout) -> Journal | None:
     try:
         with open(fd, "rb") as file:
             if facts.st_size > _MOST:
-                raise ValueError(f"{facts.st_size} bytes")
-            return _parse(json.loads(file.read(facts.st_size).decode()), layout)
+                raise StorageError(
+                    f"{layout.journal} is not the journal of a save ({facts.st_size} bytes)", hint=_FOREIGN
+                )
+            data = file.read(facts.st_size)
+    except OSError as error:
+        raise unreadable(layout.journal, error) from error
+    if _is_torn(data):
+        return None
+    try:
+        return _parse(json.loads(data.decode()), layout)
     except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
         raise StorageError(
             f"{layout.journal} is not the journal of a save ({error!r:.200})",
-            hint="remove it if it is not yours; the files in the directory are as they are",
+            hint=_FOREIGN,
         ) from error
+
+
+def _is_torn(data: bytes) -> bool:
+    """Return whether these bytes are the beginning of a journal, or nothing."""
+    written = data.rstrip(b"\0")
+    begin = b'{"format"'
+    return begin.startswith(written) or (written.startswith(begin) and not written.endswith(b"}"))
 
 
 def _parse(held: Any, layout: Layout) -> Journal:

@@ -29,7 +29,7 @@ from typing import Any
 
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage import hashing
-from paddlelike.storage.interfaces import Buffer, Committed, Path
+from paddlelike.storage.interfaces import Buffer, Committed, Contents, Path
 from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local import earlier, generation, journal
 from paddlelike.storage.local.filesystem.lock import Lock
@@ -139,6 +139,7 @@ class Transaction:
         self._names: dict[str, str] = {}  # path -> name
         self._pieces: dict[str, Piece] = {}
         self._kept: dict[str, Record] = {}
+        self._otherwise: dict[str, Contents] = {}  # path -> what is written if the file is not kept
         self._roots: dict[Path | None, str] = {}
         self._shared: dict[str, tuple[str, Record]] = {}  # path -> where the file is, and its record
         self._notes: list[str] = []
@@ -155,13 +156,18 @@ class Transaction:
         """
         self._pieces[self._new_path(name)] = Piece(buffers, facts or {})
 
-    def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
+    def keep(
+        self, name: str, record: Record, *, base: Path | None = None, otherwise: Contents | None = None
+    ) -> bool:
         """Leave the file of ``name`` as it was saved as ``record``, without writing it.
 
         ``record`` is from ``Committed.files`` of an earlier save, or from a manifest. Without ``base`` the
         file is the one in place; with it, the one of that name in the directory ``base``, which then is
         shared by the two directories: by reflink, else as a hard link, which only programs that replace files
         respect (this one does; one that writes into files changes both), else copied.
+
+        Another save may replace the file in place before this one has the lock. Then what ``otherwise``
+        returns is written, the buffers and the facts, as by :meth:`add`; without it the commit is an error.
 
         Returns
         -------
@@ -183,6 +189,8 @@ class Transaction:
             record = record._replace(author=self._author)
         if root == self.directory:
             self._kept[path] = record
+            if otherwise is not None:
+                self._otherwise[path] = otherwise
         else:
             self._shared[path] = (source, record)
         return True
@@ -273,10 +281,14 @@ class Transaction:
     def _commit(self) -> tuple[dict[str, Record], list[str], list[str]]:
         """Return the records of this save's files, the stale files, and those that were removed."""
         layout = self._layout
-        for path, record in self._kept.items():
+        for path, record in list(self._kept.items()):
             # S8
-            if not is_still(os.path.join(self.directory, path), record):
+            if is_still(os.path.join(self.directory, path), record):
+                continue
+            if path not in self._otherwise:
                 raise SaveError(f"{path} was changed by somebody else during the save", hint="save again")
+            del self._kept[path]
+            self._pieces[path] = Piece(*self._otherwise[path]())
         before = self._before()
         others = self._other_records(before)
         stale = sorted(find_stale(others, self._author))

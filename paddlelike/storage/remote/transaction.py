@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage import hashing
-from paddlelike.storage.interfaces import Buffer, Committed, Path
+from paddlelike.storage.interfaces import Buffer, Committed, Contents, Path
 from paddlelike.storage.manifest import Author, Record, encode
 from paddlelike.storage.names import is_remote, relative_path
 from paddlelike.storage.options import SaveOptions
@@ -73,8 +73,12 @@ class RemoteTransaction:
         """
         self._pieces[self._new_path(name)] = buffers, facts or {}
 
-    def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
+    def keep(
+        self, name: str, record: Record, *, base: Path | None = None, otherwise: Contents | None = None
+    ) -> bool:
         """Leave the file of ``name`` as it was saved as ``record``; return False where it is not there.
+
+        ``otherwise`` is not used: without locks, who commits second is told to save again.
 
         Raises
         ------

@@ -330,3 +330,34 @@ def test_a_restore_removes_what_a_killed_save_left(
         (left / "removed" / "w").write_bytes(b"old")
     assert checkpoints.restore(exe, program)["step"] == 2
     assert not [name for name in entries(tmp_path) if name.startswith(".")]
+
+
+@pytest.mark.parametrize(("keep", "newest"), [(1, 0), (3, 1)])
+def test_nothing_is_removed_before_a_newer_one_survives_a_power_cut(
+    exe: fluid.Executor,
+    tmp_path: Path,
+    program: fluid.Program,
+    monkeypatch: pytest.MonkeyPatch,
+    keep: int,
+    newest: int,
+) -> None:
+    """``newest`` counts from the last one saved."""
+    synced: set[str] = set()
+    sync, rename = os.fsync, os.rename
+
+    def note(fd: int) -> None:
+        synced.add(str(Path(f"/proc/self/fd/{fd}").readlink()))
+        sync(fd)
+
+    def check(source: str, target: str) -> None:
+        if os.fspath(target).endswith("/removed"):
+            step = int(Path(source).name.rpartition("-")[2]) + keep - newest
+            staying = tmp_path / f"step-{step:08d}"
+            assert {str(staying / name) for name in ("a", "b", "__manifest__")} <= synced
+            assert {str(staying), str(tmp_path)} <= synced
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(os, "rename", check)
+    train(fluid.io.Checkpoints(tmp_path, keep_last=keep), exe, program, range(1, 8))
+    assert steps(fluid.io.Checkpoints(tmp_path)) == list(range(8 - keep, 8))
