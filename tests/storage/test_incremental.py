@@ -16,6 +16,7 @@ from paddlelike.storage.local.directory import LocalDirectory
 from paddlelike.storage.local.files import list_names, recover
 from paddlelike.storage.local.filesystem import lock as lock_module
 from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.retired import rescue
 from paddlelike.storage.local.transaction import Transaction
 from tests.storage.test_transaction import contents, names, without_exchange
 
@@ -171,6 +172,17 @@ def test_files_that_arrive_during_the_exchange_stay(tmp_path, monkeypatch):
     assert found["notes"] == b"new"
     assert found["w"] == b"1"
     assert names(tmp_path) == ["m"]
+
+
+def test_a_late_file_is_moved_over_nothing_newer(tmp_path):
+    """Proves S4."""
+    for folder, text in (("old", "late"), ("m", "newer")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "w").write_text(text)
+    (tmp_path / "old" / "v").write_text("late")
+    rescue(str(tmp_path / "old"), str(tmp_path / "m"), {}, remove=True)
+    assert (tmp_path / "m" / "w").read_text() == "newer"
+    assert (tmp_path / "m" / "v").read_text() == "late"
 
 
 def test_a_saver_that_works_inside_the_directory(tmp_path, monkeypatch):

@@ -130,6 +130,13 @@ def test_a_later_session_overwrites_an_uncommitted_push(talk):
     assert talk.say("Hello", 0, session=3).staged == Staged(0, 10, 2)
 
 
+def test_a_hello_that_comes_after_that_of_a_later_session_is_stale(talk):
+    """Proves D1."""
+    talk.say("Hello", 0, session=3)
+    assert refusal_reason(talk.say("Hello", 0, session=2)) == "stale"
+    assert talk.push(0, "new", session=3).duplicate is False
+
+
 def test_a_committed_push_is_not_overwritten(talk):
     """Proves D5."""
     talk.push(0, "old")
