@@ -34,6 +34,7 @@ def test_names_that_paddle_writes_to_a_shorter_path(name, path):
         ("a/../../w", "no part '..'"),
         ("a\\..\\w", "no part '..'"),
         ("..", "no part '..'"),
+        ("/w", "does not begin with a slash"),
         ("/etc/passwd", "does not begin with a slash"),
         ("\\\\host\\share", "does not begin with a slash"),
         ("C:\\w", "does not begin with a drive letter"),

@@ -99,3 +99,23 @@ def test_rows_of_one_element_print_as_numbers(exe: fluid.Executor) -> None:
     )
     (both,) = exe.run(compiled, feed=feed, fetch_list=[total])
     assert ["%.1f" % row for row in both] == ["1.5", "2.5"]  # noqa: UP031
+
+
+def test_a_fed_lod_is_fetched_with_its_rows_and_never_dropped(exe: fluid.Executor) -> None:
+    rows = np.arange(10, dtype="float32").reshape(5, 2)
+    out = fluid.layers.scale(fluid.data("x", [None, 2], lod_level=1), 2.0)
+    feed = {"x": fluid.create_lod_tensor(rows, [[2, 3]], fluid.CPUPlace())}
+    (tensor,) = exe.run(feed=feed, fetch_list=[out], return_numpy=False)
+    assert tensor.recursive_sequence_lengths() == [[2, 3]]
+    np.testing.assert_array_equal(np.array(tensor), 2 * rows)
+    with pytest.raises(RuntimeError, match="has a LoD"):
+        exe.run(feed=feed, fetch_list=[out])
+
+
+@pytest.mark.parametrize("return_numpy", [True, False])
+def test_a_sparse_gradient_is_not_fetched(exe: fluid.Executor, return_numpy: bool) -> None:
+    rows = fluid.embedding(fluid.data("ids", [None], "int64"), [4, 2], is_sparse=True, param_attr="table")
+    fluid.backward.append_backward(fluid.layers.reduce_sum(rows))
+    exe.run(fluid.default_startup_program())
+    with pytest.raises(EnforceNotMet, match="holds SelectedRows"):
+        exe.run(feed={"ids": np.array([1, 3])}, fetch_list=["table@GRAD"], return_numpy=return_numpy)

@@ -7,6 +7,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import GraphError
+from paddlelike.framework.passes.clone import prune
 from tests.helpers.canonical import canonical
 
 L = fluid.layers
@@ -107,3 +108,24 @@ def test_pruning_to_an_unknown_variable_is_refused(main: fluid.Program) -> None:
     for target in ("nobody", 3):
         with pytest.raises(GraphError, match=r"cannot be pruned to \[.*\]: it has no such variables"):
             main._prune([target])
+
+
+def test_a_target_that_nothing_computes_stays() -> None:
+    L.scale(fluid.data("x", [None, 4]), 2.0)
+    pruned = prune(fluid.default_main_program(), feeds=[], targets=["x"])
+    assert [v.name for v in pruned.list_vars()] == ["x"]
+
+
+def test_a_copy_for_test_has_no_seed_and_other_copies_have_it(main: fluid.Program) -> None:
+    main.random_seed = 7
+    assert (main.clone().random_seed, main.clone(for_test=True).random_seed) == (7, 0)
+
+
+def test_copied_blocks_see_the_blocks_around_them() -> None:
+    x = fluid.data("x", [1])
+    L.cond(x > 0, lambda: x * 2, lambda: x * 3)
+    program = fluid.default_main_program()
+    assert len(program.blocks) > 1
+    for copy in (program.clone(), program.clone(for_test=True)):
+        assert [b.parent_idx for b in copy.blocks] == [b.parent_idx for b in program.blocks]
+        assert all(b._find_var_recursive("x") is copy.global_block().var("x") for b in copy.blocks)
