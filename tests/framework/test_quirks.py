@@ -458,8 +458,8 @@ def test_the_default_is_fluids(name: str) -> None:
         found = compute()
     where = tuple(QUIRKS[row].where for row in (name, *TOGETHER.get(name, ())))
     assert all(str(one.message).startswith(where) for one in given)
-    if name != "empty_fetch":  # which warns in a run, not in a layer
-        assert given[0].filename.startswith(__file__[:-3]) or "training.py" in given[0].filename
+    places = (__file__[:-3], "training.py", "small_networks.py")  # the last runs what a layer returned
+    assert any(place in given[0].filename for place in places)
     agrees(found, wanted)
 
 

@@ -14,6 +14,7 @@ from paddlelike.distributed.protocol.messages import (
     HelloReply,
     PrefetchReply,
     PullReply,
+    Push,
     PushReply,
     Refused,
     RollbackReply,
@@ -23,6 +24,7 @@ from paddlelike.distributed.protocol.messages import (
     Waiting,
 )
 from paddlelike.distributed.protocol.server import ServerState
+from paddlelike.distributed.protocol.server.round_barrier import Round
 from paddlelike.distributed.protocol.server.work import Apply, Restore, Write
 
 
@@ -100,6 +102,18 @@ def test_a_round_needs_both_pushes_and_both_commits(talk):
     talk.state.end_apply(work)
     assert talk.say("Commit", 0, round=0) == CommitReply(incarnation="a", generation=0, round=1)
     assert talk.push(0, number=0).duplicate is True
+
+
+def test_contributions_are_merged_when_all_lower_ids_have_committed():
+    """Proves D7."""
+    staged = Round()
+    for trainer in (2, 1):
+        caller = {"job": "", "trainer": trainer, "process": 1, "session": 1}
+        staged.stage(Push(**caller, incarnation="a", generation=0, plan="p", number=0), f"g{trainer}")
+        staged.marks.add(trainer)
+    assert staged.find_merge({0}) is None
+    merge = staged.find_merge({3})
+    assert (merge.into, merge.other) == ((1, "g1"), (2, "g2"))
 
 
 def test_a_push_may_be_repeated_and_then_takes_no_bytes(talk):
