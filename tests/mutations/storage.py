@@ -219,4 +219,11 @@ MUTATIONS = [
         "authors[record.author] = len(authors)",
         "authors[record.author] = len(authors) - 1",
     ),
+    Mutation(
+        "a commit comes before its bytes",
+        "storage/local/transaction.py",
+        "            sync_file_system(plan.new)\n",
+        "            pass\n",
+        "S15",
+    ),
 ]

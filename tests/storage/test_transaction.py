@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import FormatError, PaddlelikeError, SaveError, StorageError
-from paddlelike.storage.local import generation
+from paddlelike.storage.local import generation, transaction
 from paddlelike.storage.local.files import LARGE
 from paddlelike.storage.local.transaction import Transaction, write_all
 from paddlelike.storage.names import MANIFEST
@@ -297,6 +297,19 @@ def test_readers_never_see_less_than_one_set(tmp_path, monkeypatch):
     assert seen[0] == expected(old)
     assert seen[-1] == expected(new)
     assert all(each in (seen[0], seen[-1]) for each in seen)
+
+
+def test_bytes_are_on_the_disk_before_the_commit(tmp_path, monkeypatch):
+    """Proves S15."""
+    write_all(tmp_path / "m", FILES)
+    calls = []
+    monkeypatch.setattr(transaction, "sync_file_system", lambda path: calls.append("bytes"))
+    exchange = generation.exchange
+    monkeypatch.setattr(generation, "exchange", lambda *both: [calls.append("commit"), exchange(*both)])
+    with Transaction(tmp_path / "m", durability="power") as saving:
+        saving.add("b", [b"new"])
+        saving.add("c", [b"new"])
+    assert calls == ["bytes", "commit"]
 
 
 @pytest.mark.parametrize("error", [FormatError("no bytes"), KeyboardInterrupt()], ids=["format", "^C"])

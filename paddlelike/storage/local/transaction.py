@@ -317,6 +317,7 @@ class Transaction:
             self._write(plan, {layout.manifest_name: Piece([data], {})}, None)
         plan.link_others()
         plan.note_staged(token, records)
+        # S15
         if self._power:
             sync_file_system(plan.new)
         plan.commit(sync=self._power)

@@ -105,3 +105,12 @@ def test_a_renamed_variable_is_renamed_in_every_operator(block: Any) -> None:
     assert list(block.vars) == ["x", "hidden", "elementwise_add_0.tmp_0"]
     with pytest.raises(GraphError, match="already has"):
         block._rename_var("hidden", "x")
+
+
+def test_an_operator_may_stop_the_gradients_of_its_outputs() -> None:
+    block = fluid.Program().global_block()
+    for name in ("x", "y", "z"):
+        block.create_var(name=name, shape=[1], dtype="float32")
+    block.append_op("scale", {"X": "x"}, {"Out": "y"}, stop_gradient=True)
+    block.append_op("scale", {"X": "x"}, {"Out": "z"})
+    assert (block.var("y").stop_gradient, block.var("z").stop_gradient) == (True, False)
