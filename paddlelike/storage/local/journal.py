@@ -109,6 +109,9 @@ def commit(
         write_journal(back, journal._replace(direction="back"))
         if sync:
             sync_file_system(layout.staging)
+        else:  # the journal may be found after a power cut, and then these are moved
+            for path in paths:
+                sync_directory(os.path.join(layout.staging, "new", path))
         # S5
         os.rename(forward, layout.journal)
         if sync:
