@@ -174,7 +174,7 @@ def test_reading_takes_the_memory_of_the_array_and_no_more(tmp_path):
         read = []
         taken = peak_memory(lambda: read.append(lod_tensor.read(file)))
     assert taken < 1.05 * 512 * 1024 * 4
-    assert memory.is_placed(read[0].array)
+    assert memory.is_placed(read[0].held_array)
 
 
 @pytest.mark.parametrize(
