@@ -66,10 +66,10 @@ MUTATIONS = [
         '"AVERAGE": lambda n: 1 / np.sqrt(n),',
     ),
     Mutation(
-        "the gradient of a pooled sum is that of the average",
+        "the gradient of an average in a sequence is that of a sum",
         "ops/sequence/pool.py",
         '            if pooltype != "SUM":\n                d_rows = ',
-        "            if True:\n                d_rows = ",
+        '            if pooltype == "SQRT":\n                d_rows = ',
     ),
     Mutation(
         "pairs of equal labels count",

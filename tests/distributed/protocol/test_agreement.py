@@ -77,6 +77,13 @@ def test_a_rollback_that_has_begun_is_joined():
     assert (back.to, back.generation) == (4, 2)
 
 
+def test_servers_of_two_generations_do_not_go_on_though_their_round_is_one():
+    """Proves D12."""
+    decision = decide_at(at(4, base=4, generation=1), at(4))
+    assert isinstance(decision, RollBack)
+    assert (decision.to, decision.generation) == (4, 1)
+
+
 def test_a_generation_that_has_moved_on_is_not_joined():
     back = decide_at(at(6, generation=2, base=4), at(4))
     assert (back.to, back.generation) == (4, 3)
