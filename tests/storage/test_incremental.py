@@ -252,18 +252,19 @@ def test_a_process_forked_while_a_lock_is_taken_does_not_keep_it(tmp_path, monke
 def test_a_lock_whose_file_was_removed_is_taken_anew(tmp_path, monkeypatch):
     """Proves S2."""
     real, removed = lock_module._flock, []
+    path = tmp_path / ".m.saving-directory" / "lock"
 
-    def flock(fd, path, *more, **options):
-        taken = real(fd, path, *more, **options)
+    def flock(*given):
+        taken = real(*given)
         if not removed:  # by its last holder
-            Path(path).unlink()
+            path.unlink()
             removed.append(path)
         return taken
 
     monkeypatch.setattr(lock_module, "_flock", flock)
-    lock = Lock(f"{tmp_path}/.m.saving-directory/lock", "m")
+    lock = Lock(str(path), "m")
     assert lock.acquire()
-    assert os.path.samestat(os.fstat(lock._fd), Path(removed[0]).stat())
+    assert os.path.samestat(os.fstat(lock._fd), path.stat())
     lock.release()
 
 
