@@ -36,7 +36,7 @@ def load(
     classes: Classes = (),
     rename: Mapping[str, str] | None = None,
     trusted: bool = False,
-) -> Any:
+) -> object:
     """Load the object of a bundle, or of a plain pickle.
 
     Shared variables of Theano come back as :class:`~paddlelike.bundle.SharedVariable`.
@@ -118,7 +118,7 @@ def _unpickle(
     find_array: Callable[[str], Any] | None,
     *,
     trusted: bool,
-) -> Any:
+) -> object:
     unpickler = RestrictedUnpickler(
         file,
         _measure(file),

@@ -102,7 +102,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         except (*_DAMAGE, MemoryError) as error:
             raise FormatError(f"the pickle is damaged ({type(error).__name__}: {error!s:.200})") from error
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         """Return the class or function that stands for ``module.name``; FormatError: it is refused."""
         known = self._classes.get(f"{module}.{name}", _PLAIN.get(f"{module}.{name}"))
         if known is None:
@@ -117,7 +117,7 @@ class RestrictedUnpickler(pickle._Unpickler):
             )
         return known
 
-    def persistent_load(self, pid: object) -> Any:
+    def persistent_load(self, pid: object) -> object:
         """Return the array of a persistent id. Raises FormatError when there is none."""
         if self._find_array is None or not isinstance(pid, str | bytes):
             raise FormatError(f"the pickle refers to {pid!r:.80} outside of it, and this is no bundle")
@@ -125,7 +125,7 @@ class RestrictedUnpickler(pickle._Unpickler):
 
     # The steps that do more than push plain values
 
-    def _call(self, function: Any, arguments: Any) -> Any:
+    def _call(self, function: Any, arguments: Any) -> object:
         may = any(function is known for known in (*_PLAIN.values(), *self._classes.values()))
         may = may or (isinstance(function, type) and stand_in(*_find_names(function)) is not None)
         may = may or (is_own_enum(function) and _is_one_integer(arguments))
@@ -202,7 +202,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         self._instance(made, arguments)
 
 
-def _make(made: Any, *arguments: Any) -> Any:
+def _make(made: Any, *arguments: Any) -> object:
     """Return a new object of a class, without calling its ``__init__``."""
     return made.__new__(made, *arguments)
 
@@ -237,7 +237,7 @@ def _from_buffer(raw: bytes, dtype: np.dtype[Any], shape: Sequence[int], order: 
     return np.frombuffer(raw, dtype).reshape(shape, order=order).copy(order=order)  # type: ignore[call-overload,no-any-return]
 
 
-def _scalar(dtype: Any, raw: Any = b"") -> Any:
+def _scalar(dtype: Any, raw: Any = b"") -> object:
     """Return a numpy scalar from its dtype and bytes."""
     raw = raw.encode("latin1") if isinstance(raw, str) else raw
     if not isinstance(dtype, np.dtype) or dtype.hasobject or len(raw) != dtype.itemsize:
@@ -263,7 +263,7 @@ def _bytes(value: object = b"", *_: object) -> bytes:
     return bytes(value)
 
 
-def _reconstructor(made: Any, base: object, state: object) -> Any:
+def _reconstructor(made: Any, base: object, state: object) -> object:
     """``copyreg._reconstructor`` of an object without state in its base."""
     if is_own_tuple(made) and type(state) is tuple:
         return made(*state)

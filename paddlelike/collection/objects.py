@@ -161,7 +161,7 @@ def _to_record(one: Any) -> _Record:
     return _Record(_to_reference(type(one)), _plain_spec(one.spec), one.param_collection().name())
 
 
-def _plain_spec(value: Any) -> Any:
+def _plain_spec(value: Any) -> object:
     """Return a spec with references in place of classes and functions."""
     if isinstance(value, tuple | list):
         return type(value)(_plain_spec(item) for item in value)
@@ -221,7 +221,7 @@ def _parse_record(value: object) -> _Record:
     raise FormatError(f"a record {value!s:.80} is neither a parameter nor (class, spec, name)")
 
 
-def _resolve(value: Any, allowed: Mapping[str, Any]) -> Any:
+def _resolve(value: Any, allowed: Mapping[str, Any]) -> object:
     """Return a value with the classes and functions that its references name."""
     if isinstance(value, Reference):
         return allowed[f"{value.module}.{value.name}"]

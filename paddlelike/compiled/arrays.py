@@ -27,14 +27,14 @@ __all__ = [
 _KNOWN = (np.ndarray, np.generic)  # while a program is traced
 
 
-def index_tree(stacked: Any, place: jax.Array | int) -> Any:
+def index_tree(stacked: Any, place: jax.Array | int) -> object:
     """Return element ``place`` of values that are stacked along a first axis."""
     return jax.tree_util.tree_map(
         lambda leaf: jax.lax.dynamic_index_in_dim(leaf, place, 0, keepdims=False), stacked
     )
 
 
-def write_tree(stacked: Any, value: Any, place: jax.Array | int) -> Any:
+def write_tree(stacked: Any, value: Any, place: jax.Array | int) -> object:
     """Return stacked values with another element ``place``."""
     return jax.tree_util.tree_map(
         lambda leaf, one: jax.lax.dynamic_update_index_in_dim(leaf, one.astype(leaf.dtype), place, 0),
@@ -43,7 +43,7 @@ def write_tree(stacked: Any, value: Any, place: jax.Array | int) -> Any:
     )
 
 
-def stack_zeros(value: Any, count: int) -> Any:
+def stack_zeros(value: Any, count: int) -> object:
     """Return ``count`` zeros in the form of a value (or of its shapes), stacked."""
     return jax.tree_util.tree_map(
         lambda leaf: jnp.zeros((count, *jnp.shape(leaf)), jnp.result_type(leaf)), value
@@ -211,7 +211,7 @@ class SavedSteps:
         return cls(*arrays)
 
 
-def add_arrays(one: Any, other: Any) -> Any:
+def add_arrays(one: Any, other: Any) -> object:
     """Return the sum of two gradients of one form; of their counts the larger ones."""
     return jax.tree_util.tree_map(
         lambda a, b: a + b if jnp.issubdtype(jnp.result_type(a), jnp.floating) else _larger(a, b),
@@ -220,7 +220,7 @@ def add_arrays(one: Any, other: Any) -> Any:
     )
 
 
-def _larger(a: Any, b: Any) -> Any:
+def _larger(a: Any, b: Any) -> object:
     return (np if isinstance(a, _KNOWN) and isinstance(b, _KNOWN) else jnp).maximum(a, b)
 
 

@@ -48,7 +48,7 @@ class _Function:
         self._real, self._traced = real, traced
         self.__name__ = getattr(real, "__name__", "")
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> object:
         if not _has_traced((args, keywords)):
             return self._real(*args, **keywords)
         if self._traced is None:

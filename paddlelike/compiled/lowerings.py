@@ -156,14 +156,14 @@ def find_forward(cls: type[OpDef]) -> type[OpDef] | None:
     return cls.forward_of
 
 
-def _evaluate_kernel(ctx: Any, args: list[Any], cls: type[OpDef], given: Mapping[str, Any]) -> Any:
+def _evaluate_kernel(ctx: Any, args: list[Any], cls: type[OpDef], given: Mapping[str, Any]) -> object:
     keywords = cls.make_forward_keywords(given, ctx.op.outputs)
     kernel = translate(cls.forward)
     args = [_leave_integers(arg) for arg in args]
     return kernel(ctx, *args, **keywords) if cls.context else kernel(*args, **keywords)
 
 
-def _leave_integers(arg: Any) -> Any:
+def _leave_integers(arg: Any) -> object:
     """Return an argument; of constants only integers, which are sizes and axes, stay arrays of numpy."""
     if isinstance(arg, list):
         return [_leave_integers(one) for one in arg]

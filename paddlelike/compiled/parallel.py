@@ -183,7 +183,7 @@ class Copies:
         alike = have_one_length(found)
         return [pack(value, lod, least=least, alike=alike) for value, lod in zip(values, found, strict=True)]
 
-    def _stack(self, parts: Sequence[Any]) -> Any:
+    def _stack(self, parts: Sequence[Any]) -> object:
         """Return the values of all copies as arrays with a dim for the copies, each on its device."""
         each = NamedSharding(self._mesh, _EACH)
         return jax.tree_util.tree_map(lambda *leaves: jax.device_put(np.stack(leaves), each), *parts)
@@ -219,7 +219,7 @@ class Copies:
         drawn: list[Draw | DrawLoop] = []
         checks: list[tuple[Operator, str]] = []
 
-        def compute(updated: Any, kept: Any, fed: Any, draws: Any) -> Any:
+        def compute(updated: Any, kept: Any, fed: Any, draws: Any) -> object:
             part = jax.tree_util.tree_map(lambda value: value[0], fed)
             given = None if draws is None else jax.tree_util.tree_map(lambda value: value[0], draws)
             trace = Trace(self.plan, {**updated, **kept, **part}, given)
@@ -247,7 +247,7 @@ class Copies:
                     before[n] = old
             return new, fetched, held, before
 
-        def on_all(*args: Any) -> Any:
+        def on_all(*args: Any) -> object:
             specs = (_ALL, _ALL, _EACH, _EACH)[: len(args)]
             run = (lambda a, b, c: compute(a, b, c, None)) if len(args) == 3 else delay_transposes(compute)
             return jax.shard_map(

@@ -190,11 +190,11 @@ class ParallelExecutor:
         """Do nothing: temporaries are released after each run."""
 
 
-def _merge(values: list[Any]) -> Any:
+def _merge(values: list[Any]) -> object:
     if len(values) == 1:
         return values[0]
     return LoDTensor(np.concatenate([np.asarray(value) for value in values]))
 
 
-def _convert(value: Any, return_numpy: bool) -> Any:
+def _convert(value: Any, return_numpy: bool) -> object:
     return view_fetched(np.array(value)) if return_numpy and isinstance(value, LoDTensor) else value

@@ -136,7 +136,7 @@ def _check_names(function: str, names: Iterable[str]) -> None:
         raise ValueError(f"{function}: {name!r} is not a flag of Fluid 1.8.5 on CPUs{near}")
 
 
-def _convert(name: str, value: Any) -> Any:
+def _convert(name: str, value: Any) -> object:
     """Return a value in the type of the flag. Raises TypeError for one that does not fit."""
     default = _DEFAULTS[name]
     kind = type(default)

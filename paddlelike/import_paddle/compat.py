@@ -11,7 +11,7 @@ __all__ = ["floor_division", "get_exception_message", "long_type", "round", "to_
 int_type = long_type = int
 
 
-def to_text(obj: Any, encoding: str = "utf-8", inplace: bool = False) -> Any:
+def to_text(obj: Any, encoding: str = "utf-8", inplace: bool = False) -> object:
     """Return ``obj`` with bytes decoded: bytes, text, or a list, set or dict of them.
 
     ``inplace`` changes the list, set or dict itself. Other objects are returned as they are.
@@ -20,13 +20,13 @@ def to_text(obj: Any, encoding: str = "utf-8", inplace: bool = False) -> Any:
     ['a', 'b', None]
     """
 
-    def decode(one: Any) -> Any:
+    def decode(one: Any) -> object:
         return one.decode(encoding) if isinstance(one, bytes) else one
 
     return _map_container(obj, decode, inplace)
 
 
-def to_bytes(obj: Any, encoding: str = "utf-8", inplace: bool = False) -> Any:
+def to_bytes(obj: Any, encoding: str = "utf-8", inplace: bool = False) -> object:
     """Return ``obj`` with text encoded: text, bytes, or a list or set of them.
 
     ``inplace`` changes the list or set itself. None is returned as it is; raises TypeError for other objects.
@@ -45,7 +45,7 @@ def to_bytes(obj: Any, encoding: str = "utf-8", inplace: bool = False) -> Any:
     return encode(obj) if isinstance(obj, dict) else _map_container(obj, encode, inplace)
 
 
-def _map_container(obj: Any, function: Callable[[Any], Any], inplace: bool) -> Any:
+def _map_container(obj: Any, function: Callable[[Any], Any], inplace: bool) -> object:
     """Return ``function`` applied to ``obj``, or to the items of a list, set or dict."""
     if isinstance(obj, list):
         items: Any = [function(one) for one in obj]
@@ -75,7 +75,7 @@ def round(x: float, d: int = 0) -> float:  # noqa: A001  (Fluid's name)
     return math.copysign(math.floor(abs(x) * scale + 0.5) / scale, x)
 
 
-def floor_division(x: Any, y: Any) -> Any:
+def floor_division(x: Any, y: Any) -> object:
     """Return ``x // y``."""
     return x // y
 

@@ -184,7 +184,7 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
     return registry.find("fluid_save"), prefix
 
 
-def _find_prefix(folder: Any, name: str) -> Any:
+def _find_prefix(folder: Any, name: str) -> object:
     """Return the files of ``fluid.save`` under a prefix as a folder, or None."""
     return PrefixedFolder(folder, name) if folder.has(f"{name}.pdparams") else None
 

@@ -46,7 +46,7 @@ def cut_program(
     return make_inference_program(program, list(feeds), [one.name for one in targets])
 
 
-def read_attr(op: Operator, name: str, default: Any = None) -> Any:
+def read_attr(op: Operator, name: str, default: Any = None) -> object:
     """Return an attribute, or its default in Paddle, or ``default``."""
     if name in op.attrs:
         return op.attrs[name]

@@ -138,7 +138,7 @@ def draw_noise(ctx: OpContext, param: jax.Array, attrs: sgd.DpsgdAttrs) -> jax.A
     )
 
 
-def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[str, Any]) -> Any:
+def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[str, Any]) -> object:
     """Return the results of an update: what its kernel gives with the functions above in its place."""
     keywords = cls.make_forward_keywords(given)
     inputs = {slot.name: value for slot, value in zip(cls.input_slots, args, strict=True)}

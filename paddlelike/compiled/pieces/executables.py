@@ -95,7 +95,7 @@ def compile_piece(
     places = sorted(donated), sorted(kept.keys() - same.keys())
     results: list[int] = []
 
-    def compute(donated: list[Any], kept: list[Any], draws: Sequence[Any] | None) -> Any:
+    def compute(donated: list[Any], kept: list[Any], draws: Sequence[Any] | None) -> object:
         given = dict(zip((*places[0], *places[1]), (*donated, *kept), strict=True))
         trace = Trace(plan, given | {n: given[first] for n, first in same.items()}, draws)
         trace.sizes = sizes
@@ -145,14 +145,14 @@ def _without_last(traced: Any) -> Callable[..., Any]:
     """Return a traced function without the last of its results, which need not be computed a second time."""
     function, form = jaxpr_as_fun(traced.jaxpr), jax.tree_util.tree_structure(traced.out_info)
 
-    def compute(*args: Any) -> Any:
+    def compute(*args: Any) -> object:
         *found, last = function(*jax.tree_util.tree_leaves(args))
         return jax.tree_util.tree_unflatten(form, [*found, last])[0], None
 
     return compute
 
 
-def _shape_of(value: Any) -> Any:
+def _shape_of(value: Any) -> object:
     return jax.ShapeDtypeStruct(value.shape, value.dtype)
 
 

@@ -60,7 +60,7 @@ class _Steps(NamedTuple):
     steps: Sequence[tuple[Callable[..., Any], Sequence[int], int]]
 
 
-def find_check(traced: ClosedJaxpr, *, on_cpu: bool) -> Any:
+def find_check(traced: ClosedJaxpr, *, on_cpu: bool) -> object:
     """Return the last result of a traced piece as a function of the flat arguments of the piece.
 
     ``on_cpu``: numpy computes it where it can, in a tenth of the time of a call of XLA. Return None when the
@@ -136,13 +136,13 @@ def _run(planned: _Steps, flat: Sequence[Any]) -> Any:
     return values[-1]
 
 
-def _compile(traced: ClosedJaxpr, equations: Sequence[Any]) -> Any:
+def _compile(traced: ClosedJaxpr, equations: Sequence[Any]) -> object:
     jaxpr = traced.jaxpr
     read = {var for one in equations for var in one.invars if not isinstance(var, Literal)}
     places = [index for index, var in enumerate(jaxpr.invars) if var in read]
     function = jaxpr_as_fun(traced)
 
-    def compute(*given: Any) -> Any:
+    def compute(*given: Any) -> object:
         values = dict(zip(places, given, strict=True))
         # XLA drops what the result does not depend on.
         flat = [

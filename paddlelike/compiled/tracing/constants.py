@@ -40,7 +40,7 @@ class _WithoutLods:
         pass
 
 
-def evaluate(op: Operator, cls: type[OpDef], args: list[Any]) -> Any:
+def evaluate(op: Operator, cls: type[OpDef], args: list[Any]) -> object:
     """Return the results of an operator whose inputs are small constants; None for all others."""
     leaves = jax.tree_util.tree_leaves(args)
     if not leaves and (op.type not in _SOURCES or math.prod(op.attrs.get("shape") or [1]) > _LARGEST):

@@ -86,7 +86,7 @@ def _put_back(args: Any, gradients: Any) -> Any:
     return next(gradients)
 
 
-def fit_gradient(value: Any, gradient: Any) -> Any:
+def fit_gradient(value: Any, gradient: Any) -> object:
     """Return the gradient of a result in the result's own form; zeros where there is none."""
     if value is None:
         return None

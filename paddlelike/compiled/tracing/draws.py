@@ -44,7 +44,7 @@ class DrawLoop(NamedTuple):
     draws: list[Any]
 
 
-def find_shapes(draw: Draw | DrawLoop) -> Any:
+def find_shapes(draw: Draw | DrawLoop) -> object:
     """Return shape and dtype of what is drawn; for a loop a list, with a dim for the steps in front.
 
     >>> find_shapes(Draw(0, (2,), np.dtype("float32"), lambda generator, count: generator.draw(count)))
@@ -70,7 +70,7 @@ def draw_all(draws: Sequence[Draw | DrawLoop], generator: Generator, given: Give
 
 def draw_values(
     draw: Draw | DrawLoop, generator: Generator, given: Given, steps: tuple[int, ...] = ()
-) -> Any:
+) -> object:
     """Return random values in the shapes of :func:`find_shapes`; zeros where numpy draws none."""
     if isinstance(draw, DrawLoop):
         stacked = jax.tree_util.tree_map(lambda one: np.zeros(one.shape, one.dtype), find_shapes(draw))

@@ -29,7 +29,7 @@ def keep_unless_checked(traced: Any, places: Sequence[int], results: Sequence[in
     """
     jaxpr, likes = traced.jaxpr.jaxpr, dict(zip(results, traced.out_info[0], strict=True))
 
-    def compute(given_away: list[Any], *others: Any) -> Any:
+    def compute(given_away: list[Any], *others: Any) -> object:
         given = jax.tree_util.tree_leaves((given_away, *others))
         donated = dict(zip(places, given_away, strict=True))
         values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*traced.jaxpr.consts, *given], strict=True))

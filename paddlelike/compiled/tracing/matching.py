@@ -83,7 +83,7 @@ def add_unused(ctx: OpContext, arg: Any, like: Packed, *, is_gradient: bool) -> 
     return jnp.concatenate([arg, jnp.zeros_like(unused) if is_gradient else unused])[:size]
 
 
-def _match_shape(ctx: OpContext, xshape: Any, like: Packed) -> Any:
+def _match_shape(ctx: OpContext, xshape: Any, like: Packed) -> object:
     """Return XShape, (0, *shape of X), of an X with the unused rows of ``like``."""
     size = like.rows.shape[0]
     if xshape is None or xshape.ndim < 2 or xshape.shape[1] == size:

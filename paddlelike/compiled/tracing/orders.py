@@ -72,7 +72,7 @@ def delay_transposes(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(function)
-    def compute(*args: Any) -> Any:
+    def compute(*args: Any) -> object:
         traced, shape = jax.make_jaxpr(function, return_shape=True)(*args)
         leaves = jax.tree_util.tree_leaves(args)
         found = _evaluate(traced.jaxpr, traced.consts, leaves)
@@ -177,12 +177,12 @@ def _finish(value: _Moved) -> jax.Array:
     return value if len(value.order) >= _LEAST_DIMS else _settle(value)
 
 
-def _settle(value: Any) -> Any:
+def _settle(value: Any) -> object:
     """Return a value as an array of its own shape."""
     return jax.lax.transpose(value.array, value.order) if isinstance(value, _Moved) else value
 
 
-def _arrange(value: Any, order: tuple[int, ...]) -> Any:
+def _arrange(value: Any, order: tuple[int, ...]) -> object:
     """Return the array of a value whose dims are in this order; a number as it is."""
     if isinstance(value, _Moved) and value.order == order:
         return value.array

@@ -15,7 +15,7 @@ from paddlelike.framework.opdef import OpDef
 __all__ = ["call_with_rows", "find_packed", "to_rows", "wrap_rows"]
 
 
-def call_with_rows(ctx: OpContext, cls: type[OpDef], row: Lowering, args: list[Any]) -> Any:
+def call_with_rows(ctx: OpContext, cls: type[OpDef], row: Lowering, args: list[Any]) -> object:
     """Return the results of a lowering that takes no sequences, of sequences without unused rows.
 
     Those that show a LoD, as the kernel's do, are sequences again.
@@ -47,7 +47,7 @@ def to_rows(args: list[Any]) -> list[Any]:
     return found
 
 
-def wrap_rows(result: Any, size: int, like: Packed, shown: bool) -> Any:
+def wrap_rows(result: Any, size: int, like: Packed, shown: bool) -> object:
     """Return a result as sequences, if it has their rows."""
     if isinstance(result, list):
         return [wrap_rows(one, size, like, shown) for one in result]

@@ -158,7 +158,7 @@ class Trace:
 
     # One operator
 
-    def _call(self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]) -> Any:
+    def _call(self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]) -> object:
         """Return the results of a lowering, one per output slot."""
         ctx = OpContext(self, op)
         if not row.takes_constants:
@@ -224,7 +224,7 @@ class Trace:
     def _has_gradient(self, op: Operator, cls: type[OpDef]) -> bool:
         return self.root is self and op.type in self.plan.differentiated and not runs_block(cls)
 
-    def _run_recorded(self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]) -> Any:
+    def _run_recorded(self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]) -> object:
         """Return the results, and keep the derivative for the gradient operator."""
         results, pull = self._differentiate(op, cls, row, args)
         several = (results,) if len(cls.output_slots) == 1 else tuple(results)
@@ -250,7 +250,7 @@ class Trace:
         self.checks = [*before, *((op, text, holds) for (op, text), holds in zip(asked, held, strict=True))]
         return results, lambda gradients: pull((gradients, held))
 
-    def _run_gradient(self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]) -> Any:
+    def _run_gradient(self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]) -> object:
         """Return the results of ``<type>_grad``: the derivative of the forward operator."""
         base = find_forward(cls)
         assert base is not None
@@ -295,7 +295,7 @@ class Trace:
         return _Record(op, args, several, pull)
 
 
-def _find_key(op: Operator, base: type[OpDef]) -> Any:
+def _find_key(op: Operator, base: type[OpDef]) -> object:
     """Return where the record of a gradient operator's forward one is.
 
     By the first result of which there is a gradient: there may be thousands of operators of one type. None
@@ -326,7 +326,7 @@ def _are_same(one: Any, other: Any) -> bool:
     return len(ours) == len(theirs) and all(a is b for a, b in zip(ours, theirs, strict=True))
 
 
-def _to_device(arg: Any) -> Any:
+def _to_device(arg: Any) -> object:
     """Return an argument whose constants are arrays of JAX."""
     if isinstance(arg, list):
         return [_to_device(one) for one in arg]

@@ -92,7 +92,7 @@ def _write_shard(scope: Scope, one: Slice, path: str) -> RangeSums:
     return _put(one, path, 0, selected_rows.encode(value, dtype=one.dtype))
 
 
-def _value(scope: Scope, one: Slice) -> Any:
+def _value(scope: Scope, one: Slice) -> object:
     holder = scope.find_var(one.name)
     if holder is None or holder.value is None:
         raise NotInitializedError(f"{one.name!r} cannot be saved by {one.endpoint}: it has no value")

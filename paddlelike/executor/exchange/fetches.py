@@ -123,7 +123,7 @@ def find_updates(program: Program) -> list[Operator]:
     return [op for op in program.global_block().ops if op.attrs.get("op_role", 0) & OpRole.Optimize]
 
 
-def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy: bool) -> Any:
+def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy: bool) -> object:
     """Return the value of a fetched variable, as an array that later runs do not change.
 
     Raises NotInitializedError when there is none, EnforceNotMet for SelectedRows, RuntimeError when

@@ -53,7 +53,7 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
         ) from error
 
 
-def decode_message(kind: str, data: bytes) -> Any:
+def decode_message(kind: str, data: bytes) -> object:
     """Return the message ``kind`` in ``data``: a ProgramDesc, VarDesc or OpDesc.
 
     Raises FormatError for another kind and for bytes that are no such message.

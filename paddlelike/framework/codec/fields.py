@@ -67,7 +67,7 @@ def find_attr_type(number: int) -> AttrType:
     return AttrType(number) if found is None else found
 
 
-def read_attr(attr: Any) -> Any:
+def read_attr(attr: Any) -> object:
     """Return the value of an OpDesc.Attr."""
     kind = find_attr_type(attr.type)
     value = getattr(attr, ATTR_FIELDS[kind])

@@ -76,7 +76,7 @@ def _is_index(item: Any) -> bool:
     return isinstance(item, Variable) or (hasattr(item, "__index__") and not isinstance(item, bool))
 
 
-def _next_index(index: Any) -> Any:
+def _next_index(index: Any) -> object:
     """Return the end of the slice of one element that starts at ``index``."""
     if not isinstance(index, Variable):
         return _END if int(index) == -1 else int(index) + 1

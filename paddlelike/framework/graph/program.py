@@ -232,7 +232,7 @@ class Program(EncodedState, Displayed):
 
     def plot(
         self, path: str | os.PathLike[str] | None = None, block: int = 0, *, only_operators: bool = False
-    ) -> Any:
+    ) -> object:
         """Return a block as a graph of operators and variables, which a notebook shows as a picture.
 
         With ``path`` it is also written there, as ``.svg``, ``.png``, ``.pdf`` or ``.dot``. A ``.png`` or
@@ -365,7 +365,7 @@ class Program(EncodedState, Displayed):
         """Mark operators appended inside as computing a learning rate."""
         return self._role_guard(OpRole.LRSched | (OpRole.Optimize if is_with_opt else 0))
 
-    def _backward_role_guard(self) -> Any:
+    def _backward_role_guard(self) -> object:
         """Mark operators appended inside as part of the backward pass."""
         return self._role_guard(OpRole.Backward)
 

@@ -67,7 +67,7 @@ class Attr(NamedTuple):
     default: Any
 
     @property
-    def fallback(self) -> Any:
+    def fallback(self) -> object:
         """The value that a function gets when the attribute is not given."""
         return None if self.default is REQUIRED or self.default is ABSENT else self.default
 

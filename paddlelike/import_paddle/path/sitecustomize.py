@@ -29,7 +29,7 @@ _REMOVED: Final[dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def _find(path: str) -> Any:
+def _find(path: str) -> object:
     """Return what is at a path; of ``getfullargspec`` only the four values that ``getargspec`` gave."""
     if path == "inspect.getfullargspec":
         ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")

@@ -163,7 +163,7 @@ def _is_condition_true(who: str, conditions: list[Array], *, scalar: bool) -> bo
     return bool(conditions[0].item())
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: Any) -> object:
     return np.zeros_like(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else None
 
 

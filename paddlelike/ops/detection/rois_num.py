@@ -35,7 +35,7 @@ def _roi_align(x: Array, rois: Array, counts: Array | None, *, attrs: LaterAlign
 
 
 @register_kernel("roi_pool", "X ROIs RoisNum? -> Out Argmax", RoiAttrs.table(), changed=True)
-def _roi_pool(x: Array, rois: Array, counts: Array | None, *, attrs: RoiAttrs) -> Any:
+def _roi_pool(x: Array, rois: Array, counts: Array | None, *, attrs: RoiAttrs) -> object:
     """The maximum of X in each bin of a region, and its place."""
     owners = _find_owners(x, rois, counts)
     offsets = np.r_[0, np.cumsum(np.bincount(owners, minlength=len(x)))]

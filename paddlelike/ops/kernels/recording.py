@@ -36,10 +36,10 @@ class _Nothing:
 
     __array_ufunc__ = None  # numpy leaves the operators to this class
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Any) -> object:
         return self
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> object:
         return other
 
     __rmul__ = __truediv__ = __mul__

@@ -97,7 +97,7 @@ class SetValueAttrs(Attrs):
         return np.array(numbers, numpy_dtype(VarType(self.dtype))).reshape(self.shape)
 
 
-def _read_scalar(message: Any) -> Any:
+def _read_scalar(message: Any) -> object:
     """Return the number in a Scalar message."""
     field = {1: "b", 2: "i", 3: "r"}.get(message.type)
     return complex(message.c.r, message.c.i) if field is None else getattr(message, field)

@@ -354,7 +354,7 @@ class Transaction:
             )
         return found
 
-    def _new_state(self, before: Manifest | None) -> Any:
+    def _new_state(self, before: Manifest | None) -> object:
         """Return the state for the manifest: this save's, or the one that another program left there."""
         if self._state is None and before is not None and before.program != self._author.program:
             return before.state

@@ -245,7 +245,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.server.owner.token.encode()):
             raise Refusal(401, "the token is missing or wrong", "open the address that was printed, as it is")
 
-    def _read_json(self) -> Any:
+    def _read_json(self) -> object:
         kind = (self.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refusal(415, f"the body is {kind or 'of no type'}, expected application/json")
