@@ -77,11 +77,11 @@ def make_storer(
 def _make_storer_of_one(target: int, kept: frozenset[int], fresh: bool) -> Store:
     """Return a function that stores the only result."""
 
-    def store_kept(frame: Frame, result: Any) -> None:
+    def store_kept(frame: Frame, result: object) -> None:
         if result is not None and not _is_held(frame, target, result):
             frame.values[target] = write_persistable(frame, target, result, fresh=fresh)
 
-    def store(frame: Frame, result: Any) -> None:
+    def store(frame: Frame, result: object) -> None:
         frame.values[target] = result
 
     if target in kept:
@@ -191,7 +191,7 @@ def bind_kernel(
     return run
 
 
-def _is_held(frame: Frame, position: int, value: Any) -> bool:
+def _is_held(frame: Frame, position: int, value: object) -> bool:
     """Return whether a persistable is the array that the scope holds already; then count it as written."""
     tensor = frame.holders[position]._value
     if type(tensor) is LoDTensor and value is tensor._array:
@@ -200,6 +200,6 @@ def _is_held(frame: Frame, position: int, value: Any) -> bool:
     return False
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> object:
     """Return a copy of an array; other values are returned unchanged."""
     return value.copy() if isinstance(value, np.ndarray) else value

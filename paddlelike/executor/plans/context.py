@@ -67,7 +67,7 @@ class StepContext:
             else:
                 self._frame.lods.pop(position, None)
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str) -> object:
         """Return the value of a variable, or None."""
         return self._frame.values[self._get_position(name)]
 
@@ -75,7 +75,7 @@ class StepContext:
         """Return the LoD of a variable."""
         return self._frame.lods.get(self._get_position(name), [])
 
-    def write(self, name: str, value: Any, lod: LoD | None = None, *, fresh: bool = False) -> None:
+    def write(self, name: str, value: object, lod: LoD | None = None, *, fresh: bool = False) -> None:
         """Set the value and the LoD of a variable; the scope takes over a ``fresh`` array without a copy."""
         position = self._get_position(name)
         if lod:
@@ -162,6 +162,6 @@ class StepContext:
         """Return a generator that starts at ``seed``; for 0 the generator of the scope."""
         return Generator(seed) if seed else self._frame.scope.generator
 
-    def service(self, name: str) -> Any:
+    def service(self, name: str) -> object:
         """Return the object that the caller of the run provides to operators under a name, or None."""
         return self._frame.services.get(name)

@@ -153,7 +153,7 @@ def flatten_positions(positions: Positions) -> list[int]:
     return [one for at in positions for one in (at if isinstance(at, list) else [at])]
 
 
-def write_persistable(frame: Frame, position: int, value: Any, *, fresh: bool = False) -> object:
+def write_persistable(frame: Frame, position: int, value: object, *, fresh: bool = False) -> object:
     """Write a persistable into the scope. Return the value that the scope holds.
 
     The memory of the old array is reused when shape and dtype are the same. A ``fresh`` array has no other

@@ -46,7 +46,7 @@ def take_in_order(
     return lambda *values: kernel(*map(_order, values))
 
 
-def _order(value: Any) -> object:
+def _order(value: object) -> object:
     if type(value) is list:  # of a slot with several variables; an array of tensors stays what it is
         return [_order(one) for one in value]
     if isinstance(value, np.ndarray) and value.ndim > 2 and not value.flags.c_contiguous:

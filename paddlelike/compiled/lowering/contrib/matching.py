@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +14,7 @@ from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.values import Packed, Value
 
 
-def _require_one_level(*values: Any) -> None:
+def _require_one_level(*values: Value) -> None:
     require_sequences(*values)
     if any(len(value.offsets) > 1 or value.live is not None for value in values):
         raise LoweringError("sequences of sequences")

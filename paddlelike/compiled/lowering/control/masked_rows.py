@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -14,7 +12,7 @@ from paddlelike.compiled.values import Packed, Value
 from paddlelike.framework.opdef import GRAD
 
 
-def _read_mask(mask: jax.Array | Packed, *values: Any) -> jax.Array:
+def _read_mask(mask: jax.Array | Packed, *values: Value | None) -> jax.Array:
     if isinstance(mask, Packed) or any(isinstance(value, Packed) and value.offsets for value in values):
         raise LoweringError("sequences, of which the mask chooses some")
     if mask.dtype != jnp.bool_:

@@ -14,14 +14,14 @@ from paddlelike.compiled.lowerings import lowers
 class _Truth(NamedTuple):
     """The true boxes (N, B): the anchor of the head that each one has (-1: none), its cell and target."""
 
-    anchor: Any
-    row: Any
-    column: Any
-    target: Any  # (N, B, 4)
-    weight: Any
-    score: Any
-    kept: Any  # whether no later true box has the same cell and anchor
-    valid: Any
+    anchor: jax.Array
+    row: jax.Array
+    column: jax.Array
+    target: jax.Array  # (N, B, 4)
+    weight: jax.Array
+    score: jax.Array
+    kept: jax.Array  # whether no later true box has the same cell and anchor
+    valid: jax.Array
 
 
 @lowers("yolov3_loss")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -49,7 +47,7 @@ def normalized_by_rows_grad(
     return like.replace(found, shown=False)
 
 
-def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Any) -> tuple[Packed, list[jax.Array]]:
+def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[Packed, list[jax.Array]]:
     """Return sequences, and the rows of all values; the last ones, labels, are ignored in unused rows."""
     like: Packed = next(value for value in values if isinstance(value, Packed))
     rows = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.framework.quirks import follows_fluid
 
-ACTIVATIONS: Any = {
+ACTIVATIONS: Final[dict[str, Callable[[jax.Array], jax.Array]]] = {
     "identity": lambda x: x,
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
@@ -90,15 +90,15 @@ def lstmp(
 class Cell(NamedTuple):
     """One step of a cell; ``project`` makes of the hidden state what is fed back and given out."""
 
-    weight: Any
-    bias: Any
+    weight: jax.Array
+    bias: jax.Array
     use_peepholes: bool
-    gate: Any
-    act: Any
-    candidate: Any
+    gate: Callable[[jax.Array], jax.Array]
+    act: Callable[[jax.Array], jax.Array]
+    candidate: Callable[[jax.Array], jax.Array]
     stops: bool = False  # as in Fluid, no gradient passes through the new state
     limit: float = 0.0
-    project: Any = None
+    project: Callable[[jax.Array], jax.Array] | None = None
 
     @property
     def width(self) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -14,7 +12,7 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 
 
-def require_sequences(*values: Any) -> None:
+def require_sequences(*values: Value | None) -> None:
     """Raise LoweringError unless all values are sequences; numpy's kernel says what is wrong."""
     if not all(isinstance(value, Packed) and value.offsets for value in values):
         raise LoweringError("an input has no LoD")

@@ -29,7 +29,7 @@ def drop_dims(kernel: Callable[..., Any], cls: type[OpDef], op: Operator, block:
         return kernel
     single = len(places) == 1
 
-    def run(*args: Any) -> Any:
+    def run(*args: object) -> object:
         result = kernel(*args)
         results = (result,) if single else result
         shaped = tuple(
@@ -51,7 +51,7 @@ def _has_no_dims(variable: Variable | None) -> bool:
     return variable is not None and variable.type not in HOLDERS and variable.shape == ()
 
 
-def _drop(value: Any) -> Any:
+def _drop(value: object) -> object:
     """Return a result of one element without dims; others as they are."""
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         return np.asarray(value).reshape(())

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.core.tensor import Array
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef
@@ -62,7 +63,7 @@ def take_in_shape(
     if len(cls.input_slots) != 2:
         return kernel
 
-    def run(value: Any, d_out: Any) -> Any:
+    def run(value: Array, d_out: Array) -> object:
         same_size = value.shape != d_out.shape and value.size == d_out.size
         return kernel(value.reshape(d_out.shape) if same_size else value, d_out)
 

@@ -31,7 +31,7 @@ def make_lod_sharer(cls: type[OpDef], op: Operator, get_position: Callable[[str]
     if not pairs:
         return None
 
-    def share(lods: dict[int, LoD], result: Any) -> None:
+    def share(lods: dict[int, LoD], result: object) -> None:
         for source, target, path in pairs:
             lod = lods.get(source)
             if lod and (result is None or _has_rows(result, path, lod[-1][-1])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -85,7 +86,7 @@ def deformable_psroi_pooling(
     corners = (corners * jnp.asarray(spatial_scale, x.dtype) - 0.5)[:, :, None, None, None]
     left, top, right, bottom = (corners[:, i] for i in range(4))
     wide, tall = jnp.maximum(right - left, 0.1), jnp.maximum(bottom - top, 0.1)
-    move: Any = (0.0, 0.0)
+    move: Sequence[jax.Array | float] = (0.0, 0.0)
     if not no_trans:
         move = _find_moves(trans, output_dim, (pooled_height, pooled_width), part_size)
         move = [one * jnp.asarray(trans_std, x.dtype) for one in move]

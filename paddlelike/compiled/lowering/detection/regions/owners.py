@@ -37,7 +37,7 @@ def like_regions(rois: jax.Array | Packed, out: jax.Array) -> Value:
     return rois.replace(out, shown=False) if isinstance(rois, Packed) else out
 
 
-def map_regions(function: Callable[..., Any], *args: Any) -> jax.Array:
+def map_regions(function: Callable[..., Any], *args: object) -> jax.Array:
     """Return ``function`` of the parts of ``args`` for every region, stacked."""
     return jax.lax.map(lambda given: function(*given), args, batch_size=_AT_ONCE)
 

@@ -170,7 +170,7 @@ def conv_grad_grad(
 
 @lowers("conv2d_transpose", "depthwise_conv2d_transpose", "conv3d_transpose")
 def conv_transpose(
-    x: jax.Array, w: jax.Array, *bias: Any,
+    x: jax.Array, w: jax.Array, *bias: jax.Array | None,
     strides: list[int], paddings: list[int], padding_algorithm: str, groups: int,
     dilations: list[int], data_format: str,
     output_size: list[int],
