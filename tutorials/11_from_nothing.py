@@ -208,7 +208,7 @@ print(
 
 
 # %% A file of Paddle's holds one variable: two versions, a LoD, dtype and shape as a protobuf message,
-# the elements. # (`formats/paddle/lod_tensor.py`; FP32 is number 5 of Paddle's types.)
+# the elements. (`formats/paddle/lod_tensor.py`; FP32 is number 5 of Paddle's types.)
 def varint(number: int) -> bytes:
     """Protobuf's whole numbers: seven bits a byte, the lowest first."""
     number &= (1 << 64) - 1
