@@ -48,7 +48,8 @@ def run(model, feed):
         given = {
             name: value if value.ndim else value.reshape(1) for name, value in zip(feeds, feed, strict=False)
         }
-        return fluid.Executor().run(program, feed=given, fetch_list=fetches)
+        tensors = fluid.Executor().run(program, feed=given, fetch_list=fetches, return_numpy=False)
+    return [np.array(tensor) for tensor in tensors]  # Fluid gives out None for arrays without elements
 
 
 def check(case, counts: Counter[str]) -> str | None:
