@@ -84,6 +84,25 @@ with h5py.File(OUT / "model.hdf5") as file:
         exe.run(assign, feed={placeholder.name: np.array(val)})
 assert np.array_equal(predict(), before)
 
+# %% The recipe's own code, with its import changed. Names end with ``:0``, as in TensorFlow's own files.
+from paddlelike.interop import tensorflow as tf
+
+session = tf.Session()
+param_setters = {}
+with h5py.File(OUT / "recipe.hdf5", "w") as file:
+    for var in tf.trainable_variables():
+        file.create_dataset(var.name.replace("/", " "), data=session.run(var))
+for var in tf.trainable_variables():
+    placeholder = tf.placeholder(var.dtype, var.shape, var.name.split(":")[0] + "_setter")
+    param_setters[var.name] = (tf.assign(var, placeholder), placeholder)
+start_anew()
+with h5py.File(OUT / "recipe.hdf5") as file:
+    assert list(file) == ["net layer1 W:0", "net layer1 b:0", "net layer2 W:0", "net layer2 b:0"]
+    for name, val in file.items():
+        assign, placeholder = param_setters[name.replace(" ", "/")]
+        session.run(assign, {placeholder: np.array(val)})
+assert np.array_equal(predict(), before)
+
 # %% A filter: save a part, load a part. What is missing is an error; with ``strict=False`` it is listed.
 fluid.save_hdf5(exe, OUT / "layer1.hdf5", predicate=lambda v: v.name in ("net/layer1/W", "net/layer1/b"))
 try:

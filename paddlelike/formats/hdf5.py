@@ -2,9 +2,12 @@
 
 Three forms are read: one dataset a variable in the root group, with blanks for the slashes of its name (the
 recipe that many TensorFlow users followed); groups in place of the slashes; and Keras weight files, whose
-attributes ``layer_names`` and ``weight_names`` say the order. The first form is written.
+attributes ``layer_names`` and ``weight_names`` say the order. The first form is written. Datasets of texts
+are metadata, as attributes are: TensorFlow's version beside the weights, say.
 
 HDF5 knows no LoD. A file executes nothing, but the HDF5 library parses it: its errors become FormatError.
+What lies in other files is refused, so that a file can only give what it holds: external links, external
+storage and virtual datasets, which name any file of this machine.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -58,8 +62,11 @@ class Hdf5(FileFormat):
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
         with _open(file) as opened:
-            found = _list_keras(opened) or _list_datasets(opened)
-            entries = [_describe(name, dataset, file.size) for name, dataset in found]
+            datasets = _list_datasets(opened)  # refuses external links, which Keras' names could follow
+            found = _list_keras(opened) or [(decode_name(path), dataset) for path, dataset in datasets]
+            entries = [
+                _describe(name, dataset, file.size) for name, dataset in found if not _is_text(dataset)
+            ]
         names = [entry.name for entry in entries]
         if len(set(names)) < len(names):
             raise FormatError(
@@ -71,11 +78,8 @@ class Hdf5(FileFormat):
         file = as_source(source)
         if entry.offset is not None:
             return read_dense(file, entry, into=into)
-        with _open(file) as opened:
-            try:
-                array = np.asarray(opened[entry.payload][()])
-            except _DAMAGE as error:
-                raise FormatError(f"{entry.name!r:.80} cannot be read ({error!s:.100})") from error
+        with _open(file) as opened, _damage_named(f"{entry.name!r:.80} cannot be read"):
+            array = np.asarray(opened[entry.payload][()])
         if array.shape != entry.shape or array.dtype != _native(array.dtype) or array.nbytes != entry.nbytes:
             array = np.ascontiguousarray(array, _native(array.dtype)).reshape(entry.shape)
         return deliver(array, into)
@@ -135,12 +139,25 @@ def decode_name(key: str) -> str:
 
 
 def read_attributes(source: Readable) -> dict[str, Any]:
-    """Return the attributes of the root group. Raises FormatError when the file is damaged."""
+    """Return the attributes of the root group, and the texts that are datasets.
+
+    Raises FormatError when the file is damaged.
+    """
     with _open(as_source(source)) as opened:
-        try:
-            return dict(opened.attrs.items())
-        except _DAMAGE as error:
-            raise FormatError(f"the attributes cannot be read ({error!s:.100})") from error
+        texts = {path: dataset for path, dataset in _list_datasets(opened) if _is_text(dataset)}
+        with _damage_named("the attributes cannot be read"):
+            return {path: _text(dataset) for path, dataset in texts.items()} | dict(opened.attrs.items())
+
+
+def _is_text(dataset: h5py.Dataset) -> bool:
+    """Return whether a dataset holds texts, or one."""
+    with _damage_named(f"{dataset.name!r:.80}: its header is damaged"):
+        return dataset.shape is not None and _import_h5py().check_string_dtype(dataset.dtype) is not None
+
+
+def _text(dataset: h5py.Dataset) -> object:
+    value = dataset.asstr()[()]
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _import_h5py() -> ModuleType:
@@ -166,34 +183,71 @@ _DAMAGE: Final = (
 )
 
 
+@contextmanager
+def _damage_named(what: str) -> Iterator[None]:
+    """Turn the errors of the HDF5 library into a FormatError that begins with ``what``."""
+    try:
+        yield
+    except FormatError:
+        raise
+    except _DAMAGE as error:
+        raise FormatError(f"{what} ({error!s:.100})") from error
+
+
 def _open(file: Source) -> h5py.File:
     h5py = _import_h5py()
     if bytes(file.read_at(0, 8)) != _SIGNATURE:
         raise FormatError("offset 0: the signature of an HDF5 file is missing")
-    try:
+    with _damage_named("the HDF5 file is damaged"):
         return h5py.File(SourceFile(file), "r")
-    except _DAMAGE as error:
-        raise FormatError(f"the HDF5 file is damaged ({error!s:.100})") from error
 
 
 def _list_datasets(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
-    """Return name and dataset of every dataset, groups walked; blanks and groups both stand for slashes."""
-    found: list[tuple[str, Any]] = []
+    """Return path and dataset of every dataset, groups walked.
 
-    def add(path: str, item: h5py.Group | h5py.Dataset) -> None:
-        if hasattr(item, "dtype") and hasattr(item, "shape"):
-            found.append((decode_name(path), item))
+    Raises FormatError for links to other files, and links to nothing. No soft link is followed before every
+    link is known.
+    """
+    found: dict[str, Any] = {}
+    with _damage_named("the groups of the HDF5 file are damaged"):
+        soft = _walk(opened, "", found, {_get_address(opened)})
+        for path in soft:
+            found[path] = opened.get(path)
+    if nothing := [path for path, item in found.items() if item is None]:
+        raise FormatError(f"{nothing[0]!r:.80} is a link to nothing in this file")
+    return [(path, found[path]) for path in sorted(found) if hasattr(found[path], "shape")]
 
-    try:
-        opened.visititems(add)
-    except _DAMAGE as error:
-        raise FormatError(f"the groups of the HDF5 file are damaged ({error!s:.100})") from error
-    return found
+
+def _walk(group: h5py.Group, prefix: str, found: dict[str, Any], seen: set[int]) -> list[str]:
+    """Put the datasets of a group and of those in it into ``found``, by path; return the soft links."""
+    h5py = _import_h5py()
+    soft = []
+    for key in group:
+        path, link = prefix + key, group.get(key, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            raise FormatError(
+                f"{path!r:.80} is a link to another file, {link.filename!r:.80}, which is not followed",
+                hint=_COPY,
+            )
+        if isinstance(link, h5py.SoftLink):
+            soft.append(path)
+            continue
+        item = group[key]
+        if isinstance(item, h5py.Dataset):
+            found[path] = item
+        elif isinstance(item, h5py.Group) and (address := _get_address(item)) not in seen:
+            seen.add(address)  # a group can hold itself
+            soft += _walk(item, f"{path}/", found, seen)
+    return soft
+
+
+def _get_address(group: h5py.Group) -> int:
+    return int(_import_h5py().h5o.get_info(group.id).addr)
 
 
 def _list_keras(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
     """Return name and dataset of every weight of a Keras file, in its order; [] for other files."""
-    try:
+    with _damage_named("the layer_names or weight_names of the Keras file are damaged"):
         root = opened.get("model_weights", opened)
         if "layer_names" not in root.attrs:
             return []
@@ -202,10 +256,6 @@ def _list_keras(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
             group = root[layer]
             found += [(name, group[name]) for name in _texts(group.attrs["weight_names"])]
         return found
-    except _DAMAGE as error:
-        raise FormatError(
-            f"the layer_names or weight_names of the Keras file are damaged ({error!s:.100})"
-        ) from error
 
 
 def _texts(value: object) -> list[str]:
@@ -216,13 +266,12 @@ def _texts(value: object) -> list[str]:
 
 
 def _describe(name: str, dataset: h5py.Dataset, size: int) -> Entry:
-    try:
+    with _damage_named(f"{name!r:.80}: its header is damaged"):
+        _check_readable(name, dataset)
         dtype, shape = np.dtype(dataset.dtype), tuple(int(dim) for dim in dataset.shape)
         contiguous = dataset.chunks is None and dataset.compression is None
         offset = dataset.id.get_offset() if contiguous and dtype.kind != "b" else None
         path, stored = str(dataset.name), int(dataset.id.get_storage_size())
-    except _DAMAGE as error:
-        raise FormatError(f"{name!r:.80}: its header is damaged ({error!s:.100})") from error
     var_type = to_var_type(dtype, name)
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes > _MOST_DEFLATED * max(stored, 0) + 64 or stored > size:
@@ -234,6 +283,19 @@ def _describe(name: str, dataset: h5py.Dataset, size: int) -> Entry:
     return Entry(name, var_type, shape, offset=offset, nbytes=nbytes, payload=path)
 
 
+def _check_readable(name: str, dataset: h5py.Dataset) -> None:
+    """Raise FormatError for a dataset whose elements are not in this file, or that is no array of numbers."""
+    if dataset.is_virtual or dataset.external is not None:
+        kind = "a virtual dataset" if dataset.is_virtual else "external storage"
+        raise FormatError(f"{name!r:.80}: its elements are in other files ({kind}), not read", hint=_COPY)
+    if dataset.shape is None:
+        raise FormatError(f"{name!r:.80} is a null dataset, without shape and elements", hint=_LEAVE_OUT)
+    if _import_h5py().check_enum_dtype(dataset.dtype) is not None:
+        raise FormatError(f"{name!r:.80} is an array of an enumeration, not of numbers", hint=_LEAVE_OUT)
+
+
+_COPY: Final = "copy the elements into one file, with h5py: file[name] = other[name][()]"
+_LEAVE_OUT: Final = "remove it from a copy of the file, with h5py: del file[name]; or keep it as an attribute"
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor
 
 

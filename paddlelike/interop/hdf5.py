@@ -33,7 +33,7 @@ from paddlelike.storage.manifest import library_version
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
 
-__all__ = ["ParamSetter", "build_param_setters", "load_hdf5", "save_hdf5"]
+__all__ = ["ParamSetter", "build_param_setters", "build_setter", "load_hdf5", "read_value", "save_hdf5"]
 
 Path = str | os.PathLike[str]
 
@@ -71,7 +71,7 @@ def save_hdf5(
     """
     begin = time.perf_counter()
     chosen = select(get_program(main_program), vars, _default(vars, predicate))
-    values = {variable.name: _value(variable) for variable in chosen}
+    values = {variable.name: read_value(variable) for variable in chosen}
     extra = {_VERSION: library_version() or "unknown", **(attributes or {})}
     directory, name = os.path.split(os.fspath(path))
     try:
@@ -105,7 +105,8 @@ def load_hdf5(
     strict
         False: load what fits; the report says what is missing and what does not fit.
     rename
-        ``{name in the file: name in the program}``, for files that were saved under older names.
+        ``{name in the file: name in the program}``, for files that were saved under older names; with or
+        without the ``:0``.
 
     Raises
     ------
@@ -122,7 +123,6 @@ def load_hdf5(
     with where.open_file(name) as file:
         found = [entry.name for entry in Hdf5().entries(file)]
         version = _read_version(file)
-    names = {key: key.removesuffix(_OUTPUT) for key in found if key.endswith(_OUTPUT)} | dict(rename or {})
     report = load_vars(
         executor,
         where.path,
@@ -131,9 +131,22 @@ def load_hdf5(
         _default(vars, predicate),
         name,
         strict=strict,
-        rename=names,
+        rename=_rename(found, get_program(main_program), rename or {}),
     )
     return report if version is None else _with_note(report, version)
+
+
+def _rename(
+    found: list[str], program: Program, given: Mapping[str, str | Sequence[str]]
+) -> dict[str, str | Sequence[str]]:
+    """Return the names in the program of names in a file: those given, and those that end with ``:0``.
+
+    Those that the program has no variable for, an optimizer's say, keep their names: they are not asked for.
+    """
+    here = {f"{variable.name}{_OUTPUT}": variable.name for variable in program.list_vars()}
+    automatic = {key: here[key] for key in found if key in here}
+    keys = {key: key + _OUTPUT for key in given if key not in found and key + _OUTPUT in found}
+    return automatic | {keys.get(key, key): new for key, new in given.items()}
 
 
 class ParamSetter(NamedTuple):
@@ -143,6 +156,15 @@ class ParamSetter(NamedTuple):
     placeholder: Variable
 
 
+class _ParamSetters(dict[str, ParamSetter]):
+    """Setters by the names of variables; TensorFlow's ``w:0`` finds that of ``w``."""
+
+    def __missing__(self, name: str) -> ParamSetter:
+        if name.endswith(_OUTPUT):
+            return self[name.removesuffix(_OUTPUT)]
+        raise KeyError(name)
+
+
 def build_param_setters(
     program: ProgramLike | None = None, predicate: Callable[[Variable], bool] | None = None
 ) -> dict[str, ParamSetter]:
@@ -150,6 +172,7 @@ def build_param_setters(
 
     The variables are the persistable ones that ``predicate`` accepts; None: the parameters. The setters are
     built once; setting values adds nothing to a program. The placeholder of ``w`` is called ``w_setter``.
+    A look-up by TensorFlow's name, ``w:0``, finds the setter of ``w``.
 
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()):
@@ -162,17 +185,18 @@ def build_param_setters(
     [1.0, 1.0]
     """
     chosen = select(get_program(program), None, _default(None, predicate))
-    return {variable.name: _build_setter(variable) for variable in chosen}
+    return _ParamSetters({variable.name: build_setter(variable) for variable in chosen})
 
 
-def _build_setter(variable: Variable) -> ParamSetter:
+def build_setter(variable: Variable, placeholder_name: str | None = None) -> ParamSetter:
+    """Return the setter of one variable."""
     assign = Program()
     block = assign.global_block()
     target = block.create_var(
         name=variable.name, shape=variable.shape, dtype=variable.dtype, persistable=True
     )
     placeholder = block.create_var(
-        name=f"{variable.name}_setter",
+        name=placeholder_name or f"{variable.name}_setter",
         shape=variable.shape,
         dtype=variable.dtype,
         is_data=True,
@@ -194,7 +218,8 @@ def _default(
     return lambda variable: is_persistable(variable) and predicate(variable)
 
 
-def _value(variable: Variable) -> np.ndarray[Any, Any]:
+def read_value(variable: Variable) -> np.ndarray[Any, Any]:
+    """Return what a variable holds in the scope: its memory. Raises NotInitializedError: nothing."""
     holder = global_scope().find_var(variable.name)
     value = None if holder is None else holder.value
     if not isinstance(value, LoDTensor) or value.held_array is None:

@@ -10,6 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError, NotInitializedError, SaveError
+from paddlelike.interop import tensorflow as tf
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the extra 'hdf5'")
 
@@ -146,6 +147,85 @@ def test_the_loop_of_the_recipe_works_by_hand(exe: fluid.Executor) -> None:  # H
                 np.array(fluid.global_scope().find_var(name).get_tensor()).ravel(), np.array(val).ravel()
             )
     assert operators == [len(one.assign.global_block().ops) for one in setters.values()] == [1] * 5
+
+
+def test_the_setters_are_found_by_the_names_of_tensorflow(exe: fluid.Executor) -> None:  # H16
+    build_network()
+    setters = fluid.build_param_setters()
+    assert setters["net/w:0"] is setters["net/w"]
+    for name in ("net/v:0", "net/v"):
+        with pytest.raises(KeyError, match="net/v"):
+            setters[name]
+
+
+def test_a_file_of_all_variables_loads_into_a_network_without_the_optimizer(
+    exe: fluid.Executor,
+) -> None:  # H18, H21
+    out, _ = build_tensorflow_network()
+    exe.run(fluid.default_startup_program())
+    values = np.load(GOLDEN / "values.npz")
+    for choice in ({}, {"strict": False}, {"predicate": lambda variable: "layer1" in variable.name}):
+        report = fluid.load_hdf5(exe, GOLDEN / "all.hdf5", **choice)
+        assert report
+        assert len(report.loaded) == (2 if "predicate" in choice else 5)
+        assert any("Adam" in name for name in report.unexpected)
+    (found,) = exe.run(feed={"x": values["X"]}, fetch_list=[out])
+    np.testing.assert_allclose(found, values["y"], rtol=1e-5, atol=1e-6)  # float32, another order of sums
+
+
+def test_names_are_mapped_without_their_output_too(exe: fluid.Executor, tmp_path: Path) -> None:  # H12
+    build_network()
+    exe.run(fluid.default_startup_program())
+    with h5py.File(tmp_path / "m.hdf5", "w") as file:
+        file["weights:0"] = np.full((3, 1), 7, "float32")
+    report = fluid.load_hdf5(exe, tmp_path / "m.hdf5", vars=["net/w"], rename={"weights": "net/w"})
+    assert report.renamed == {"net/w": "weights:0"}
+
+
+def save_as_the_text_does(path: Path, session: tf.Session) -> None:
+    with h5py.File(path, "w") as f:
+        for var in tf.trainable_variables():
+            key = var.name.replace("/", " ")
+            value = session.run(var)
+            f.create_dataset(key, data=value)
+
+
+def load_as_the_text_does(path: Path, session: tf.Session) -> None:
+    param_setters = {}
+    for var in tf.trainable_variables():
+        placeholder = tf.placeholder(var.dtype, var.shape, var.name.split(":")[0] + "_setter")
+        param_setters[var.name] = (tf.assign(var, placeholder), placeholder)
+    with h5py.File(path, "r") as f:
+        for name, val in f.items():
+            name = name.replace(" ", "/")
+            val = np.array(val)
+            session.run(param_setters[name][0], {param_setters[name][1]: val})
+
+
+def test_the_code_of_the_text_reads_and_writes_the_files_of_tensorflow(
+    exe: fluid.Executor, tmp_path: Path
+) -> None:  # H04-H08, H13-H17
+    out, _ = build_tensorflow_network()
+    values = np.load(GOLDEN / "values.npz")
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        load_as_the_text_does(GOLDEN / "trainable.hdf5", session)
+        found = session.run(out, {"x": values["X"]})
+        np.testing.assert_allclose(found, values["y"], rtol=1e-5, atol=1e-6)  # float32, another order of sums
+        save_as_the_text_does(tmp_path / "ours.hdf5", session)
+    with h5py.File(tmp_path / "ours.hdf5") as ours, h5py.File(GOLDEN / "trainable.hdf5") as theirs:
+        assert list(ours) == list(theirs)
+        for key in ours:
+            np.testing.assert_array_equal(ours[key][()].ravel(), theirs[key][()].ravel())
+
+
+def test_a_session_says_what_it_is_fed_for(exe: fluid.Executor) -> None:
+    build_network()
+    first, second = tf.trainable_variables()
+    assert {one.name for one in tf.global_variables()} > {first.name, second.name}
+    value = tf.placeholder(first.dtype, first.shape, "a")
+    with pytest.raises(ValueError, match=r"is fed for \['a'\], expected 'b'"):
+        tf.Session().run(tf.assign(first, tf.placeholder(first.dtype, first.shape, "b")), {value: 1})
 
 
 def test_errors_leave_the_old_file(exe: fluid.Executor, tmp_path: Path) -> None:  # H04

@@ -34,6 +34,10 @@ class TestHdf5(FormatContract):
         for data in every[:: max(1, len(every) // 1500)]:
             yield {"": data}
 
+    @pytest.mark.slow  # the HDF5 library parses 5,600 files
+    def test_memory_is_bounded_by_the_file(self) -> None:
+        super().test_memory_is_bounded_by_the_file()
+
 
 def test_h5py_reads_ours_with_blanks_for_slashes() -> None:  # H03, H06, H08, H11
     file = b"".join(Hdf5((("version", "1.0"), ("epoch", 7))).write(VALUES | {"a": np.array([True])}))
@@ -93,12 +97,63 @@ def test_without_h5py_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
         Hdf5().entries((GOLDEN / "trainable.hdf5").read_bytes())
 
 
-def test_texts_and_broken_files_are_refused() -> None:
+def test_texts_beside_the_weights_are_metadata() -> None:  # H11, H12
     file = io.BytesIO()
     with h5py.File(file, "w") as opened:
-        opened["text"] = "hello"
-    with pytest.raises(FormatError, match="'text' is an array of"):
+        opened["w"] = np.ones((2, 3), "f")
+        opened["tf_version"] = "1.2"
+        opened["fixed"] = np.array([b"a", b"bc"])
+        opened.attrs["epoch"] = 3
+    assert [entry.name for entry in Hdf5().entries(file.getvalue())] == ["w"]
+    assert read_attributes(file.getvalue()) == {"tf_version": "1.2", "fixed": ["a", "bc"], "epoch": 3}
+
+
+@pytest.mark.parametrize("kind", ["virtual dataset", "external storage", "link to another file"])
+def test_what_lies_in_other_files_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "other.h5", "w") as opened:
+        opened["w"] = np.ones((2, 3), "f")
+    with h5py.File(tmp_path / "model.h5", "w") as opened:
+        if kind == "virtual dataset":
+            layout = h5py.VirtualLayout((2, 3), "f4")
+            layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "w", shape=(2, 3))
+            opened.create_virtual_dataset("w", layout)
+        elif kind == "external storage":
+            opened.create_dataset("w", (24,), "u1", external=[(str(tmp_path / "other.h5"), 0, 24)])
+        else:
+            opened["group/w"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "w")
+            opened["w"] = h5py.SoftLink("group/w")
+    with pytest.raises(FormatError, match=f"w'.*{kind}") as caught:
+        Hdf5().entries((tmp_path / "model.h5").read_bytes())
+    assert "copy the elements into one file" in str(caught.value)
+
+
+def test_links_within_the_file_are_followed() -> None:
+    file = io.BytesIO()
+    with h5py.File(file, "w") as opened:
+        opened["a"] = np.ones(2, "f")
+        opened["hard"] = opened["a"]
+        opened["soft"] = h5py.SoftLink("/a")
+        opened["group/self"] = opened
+    assert [entry.name for entry in Hdf5().entries(file.getvalue())] == ["a", "hard", "soft"]
+    with h5py.File(file, "a") as opened:
+        opened["gone"] = h5py.SoftLink("/b")
+    with pytest.raises(FormatError, match="'gone' is a link to nothing"):
         Hdf5().entries(file.getvalue())
+
+
+def test_null_and_enum_datasets_say_what_they_are() -> None:
+    for value, what in (
+        (h5py.Empty("f"), "null dataset"),
+        (np.ones(2, h5py.enum_dtype({"A": 0, "B": 1}, "i4")), "enumeration"),
+    ):
+        file = io.BytesIO()
+        with h5py.File(file, "w") as opened:
+            opened["w"] = value
+        with pytest.raises(FormatError, match=f"'w' is .*{what}"):
+            Hdf5().entries(file.getvalue())
+
+
+def test_broken_files_are_refused() -> None:
     data = (GOLDEN / "all.hdf5").read_bytes()
     with pytest.raises(FormatError):
         Hdf5().entries(data[: len(data) // 2])
