@@ -15,9 +15,11 @@ from typing import IO, Any, Final
 import numpy as np
 
 from paddlelike.bundle.names import PICKLE
+from paddlelike.bundle.theano import Placeholder, make_stand_in
 from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, build_class_table
 from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats import npy
+from paddlelike.formats.zips import check_sizes
 
 __all__ = ["arrays", "load", "open_binary"]
 
@@ -25,7 +27,6 @@ Array = np.ndarray[Any, Any]
 Source = str | os.PathLike[str] | IO[bytes]
 PersistentLoad = Callable[[zipfile.ZipFile], Callable[[str], Any]]
 
-_MOST_DEFLATED: Final = 1100  # deflate makes no file smaller than by this factor
 _PREFIX: Final = 4096  # a GPU array begins with a small pickle
 
 
@@ -76,6 +77,8 @@ def load(
 
 def arrays(f: Source) -> dict[str, Array]:
     """Return the arrays of a bundle by name; the pickle is not opened, so its classes need not exist.
+
+    Arrays of objects and of records are left out, with a warning that names them.
 
     Raises
     ------
@@ -145,6 +148,7 @@ def _open_archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError) as error:
         raise FormatError(f"the ZIP file is damaged ({error})") from error
     with archive:
+        check_sizes(archive.infolist(), _measure(file))
         yield archive
 
 
@@ -153,7 +157,7 @@ class _Members:
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
-        self._arrays: dict[int, Array] = {}
+        self._arrays: dict[int, Array | Placeholder] = {}
         pickles = [info for info in archive.infolist() if info.filename == PICKLE]
         self._pickle = pickles[-1] if pickles else None
         self._infos: dict[str, list[zipfile.ZipInfo]] = {}
@@ -171,7 +175,7 @@ class _Members:
             )
         return self._read(self._pickle)
 
-    def find_by_id(self, identifier: str) -> Array:
+    def find_by_id(self, identifier: str) -> Array | Placeholder:
         """Return the array of an id ``ndarray.NAME``; a name may contain dots.
 
         Raises FormatError when the file has no such member.
@@ -192,34 +196,46 @@ class _Members:
     def all_arrays(self) -> dict[str, Array]:
         """Return every array; the second of one name gets `` (2)``."""
         found: dict[str, Array] = {}
+        left_out = []
         for name, infos in self._infos.items():
             for index, info in enumerate(infos):
-                found[name if index == 0 else f"{name} ({index + 1})"] = self._array(info)
+                array = self._array(info)
+                if isinstance(array, Placeholder):
+                    left_out.append(info.filename)
+                else:
+                    found[name if index == 0 else f"{name} ({index + 1})"] = array
+        if left_out:
+            warnings.warn(
+                f"left out: {', '.join(left_out[:5])}: arrays of objects or records; objects are pickles, "
+                "which are not opened",
+                UserWarning,
+                stacklevel=3,
+            )
         return found
 
-    def _array(self, info: zipfile.ZipInfo) -> Array:
+    def _array(self, info: zipfile.ZipInfo) -> Array | Placeholder:
         known = self._arrays.get(info.header_offset)
         if known is None:
             known = self._arrays[info.header_offset] = _decode(self._read(info), info.filename)
         return known
 
     def _read(self, info: zipfile.ZipInfo) -> bytes:
-        if info.file_size > _MOST_DEFLATED * info.compress_size + 64:
-            raise FormatError(
-                f"member {info.filename!r} claims to be {info.file_size} bytes, compressed to "
-                f"{info.compress_size}, which is impossible"
-            )
         try:
             return self._archive.read(info)
         except Exception as error:  # zlib's, struct's and zipfile's own
-            raise FormatError(f"member {info.filename!r} is damaged ({error})") from error
+            raise FormatError(f"member {info.filename!r} is damaged ({error!r})") from error
 
 
-def _decode(data: bytes, name: str) -> Array:
-    """Return the array of a member: an NPY file, behind a small pickle when it was a GPU's."""
+def _decode(data: bytes, name: str) -> Array | Placeholder:
+    """Return the array of a member: an NPY file, behind a small pickle when it was a GPU's.
+
+    Of objects and records: a placeholder in its place.
+    """
     at = data.find(npy.MAGIC, 0, _PREFIX)
     if at < 0:
         raise FormatError(f"member {name!r} is no NPY file")
+    if npy.find_kind(data[at : at + npy.LARGEST_HEADER]) in ("O", "[", "V"):
+        return make_stand_in("numpy.ndarray of objects or records")()
     dtype, shape, fortran, length = npy.parse_header(data[at : at + npy.LARGEST_HEADER], f"member {name}")
     raw = memoryview(data)[at + length :]
     if len(raw) != math.prod(shape) * dtype.itemsize:

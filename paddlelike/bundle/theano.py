@@ -1,8 +1,8 @@
-"""Stand-ins for Theano's classes, so that its files open without it.
+"""Stand-ins for the classes of Theano and of scipy's sparse matrices, so that files open without them.
 
-A shared variable becomes a :class:`SharedVariable` with name, value and type. Everything else that a file of
-Theano refers to (types, containers, expressions) becomes a :class:`Placeholder` that keeps its class's name
-and its state.
+A shared variable becomes a :class:`SharedVariable` with name, value and type, a sparse matrix a
+:class:`SparseMatrix`. Everything else that a file of Theano refers to (types, containers, expressions)
+becomes a :class:`Placeholder` that keeps its class's name and its state.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["Placeholder", "SharedVariable", "stand_in"]
+from paddlelike.errors import UnsupportedError
+
+__all__ = ["Placeholder", "SharedVariable", "SparseMatrix", "make_stand_in", "stand_in"]
 
 Array = np.ndarray[Any, Any]
 
@@ -69,13 +71,46 @@ class SharedVariable:
         return f"<SharedVariable {self.name}: {value.dtype} {value.shape}>"
 
 
+class SparseMatrix(Placeholder):
+    """A sparse matrix of scipy, with scipy's own ``data``, ``indices``, ``indptr`` (or ``row``, ``col``)."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, columns = self._shape
+        return int(rows), int(columns)
+
+    def toarray(self) -> Array:
+        """Return the matrix with its zeros; of the forms csr, csc and coo."""
+        form = type(self).class_name.rpartition(".")[2][:3]
+        if form == "coo":
+            row, column = self.coords if hasattr(self, "coords") else (self.row, self.col)
+        elif form in ("csr", "csc"):
+            outer = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+            row, column = (outer, self.indices) if form == "csr" else (self.indices, outer)
+        else:
+            raise UnsupportedError(f"{self!r} is neither csr, csc nor coo")
+        dense = np.zeros(self.shape, self.data.dtype)
+        np.add.at(dense, (row, column), self.data)  # an element that is given twice counts twice
+        return dense
+
+    def __repr__(self) -> str:
+        return f"<{type(self).class_name} of shape {self.shape}>"
+
+
 def stand_in(module: str, name: str) -> type | None:
-    """Return the class that stands for ``module.name`` of Theano; None for other modules.
+    """Return the class that stands for ``module.name`` of Theano or scipy; None for other modules.
 
     A placeholder class is made anew for each class, so that its objects tell what they were.
     """
+    if module.startswith("scipy.sparse") and name.endswith(("_matrix", "_array")):
+        return make_stand_in(f"{module}.{name}", SparseMatrix)
     if module.split(".")[0] != "theano":
         return None
     if name in _SHARED:
         return SharedVariable
-    return type("Placeholder", (Placeholder,), {"class_name": f"{module}.{name}"})
+    return make_stand_in(f"{module}.{name}")
+
+
+def make_stand_in(class_name: str, base: type[Placeholder] = Placeholder) -> type[Placeholder]:
+    """Return a new class of placeholders for the class of that name."""
+    return type(base.__name__, (base,), {"class_name": class_name})

@@ -11,14 +11,14 @@ import codecs
 import pickle
 import re
 import struct
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
 from paddlelike.bundle.own_classes import find_own, is_own, is_own_enum, is_own_tuple, restrict
-from paddlelike.bundle.theano import stand_in
+from paddlelike.bundle.theano import Placeholder, make_stand_in, stand_in
 from paddlelike.errors import FormatError, MissingFileError
 
 __all__ = ["Classes", "RestrictedUnpickler", "build_class_table"]
@@ -164,6 +164,8 @@ class RestrictedUnpickler(pickle._Unpickler):
             if not self._trusted:
                 restrict(target)
             return
+        if isinstance(target, np.random.RandomState):
+            _check_random_state(state)
         if isinstance(state, dict) and self._rename:
             state = {self._rename.get(key, key): value for key, value in state.items()}
         setter = getattr(target, "__setstate__", None)
@@ -272,18 +274,61 @@ def _reconstructor(made: Any, base: object, state: object) -> object:
     return _make(made)
 
 
+def _make_bytearray(value: object = b"", *_: object) -> bytearray:
+    return bytearray(_bytes(value.encode("latin1") if isinstance(value, str) else value))
+
+
+def _make_defaultdict(factory: object = None) -> defaultdict[Any, Any]:
+    if factory is not None and factory not in _FACTORIES:
+        raise FormatError(f"a defaultdict that calls {factory!r:.80}")
+    return defaultdict(factory)
+
+
+def _make_random_state(*_: object) -> np.random.RandomState:
+    """``__randomstate_ctor`` of numpy; its state follows."""
+    return np.random.RandomState()
+
+
+def _make_bit_generator(*_: object) -> Placeholder:
+    """What a RandomState of numpy 1.24 on is made of; the state of the RandomState says all of it."""
+    return make_stand_in("numpy.random.BitGenerator")()
+
+
+def _check_random_state(state: object) -> None:
+    """Raise FormatError unless a state is one of MT19937: numpy reads at its position without a look."""
+    if isinstance(state, dict) and isinstance(inner := state.get("state"), dict):
+        kind, key, position = state.get("bit_generator"), inner.get("key"), inner.get("pos")
+    elif isinstance(state, tuple) and len(state) >= 3:
+        kind, key, position = state[:3]
+    else:
+        kind = key = position = None
+    twister = kind == "MT19937" and isinstance(key, np.ndarray) and key.shape == (624,)
+    if not twister or type(position) is not int or not 0 <= position <= 624:
+        raise FormatError(f"the state of a RandomState is none of MT19937 ({kind!r:.40}, {position!r:.40})")
+
+
 def _python2(names: dict[str, Any]) -> dict[str, Any]:
     return {
         f"{module}.{name}": value for name, value in names.items() for module in ("builtins", "__builtin__")
     }
 
 
+_FACTORIES: Final = (list, dict, set, frozenset, tuple, int, float, str, bool, OrderedDict)
+
 #: What every pickle may make: plain values and numpy's arrays.
 _PLAIN: Final[dict[str, Any]] = {
     **_python2({
         "set": set, "frozenset": frozenset, "tuple": tuple, "complex": complex, "slice": slice,
-        "object": object, "bytes": _bytes, "bytearray": bytearray,
+        "object": object, "bytes": _bytes, "bytearray": _make_bytearray,
+        "list": list, "dict": dict, "int": int, "float": float, "str": str, "bool": bool,
     }),
+    "collections.defaultdict": _make_defaultdict,
+    "mtrand.__RandomState_ctor": _make_random_state,
+    "numpy.random.__RandomState_ctor": _make_random_state,
+    "numpy.random._pickle.__randomstate_ctor": _make_random_state,
+    "numpy.random._pickle.__bit_generator_ctor": _make_bit_generator,
+    "numpy.random._mt19937.MT19937": make_stand_in("numpy.random.MT19937"),
+    "numpy.random.bit_generator.__pyx_unpickle_SeedSequence": _make_bit_generator,
     "collections.OrderedDict": OrderedDict,
     "_codecs.encode": _encode,
     "copyreg._reconstructor": _reconstructor,

@@ -16,7 +16,7 @@ import numpy as np
 
 from paddlelike.errors import FormatError
 
-__all__ = ["LARGEST_HEADER", "MAGIC", "Header", "encode_header", "parse_header"]
+__all__ = ["LARGEST_HEADER", "MAGIC", "Header", "encode_header", "find_kind", "parse_header"]
 
 MAGIC: Final = b"\x93NUMPY"
 LARGEST_HEADER: Final = 1 << 14  # numpy's own are padded to 64 bytes; dims take 20 bytes each
@@ -69,6 +69,17 @@ def parse_header(head: bytes, name: str) -> Header:
     if dtype.hasobject or dtype.subdtype is not None:
         raise FormatError(f"{name!r:.80} is an array of objects, which is a pickle and is not opened")
     return Header(dtype, shape, found[2] == "True", end)
+
+
+def find_kind(head: bytes) -> str:
+    """Return the letter of the elements' type in an NPY file that begins with ``head``; "[" for records.
+
+    >>> import numpy as np
+    >>> [find_kind(encode_header(np.dtype(code), ())) for code in ("<f4", "O", "<U5")]
+    ['f', 'O', 'U']
+    """
+    found = re.search(rb"'descr': (?:'[<>|=]?(.)|(\[))", head)
+    return "" if found is None else (found[1] or found[2]).decode("latin1")
 
 
 def encode_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:

@@ -1,14 +1,16 @@
-"""npz: a ZIP file of NPY arrays, as ``numpy.savez`` writes it.
+"""npz: a ZIP file of NPY arrays, as ``numpy.savez`` writes it; and Theano's bundles, with a pickle beside.
 
-Specification: numpy.lib.format for NPY, PKZIP's APPNOTE for ZIP. Members that are stored are read where they
-lie in the file; compressed ones (``numpy.savez_compressed``) are unpacked. Arrays of objects are pickles and
-refused.
+Specification: numpy.lib.format for NPY, PKZIP's APPNOTE for ZIP, ``theano/misc/pkl_utils.py`` for bundles.
+Members that are stored are read where they lie in the file; compressed ones (``numpy.savez_compressed``) are
+unpacked. Arrays of objects are pickles: refused in an npz, left out of a bundle.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import pickle
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,11 +24,15 @@ from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import copy_into, view_elements
 from paddlelike.formats.entry import Entry, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
+from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
 
-__all__ = ["Npz", "deliver", "to_var_type"]
+__all__ = ["Npz", "TheanoBundle", "deliver", "to_var_type"]
 
 _SUFFIX: Final = ".npy"
+_PICKLE: Final = "pkl"  # the member of a bundle with its pickle
+_NO_NUMBERS: Final = tuple("O[VUSaMm")  # objects, records, texts, dates
+_BEFORE: Final = 1 << 12  # an array of a GPU begins with a small pickle
 _DTYPES: Final = {row.numpy for row in TENSOR_DTYPES.values() if row.var_type != VarType.BF16}
 
 
@@ -67,21 +73,77 @@ class Npz(FileFormat):
         return _encode({name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()})
 
 
-def _encode(arrays: dict[str, Any]) -> Iterator[Buffer]:
-    return write_zip(
-        {
-            name + _SUFFIX: [
-                npy.encode_header(array.dtype.newbyteorder("<"), array.shape),
-                view_elements(array),
-            ]
-            for name, array in arrays.items()
-        }
-    )
+@dataclass(frozen=True)
+class TheanoBundle(Npz):
+    """The arrays of a bundle of Theano; the pickle is not opened. What is written loads as a dict of them.
+
+    A second member of one name gets `` (2)``; members that are no arrays of numbers are left out.
+    """
+
+    name = "theano"
+    title = "a bundle of Theano (a ZIP of arrays and a pickle)"
+    suffixes = (".zip",)
+    advice = "load it with paddlelike.bundle.load, or convert it with paddlelike.convert"
+
+    def sniff(self, head: bytes, size: int) -> bool:
+        name, extra = (int.from_bytes(head[at : at + 2], "little") for at in (26, 28))  # the lengths
+        begin = 30 + name + extra
+        filename = head[30 : 30 + name]
+        if head[:4] != b"PK\x03\x04" or filename.endswith(_SUFFIX.encode()):
+            return False
+        data = head[begin:]
+        if head[8:10] == b"\x08\x00":  # deflated
+            try:
+                data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, _BEFORE)
+            except zlib.error:
+                return False
+        return filename == _PICKLE.encode() or npy.MAGIC in data[:_BEFORE]
+
+    def entries(self, source: Readable) -> list[Entry]:
+        file = as_source(source)
+        members = open_zip(file, doubled=True)
+        found = []
+        for name, member in members.items():
+            head = member.read(file, _BEFORE + npy.LARGEST_HEADER)
+            begin = head.find(npy.MAGIC, 0, _BEFORE)
+            if begin >= 0 and npy.find_kind(head[begin:]) not in _NO_NUMBERS:
+                found.append(_parse_member(file, name, member, begin))
+        return found
+
+    def write(self, values: Values) -> Iterator[Buffer]:
+        self.check(values)
+        if _PICKLE in values:
+            raise FormatError(
+                f"a bundle keeps its pickle under the name {_PICKLE!r}, which a variable has",
+                hint="rename it while converting: rename={...}",
+            )
+        arrays = {name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()}
+        items = b"".join(
+            encode_text(name) + encode_text(f"ndarray.{name}") + pickle.BINPERSID for name in arrays
+        )
+        program = pickle.EMPTY_DICT + pickle.MARK + items + pickle.SETITEMS + pickle.STOP
+        return _encode(arrays, "", {_PICKLE: [pickle.PROTO + b"\x02" + program]})
 
 
-def _parse_member(file: Source, filename: str, member: Member) -> Entry:
+def _encode(
+    arrays: dict[str, Any], suffix: str = _SUFFIX, others: Mapping[str, Iterable[Buffer]] | None = None
+) -> Iterator[Buffer]:
+    members: dict[str, Iterable[Buffer]] = {
+        name + suffix: [
+            npy.encode_header(array.dtype.newbyteorder("<"), array.shape),
+            view_elements(array),
+        ]
+        for name, array in arrays.items()
+    }
+    return write_zip(members | dict(others or {}))
+
+
+def _parse_member(file: Source, filename: str, member: Member, begin: int = 0) -> Entry:
+    """Return the entry of a member whose NPY file begins at ``begin``."""
     name = filename.removesuffix(_SUFFIX)
-    dtype, shape, fortran, length = npy.parse_header(member.read(file, npy.LARGEST_HEADER), name)
+    head = member.read(file, begin + npy.LARGEST_HEADER)[begin:]
+    dtype, shape, fortran, header = npy.parse_header(head, name)
+    length = begin + header
     in_place = member.offset is not None and not fortran and dtype.byteorder != ">"
     offset = (member.offset or 0) + length if in_place else None
     var_type = to_var_type(dtype, name)

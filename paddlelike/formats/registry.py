@@ -29,6 +29,7 @@ _BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
     "hdf5": "paddlelike.formats.hdf5:Hdf5",
     "torch": "paddlelike.formats.torch:Torch",
     "npz": "paddlelike.formats.npz:Npz",
+    "theano": "paddlelike.formats.npz:TheanoBundle",
     "safetensors": "paddlelike.formats.safetensors:Safetensors",
     "cntk": "paddlelike.formats.cntk.file:CntkFile",
     "state": "paddlelike.formats.state.format:StateFile",

@@ -18,12 +18,13 @@ from paddlelike.formats.sources import Buffer, Source
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["Member", "SourceFile", "find_damage", "open_zip", "write_zip"]
+__all__ = ["Member", "SourceFile", "check_sizes", "find_damage", "open_zip", "write_zip"]
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)  # equal values give equal bytes
 _LOCAL_HEADER: Final = 30
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor
 _LARGE: Final = 1 << 31
+_MOST_UNPACKED: Final = 1 << 30, 64  # bytes, and times the size of the file, whichever is more
 _PIECE: Final = 1 << 20  # bytes that are compared at a time
 
 
@@ -60,19 +61,46 @@ class Member(NamedTuple):
             raise FormatError(f"member {self.info.filename!r:.80} is damaged ({error!s:.100})") from error
 
 
-def open_zip(file: Source) -> dict[str, Member]:
+def open_zip(file: Source, *, doubled: bool = False) -> dict[str, Member]:
     """Return the members by name, in the order of the file.
 
-    Raises FormatError for a damaged file, an encrypted member, two members of one name and a size that cannot
-    be.
+    Raises FormatError for a damaged file, an encrypted member, a size that cannot be or is too large to
+    unpack, and for two members of one name; with ``doubled`` the second one is called ``NAME (2)``.
     """
     found: dict[str, Member] = {}
     with _open_archive(file) as archive:
-        for info in archive.infolist():
-            if info.filename in found:
+        infos = archive.infolist()
+        check_sizes(infos, file.size)
+        counts: dict[str, int] = {}
+        for info in infos:
+            count = counts[info.filename] = counts.get(info.filename, 0) + 1
+            if count > 1 and not doubled:
                 raise FormatError(f"two members have the name {info.filename!r:.80}")
-            found[info.filename] = _locate(file, info)
+            found[info.filename if count == 1 else f"{info.filename} ({count})"] = _locate(file, info)
     return found
+
+
+def check_sizes(infos: Iterable[zipfile.ZipInfo], size: int) -> None:
+    """Raise FormatError for members that a file of ``size`` bytes cannot contain, or not be trusted with.
+
+    A few bytes can stand for a thousand times as many zeros, which would take the memory.
+    """
+    unpacked = 0
+    for info in infos:
+        if info.compress_type == zipfile.ZIP_STORED:
+            continue
+        if info.file_size > _MOST_DEFLATED * info.compress_size + 64:
+            raise FormatError(
+                f"member {info.filename!r:.80} claims {info.file_size} bytes, compressed to "
+                f"{info.compress_size}: impossible"
+            )
+        unpacked += info.file_size
+    least, factor = _MOST_UNPACKED
+    if unpacked > max(least, factor * size):
+        raise FormatError(
+            f"a file of {size} bytes claims to unpack to {unpacked}, more than {factor} times as many",
+            hint="if you know who wrote it, unpack it, and pack it without compression: zip -0",
+        )
 
 
 def find_damage(file: Source) -> str | None:
@@ -80,7 +108,7 @@ def find_damage(file: Source) -> str | None:
 
     Raises FormatError as :func:`open_zip` does.
     """
-    for name, member in open_zip(file).items():
+    for name, member in open_zip(file, doubled=True).items():
         if member.offset is None or member.info is None:
             continue
         found = 0
@@ -178,11 +206,6 @@ def _locate(file: Source, info: zipfile.ZipInfo) -> Member:
     if info.flag_bits & 1:
         raise FormatError(f"member {info.filename!r:.80} is encrypted")
     if info.compress_type != zipfile.ZIP_STORED:
-        if info.file_size > _MOST_DEFLATED * info.compress_size + 64:
-            raise FormatError(
-                f"member {info.filename!r:.80} claims {info.file_size} bytes, compressed to "
-                f"{info.compress_size}: impossible"
-            )
         return Member(None, info.file_size, info.compress_size, info)
     local = bytes(file.read_at(info.header_offset, _LOCAL_HEADER))
     name, extra = (int.from_bytes(local[at : at + 2], "little") for at in (26, 28))  # the lengths

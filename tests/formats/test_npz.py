@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import io
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from paddlelike import bundle
 from paddlelike.errors import FormatError
-from paddlelike.formats.npz import Npz
+from paddlelike.formats import registry
+from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.npz import Npz, TheanoBundle
 from paddlelike.testing import FormatContract
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "theano"
 
 
 def save(*, compressed: bool = False, **arrays: np.ndarray) -> bytes:
@@ -24,6 +30,47 @@ class TestNpz(FormatContract):
     golden_values = {"b": np.float32([1, -2])}
     golden_files = {"": b"".join(Npz().write({"b": np.float32([1, -2])}))}  # numpy reads it: see below
     memory_per_byte = 4096  # objects of zipfile for a file of a few hundred bytes
+
+
+class TestTheanoBundle(FormatContract):
+    format = TheanoBundle()
+    golden_values = {"b": np.float32([1, -2])}
+    golden_files = {"": b"".join(TheanoBundle().write({"b": np.float32([1, -2])}))}  # judged below
+    memory_per_byte = 4096  # objects of zipfile for a file of a few hundred bytes
+
+
+def test_a_bundle_is_a_dict_of_the_arrays() -> None:
+    values = {"layer/w": np.arange(6, dtype="f4").reshape(2, 3), "fc_0.b_0": np.array(2.5)}
+    file = b"".join(TheanoBundle().write(values))
+    found = bundle.load(io.BytesIO(file))
+    assert list(found) == list(values)
+    for name, array in values.items():
+        np.testing.assert_array_equal(found[name], array)
+    assert np.load(io.BytesIO(file)).files == [*values, "pkl"]
+    with pytest.raises(FormatError, match="keeps its pickle under the name 'pkl'"):
+        TheanoBundle().write({"pkl": np.ones(2)})
+
+
+@pytest.mark.parametrize("name", ["everything", "net", "py2-shared", "trap-dot", "trap-x_2"])
+def test_theano_s_own_bundles_are_recognized_and_read(name: str) -> None:
+    file = (GOLDEN / f"{name}.zip").read_bytes()
+    assert registry.sniff(file) == TheanoBundle()
+    wanted = {
+        key: value for key, value in bundle.arrays(io.BytesIO(file)).items() if value.dtype.kind in "biufc"
+    }
+    found = TheanoBundle().read_all(file)
+    assert list(found) == list(wanted)
+    for key, array in wanted.items():
+        np.testing.assert_array_equal(found[key].array, array)
+    assert "paddlelike.bundle.load" in str(explain(file[:HEAD], len(file)))
+
+
+def test_other_zip_files_are_no_bundles() -> None:
+    for name in ("config.json", "a"):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(name, "{}")
+        assert registry.sniff(file.getvalue()) is None
 
 
 def test_numpy_reads_ours() -> None:
