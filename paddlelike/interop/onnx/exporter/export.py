@@ -38,7 +38,8 @@ __all__ = ["OnnxReport", "export_onnx"]
 Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
 
-_OLDEST: Final = 11  # before, there were no CumSum, Range and ScatterND
+_OLDEST: Final = 9  # what CNTK 2.7 loads
+_SEQUENCES: Final = 11  # which CumSum, Range and ScatterND came with
 _PORTS: Final = ("feed", "fetch")
 
 
@@ -92,7 +93,7 @@ def export_onnx(
     feeds, fetches
         The inputs and outputs of a program; None: those of its feed and fetch operators.
     opset
-        Version of ONNX's operators, 11 or later. Some operators of Paddle need a later one.
+        Version of ONNX's operators, 9 or later; CNTK 2.7 loads 9. Some operators of Paddle need a later one.
     scope
         Holds the parameters of a program; None: the global scope.
     model_filename, params_filename
@@ -216,6 +217,10 @@ def _make_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[Any]
         if variable.lod_level > 1:
             raise UnsupportedError(
                 f"export_onnx: {name} has {variable.lod_level} LoD levels; a batch with lengths has one"
+            )
+        if variable.lod_level and graph.opset < _SEQUENCES:
+            raise UnsupportedError(
+                f"export_onnx: {name} has sequences, which need opset {_SEQUENCES}; opset is {graph.opset}"
             )
         if not variable.lod_level:
             ports.append(describe(name, variable.dtype, variable.shape))

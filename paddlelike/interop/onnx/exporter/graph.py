@@ -36,6 +36,13 @@ _SINCE: Final = {
     "GridSample": 16,
     "Trilu": 14,
 }
+#: What became inputs in versions 10 and 11, in their order.
+_EARLY: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
+    "Clip": (11, ("min", "max")),
+    "Pad": (11, ("pads", "value")),
+    "Slice": (10, ("starts", "ends", "axes", "steps")),
+    "TopK": (10, ("k",)),
+}
 #: They pass a LoD on only where the first dim stays, as the declaration of the output says.
 _REGROUPING: Final = ("flatten", "reshape", "squeeze", "transpose", "unsqueeze")
 _LATER: Final = 2_000_000  # the version of a program of Paddle 2.0.0
@@ -92,7 +99,40 @@ class Graph:
             return "Where", [self.add(_CHOICES[kind], inputs)[0], *inputs], {}
         if self.opset < _SINCE.get(kind, 0):
             raise InexpressibleError(f"{kind} needs opset {_SINCE[kind]}")
+        if self.opset < 11:
+            inputs, attrs = self._adapt_early(kind, inputs, attrs)
         return kind, inputs, attrs
+
+    def _adapt_early(
+        self, kind: str, inputs: list[str], attrs: dict[str, Any]
+    ) -> tuple[list[str], dict[str, Any]]:
+        """Return an operator as versions 9 and 10 have it; refuse what its declaration there lacks."""
+        from onnx import defs, helper
+
+        newest = defs.get_schema(kind)
+        if not defs.has(kind, max_inclusive_version=self.opset):
+            raise InexpressibleError(f"{kind} needs opset {_find_first(kind)}")
+        before, names = _EARLY.get(kind, (0, ()))
+        if self.opset < before:
+            for name, value in zip(names, inputs[1:], strict=False):
+                if value and value not in self.constants:
+                    raise InexpressibleError(f"{kind} needs opset {before}: its {name} are computed")
+                held = self.constants[value] if value else None
+                if held is not None and not (name == "steps" and (held == 1).all()):
+                    attrs = attrs | {name: held.item() if held.ndim == 0 or name == "k" else held.tolist()}
+            inputs = inputs[:1]
+        schema = defs.get_schema(kind, self.opset)
+        for name in [name for name in attrs if name not in schema.attributes]:
+            declared = newest.attributes.get(name)
+            default = None if declared is None else helper.get_attribute_value(declared.default_value)
+            if attrs[name] != default and not (name == "dilations" and set(attrs[name]) == {1}):
+                raise InexpressibleError(f"{kind} has no {name} in opset {self.opset}")
+            del attrs[name]
+        if any(np.min(attrs[name]) < 0 for name in ("axis", "axes") if name in attrs):
+            raise InexpressibleError(f"{kind} with a negative axis needs opset 11")
+        if len(inputs) > schema.max_input:
+            raise InexpressibleError(f"{kind} has {schema.max_input} inputs in opset {self.opset}")
+        return inputs, attrs
 
     def add_constant(self, value: Array) -> str:
         """Return the name of a constant; equal ones are kept once."""
@@ -101,6 +141,13 @@ class Graph:
             self._shared[key] = self.take_name(f"constant.{len(self._shared)}")
             self.constants[self._shared[key]] = value
         return self._shared[key]
+
+
+def _find_first(kind: str) -> int:
+    """Return the version that an operator came with."""
+    from onnx import defs
+
+    return min(one.since_version for one in defs.get_all_schemas_with_history() if one.name == kind)
 
 
 class Step:

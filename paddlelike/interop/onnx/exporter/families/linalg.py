@@ -16,7 +16,7 @@ def _multiply_flat(step: Step, slots: tuple[str, str], cut_x: int, cut_y: int) -
     a = x if rank_x == 2 else step.add("Flatten", x, axis=cut_x)
     b = y if rank_y == 2 else step.add("Flatten", y, axis=cut_y)
     out = step.add("MatMul", a, b)
-    if rank_x == rank_y == 2:
+    if cut_x == 1 and cut_y == rank_y - 1:
         return out
     dims = step.add("Concat", step.dims(x, 0, cut_x), step.dims(y, cut_y, rank_y), axis=0)
     return step.add("Reshape", out, dims)

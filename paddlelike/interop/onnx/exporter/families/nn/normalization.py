@@ -16,7 +16,7 @@ def _convert_softmax(step: Step) -> None:
     rank = step.rank()
     axis = step.attr("axis", -1) % max(rank, 1)
     if step.graph.opset >= 13 or axis >= rank - 1:
-        step.give("Out", step.add(kind, step.input(), axis=step.attr("axis", -1)))
+        step.give("Out", step.add(kind, step.input(), axis=axis))
         return
     order = [*(i for i in range(rank) if i != axis), axis]
     out = step.add(kind, step.transpose(step.input(), order), axis=rank - 1)
