@@ -14,6 +14,7 @@
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
 from paddlelike.training.feeding import minibatch_size_schedule
 from paddlelike.training.frequency import DataUnit
+from paddlelike.training.function import Function, ModelFormat, load_model
 from paddlelike.training.learner import data_parallel_distributed_learner
 from paddlelike.training.progress.bar import ProgressBar
 from paddlelike.training.progress.log import LossLog
@@ -41,12 +42,14 @@ __all__ = [
     "CheckpointConfig",
     "CrossValidationConfig",
     "DataUnit",
+    "Function",
     "GeneratorSource",
     "LoaderSource",
     "LossLog",
     "Minibatch",
     "MinibatchSource",
     "MinibatchSourceFromData",
+    "ModelFormat",
     "ProgressBar",
     "ProgressPrinter",
     "ProgressWriter",
@@ -60,6 +63,7 @@ __all__ = [
     "TrainingSummary",
     "UserMinibatchSource",
     "data_parallel_distributed_learner",
+    "load_model",
     "minibatch_size_schedule",
     "train",
     "training_session",

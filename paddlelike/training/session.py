@@ -233,7 +233,7 @@ class TrainingSession:
             found = snapshot.restore_newest(trainer, self.checkpoints)
             if found is not None:
                 external, session = found
-                if SOURCE_STATE in external:
+                if isinstance(external, dict) and SOURCE_STATE in external:
                     self._data.source.restore_from_checkpoint(external[SOURCE_STATE])
                 self._cv_average = session.get("cross validation")
                 saved = session.get("writers", [])

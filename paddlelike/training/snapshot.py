@@ -62,7 +62,7 @@ class Trained(Protocol):
 def save(
     trainer: Trained,
     checkpoints: NumberedCheckpoints,
-    external_state: Mapping[str, Any],
+    external_state: object,
     *,
     index: int | None = None,
     metric: float | None = None,
@@ -72,7 +72,7 @@ def save(
     check_external_state(external_state, "external_state")
     workers = trainer.workers
     own = {
-        "external": dict(external_state),
+        "external": dict(external_state) if isinstance(external_state, Mapping) else external_state,
         "random": capture_random_state(),
         "generator": global_scope().generator.state,
     }
@@ -110,15 +110,13 @@ def save(
     return report
 
 
-def restore(trainer: Trained, checkpoints: NumberedCheckpoints) -> dict[str, Any]:
+def restore(trainer: Trained, checkpoints: NumberedCheckpoints) -> Any:
     """Restore exactly the checkpoint of that name. See :meth:`Trainer.restore_from_checkpoint`."""
     state = checkpoints.restore_named(trainer.executor, trainer.program, _make_check(trainer))
     return _take(trainer, state)[0]
 
 
-def restore_newest(
-    trainer: Trained, checkpoints: NumberedCheckpoints
-) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def restore_newest(trainer: Trained, checkpoints: NumberedCheckpoints) -> tuple[Any, dict[str, Any]] | None:
     """Restore the checkpoint of the most samples; return the external state and the session's, or None."""
     state = checkpoints.restore_newest(trainer.executor, trainer.program, _make_check(trainer))
     return None if state is None else _take(trainer, state)
@@ -128,7 +126,7 @@ class _Position(NamedTuple):
     """What one process takes from a checkpoint, beside the variables."""
 
     counts: tuple[int, ...]
-    external: dict[str, Any]
+    external: Any
     session: dict[str, Any]
     random: dict[str, Any]
     generator: int
@@ -157,12 +155,10 @@ def _read_position(training: Mapping[str, Any], rank: int) -> _Position:
     states = training["workers"]
     own = states[rank if rank < len(states) else 0]
     counts = tuple(int(training["counts"][name]) for name in _COUNTS)
-    return _Position(
-        counts, dict(own["external"]), dict(training["session"]), own["random"], own["generator"]
-    )
+    return _Position(counts, own["external"], dict(training["session"]), own["random"], own["generator"])
 
 
-def _take(trainer: Trained, state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _take(trainer: Trained, state: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     position = _read_position(state["training"], trainer.workers.rank)
     for name, count in zip(_COUNTS, position.counts, strict=True):
         setattr(trainer, name, count)

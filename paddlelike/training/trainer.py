@@ -203,7 +203,7 @@ class Trainer:
     def save_checkpoint(
         self,
         filename: str | os.PathLike[str],
-        external_state: Mapping[str, Any] | None = None,
+        external_state: object = None,
         **options: Unpack[SaveKeywords],
     ) -> SaveReport | PendingSave | None:
         """Save the training as the directory ``filename``: an earlier one is replaced as a whole, or kept.
@@ -215,7 +215,8 @@ class Trainer:
         Parameters
         ----------
         external_state
-            A dict of None, booleans, numbers, texts, arrays, lists and dicts, such as the state of a source.
+            None, a boolean, a number, a text, an array, or a list or dict of such, as the state of a source
+            is. Nothing given: ``{}``, as in CNTK.
         options
             The fields of :class:`~paddlelike.storage.options.SaveOptions`.
 
@@ -233,7 +234,7 @@ class Trainer:
         checkpoints = NumberedCheckpoints(filename, **options)
         return snapshot.save(self, checkpoints, {} if external_state is None else external_state)
 
-    def restore_from_checkpoint(self, filename: str | os.PathLike[str]) -> dict[str, Any]:
+    def restore_from_checkpoint(self, filename: str | os.PathLike[str]) -> Any:
         """Restore the training from ``filename`` and return the external state of this process.
 
         The learning rate, too, is that of the checkpoint. A process that the checkpoint does not know gets
@@ -335,6 +336,7 @@ class Trainer:
 def _as_list(given: object) -> list[Any]:
     if given is None:
         return []
+    given = getattr(given, "outputs", given)  # of a Function
     return list(given) if isinstance(given, list | tuple) else [given]
 
 

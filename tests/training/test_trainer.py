@@ -155,6 +155,9 @@ def test_external_state_comes_back_as_it_was(tmp_path: Path) -> None:
     assert [type(found[name]) for name in ("flag", "large", "number")] == [bool, int, float]
     one.save_checkpoint(tmp_path / "model")
     assert one.restore_from_checkpoint(tmp_path / "model") == {}
+    for state in ([1, [2.5]], 3, "a", True, 0.5):  # C20: any plain value, as lists and numbers are
+        one.save_checkpoint(tmp_path / "model", state)
+        assert one.restore_from_checkpoint(tmp_path / "model") == state
 
 
 @pytest.mark.parametrize(
@@ -243,7 +246,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
         lambda state: state.update(network={"operators": "0", "updates": {}}),
         lambda state: state["workers"][0]["random"].update(python={"version": 3, "words": [1]}),
         lambda state: state["workers"][0].update(generator=-1),
-        lambda state: state["workers"][0].update(external=7),
+        lambda state: state["workers"][0].pop("external"),
         lambda state: state.update(session=None),
     ],
 )  # fmt: skip

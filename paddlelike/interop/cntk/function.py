@@ -25,6 +25,7 @@ INPUT, PARAMETER, CONSTANT, PLACEHOLDER = 0, 2, 3, 4
 
 _BLOCK: Final = NUMBERS["Block"]
 _COMBINE: Final = NUMBERS["Combine"]
+_DELAYS: Final = (NUMBERS["PastValue"], NUMBERS["FutureValue"])
 _OUTPUT: Final = "_Output_"
 _KINDS: Final = {"uid": str, "op": int, "inputs": list, "attributes": dict}
 
@@ -114,7 +115,10 @@ class Function:
         raise FormatError(f"{uid!r:.200} stands for itself")
 
     def order(self) -> Iterator[list[Node]]:
-        """Yield the nodes that the outputs need, in groups: one node, or a loop of several through time."""
+        """Yield the nodes that the outputs need, in groups: one node, or a loop of several through time.
+
+        Raises FormatError for a loop within one step.
+        """
         import networkx as nx
 
         graph: Any = nx.DiGraph()
@@ -131,7 +135,18 @@ class Function:
             key: sorted(data["members"], key=position.__getitem__) for key, data in condensed.nodes(data=True)
         }
         for key in nx.lexicographical_topological_sort(condensed, key=lambda one: position[members[one][0]]):
-            yield [self.nodes[uid] for uid in members[key]]
+            group = [self.nodes[uid] for uid in members[key]]
+            self._check_loop(group)
+            yield group
+
+    def _check_loop(self, group: list[Node]) -> None:
+        """Raise FormatError for functions that compute what they read, with no step of a sequence between."""
+        first = group[0]
+        if first.uid in self.owners(first):
+            raise FormatError(f"the function {first.uid!r:.200} takes its own output")
+        if len(group) > 1 and not any(node.op in _DELAYS for node in group):
+            names = ", ".join(node.uid for node in group[:5])
+            raise FormatError(f"the functions {names} take what they compute, in a circle")
 
     def find_shape(self, uid: str) -> tuple[int, ...] | None:
         """Return the static shape of a value, if a placeholder that stands for it says so."""

@@ -124,6 +124,12 @@ def test_the_count_of_operations(capsys) -> None:
     assert len(there) >= 65
 
 
+def take_output_of(tree, index: int) -> None:
+    """Let the first function read the output of another one, or of itself."""
+    functions = tree["primitive_functions"]
+    functions[0]["inputs"][-1] = f"{functions[index]['uid']}_Output_0"
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -141,6 +147,9 @@ def test_the_count_of_operations(capsys) -> None:
         ),
         (lambda tree: tree["primitive_functions"][0]["inputs"].pop(), "has 1 inputs"),
         (lambda tree: tree.update(type="Dictionary"), "no function"),
+        (lambda tree: take_output_of(tree, 0), "takes its own output"),
+        (lambda tree: take_output_of(tree, 1), "take what they compute, in a circle"),
+        (lambda tree: take_output_of(tree, -1), "take what they compute, in a circle"),
     ],
     ids=[
         "root",
@@ -154,6 +163,9 @@ def test_the_count_of_operations(capsys) -> None:
         "text",
         "inputs",
         "type",
+        "itself",
+        "the next one",
+        "the last one",
     ],
 )
 def test_what_is_wrong_with_a_model_is_named(change, text: str, scope: fluid.Scope) -> None:

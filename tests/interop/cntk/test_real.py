@@ -43,11 +43,13 @@ def pack(found: dict[str, np.ndarray], name: str, data: bytes, feed: dict[str, o
         found[f"{name}/in/{key}"] = np.asarray(one.array if isinstance(one, LoDTensor) else one, "float32")
 
 
-def compare(wanted: dict[str, list[np.ndarray]], archive: dict[str, np.ndarray], folder: Path) -> None:
+def compare(
+    wanted: dict[str, list[np.ndarray]], archive: dict[str, np.ndarray], folder: Path, **options: str
+) -> None:
     """Let the real CNTK evaluate all models, and compare."""
     np.savez(folder / "models.npz", **archive)
     job = {"task": "models", "models": str(folder / "models.npz"), "found": str(folder / "found.npz")}
-    CNTK.run("driver_cntk.py", job, folder)
+    CNTK.run("driver_cntk.py", job | options, folder)
     with np.load(folder / "found.npz") as found:
         for name, outputs in wanted.items():
             for index, out in enumerate(outputs):
@@ -67,6 +69,17 @@ def test_networks_compute_the_same_in_cntk(tmp_path: Path) -> None:  # C01
             fluid.export_cntk(program, tmp_path / "net.model", list(feed), fetches)
         pack(archive, name, (tmp_path / "net.model").read_bytes(), feed)
     compare(wanted, archive, tmp_path)
+
+
+def test_networks_compute_the_same_from_onnx(tmp_path: Path) -> None:  # C08
+    wanted, archive = {}, {}
+    for name in ("mlp", "lenet", "residual"):
+        with fluid.scope_guard(fluid.Scope()):
+            program, feed, fetches = networks.build(name)
+            wanted[name] = networks.run(program, feed, fetches)
+            fluid.export_onnx(program, tmp_path / "net.onnx", list(feed), fetches, opset=9)
+        pack(archive, name, (tmp_path / "net.onnx").read_bytes(), feed)
+    compare(wanted, archive, tmp_path, onnx=str(tmp_path / "theirs.onnx"))
 
 
 #: Cases that CNTK does not carry out: it has no empty sequences, and no dilated convolutions without a GPU;

@@ -32,7 +32,12 @@ def run_models(job):
     found = {}
     with np.load(job["models"]) as feeds:
         for name in sorted({key.split("/")[0] for key in feeds.files}):
-            function = cntk.Function.load(feeds[name + "/model"].tobytes())
+            data, kind = feeds[name + "/model"].tobytes(), cntk.ModelFormat.CNTKv2
+            if job.get("onnx"):  # which CNTK reads from files alone
+                with open(job["onnx"], "wb") as file:
+                    file.write(data)
+                data, kind = job["onnx"], cntk.ModelFormat.ONNX
+            function = cntk.Function.load(data, format=kind)
             for index, out in enumerate(evaluate(function, feeds, name)):
                 found["%s/%d" % (name, index)] = out
     np.savez(job["found"], **found)

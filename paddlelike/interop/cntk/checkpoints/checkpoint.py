@@ -23,6 +23,7 @@ from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, read_learne
 from paddlelike.interop.cntk.checkpoints.tree import (
     LOSS,
     METRIC,
+    as_external,
     find_counts,
     find_differences,
     find_sum,
@@ -189,7 +190,7 @@ class CntkCheckpoint:
             written = {**entry, "localLearners": written, "totalNumberOfSamplesSeen": SizeT(total)}
         state["Learners"] = [written]
         if external_state is not None:
-            state["ExternalState"] = dict(external_state)
+            state["ExternalState"] = as_external(external_state)
         write_pair(file, tree, state)
 
 

@@ -12,7 +12,7 @@ from paddlelike.formats.cntk.dictionary import SizeT
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, write_learner
-from paddlelike.interop.cntk.checkpoints.tree import LOSS, METRIC, order_parameters, write_pair
+from paddlelike.interop.cntk.checkpoints.tree import LOSS, METRIC, as_external, order_parameters, write_pair
 from paddlelike.interop.cntk.checkpoints.updates import (
     collect_updates,
     count_updates,
@@ -134,7 +134,7 @@ def export_cntk_checkpoint(
         "Version": SizeT(1),
         "DistributedState": {},
         "Learners": [write_learner(learner)],
-        "ExternalState": dict(external_state or {}),
+        "ExternalState": as_external(external_state or {}),
     }
     write_pair(file, tree, state)
     size = sum(os.path.getsize(os.fspath(file) + end) for end in ("", ".ckp"))

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core.scope import Scope
+from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import encode
 from paddlelike.interop.cntk.checkpoints.updates import read_value
 from paddlelike.interop.cntk.function import Function
@@ -18,6 +19,7 @@ from paddlelike.storage.local.transaction import write_all
 __all__ = [
     "LOSS",
     "METRIC",
+    "as_external",
     "find_counts",
     "find_differences",
     "find_sum",
@@ -85,6 +87,16 @@ def renew_leaf(leaf: dict[str, Any], scope: Scope, samples: int) -> dict[str, An
         return leaf
     array = read_value(scope, leaf["uid"])
     return {**leaf, "value": np.ascontiguousarray(array, leaf["value"].dtype).reshape(leaf["value"].shape)}
+
+
+def as_external(state: object) -> dict[str, Any]:
+    """Return an external state as CNTK keeps it. Raises FormatError for what is no dictionary."""
+    if not isinstance(state, Mapping):
+        raise FormatError(
+            f"external_state is a {type(state).__name__}; a checkpoint of CNTK keeps a dictionary",
+            hint='put it into one: {"state": ...}',
+        )
+    return dict(state)
 
 
 def write_pair(file: Path, tree: Mapping[str, Any], state: Mapping[str, Any]) -> None:
