@@ -43,6 +43,7 @@ TAKES_ANYTHING = (
     r"(fluid\.)?framework\.Operator\.attr",
     r"(fluid\.)?framework\.Parameter\.__init__",  # a regularizer, of a higher floor
     r"Program\.plot",  # of matplotlib
+    r"(fluid\.)?training\.Trainer\.restore_from_checkpoint",  # what was saved
     r"bundle\.load|dataset\.common\.load_pickle",
 )
 
