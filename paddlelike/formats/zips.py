@@ -22,6 +22,10 @@ __all__ = ["Member", "SourceFile", "check_sizes", "find_damage", "open_zip", "wr
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)  # equal values give equal bytes
 _LOCAL_HEADER: Final = 30
+_END: Final = 22  # bytes of the end record without its comment
+_END_64: Final = 20 + 56  # and of what is before it where the file is large: the locator and its record
+_FLAGS: Final = 0x801  # encrypted, and names in UTF-8
+_SIZES_LATER: Final = 8  # the flag of a member whose sizes follow its bytes
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor
 _LARGE: Final = 1 << 31
 _MOST_UNPACKED: Final = 1 << 30, 64  # bytes, and times the size of the file, whichever is more
@@ -65,11 +69,18 @@ def open_zip(file: Source, *, doubled: bool = False) -> dict[str, Member]:
     """Return the members by name, in the order of the file.
 
     Raises FormatError for a damaged file, an encrypted member, a size that cannot be or is too large to
-    unpack, and for two members of one name; with ``doubled`` the second one is called ``NAME (2)``.
+    unpack, and for two members of one name; with ``doubled`` the second one is called ``NAME (2)``. What the
+    directory says is compared with the count in the end record and with the header before each member, so
+    that damage in it drops or renames nothing.
     """
     found: dict[str, Member] = {}
     with _open_archive(file) as archive:
         infos = archive.infolist()
+        count = _read_count(file, file.size - _END - len(archive.comment))
+        if count != len(infos):
+            raise FormatError(
+                f"the ZIP file's directory is damaged: it lists {len(infos)} of {count} members"
+            )
         check_sizes(infos, file.size)
         counts: dict[str, int] = {}
         for info in infos:
@@ -202,17 +213,41 @@ def _open_archive(file: Source) -> zipfile.ZipFile:
         raise FormatError(f"the ZIP file is damaged ({error!s:.100})") from error
 
 
+def _read_count(file: Source, at: int) -> int:
+    """Return the count of members that the end record at an offset gives."""
+    count = int.from_bytes(file.read_at(at + 10, 2), "little")
+    if count < 0xFFFF or at < _END_64:
+        return count
+    large = bytes(file.read_at(at - _END_64, 56))
+    return int.from_bytes(large[32:40], "little") if large[:4] == b"PK\x06\x06" else count
+
+
 def _locate(file: Source, info: zipfile.ZipInfo) -> Member:
+    """Return a member, whose row of the directory must say what the header before its bytes says."""
     if info.flag_bits & 1:
         raise FormatError(f"member {info.filename!r:.80} is encrypted")
-    if info.compress_type != zipfile.ZIP_STORED:
-        return Member(None, info.file_size, info.compress_size, info)
     local = bytes(file.read_at(info.header_offset, _LOCAL_HEADER))
+    flags, method = (int.from_bytes(local[at : at + 2], "little") for at in (6, 8))
+    sums = tuple(int.from_bytes(local[at : at + 4], "little") for at in (14, 18, 22))  # CRC-32 and sizes
     name, extra = (int.from_bytes(local[at : at + 2], "little") for at in (26, 28))  # the lengths
     begin = info.header_offset + _LOCAL_HEADER + name + extra
-    if local[:4] != b"PK\x03\x04" or begin + info.file_size > file.size:
-        raise FormatError(f"member {info.filename!r:.80} is cut: {info.file_size} bytes from offset {begin}")
+    if local[:4] != b"PK\x03\x04" or begin + info.compress_size > file.size:
+        raise FormatError(
+            f"member {info.filename!r:.80} is cut: {info.compress_size} bytes from offset {begin}"
+        )
     held = bytes(file.read_at(info.header_offset + _LOCAL_HEADER, name))
     if held not in (info.orig_filename.encode("utf-8"), info.orig_filename.encode("cp437", "replace")):
         raise FormatError(f"member {info.filename!r:.80} is called {held!r:.80} where its bytes are")
-    return Member(begin, info.file_size, info.file_size, info)
+    said = info.CRC, info.compress_size, info.file_size
+    sizes_here = not flags & _SIZES_LATER and 0xFFFFFFFF not in sums[1:]
+    if (
+        method != info.compress_type
+        or (flags ^ info.flag_bits) & _FLAGS
+        or (sizes_here and sums != said)
+        or (method == zipfile.ZIP_STORED and info.compress_size != info.file_size)
+    ):
+        raise FormatError(
+            f"member {info.filename!r:.80} is damaged: the ZIP file's directory differs from it"
+        )
+    offset = begin if method == zipfile.ZIP_STORED else None
+    return Member(offset, info.file_size, info.compress_size, info)
