@@ -101,4 +101,11 @@ MUTATIONS = [
         "    array[...] = fill.value\n",
         "    array[...] = 0\n",
     ),
+    Mutation(
+        "a shared file is never written anew",
+        "io/save/writer.py",
+        "        if self._turn is None:\n",
+        "        if True:\n",
+        "S16",
+    ),
 ]

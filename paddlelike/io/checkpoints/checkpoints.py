@@ -44,7 +44,9 @@ Listing = list[Checkpoint]
 class Checkpoints:
     """The checkpoints in a directory.
 
-    Several processes may read them while one saves: a checkpoint that is being read is not removed.
+    Several processes may read them while one saves: a checkpoint that is being read is not removed. The file
+    of an unchanged value is shared with the last checkpoint but one, never with the last one, and is written
+    anew at every 15th save: damage to one file leaves one whole of two neighbours.
 
     Parameters
     ----------
@@ -109,7 +111,8 @@ class Checkpoints:
         self._every = every
         self._sign = 1.0 if best == "smallest" else -1.0
         self._options = SaveOptions.from_keywords(options, "Checkpoints")
-        self._base: str | None = None  # the last checkpoint of this process, to share files with
+        self._last: list[str] = []  # the last two checkpoints that were saved or restored here
+        self._count = 0  # of saves
 
     def save(
         self,
@@ -168,11 +171,13 @@ class Checkpoints:
         self._checkpoints.reserve(path)
         options = self._options
         holding = contextlib.ExitStack()  # holds the base until the save has ended
-        if self._base not in (None, path) and holding.enter_context(self._checkpoints.hold(self._base)):
-            options = replace(options, base=self._base)
+        base = self._choose_base()
+        if base not in (None, path) and holding.enter_context(self._checkpoints.hold(base)):
+            options = replace(options, base=base)
+        self._count += 1
 
         def finish() -> None:
-            self._base = path
+            self._last = [*(one for one in self._last if one != path), path][-2:]
             try:
                 self._tidy(entry["step"])
             except (OSError, StorageError) as error:
@@ -187,8 +192,20 @@ class Checkpoints:
             locate(path),
             state={"checkpoint": entry},
             options=options,
+            turn=self._count,
         )
         return save_chosen(executor, request, holding=holding, after_commit=finish)
+
+    def _choose_base(self) -> str | None:
+        """Return the checkpoint to share unchanged files with: the last but one.
+
+        So no file of a checkpoint is one of its neighbour's: a bit that rots leaves every other one whole.
+        """
+        # S16
+        has_neighbour = self._keep_last != 1 or self._keep_best > 0
+        if has_neighbour and not is_remote(self.root):  # behind URLs it is copied
+            return self._last[-2] if len(self._last) > 1 else None
+        return self._last[-1] if self._last else None
 
     def list(self) -> Listing:
         """Return all complete checkpoints, sorted by step; a warning for each damaged one, which is left out.
@@ -283,7 +300,7 @@ class Checkpoints:
                     continue
             if checkpoint.random is not None:
                 global_scope().generator.state = checkpoint.random
-            self._base = checkpoint.path
+            self._last = [checkpoint.path]
             for path, damage in damaged.items():
                 warn_user(f"checkpoint {path} is damaged; {checkpoint.path} is loaded: {damage}")
             return {**checkpoint.state, "step": checkpoint.step}

@@ -41,6 +41,8 @@ class SaveRequest:
         The name of this selection for the manifest, such as "params".
     state
         More for the manifest.
+    turn
+        Which save of a series this is: by it some files of each are not shared with the base.
     """
 
     program: Program
@@ -50,6 +52,7 @@ class SaveRequest:
     part: str | None = None
     state: Mapping[str, Any] = field(default_factory=dict)
     options: SaveOptions = DEFAULT_OPTIONS
+    turn: int | None = None
 
 
 def save_chosen(
@@ -97,6 +100,7 @@ def save_chosen(
             program=fingerprint(request.program),
             state={**request.state, **share.state} or None,
             part=request.part,
+            turn=request.turn,
         )
         copies = None if blocking else Copies(_kept)
         if copies is not None:

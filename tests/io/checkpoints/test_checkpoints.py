@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -116,14 +117,17 @@ def test_steps_between_are_passed_over(exe: fluid.Executor, tmp_path: Path, prog
     assert steps(checkpoints) == [3, 6, 7]
 
 
-def test_what_has_not_changed_is_shared(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_what_has_not_changed_is_shared_with_the_last_but_one(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path)
-    assert checkpoints.save(exe, program, 1).written == 2
-    put("a", 2)
-    report = checkpoints.save(exe, program, 2)
-    assert (report.written, report.kept) == (1, 1)
-    assert manifest_file.verify(tmp_path / "step-00000001")
-    assert manifest_file.verify(tmp_path / "step-00000002")
+    kept = []
+    for step in range(1, 18):
+        put("a", step)
+        kept.append(checkpoints.save(exe, program, step).kept)
+        assert manifest_file.verify(tmp_path / f"step-{step:08d}")
+    assert kept[:2] == [0, 0]
+    assert sorted(kept[2:]) == [0] + 14 * [1]  # one save of fifteen writes it anew
 
 
 def test_continued_training_shares_files_with_the_restored_checkpoint(
@@ -135,9 +139,60 @@ def test_continued_training_shares_files_with_the_restored_checkpoint(
         checkpoints = fluid.io.Checkpoints(tmp_path)
         checkpoints.restore(exe, program)
         put("a", 2)
-        report = checkpoints.save(exe, program, 2)
+        assert checkpoints.save(exe, program, 2).kept == 0
+        report = checkpoints.save(exe, program, 3)
     assert (report.written, report.kept) == (1, 1)
-    assert manifest_file.verify(tmp_path / "step-00000002")
+    assert manifest_file.verify(tmp_path / "step-00000003")
+
+
+@pytest.mark.parametrize("keep_last", [2, 5])
+@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "not blocking"])
+def test_no_bit_that_rots_damages_two_neighbours(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, keep_last: int, *, blocking: bool
+) -> None:
+    """Proves S16: b never changes, and each of its files rots in turn, keeping inode, size and time."""
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=keep_last, blocking=blocking)
+    for step in range(1, 7):
+        put("a", step)
+        checkpoints.save(exe, program, step)
+    kept = [Path(one.path) for one in checkpoints.list()]
+    for path in kept:
+        _rot(path / "b")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            restored = fluid.io.Checkpoints(tmp_path).restore(exe, program)
+        newest_is_bad = (path / "b").samefile(kept[-1] / "b")
+        assert restored is not None
+        assert restored["step"] == (5 if newest_is_bad else 6)
+        assert [f"{kept[-1]} is damaged; {kept[-2]} is loaded" in str(one.message) for one in caught] == (
+            [True] if newest_is_bad else []
+        )
+        _rot(path / "b")  # flips it back
+
+
+@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "not blocking"])
+def test_what_rots_unseen_is_not_passed_on_for_ever(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, *, blocking: bool
+) -> None:
+    """Proves S16: both files of b rot, and only the process holds the good value."""
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2, blocking=blocking)
+    for step in range(1, 35):
+        checkpoints.save(exe, program, step)
+        if step == 2:
+            for one in checkpoints.list():
+                _rot(Path(one.path) / "b")
+    assert all(manifest_file.verify(one.path) for one in checkpoints.list())
+
+
+def _rot(path: Path) -> None:
+    """Flip a bit of a file in place, without a trace in its times."""
+    facts = path.stat()
+    with path.open("r+b") as file:
+        file.seek(-3, os.SEEK_END)
+        byte = file.read(1)[0]
+        file.seek(-3, os.SEEK_END)
+        file.write(bytes([byte ^ 4]))
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
 def test_a_step_may_be_saved_again(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
