@@ -92,8 +92,8 @@ MUTATIONS = [
     Mutation(
         "two members of one name pass",
         "formats/zips.py",
-        "            if info.filename in found:",
-        "            if info.filename is None:",
+        "            if count > 1 and not doubled:",
+        "            if False and not doubled:",
     ),
     Mutation(
         "the sums of a ZIP file are not compared",

@@ -106,6 +106,5 @@ MUTATIONS = [
         "io/save/writer.py",
         "        if self._turn is None:\n",
         "        if True:\n",
-        "S16",
     ),
 ]

@@ -201,7 +201,6 @@ class Checkpoints:
 
         So no file of a checkpoint is one of its neighbour's: a bit that rots leaves every other one whole.
         """
-        # S16
         has_neighbour = self._keep_last != 1 or self._keep_best > 0
         if has_neighbour and not is_remote(self.root):  # behind URLs it is copied
             return self._last[-2] if len(self._last) > 1 else None

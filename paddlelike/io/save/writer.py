@@ -201,7 +201,6 @@ class Writer:
 
     def _is_due(self, file: str) -> bool:
         """Return whether a file is written anew in this turn; those of files differ."""
-        # S16
         if self._turn is None:
             return False
         return (self._turn + zlib.crc32(file.encode("utf-8", "surrogatepass"))) % _SERIES == 0

@@ -150,7 +150,7 @@ def test_continued_training_shares_files_with_the_restored_checkpoint(
 def test_no_bit_that_rots_damages_two_neighbours(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, keep_last: int, *, blocking: bool
 ) -> None:
-    """Proves S16: b never changes, and each of its files rots in turn, keeping inode, size and time."""
+    """The variable b never changes, and each of its files rots in turn, keeping inode, size and time."""
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=keep_last, blocking=blocking)
     for step in range(1, 7):
         put("a", step)
@@ -174,7 +174,7 @@ def test_no_bit_that_rots_damages_two_neighbours(
 def test_what_rots_unseen_is_not_passed_on_for_ever(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, *, blocking: bool
 ) -> None:
-    """Proves S16: both files of b rot, and only the process holds the good value."""
+    """Both files of b rot, and only the process holds the good value."""
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2, blocking=blocking)
     for step in range(1, 35):
         checkpoints.save(exe, program, step)
