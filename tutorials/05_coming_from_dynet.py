@@ -91,6 +91,16 @@ losses = [exe.run(fetch_list=[loss])[0].item() for _ in range(60)]
 print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}")
 assert losses[-1] < 0.1 < losses[0]
 
+# %% Or with DyNet's trainers, a graph for every example.
+trainer = dy.AdamTrainer(words, alpha=0.02)
+for step in range(8):
+    dy.renew_cg()
+    scores = dy.parameter(mlp.W2) * dy.tanh(dy.parameter(mlp.W1) * E[step % 4])
+    error = dy.pickneglogsoftmax(scores, labels[step % 4])
+    error.backward()
+    trainer.update()
+trainer.status()
+
 # %% ``dy.save`` and ``dy.load``: both files or neither; a class of yours is used only when you pass it.
 encoder = dy.LSTMBuilder(1, 3, 4, words)
 dy.save(OUT / "model", [E, mlp, encoder])

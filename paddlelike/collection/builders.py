@@ -82,7 +82,8 @@ class VanillaLSTMBuilder(Builder):
 
     ``forget_bias`` is added to the gate f at every step. With ``ln_lstm`` (layer normalization) the gains and
     biases belong to this builder's collection; DyNet adds them to the collection around it, and its ``save``
-    loses them.
+    loses them. Here ``save`` puts them (``normalization``) beside the builder's blocks, where DyNet's
+    ``load`` passes them by: it opens the pair, with gains of 1.
     """
 
     collection_name = "vanilla-lstm-builder"
@@ -98,6 +99,7 @@ class VanillaLSTMBuilder(Builder):
         forget_bias: float = 1.0,
     ) -> None:
         self.ln_lstm, self.forget_bias = ln_lstm, forget_bias
+        self.normalization: list[Parameters] = []  # gains and biases
         super().__init__(layers, input_dim, hidden_dim, model)
 
     @property
@@ -109,7 +111,9 @@ class VanillaLSTMBuilder(Builder):
         weights = self._add((4 * hidden_dim, input_dim), (4 * hidden_dim, hidden_dim), 4 * hidden_dim)
         if self.ln_lstm:
             for dim in (4 * hidden_dim, 4 * hidden_dim, hidden_dim):  # of U h, of W x, of c
-                weights += [self._collection.add_parameters(dim, init=first) for first in (1.0, 0.0)]
+                pair = [self._collection.add_parameters(dim, init=first) for first in (1.0, 0.0)]
+                self.normalization += pair
+                weights += pair
         return weights
 
     def _step(self, weights: list[Expression], memory: Memory, x: Expression, first: bool) -> Memory:

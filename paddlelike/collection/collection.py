@@ -163,8 +163,13 @@ class ParameterCollection:
             The file is damaged.
         """
         blocks = files.blocks_below(files.read(filename), key or "/")
-        matched = self._match(blocks, filename, key or "/", strict_names)
-        for parameter, block in matched:
+        self.take_blocks(blocks, filename, key or "/", strict_names=strict_names)
+
+    def take_blocks(
+        self, blocks: list[Block], filename: Path, key: str, *, strict_names: bool = False
+    ) -> None:
+        """Fill the parameters from blocks that were read below ``key``; see :meth:`populate`."""
+        for parameter, block in self._match(blocks, filename, key, strict_names):
             parameter.take_block(block)
 
     def load_param(self, filename: Path, key: str) -> Parameters:

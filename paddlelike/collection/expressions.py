@@ -16,7 +16,7 @@ from paddlelike import layers
 from paddlelike.backward import gradients
 from paddlelike.collection.graph import current_graph, evaluate, run
 from paddlelike.collection.parameters import Parameters
-from paddlelike.errors import ShapeError
+from paddlelike.errors import GraphError, ShapeError
 from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -102,7 +102,8 @@ class Expression:
             found = gradients(loss, inputs) or [None] * len(inputs)
         pairs = [(owner, one) for owner, one in zip(owners, found, strict=True) if one is not None]
         for (owner, _), value in zip(pairs, run(program, [one for _, one in pairs]), strict=True):
-            owner.add_gradient(np.asarray(value, dtype=np.float32).reshape(owner.shape()))
+            gradient = np.asarray(value, dtype=np.float32).reshape(owner.shape())
+            owner.add_gradient(gradient, _get_rows(self.variable.block.program).get(owner.variable_name))
 
     def __mul__(self, other: float | Operand) -> Expression:
         if isinstance(other, int | float):
@@ -165,7 +166,8 @@ def parameter(value: Operand) -> Expression:
     if not isinstance(value, Parameters):
         return to_expression(value)
     variable = value.variable()
-    _get_owners(variable.block.program)[variable.name] = value
+    program = variable.block.program
+    _get_owners(program)[variable.name], _get_rows(program)[variable.name] = value, None
     return Expression(variable)
 
 
@@ -174,7 +176,12 @@ def lookup(table: Parameters, index: int) -> Expression:
     rows = table.shape()[0]
     if not 0 <= index < rows:
         raise IndexError(f"{table.name()} has rows 0 to {rows - 1}, not {index}")
-    return parameter(table)[index]
+    variable = table.variable()
+    program = variable.block.program
+    _get_owners(program)[variable.name] = table
+    before = _get_rows(program).get(variable.name, frozenset())
+    _get_rows(program)[variable.name] = None if before is None else before | {index}
+    return Expression(variable)[index]
 
 
 # Inputs
@@ -277,8 +284,19 @@ def pickneglogsoftmax(x: Operand, index: int) -> Expression:
 
 
 def _call(function: Callable[..., Variable], *arguments: Expression) -> Expression:
-    """Return ``function`` of the arguments' variables, appended to their program."""
-    with program_guard(arguments[0].variable.block.program, Program()):
+    """Return ``function`` of the arguments' variables, appended to their program.
+
+    Raises GraphError when they are of several graphs.
+    """
+    program = current_graph()
+    programs = [argument.variable.block.program for argument in arguments]
+    if any(one is not programs[0] for one in programs):
+        earlier = next(a for a, one in zip(arguments, programs, strict=True) if one is not program)
+        raise GraphError(
+            f"{earlier!r} is of an earlier graph: renew_cg() has begun a new one since it was made",
+            hint="make it again, from its parameters and inputs, after renew_cg()",
+        )
+    with program_guard(programs[0], Program()):
         variable: Variable = function(*[argument.variable for argument in arguments])
         return Expression(variable)
 
@@ -291,6 +309,12 @@ def _get_owners(program: Program) -> dict[str, Parameters]:
     """Return the parameters of collections that a graph uses, by variable name."""
     owners: dict[str, Parameters] = program.__dict__.setdefault("_collection_parameters", {})
     return owners
+
+
+def _get_rows(program: Program) -> dict[str, frozenset[int] | None]:
+    """Return the rows of tables that a graph looks up, by variable name; None: it uses all rows."""
+    rows: dict[str, frozenset[int] | None] = program.__dict__.setdefault("_collection_rows", {})
+    return rows
 
 
 def _list_parameters(expression: Expression) -> list[Parameters]:

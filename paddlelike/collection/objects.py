@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, Final, NamedTuple
 
@@ -84,9 +85,7 @@ def save(basename: Path, objects: Iterable[Any]) -> None:
         except SaveError as error:
             problems.append(f"objects[{index}]: {error.message}")
             continue
-        blocks += (
-            [one.to_block(one.name())] if isinstance(one, Parameters) else one.param_collection().to_blocks()
-        )
+        blocks += _to_blocks(one)
     problems += [f"two objects hold a {kind.strip('#')} {name}" for kind, name in _find_doubled(blocks)]
     if problems:
         raise SaveError(
@@ -144,7 +143,7 @@ def load_generator(basename: Path, collection: ParameterCollection, classes: Cla
             yield collection.load_lookup_param(data, record.name)
         else:
             one = _from_spec(record.kind, record.spec, collection)
-            one.param_collection().populate(data, record.name)
+            _populate(one, blocks, data, record.name)
             yield one
 
 
@@ -159,6 +158,31 @@ def _to_record(one: Any) -> _Record:
         hint = "; save a collection with its own save()" if isinstance(one, ParameterCollection) else ""
         raise SaveError(f"a {type(one).__name__} has no {', '.join(missing)}{hint}")
     return _Record(_to_reference(type(one)), _plain_spec(one.spec), one.param_collection().name())
+
+
+def _to_blocks(one: Any) -> list[Block]:
+    """Return the blocks of an object; the gains and biases of layer normalization are under a path beside."""
+    if isinstance(one, Parameters):
+        return [one.to_block(one.name())]
+    blocks: list[Block] = one.param_collection().to_blocks()
+    apart = {p.name() for p in one.normalization} if isinstance(one, builders.VanillaLSTMBuilder) else set()
+    path = one.param_collection().name()
+    return [
+        replace(block, name=_apart(path) + block.name.removeprefix(path)) if block.name in apart else block
+        for block in blocks
+    ]
+
+
+def _populate(one: Any, blocks: list[Block], data: str, path: str) -> None:
+    """Fill the parameters of an object from the blocks below its path, and below that beside it."""
+    paths = (path, _apart(path)) if isinstance(one, builders.VanillaLSTMBuilder) and one.ln_lstm else (path,)
+    below = tuple(f"{each.rstrip('/')}/" for each in paths)
+    found = [block for block in blocks if block.name.startswith(below)]
+    one.param_collection().take_blocks(found, data, path)
+
+
+def _apart(path: str) -> str:
+    return f"{path.rstrip('/')}-ln/"
 
 
 def _plain_spec(value: Any) -> object:

@@ -42,6 +42,7 @@ class Parameters:
         self._shape = shape
         self._scope = scope
         self._gradient: Array | None = None
+        self._rows: frozenset[int] | None = frozenset()  # that the gradient is of; None: of all
         self.variable_name = variable_name
 
     def name(self) -> str:
@@ -73,13 +74,22 @@ class Parameters:
         """Return the gradient that the last ``backward()`` left, zeros when there is none."""
         return np.zeros(self._shape, np.float32) if self._gradient is None else self._gradient.copy()
 
-    def add_gradient(self, gradient: Array) -> None:
-        """Add to the gradient; files then hold it too (``FULL_GRAD``)."""
+    def has_gradient(self) -> bool:
+        """Return whether ``backward()`` left a gradient."""
+        return self._gradient is not None
+
+    def looked_up_rows(self) -> list[int] | None:
+        """Return the rows that the gradient is of, where it is of rows that were looked up; None: of all."""
+        return None if self._rows is None else sorted(self._rows)
+
+    def add_gradient(self, gradient: Array, rows: frozenset[int] | None = None) -> None:
+        """Add to the gradient, of ``rows`` or of all; files then hold it too (``FULL_GRAD``)."""
         self._gradient = self.grad_as_array() + gradient
+        self._rows = None if rows is None or self._rows is None else self._rows | rows
 
     def reset_gradient(self) -> None:
         """Forget the gradient."""
-        self._gradient = None
+        self._gradient, self._rows = None, frozenset()
 
     def variable(self, program: Program | None = None) -> Parameter:
         """Return the variable in a program (None: the current graph), adding it when missing.
@@ -128,7 +138,9 @@ class Parameters:
     def take_block(self, block: Block) -> None:
         """Set value and gradient to those of a block."""
         self.set_value(block.values)
-        self._gradient = None if block.gradients is None else block.gradients.copy()
+        self.reset_gradient()
+        if block.gradients is not None:
+            self.add_gradient(block.gradients)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name} {self._shape}>"

@@ -55,6 +55,9 @@ def test_a_layer_normalized_lstm_keeps_its_gains(tmp_path: Path) -> None:  # D44
     dy.save(tmp_path / "ln", [builder])
     (again,) = dy.load(tmp_path / "ln", dy.ParameterCollection())
     np.testing.assert_array_equal(outputs(again), outputs(builder))
+    below = [line.split()[1] for line in (tmp_path / "ln.data").read_text().splitlines() if line[0] == "#"]
+    assert sum(name.startswith("/vanilla-lstm-builder/") for name in below) == 3  # what DyNet's load expects
+    assert sum(name.startswith("/vanilla-lstm-builder-ln/") for name in below) == 6
 
 
 def test_builders_name_their_collections_as_dynet_does() -> None:  # D16, D17

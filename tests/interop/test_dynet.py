@@ -42,7 +42,8 @@ def test_both_sides_load_what_the_other_saved(tmp_path: Path) -> None:  # D02, D
         whole.add_lookup_parameters((4, 2))
         whole.save(tmp_path / "whole")
         dy.save(tmp_path / "ours", objects.values())
-        names = ("ours", "whole", "theirs", "found")
+        dy.save(tmp_path / "normalized", [dy.VanillaLSTMBuilder(2, 3, 4, m, True)])  # D44
+        names = ("ours", "whole", "theirs", "found", "normalized")
         job = {name: str(tmp_path / name) for name in names} | {"xs": XS.tolist(), "names": list(objects)}
         DYNET.run("driver_dynet.py", job, tmp_path)
 

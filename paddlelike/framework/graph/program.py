@@ -51,6 +51,7 @@ class Program(EncodedState, Displayed):
     _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
         "plans": dict,
         "_collection_parameters": dict,  # of paddlelike.collection
+        "_collection_rows": dict,
     }
 
     has_operator_versions = False  # True: its encoding has the table of 1.8.5's operator versions

@@ -23,6 +23,7 @@ def main():
             found[name] = [y.npvalue().tolist() for y in one.transduce(inputs)]
         else:
             found[name] = [y.npvalue().tolist() for y in one.initial_state().transduce(inputs)]
+    dy.load(job["normalized"], dy.ParameterCollection())
     whole = dy.ParameterCollection()
     whole.add_parameters((2, 3), name="w")
     whole.add_lookup_parameters((4, 2))
