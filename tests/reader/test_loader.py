@@ -48,7 +48,8 @@ def threads() -> set[threading.Thread]:
 def no_thread_is_left() -> Iterator[None]:
     before = threads()
     yield
-    gc.collect()
+    if threads() - before:
+        gc.collect()
     end = time.monotonic() + 3
     while threads() - before and time.monotonic() < end:
         time.sleep(0.02)

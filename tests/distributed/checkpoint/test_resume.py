@@ -29,7 +29,11 @@ def wide() -> Any:
 ADAM = Network(wide, adam_with_schedule)
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3, 4, 5], ids=lambda m: f"from{m}")
+#: Numbers of servers; two more are for those who wait.
+COUNTS = [1, 2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow), 5]
+
+
+@pytest.fixture(scope="module", params=COUNTS, ids=lambda m: f"from{m}")
 def run(request: Any, tmp_path_factory: Any) -> Any:
     """An uninterrupted run that saves before step 4: losses, values at the end, directory."""
     directory = tmp_path_factory.mktemp("saved") / f"by{request.param}"
@@ -38,7 +42,7 @@ def run(request: Any, tmp_path_factory: Any) -> Any:
     return losses, job.on_servers(), directory
 
 
-@pytest.mark.parametrize("servers", [1, 2, 3, 4, 5], ids=lambda n: f"to{n}")
+@pytest.mark.parametrize("servers", COUNTS, ids=lambda n: f"to{n}")
 def test_n_servers_resume_with_the_same_bits(run: Any, servers: int) -> None:
     losses, values, directory = run
     form = "main" if servers % 2 else "startup"

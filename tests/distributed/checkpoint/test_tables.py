@@ -67,7 +67,7 @@ def test_a_table_in_blocks_resumes_in_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by_servers", [False, True], ids=["gathered", "by servers"])
-@pytest.mark.parametrize("before", [1, 2, 3])
+@pytest.mark.parametrize("before", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_a_sharded_table_resumes_with_any_count_of_servers(
     tmp_path: Path, before: int, after: int, by_servers: bool

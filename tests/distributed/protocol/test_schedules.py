@@ -43,15 +43,15 @@ CHECKS = (check_sync, check_noisy, check_shrinking, check_async)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
-def test_a_hundred_schedules_end_as_if_nothing_had_happened(check):
+def test_forty_schedules_end_as_if_nothing_had_happened(check):
     """Proves D14."""
-    check(range(100))
+    check(range(40))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
 def test_thousands_of_schedules_end_as_if_nothing_had_happened(check):
-    check(range(100, 800))
+    check(range(40, 800))
 
 
 def test_an_undisturbed_job_ends_with_the_reference():
@@ -63,7 +63,7 @@ def test_an_undisturbed_job_ends_with_the_reference():
 def test_without_rollback_a_lost_server_is_an_error_that_names_it():
     errors = 0
     limits = Limits(call=0.3, window=1e6, barrier=5.0, poll=0.02)
-    for seed in range(150):
+    for seed in range(50):
         world = run_sync(seed, rollback=False, limits=limits)
         for error in world.errors():
             assert "server:" in str(error)
@@ -71,11 +71,11 @@ def test_without_rollback_a_lost_server_is_an_error_that_names_it():
             errors += 1
         else:
             world.check_sync()
-    assert errors > 30  # or the seeds prove nothing
+    assert errors > 10  # or the seeds prove nothing
 
 
 def test_without_rollback_and_without_lost_servers_trainers_may_come_and_go():
-    for seed in range(100):
+    for seed in range(40):
         faults = faults_of(seed)
         faults.server_kills = 0
         world = run_sync(seed, rollback=False, faults=faults)

@@ -174,7 +174,11 @@ def test_a_variable_without_a_value_is_named(begun: Path) -> None:
         write_rows(fluid.Scope(), [OWN], str(begun), ["w"])
 
 
-@pytest.mark.parametrize("after", [0, 1, 2], ids=["before", "first piece", "second piece"])
+@pytest.mark.parametrize(
+    "after",
+    [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)],
+    ids=["before", "first piece", "second piece"],
+)
 @pytest.mark.parametrize("by_servers", [False, True], ids=["gathered", "by servers"])
 def test_a_server_that_is_gone_breaks_the_save_and_nothing_else(
     tmp_path: Path, monkeypatch: Any, by_servers: bool, after: int

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paddlelike as fluid
@@ -157,6 +157,7 @@ KEYS = st.sampled_from(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(st.dictionaries(KEYS, JSON, max_size=4), max_size=3))
 def test_whatever_a_file_says_is_rules_or_a_format_error(rules: list[dict[str, Any]]) -> None:
     try:
