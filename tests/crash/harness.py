@@ -86,8 +86,9 @@ def run(model: Model, home: Path, *, every: int, times: int, seed: int, look: Lo
 def _state(home: Path) -> dict[str, tuple[int | bytes, ...]]:
     """Return kind, inode, links, size, time of writing and contents of everything below a directory."""
     found: dict[str, tuple[int | bytes, ...]] = {}
-    for path in home.rglob("*"):
-        with contextlib.suppress(OSError):  # a thread deletes it at this moment
+    inside = (Path(folder, name) for folder, folders, files in os.walk(home) for name in (*folders, *files))
+    for path in inside:  # os.walk passes over a directory, and lstat over a file, that a thread deletes
+        with contextlib.suppress(OSError):
             facts = path.lstat()
             data = path.read_bytes() if path.is_file() else b""
             found[str(path)] = (

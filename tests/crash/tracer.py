@@ -179,7 +179,8 @@ def _followed(
         return _follow(libc, child, kills, watch)
     except BaseException:
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, _WALL)
+        while os.waitpid(-1, _WALL)[0] != child:  # its other threads end first
+            pass
         raise
 
 
