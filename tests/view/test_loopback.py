@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 import select
 import socket
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from paddlelike.errors import FeedError, StorageError
 from paddlelike.view.server import (
     LoopbackServer,
 )
+from paddlelike.view.server.connections import MOST
 from paddlelike.view.server.loopback import Refusal, Reply
 from tests.view.asking import JSON, ask
 
@@ -86,14 +88,110 @@ def test_a_port_that_is_taken_and_a_short_token_are_refused(server: LoopbackServ
             LoopbackServer({}, token=token)
 
 
-def test_more_connections_than_it_takes_are_closed() -> None:
+def _connect(server: LoopbackServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=30)
+
+
+def _read_all(connection: socket.socket) -> bytes:
+    """Return what the server sends until it closes the connection."""
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def _read_until(connection: socket.socket, end: bytes) -> bytes:
+    """Return what the server sends until an end of it, without a close of the connection."""
+    found = b""
+    while not found.endswith(end):
+        found += connection.recv(65536) or b"closed" + end
+    assert b"closed" not in found
+    return found
+
+
+def _get_head(server: LoopbackServer, line: str = "GET / HTTP/1.1", more: str = "") -> bytes:
+    return (
+        f"{line}\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n{more}".encode()
+    )
+
+
+def test_of_too_many_connections_without_the_token_the_oldest_are_closed() -> None:
     with LoopbackServer({}) as found:
         found.start()
-        silent = [socket.create_connection(("127.0.0.1", found.port), timeout=30) for _ in range(40)]
-        assert [one.recv(1) for one in silent[32:]] == [b""] * 8  # waits until each is closed
-        assert select.select(silent[:32], [], [], 0)[0] == []
+        silent = [_connect(found) for _ in range(MOST + 8)]
+        assert [one.recv(1) for one in silent[:8]] == [b""] * 8  # waits until each is closed
+        assert select.select(silent[8:], [], [], 0)[0] == []
         for one in silent:
             one.close()
+
+
+def test_slow_connections_do_not_keep_the_owner_out() -> None:
+    with LoopbackServer({("GET", "/"): lambda _: Reply("here")}) as found:
+        found.start()
+        owner = _connect(found)  # stays open between requests
+        owner.sendall(_get_head(found) + b"\r\n")
+        assert _read_until(owner, b'"here"')
+        slow = [_connect(found) for _ in range(3 * MOST)]
+        for one in slow[-MOST:]:
+            one.sendall(b"GET / HTTP/1.1\r\nX: y\r\n")  # never ends
+        assert ask(found, "GET", "/") == (200, "here")
+        owner.sendall(_get_head(found) + b"\r\n")
+        assert _read_until(owner, b'"here"')
+        for one in [owner, *slow]:
+            one.close()
+
+
+@pytest.mark.parametrize("begun", ["G", "GET / H", "head", "body"])
+def test_a_request_that_takes_too_long_as_a_whole_is_ended(begun: str) -> None:
+    """However often a byte of it comes: the clock stands still but for the test."""
+    now, asked = [0.0], queue.SimpleQueue[None]()
+
+    def clock() -> float:
+        asked.put(None)
+        return now[0]
+
+    def wait_until_asked(times: int) -> None:
+        for _ in range(times):
+            asked.get(timeout=30)
+
+    with LoopbackServer({("POST", "/"): lambda request: Reply(request.json)}, clock=clock) as found:
+        found.start()
+        head = _get_head(found, "POST / HTTP/1.1", "Content-Type: application/json\r\nContent-Length: 9\r\n")
+        sent = {"head": head, "body": head + b"\r\n[1"}.get(begun, begun.encode())
+        with _connect(found) as connection:
+            wait_until_asked(3)  # at the connection, at the request, and before the first read
+            now[0] += 29
+            connection.sendall(sent)
+            wait_until_asked(2)  # behind the first read, and before the second
+            now[0] += 2
+            connection.sendall(b" ")
+            assert _read_all(connection) == b""
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "Transfer-Encoding : chunked",
+        "Content-Length: 2\r\nTransfer-Encoding : chunked",
+        "Content-Length : 2",
+        " Content-Length: 2",
+        "Content-Length: 2\r\n folded: 3",
+        "Content-Length: 2\r\nContent-Length: 2",
+        "Content-Length: 2\r\nContent-Length: 3",
+        "Content-Length: 2, 2",
+        "Content-Length: +2",
+        "Content-Length: 2\rX: y",
+        "Content-Length: 2\r\nX\0Y: z",
+        "no field",
+        ": empty",
+        "\r\n".join(f"X-{k}: y" for k in range(101)),
+        "X: " + "y" * 70_000,
+    ],
+    ids=range(15),
+)
+def test_a_header_on_which_programs_could_disagree_is_refused(server: LoopbackServer, fields: str) -> None:
+    head = _get_head(server, "POST /predict HTTP/1.1", f"Content-Type: application/json\r\n{fields}\r\n\r\n")
+    with _connect(server) as connection:
+        connection.sendall(head + b"[]")
+        answer = _read_all(connection)
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 411 "))
 
 
 def test_what_a_route_raises_is_answered_in_words() -> None:

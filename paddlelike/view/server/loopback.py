@@ -3,15 +3,18 @@
 Other users of the machine, and pages of the web in the user's browser, can reach a loopback port as well. So
 every request needs the token, which only the printed URL has; the Host header must be the server's own (a
 page whose name was rebound to 127.0.0.1 has another); a POST must be JSON, which no form can send, and its
-Origin, if a browser states one, must be this server. Sizes, times and the number of connections are bounded.
+Origin, if a browser states one, must be this server. Sizes and the time of a whole request are bounded;
+connections that have not shown the token give way to later ones (:mod:`.connections`).
 """
 
 from __future__ import annotations
 
 import hmac
+import io
 import json
 import secrets
 import threading
+import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,12 +23,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from paddlelike.errors import PaddlelikeError, StorageError
 from paddlelike.view.page.document import encode_json
+from paddlelike.view.server.connections import MOST, Places, TimedReader, read_fields
 
 __all__ = ["MOST_BYTES", "LoopbackServer", "Refusal", "Reply", "Request"]
 
 MOST_BYTES: Final = 64 << 20  # of the body of a request
-_MOST_CONNECTIONS: Final = 32
-_PATIENCE: Final = 30.0  # seconds that a connection may be silent
+_PATIENCE: Final = 30.0  # seconds in which a request arrives, and in which an answer is taken
 _SHORTEST: Final = 16  # characters of a token
 
 
@@ -67,6 +70,8 @@ class LoopbackServer:
         None: a random one.
     most_bytes
         Of the body of a request.
+    clock
+        The seconds by which requests are timed.
 
     Raises
     ------
@@ -83,7 +88,13 @@ class LoopbackServer:
     """
 
     def __init__(
-        self, routes: Routes, *, port: int = 0, token: str | None = None, most_bytes: int = MOST_BYTES
+        self,
+        routes: Routes,
+        *,
+        port: int = 0,
+        token: str | None = None,
+        most_bytes: int = MOST_BYTES,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.token = secrets.token_urlsafe(24) if token is None else token
         if (
@@ -96,6 +107,7 @@ class LoopbackServer:
             )
         self.routes = routes
         self.most_bytes = most_bytes
+        self.clock = clock
         try:
             self._server = _Server(port, self)
         except (OSError, OverflowError) as error:
@@ -137,25 +149,21 @@ class _Server(ThreadingHTTPServer):
     """Bounds the connections; the threads end with the process."""
 
     daemon_threads = True
-    request_queue_size = 2 * _MOST_CONNECTIONS
+    request_queue_size = 4 * MOST
     block_on_close = False
 
     def __init__(self, port: int, owner: LoopbackServer) -> None:
         self.owner = owner
-        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self.places = Places()
         super().__init__(("127.0.0.1", port), _Handler)
 
     def process_request(self, request: Any, client_address: object) -> None:
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        self.places.enter(request)
+        super().process_request(request, client_address)
 
-    def process_request_thread(self, request: Any, client_address: object) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
+    def shutdown_request(self, request: Any) -> None:
+        self.places.leave(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: object) -> None:
         """Say nothing: the client has gone."""
@@ -164,8 +172,31 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "paddlelike", ""
-    timeout = _PATIENCE
     server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self._timed = TimedReader(self.connection, _PATIENCE, self.server.owner.clock)
+        self.rfile = io.BufferedReader(self._timed)
+
+    def handle_one_request(self) -> None:
+        """Read a request, all of it within its time, and answer it."""
+        self._timed.start()
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Read the header, once each line of it is a field as the standard has it."""
+        self.command, self.requestline, self.request_version = "", "", self.protocol_version
+        arriving = self.rfile
+        try:
+            self.rfile = io.BytesIO(read_fields(arriving))
+            return super().parse_request()
+        except ValueError as error:
+            self.send_error(400, str(error))
+            return False
+        finally:
+            self.rfile = arriving
 
     def do_GET(self) -> None:
         self._answer("GET")
@@ -244,12 +275,16 @@ class _Handler(BaseHTTPRequestHandler):
         token = header.strip() if kind.lower() == "bearer" else given
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.server.owner.token.encode()):
             raise Refusal(401, "the token is missing or wrong", "open the address that was printed, as it is")
+        self.close_connection |= not self.server.places.admit(self.connection)
 
     def _read_json(self) -> object:
         kind = (self.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refusal(415, f"the body is {kind or 'of no type'}, expected application/json")
-        length = self.headers.get("Content-Length") or ""
+        lengths = self.headers.get_all("Content-Length") or [""]
+        if len(lengths) > 1:
+            raise Refusal(400, f"the request has {len(lengths)} Content-Lengths, expected one")
+        length = lengths[0]
         if not (length.isascii() and length.isdigit()) or "Transfer-Encoding" in self.headers:
             raise Refusal(411, "the request has no Content-Length")
         if len(length) > 15 or int(length) > self.server.owner.most_bytes:
@@ -264,6 +299,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, body: bytes, kind: str) -> None:
         try:
+            self.connection.settimeout(_PATIENCE)
             self.send_response(status)
             for name, value in (
                 ("Content-Type", kind),
