@@ -183,7 +183,7 @@ def test_an_optimizer_that_cntk_does_not_have_is_refused(tmp_path: Path) -> None
         fluid.optimizer.Ftrl(0.1).minimize(loss)
         whole = fluid.layers.reduce_sum(out)
     fluid.Executor().run(startup)
-    with pytest.raises(SaveError, match=r"fc_0\.[bw]_0 is updated by ftrl, whose state CNTK does not keep"):
+    with pytest.raises(SaveError, match=r"fc_0\.[bw]_0 is updated by ftrl, whose state is no learner's"):
         fluid.export_cntk_checkpoint(main, tmp_path / "my.dnn", ["x", "y"], [out], loss)
     with pytest.raises(UnsupportedError, match="is no mean over samples"):
         fluid.export_cntk_checkpoint(main, tmp_path / "my.dnn", ["x", "y"], [out], whole)
@@ -280,3 +280,29 @@ def test_a_save_that_is_refused_leaves_the_older_pair(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no tuple"):
         found.save(tmp_path / "my.dnn", {"position": (1, 2)})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "optimizer", "text"),
+    [
+        ("adagrad", lambda: fluid.optimizer.Momentum(0.05, 0.9), "is of adagrad, which is another formula"),
+        ("fsadagrad", lambda: fluid.optimizer.Adam(0.05), "is of fsadagrad, which is another formula"),
+        ("adagrad", lambda: fluid.optimizer.Adagrad(0.05), "updated by adagrad, whose state is no learner"),
+        ("fsadagrad", lambda: fluid.optimizer.Ftrl(0.05), "updated by ftrl, whose state is no learner"),
+        ("adagrad", lambda: fluid.optimizer.Adadelta(0.05), "updated by adadelta, whose state is no learner"),
+    ],
+    ids=["adagrad in momentum", "fsadagrad in adam", "adagrad", "ftrl", "adadelta"],
+)
+@pytest.mark.filterwarnings("ignore::paddlelike.framework.quirks.QuirkWarning")
+def test_learners_of_other_formulas_are_refused_before_anything_changes(
+    kind: str, optimizer, text: str, scope: fluid.Scope
+) -> None:
+    found = fluid.import_cntk_checkpoint(MODELS / f"ck-{kind}.dnn")
+    with fluid.program_guard(found.program, found.startup_program):
+        optimizer().minimize(found.loss)
+    fluid.Executor().run(found.startup_program)
+    before = {name: np.array(scope.find_var(name).get_tensor()) for name in scope.local_var_names()}
+    with pytest.raises(LoadError, match=text):
+        found.restore()
+    for name, value in before.items():
+        np.testing.assert_array_equal(np.array(scope.find_var(name).get_tensor()), value)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.scope import Scope, global_scope
-from paddlelike.errors import FormatError, LoadError, MissingFileError
+from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats.cntk.dictionary import SizeT, decode
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -32,6 +32,8 @@ from paddlelike.interop.cntk.checkpoints.tree import (
     write_pair,
 )
 from paddlelike.interop.cntk.checkpoints.updates import (
+    check_kinds,
+    check_learner,
     collect_updates,
     convert_rate,
     count_updates,
@@ -118,6 +120,7 @@ class CntkCheckpoint:
                 f"the program updates {_list(updates)}, the checkpoint {_list(self.learner.arrays)}",
                 hint="call minimize(checkpoint.loss, checkpoint.startup_program) first",
             )
+        check_kinds(updates, LoadError)
         batch = self.batch_size
         written = {name for op in self.program.global_block().ops for name in op.output_arg_names}
         new: dict[str, np.ndarray[Any, Any]] = {}
@@ -129,6 +132,7 @@ class CntkCheckpoint:
                 new[variable] = np.full_like(read_value(values, variable), rate)
             count = self.learner.smoothed_count
             new |= decode_state(op, self.learner.arrays[name], count, rate=rate, batch=batch)
+        check_learner(updates, self.learner.arrays, self.learner.smoothed_count)
         for name in new:
             read_value(values, name)  # before the first one is set
         for name, array in new.items():
@@ -170,6 +174,7 @@ class CntkCheckpoint:
             renew_leaf(one, values, samples if one["uid"] in counts else 0) for one in tree["inputs"]
         ]
         updates = collect_updates(self.program)
+        check_kinds(updates, SaveError)
         rates = {name: rate for name, _, rate in list_rates(updates, values)}
         batch = self.batch_size
         arrays = dict(self.learner.arrays)

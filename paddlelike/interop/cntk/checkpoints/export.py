@@ -14,6 +14,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, write_learner
 from paddlelike.interop.cntk.checkpoints.tree import LOSS, METRIC, as_external, order_parameters, write_pair
 from paddlelike.interop.cntk.checkpoints.updates import (
+    check_kinds,
     collect_updates,
     count_updates,
     encode_state,
@@ -106,6 +107,7 @@ def export_cntk_checkpoint(
         refs += _add_sum(graph, graph.values[name], label)
     tree = make_function(graph, refs)
     updates = collect_updates(program)
+    check_kinds(updates, SaveError)
     if not updates:
         raise SaveError(
             "export_cntk_checkpoint: the program updates no parameters", hint="minimize the loss first"

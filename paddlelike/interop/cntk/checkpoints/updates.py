@@ -30,6 +30,8 @@ from paddlelike.framework.graph.program import Program
 
 __all__ = [
     "KINDS",
+    "check_kinds",
+    "check_learner",
     "collect_updates",
     "convert_rate",
     "count_updates",
@@ -43,6 +45,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 KINDS: Final = ("adam", "adamax", "momentum", "sgd")
+_MANY: Final = 16  # so many numbers of one sign are no velocities
 #: The accumulators that hold CNTK's two averages, that of squares (or norms) first; and by which power of the
 #: size of the minibatch CNTK's are larger.
 _PAIRS: Final = {
@@ -65,6 +68,36 @@ def collect_updates(program: Program) -> dict[str, Operator]:
     return found
 
 
+def check_kinds(ops: Mapping[str, Operator], error: type[LoadError] | type[SaveError]) -> None:
+    """Raise ``error`` unless every operator has a counterpart among CNTK's learners."""
+    for name, op in ops.items():
+        if op.type not in KINDS:
+            raise error(
+                f"{name} is updated by {op.type}, whose state is no learner's of CNTK: its rmsprop, adagrad, "
+                "adadelta and fsadagrad are other formulas",
+                hint=f"train with one of: {', '.join(KINDS)}; paddlelike.convert reads the arrays of a .ckp",
+            )
+
+
+def check_learner(ops: Mapping[str, Operator], arrays: Mapping[str, Array], count: float | None) -> None:
+    """Raise LoadError for the state of a learner of CNTK whose arrays have the shapes of another one's.
+
+    fsadagrad counts a norm where Adam counts updates; adagrad keeps squares where momentum has both signs.
+    """
+    kinds = {op.type for op in ops.values()}
+    found = ""
+    if kinds & set(_PAIRS) and count is not None and count != round(count):
+        found = "fsadagrad"
+    values = np.concatenate([one.reshape(-1) for one in arrays.values()]) if arrays else np.zeros(0)
+    if "momentum" in kinds and values.size >= _MANY and values.min() >= 0 < values.max():
+        found = "adagrad"
+    if found:
+        raise LoadError(
+            f"the checkpoint is of {found}, which is another formula than {', '.join(sorted(kinds))}",
+            hint=f"CNTK's {found} is not trained here; import_cntk takes the parameters alone",
+        )
+
+
 def decode_state(
     op: Operator, array: Array, count: float | None, *, rate: float, batch: float
 ) -> dict[str, Array]:
@@ -75,11 +108,6 @@ def decode_state(
     Raises LoadError when the learner in the file is of another kind.
     """
     kind, shape = op.type, tuple(op.block.var(op.input("Param")[0]).shape)
-    if kind not in KINDS:
-        raise LoadError(
-            f"{op.input('Param')[0]} is updated by {kind}, whose state CNTK does not keep",
-            hint=f"train with one of: {', '.join(KINDS)}",
-        )
     _check_shape(op, array, shape, count)
     if kind == "sgd":
         return {}
@@ -112,13 +140,8 @@ def _check_shape(op: Operator, array: Array, shape: tuple[int, ...], count: floa
 
 
 def encode_state(op: Operator, scope: Scope, *, rate: float, batch: float) -> Array:
-    """Return what CNTK keeps of a parameter, from the accumulators. Raises SaveError for other operators."""
+    """Return what CNTK keeps of a parameter, from the accumulators."""
     name = op.input("Param")[0]
-    if op.type not in KINDS:
-        raise SaveError(
-            f"{name} is updated by {op.type}, whose state CNTK does not keep",
-            hint=f"train with one of: {', '.join(KINDS)}",
-        )
     if op.type == "sgd":
         return np.zeros((), read_value(scope, name).dtype)
     if op.type == "momentum":
