@@ -189,7 +189,13 @@ class Format(ABC, Generic[S, W]):
         problems = [f"{name!r}: {why}" for name, value in values.items() if (why := self._refusal(value))]
         if problems:
             more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
-            raise FormatError(f"{self.title} cannot hold {'; '.join(problems[:_LISTED])}{more}")
+            lod = any(isinstance(value, LoDTensor) and value.lod() for value in values.values())
+            raise FormatError(
+                f"{self.title} cannot hold {'; '.join(problems[:_LISTED])}{more}",
+                hint="convert(drop_lod=True) leaves levels of detail out"
+                if lod and not self.holds.lod
+                else None,
+            )
 
     def _refusal(self, value: Value | Array) -> str | None:
         """Return why the format cannot hold ``value``, or None."""

@@ -3,7 +3,8 @@
 Three forms are read: one dataset a variable in the root group, with blanks for the slashes of its name (the
 recipe that many TensorFlow users followed); groups in place of the slashes; and Keras weight files, whose
 attributes ``layer_names`` and ``weight_names`` say the order. The first form is written. Datasets of texts
-are metadata, as attributes are: TensorFlow's version beside the weights, say.
+are metadata, as attributes are: TensorFlow's version beside the weights, say. A ``.keras`` file of Keras 3 is
+a ZIP with such a file, ``model.weights.h5``, in it: its weights have names such as ``layers/dense/vars/0``.
 
 HDF5 knows no LoD. A file executes nothing, but the HDF5 library parses it: its errors become FormatError.
 What lies in other files is refused, so that a file can only give what it holds: external links, external
@@ -29,7 +30,7 @@ from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.entry import Entry, read_dense
 from paddlelike.formats.npz import deliver, to_var_type
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
-from paddlelike.formats.zips import SourceFile
+from paddlelike.formats.zips import SourceFile, open_zip
 
 if TYPE_CHECKING:
     import h5py
@@ -38,6 +39,7 @@ __all__ = ["Hdf5", "decode_name", "encode_name", "read_attributes"]
 
 _SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 _PIECE: Final = 1 << 20
+_KERAS: Final = "model.weights.h5"
 Attributes = tuple[tuple[str, Any], ...]
 
 
@@ -52,20 +54,21 @@ class Hdf5(FileFormat):
 
     name = "hdf5"
     title = "an HDF5 file"
-    suffixes = (".hdf5", ".h5")
+    suffixes = (".hdf5", ".h5")  # .keras is read, not written
     advice = "load it with paddlelike.load_hdf5, or convert it with paddlelike.convert"
     holds = Capabilities(dtypes=frozenset(set(Capabilities().dtypes) - {VarType.BF16}), order=False)
 
     def sniff(self, head: bytes, size: int) -> bool:
-        return head[:8] == _SIGNATURE
+        return head[:8] == _SIGNATURE or (head[:4] == b"PK\x03\x04" and head[30:43] == b"metadata.json")
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
         with _open(file) as opened:
             datasets = _list_datasets(opened)  # refuses external links, which Keras' names could follow
             found = _list_keras(opened) or [(decode_name(path), dataset) for path, dataset in datasets]
+            begin = _find_inner(file)[1]
             entries = [
-                _describe(name, dataset, file.size) for name, dataset in found if not _is_text(dataset)
+                _describe(name, dataset, file.size, begin) for name, dataset in found if not _is_text(dataset)
             ]
         names = [entry.name for entry in entries]
         if len(set(names)) < len(names):
@@ -196,10 +199,37 @@ def _damage_named(what: str) -> Iterator[None]:
 
 def _open(file: Source) -> h5py.File:
     h5py = _import_h5py()
+    file, _ = _find_inner(file)
     if bytes(file.read_at(0, 8)) != _SIGNATURE:
         raise FormatError("offset 0: the signature of an HDF5 file is missing")
     with _damage_named("the HDF5 file is damaged"):
         return h5py.File(SourceFile(file), "r")
+
+
+def _find_inner(file: Source) -> tuple[Source, int | None]:
+    """Return the HDF5 file and where it begins in ``file``; None: it is compressed there."""
+    if bytes(file.read_at(0, 2)) != b"PK":
+        return file, 0
+    member = open_zip(file).get(_KERAS)
+    if member is None:
+        raise FormatError(f"the ZIP file has no {_KERAS}, so Keras has not written it")
+    inner = as_source(member.read(file)) if member.offset is None else _Part(file, member.offset, member.size)
+    return inner, member.offset
+
+
+class _Part:
+    """A part of a source, as a source."""
+
+    def __init__(self, whole: Source, begin: int, size: int) -> None:
+        self._whole, self._begin, self.size = whole, begin, size
+
+    def read_at(self, offset: int, size: int) -> Buffer:
+        return self._whole.read_at(self._begin + offset, max(min(size, self.size - offset), 0))
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        return self._whole.readinto_at(
+            self._begin + offset, target[: max(min(len(target), self.size - offset), 0)]
+        )
 
 
 def _list_datasets(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
@@ -265,12 +295,14 @@ def _texts(value: object) -> list[str]:
     ]
 
 
-def _describe(name: str, dataset: h5py.Dataset, size: int) -> Entry:
+def _describe(name: str, dataset: h5py.Dataset, size: int, begin: int | None) -> Entry:
+    """Return the entry of a dataset of a file that begins at ``begin``, or is compressed."""
     with _damage_named(f"{name!r:.80}: its header is damaged"):
         _check_readable(name, dataset)
         dtype, shape = np.dtype(dataset.dtype), tuple(int(dim) for dim in dataset.shape)
         contiguous = dataset.chunks is None and dataset.compression is None
         offset = dataset.id.get_offset() if contiguous and dtype.kind != "b" else None
+        offset = None if offset is None or begin is None else offset + begin
         path, stored = str(dataset.name), int(dataset.id.get_storage_size())
     var_type = to_var_type(dtype, name)
     nbytes = math.prod(shape) * dtype.itemsize

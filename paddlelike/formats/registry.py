@@ -37,6 +37,7 @@ _BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
     "onnx": "paddlelike.formats.onnx:OnnxFile",
     "combined": "paddlelike.formats.paddle.combined:CombinedFile",
     "fluid_save": "paddlelike.formats.state.fluid_save:FluidSave",
+    "safetensors_folder": "paddlelike.formats.safetensors:SafetensorsFolder",
     "directory": "paddlelike.formats.paddle.directory:VariableDirectory",
 }
 

@@ -6,6 +6,10 @@ Specification: https://github.com/huggingface/safetensors (format section of its
     N bytes   {"__metadata__": {...}, "NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
     the rest  elements, little-endian, C order; offsets count from here, without holes or overlaps
 
+A model of the Hugging Face hub is a folder: ``model.safetensors``, or, above 5 GB, several files with
+``model.safetensors.index.json``, which says the file of each name; ``config.json`` and others beside it are
+no tensors.
+
 The writer orders the tensors and pads the header as the ``safetensors`` package does, so that both give the
 same bytes. The package itself is not needed: it reads a file as a whole, and numpy has no type for its BF16.
 """
@@ -21,14 +25,16 @@ from typing import Any, Final
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.base import Capabilities, FileFormat, Values
+from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, FolderFormat, Values
 from paddlelike.formats.elements import view_elements
 from paddlelike.formats.entry import Entry
-from paddlelike.formats.sources import Buffer, Readable, Source, as_source
+from paddlelike.formats.sources import Buffer, Folder, Readable, Source, as_source
 
-__all__ = ["Safetensors"]
+__all__ = ["Safetensors", "SafetensorsFolder"]
 
 _LARGEST_HEADER: Final = 100_000_000  # the specification's limit
+_SINGLE: Final = "model.safetensors"
+_INDEX: Final = ".index.json"
 _METADATA: Final = "__metadata__"
 _NAMES: Final = {row.safetensors: row.var_type for row in TENSOR_DTYPES.values() if row.safetensors}
 # the package sorts by its own list of element types, the last first, and then by name
@@ -96,6 +102,99 @@ class Safetensors(FileFormat):
         yield len(text).to_bytes(8, "little") + text
         for name in ordered:
             yield view_elements(arrays[name])
+
+
+@dataclass(frozen=True)
+class SafetensorsFolder(FolderFormat):
+    """A folder of safetensors files, as the hub has them.
+
+    Attributes
+    ----------
+    shard_size
+        ``write`` begins another file before one has more bytes of elements than this.
+    metadata
+        Of each file; readers of the hub want to know which system's the tensors are.
+    """
+
+    shard_size: int = 5_000_000_000
+    metadata: tuple[tuple[str, str], ...] = (("format", "pt"),)
+
+    name = "safetensors_folder"
+    title = "a folder of safetensors files"
+    advice = "convert it with paddlelike.convert"
+    holds = Safetensors.holds
+
+    def sniff(self, folder: Folder) -> bool:
+        try:
+            if _find_indexes(folder) or not folder.has(_SINGLE):
+                return bool(_find_indexes(folder))
+            with folder.open_file(_SINGLE) as file:
+                return Safetensors().sniff(bytes(file.read_at(0, min(file.size, SNIFF_BYTES))), file.size)
+        except (FormatError, OSError):
+            return False
+
+    def entries(self, source: Folder) -> list[Entry]:
+        indexes = _find_indexes(source)
+        if len(indexes) > 1:
+            raise FormatError(f"the folder has several indexes: {', '.join(indexes[:5])}")
+        files = _read_index(source, indexes[0]) if indexes else {_SINGLE: None}
+        found: list[Entry] = []
+        for name, wanted in files.items():
+            if not source.has(name):
+                raise FormatError(f"{indexes[0]} names {name!r:.80}, which is not in the folder")
+            with source.open_file(name) as file:
+                held = Safetensors().entries(file)
+            missing = sorted((wanted or set()) - {entry.name for entry in held})
+            if missing:
+                raise FormatError(f"{name} has no {missing[0]!r:.80}, which {indexes[0]} looks for in it")
+            found += [one._replace(file=name) for one in held if wanted is None or one.name in wanted]
+        return found
+
+    def write(self, values: Values) -> dict[str, Iterator[Buffer]]:
+        self.check(values)
+        arrays: dict[str, Any] = {name: _to_array(value) for name, value in values.items()}
+        shards: list[dict[str, Any]] = [{}]
+        size = 0
+        for name, array in arrays.items():
+            if shards[-1] and size + array.nbytes > self.shard_size:
+                shards.append({})
+                size = 0
+            shards[-1][name] = array
+            size += array.nbytes
+        one_file = Safetensors(self.metadata)
+        if len(shards) == 1:
+            return {_SINGLE: one_file.write(shards[0])}
+        files = {f"model-{i:05}-of-{len(shards):05}.safetensors": shard for i, shard in enumerate(shards, 1)}
+        index = {
+            "metadata": {"total_size": sum(array.nbytes for array in arrays.values())},
+            "weight_map": {name: file for file, shard in files.items() for name in shard},
+        }
+        text = json.dumps(index, indent=2, sort_keys=True) + "\n"
+        return {file: one_file.write(shard) for file, shard in files.items()} | {
+            _SINGLE + _INDEX: iter([text.encode()])
+        }
+
+
+def _find_indexes(folder: Folder) -> list[str]:
+    return [name for name in folder.list_names() if name.endswith(f".safetensors{_INDEX}")]
+
+
+def _read_index(folder: Folder, name: str) -> dict[str, set[str] | None]:
+    """Return the names of the tensors in each file."""
+    with folder.open_file(name) as file:
+        data = file.read_at(0, min(file.size, _LARGEST_HEADER))
+    try:
+        weights = json.loads(str(data, "utf-8"))["weight_map"]
+        files: dict[str, set[str] | None] = {file: set() for file in sorted(set(weights.values()))}
+        for key, file in weights.items():
+            held = files[file]
+            assert held is not None
+            held.add(key)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"{name} is no index of safetensors files ({error!r:.100})") from error
+    if outside := [file for file in files if not isinstance(file, str) or "/" in file or "\\" in file]:
+        raise FormatError(f"{name} names {outside[0]!r:.80}, which is outside of the folder")
+    return files
 
 
 def _read_header(file: Source) -> tuple[dict[str, Any], int]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
@@ -37,6 +38,7 @@ AnyFormat = FileFormat | FolderFormat
 
 _HEAD: Final = 1024
 _LISTED: Final = 20
+_SHARED: Final = ".model"  # the suffix of CNTK's files and of DyNet's, whose names begin with a slash
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +51,8 @@ class ConvertReport(Displayed):
         The names in the target, in its order of writing.
     nbytes
         Of the elements.
+    without_lod
+        The names whose LoD was left out.
     """
 
     source: str
@@ -58,15 +62,20 @@ class ConvertReport(Displayed):
     names: tuple[str, ...]
     nbytes: int
     seconds: float
+    without_lod: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<ConvertReport: {str(self).partition(chr(10))[0]}>"
 
     def __str__(self) -> str:
-        return (
+        line = (
             f"converted {len(self.names)} variables, {self.nbytes} bytes, in {self.seconds:.2f} s: "
             f"{self.source} ({self.source_format}) -> {self.target} ({self.target_format})"
         )
+        if not self.without_lod:
+            return line
+        more = f" and {len(self.without_lod) - _LISTED} more" if len(self.without_lod) > _LISTED else ""
+        return f"{line}\n  their LoD was left out: {', '.join(self.without_lod[:_LISTED])}{more}"
 
 
 def convert(
@@ -79,6 +88,7 @@ def convert(
     names: Iterable[str] | None = None,
     overwrite: bool = False,
     verify: bool = True,
+    drop_lod: bool = False,
     progress: Callable[[int, int], None] | bool | None = None,
 ) -> ConvertReport:
     """Convert a file or directory of tensors to another format.
@@ -96,7 +106,8 @@ def convert(
     format
         The target's format, a name of ``paddlelike.formats.registry.all_formats()``: "directory", "combined",
         "state", "npz", "safetensors", "hdf5", "torch", "dynet", "cntk", ... None: by the suffix of ``dst``;
-        without one a directory of a file per variable. Or a format itself, with what only it has:
+        without one a directory of a file per variable; ".model" is DyNet's where all names begin with "/",
+        else CNTK's. Or a format itself, with what only it has:
         ``Safetensors(metadata=(("made_by", "me"),))``, ``Hdf5(attributes=(("epoch", 3),))``.
     rename
         New names: a mapping (names that are not in it stay) or a function.
@@ -108,6 +119,8 @@ def convert(
         Allow ``dst`` to exist.
     verify
         Compare the files with their manifest first, if there is one. False: copy damaged values, too.
+    drop_lod
+        Leave out the LoD of sequences where the target's format has none; the report names them.
     progress
         Called with the bytes done and all bytes, now and then. None: a bar on standard error when that is a
         terminal, ``rich`` is installed (extra ``progress``) and it takes over a second; False: nothing.
@@ -140,11 +153,17 @@ def convert(
         source_format, opened = _open_source(source, stack)
         entries = _name_entries(source_format.entries(opened), source_format, source, names)
         renamed = _rename([entry.name for entry in entries], rename)
+        if format is None and target.endswith(_SHARED) and renamed and all(one[:1] == "/" for one in renamed):
+            target_format = registry.find("dynet")
         spool = stack.enter_context(Spool())
         values = {
             new: _convert_dtype(spool.value(source_format, opened, entry), dtype, spool)
             for new, entry in zip(renamed, entries, strict=True)
         }
+        without_lod: list[str] = []
+        if drop_lod and not target_format.holds.lod:
+            without_lod = [new for new, one in values.items() if isinstance(one, LoDTensor) and one.lod()]
+            values |= {new: LoDTensor(_array(values[new])) for new in without_lod}
         if target_format.holds.names is False:
             values = dict(sorted(values.items()))
         written = target_format.write(values)  # checks everything before the first byte
@@ -155,7 +174,14 @@ def convert(
         _write(target, target_format, written, spool, report_bytes)
     seconds = time.perf_counter() - begin
     return ConvertReport(
-        source, source_format.name, target, target_format.name, tuple(values), total, seconds
+        source,
+        source_format.name,
+        target,
+        target_format.name,
+        tuple(values),
+        total,
+        seconds,
+        tuple(without_lod),
     )
 
 

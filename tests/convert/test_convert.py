@@ -27,7 +27,9 @@ BUILT_IN = (
     "state",
     "fluid_save",
     "npz",
+    "theano",
     "safetensors",
+    "safetensors_folder",
     "hdf5",
     "torch",
     "dynet",
@@ -287,3 +289,25 @@ def test_memory_is_the_largest_variable_and_a_constant(src: str, dst: str, tmp_p
     largest = arrays["w0"].nbytes
     constant = 48 << 20  # pieces, pages not yet given back, the interpreter's own
     assert int(done.stdout) < (2 if src == "compressed" else 1) * largest + constant
+
+
+def test_a_lod_is_left_out_when_asked_for(tmp_path: Path) -> None:
+    rows = fluid.create_lod_tensor(np.ones((3, 2), "float32"), [[1, 2]], fluid.CPUPlace())
+    write("directory", {"rows": rows, "w": np.ones(2)}, tmp_path / "source")
+    with pytest.raises(FormatError, match="'rows': a tensor with 1 LoD levels") as caught:
+        fluid.convert(tmp_path / "source", tmp_path / "target.npz")
+    assert "convert(drop_lod=True)" in str(caught.value)
+    report = fluid.convert(tmp_path / "source", tmp_path / "target.npz", drop_lod=True)
+    assert report.without_lod == ("rows",)
+    assert "their LoD was left out: rows" in str(report)
+    with np.load(tmp_path / "target.npz") as found:
+        np.testing.assert_array_equal(found["rows"], np.ones((3, 2)))
+    kept = fluid.convert(tmp_path / "source", tmp_path / "copy", drop_lod=True)  # which has a LoD
+    assert kept.without_lod == ()
+
+
+@pytest.mark.parametrize(("name", "format"), [("/w", "dynet"), ("w", "cntk")])
+def test_a_target_called_model_is_of_the_system_of_the_names(name: str, format: str, tmp_path: Path) -> None:  # noqa: A002
+    np.savez(tmp_path / "source.npz", **{name: np.ones((2, 3), "float32")})
+    assert fluid.convert(tmp_path / "source.npz", tmp_path / "net.model").target_format == format
+    assert fluid.convert(tmp_path / "net.model", tmp_path / "back.npz").source_format == format

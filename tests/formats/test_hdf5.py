@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import paddlelike as fluid
 from paddlelike.errors import ExtraMissingError, FormatError
 from paddlelike.formats.hdf5 import Hdf5, read_attributes
 from paddlelike.testing.formats import Files, FormatContract
@@ -88,6 +90,29 @@ def test_keras_weight_files_come_in_their_order() -> None:
             group.create_dataset(f"{layer}/bias:0", data=np.zeros(3))
     names = [entry.name for entry in Hdf5().entries(file.getvalue())]
     assert names == ["dense_2/kernel:0", "dense_2/bias:0", "dense_1/kernel:0", "dense_1/bias:0"]
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_keras_file_is_a_zip_with_weights(compression: int, tmp_path: Path) -> None:
+    """Keras 3: ``saving_lib.save_model``, whose archive begins with its metadata."""
+    inner = io.BytesIO()
+    with h5py.File(inner, "w") as opened:
+        opened["layers/dense/vars/0"] = np.arange(6, dtype="f4").reshape(2, 3)
+        opened["layers/dense/vars/1"] = np.zeros(3, "f4")
+        opened["optimizer/vars/0"] = np.int64(7)
+    with zipfile.ZipFile(tmp_path / "net.keras", "w", compression) as archive:
+        archive.writestr("metadata.json", '{"keras_version": "3.3.3"}')
+        archive.writestr("config.json", "{}")
+        archive.writestr("model.weights.h5", inner.getvalue())
+    fluid.convert(tmp_path / "net.keras", tmp_path / "net.npz")
+    with np.load(tmp_path / "net.npz") as found:
+        assert sorted(found.files) == ["layers/dense/vars/0", "layers/dense/vars/1", "optimizer/vars/0"]
+        np.testing.assert_array_equal(found["layers/dense/vars/0"], np.arange(6).reshape(2, 3))
+        assert found["optimizer/vars/0"] == 7
+    with zipfile.ZipFile(tmp_path / "other.keras", "w") as archive:
+        archive.writestr("metadata.json", "{}")
+    with pytest.raises(FormatError, match=r"has no model\.weights\.h5"):
+        Hdf5().entries((tmp_path / "other.keras").read_bytes())
 
 
 @pytest.mark.parametrize("name", ["a b", "", "."])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
-from paddlelike.formats.safetensors import Safetensors
+from paddlelike.formats.safetensors import Safetensors, SafetensorsFolder
+from paddlelike.storage.location import locate
 from paddlelike.testing import FormatContract
 
 
@@ -27,6 +30,70 @@ class TestSafetensors(FormatContract):
         + b'"w":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}'
         + bytes.fromhex("0700000000000000 0000803f 000000c0")
     }
+
+
+class TestSafetensorsFolder(FormatContract):
+    format = SafetensorsFolder()
+    golden_values = {"w": np.float32([1, -2])}
+    golden_files = {
+        "model.safetensors": (88).to_bytes(8, "little")
+        + b'{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}   '
+        + bytes.fromhex("0000803f 000000c0")
+    }
+
+
+SHARDS = {"a": np.arange(6, dtype="f4").reshape(2, 3), "b": np.ones(4, "i8"), "c": np.zeros(2, "f4")}
+
+
+def write_folder(folder: Path, shard_size: int) -> None:
+    for name, pieces in SafetensorsFolder(shard_size).write(SHARDS).items():
+        (folder / name).write_bytes(b"".join(pieces))
+    (folder / "config.json").write_text("{}")
+    (folder / "tokenizer.model").write_bytes(b"\x0a\x0e")
+
+
+def test_a_model_in_several_files_has_the_index_of_the_hub(tmp_path: Path) -> None:
+    write_folder(tmp_path, 40)
+    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
+    assert index == {
+        "metadata": {"total_size": 64},
+        "weight_map": {"a": names[0], "b": names[1], "c": names[1]},
+    }
+    assert Safetensors.read_metadata((tmp_path / names[0]).read_bytes()) == {"format": "pt"}
+    fluid.convert(tmp_path, tmp_path / "back.npz")
+    with np.load(tmp_path / "back.npz") as found:
+        assert sorted(found.files) == ["a", "b", "c"]
+        for name, array in SHARDS.items():
+            np.testing.assert_array_equal(found[name], array)
+    (tmp_path / names[1]).unlink()
+    with pytest.raises(FormatError, match=r"names 'model-00002-of-00002.safetensors', which is not in the"):
+        SafetensorsFolder().entries(locate(str(tmp_path)))
+
+
+def test_a_model_in_one_file_is_known_beside_its_config(tmp_path: Path) -> None:
+    write_folder(tmp_path, 1 << 20)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "config.json", "model.safetensors", "tokenizer.model",
+    ]  # fmt: skip
+    assert fluid.convert(tmp_path, tmp_path / "back.npz").source_format == "safetensors_folder"
+
+
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [
+        ("[]", "is no index of safetensors files"),
+        ('{"weight_map": {"a": 3}}', r"is no index|outside of the folder"),
+        ('{"weight_map": {"a": "../secret.safetensors"}}', "outside of the folder"),
+        ('{"weight_map": {"z": "model-00001-of-00002.safetensors"}}', "has no 'z', which"),
+    ],
+    ids=["list", "number", "outside", "missing"],
+)
+def test_a_damaged_index_is_named(index: str, text: str, tmp_path: Path) -> None:
+    write_folder(tmp_path, 40)
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(FormatError, match=text):
+        SafetensorsFolder().entries(locate(str(tmp_path)))
 
 
 def test_the_package_reads_ours_and_writes_the_same_bytes() -> None:

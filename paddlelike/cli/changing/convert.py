@@ -38,6 +38,9 @@ def command(
         str | None, typer.Option(help="The one file of all parameters in a model's directory.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Allow DST to exist.")] = False,
+    drop_lod: Annotated[
+        bool, typer.Option("--drop-lod", help="Leave out the LoD of sequences where the format has none.")
+    ] = False,
     verify: bool = Verify,
     json: bool = Json,
 ) -> None:
@@ -60,7 +63,14 @@ def command(
         else:
             listed = None if names is None else [name.strip() for name in names.split(",")]
             report = convert(
-                source, target, format, dtype=dtype, names=listed, overwrite=overwrite, verify=verify
+                source,
+                target,
+                format,
+                dtype=dtype,
+                names=listed,
+                overwrite=overwrite,
+                verify=verify,
+                drop_lod=drop_lod,
             )
     if json:
         print_json(asdict(report))
