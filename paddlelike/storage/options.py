@@ -46,7 +46,8 @@ class SaveOptions(KeywordOptions):
         sending everything to trainer 0. All processes must see the directory under this path.
     manifest
         Write ``__manifest__`` with the files. False: the directory holds Paddle's files only, and nothing
-        can be verified.
+        can be verified. ``PADDLELIKE_MANIFEST=0`` in the environment makes that the default, for scripts that
+        count the files.
     remove_stale
         Delete the files that the same program wrote in an earlier save and that are not part of this one.
         They are kept and listed in the report otherwise.
@@ -62,7 +63,7 @@ class SaveOptions(KeywordOptions):
     wait: float | None = 60.0
     keep_generation: bool = False
     by_servers: bool = False
-    manifest: bool = True
+    manifest: bool = os.environ.get("PADDLELIKE_MANIFEST") != "0"
     remove_stale: bool = False
 
     def __post_init__(self) -> None:

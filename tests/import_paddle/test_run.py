@@ -63,6 +63,80 @@ def test_names_that_python_and_numpy_have_dropped(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+OLD_NUMPY = """
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+read = np.fromstring(bytes([1, 2]), np.uint8)
+read[0] += 2
+print(read, np.fromstring("4 5", int, sep=" "), np.fromstring("ab", dtype="uint8"))
+ragged = np.array([[1], [1, 2]])
+print(ragged.dtype, ragged.shape, ragged[1], np.asarray([[1], [1, 2]]).shape)
+print(np.in1d([1, 2], [2]), np.NINF, np.float_(2.5), np.product([2, 3]))
+print(Image.new("L", (4, 4)).resize((2, 2), Image.ANTIALIAS).size)
+font = ImageFont.load_default()
+print(font.getsize("abc") == ImageDraw.Draw(Image.new("L", (9, 9))).textsize("abc", font=font) > (0, 0))
+try:
+    np.array([[1], [1, 2]], "int64")
+except ValueError as error:
+    print("sequence" in str(error))
+try:
+    import paddle.fluid as fluid
+    fluid.create_lod_tensor([[1], [1, 2]], [[1]], fluid.CPUPlace())
+except Exception as error:
+    print(type(error).__name__)
+print("%.2f" % np.array([1.5]))
+"""
+
+
+def test_what_numpy_and_pillow_no_longer_do(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text(OLD_NUMPY)
+    done = run(tmp_path, "old.py")
+    told = [line.partition("Warning: ")[2].partition(" is gone")[0] for line in done.stderr.splitlines()]
+    assert [name for name in told if name] == [
+        "numpy.fromstring of bytes", "numpy.array of rows of several lengths",
+        "numpy.asarray of rows of several lengths", "numpy.in1d", "numpy.NINF", "numpy.float_",
+        "numpy.product", "PIL.Image.ANTIALIAS",
+    ]  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "[3 2] [4 5] [97 98]", "object (2,) [1, 2] (2,)", "[False  True] -inf 2.5 6", "(2, 2)", "True",
+        "True", "FeedError",
+    ]  # fmt: skip
+    assert done.stderr.splitlines()[-1] == (
+        f'  hint: {tmp_path / "old.py"}:22: older numpys did this; pip install "numpy<2.4" runs it unchanged'
+    )
+
+
+OF_OLD_PROTOC = """
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from google.protobuf import reflection as _reflection
+DESCRIPTOR = _descriptor.FileDescriptor(
+  name="old.proto", package="old", syntax="proto3", serialized_pb={bytes})
+_NOTE = _descriptor.Descriptor(name="Note", full_name="old.Note", filename=None, file=DESCRIPTOR,
+  containing_type=None, fields=[], extensions=[], nested_types=[], enum_types=[], serialized_options=None)
+Note = _reflection.GeneratedProtocolMessageType("Note", (_message.Message,), dict(DESCRIPTOR=_NOTE))
+"""
+
+
+def test_modules_that_an_old_protoc_wrote(tmp_path: Path) -> None:
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+
+    file = FileDescriptorProto(name="old.proto", package="old", syntax="proto3")
+    note = file.message_type.add(name="Note")
+    note.field.add(
+        name="text",
+        number=1,
+        label=FieldDescriptorProto.LABEL_OPTIONAL,
+        type=FieldDescriptorProto.TYPE_STRING,
+    )
+    (tmp_path / "old_pb2.py").write_text(OF_OLD_PROTOC.format(bytes=file.SerializeToString()))
+    (tmp_path / "job.py").write_text(
+        "import old_pb2\nprint(old_pb2.Note.FromString(old_pb2.Note(text='a').SerializeToString()).text)"
+    )
+    assert python("job.py", cwd=tmp_path).returncode == 1
+    assert run(tmp_path, "job.py").stdout == "a\n"
+
+
 def test_a_script_is_the_main_program(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "show.py").write_text(SHOW)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
+import sys
 from typing import get_type_hints
 
 import pytest
@@ -50,3 +53,13 @@ def test_every_save_refuses_an_unknown_option_by_its_own_name(save: object) -> N
 def test_the_keywords_of_signatures_are_the_options() -> None:
     assert get_type_hints(SaveKeywords) == get_type_hints(SaveOptions)
     assert SaveKeywords.__required_keys__ == frozenset()
+
+
+def test_the_environment_says_whether_there_is_a_manifest() -> None:
+    code = "from paddlelike.storage.options import SaveOptions; print(SaveOptions().manifest)"
+    for given, expected in (({}, "True"), ({"PADDLELIKE_MANIFEST": "0"}, "False")):
+        env = {name: value for name, value in os.environ.items() if name != "PADDLELIKE_MANIFEST"} | given
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == expected

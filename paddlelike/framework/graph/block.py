@@ -43,6 +43,11 @@ class Block(Versioned):
         self.vars: dict[str, Variable] = {}
         self.ops: list[Operator] = []
 
+    @property
+    def desc(self) -> Block:
+        """The block itself; Fluid has a second copy of the graph in C++."""
+        return self
+
     # Variables
 
     @property
@@ -259,17 +264,20 @@ class Block(Versioned):
 
     def _check_and_insert(self, index: int, op: Operator, cls: type[OpDef]) -> None:
         """Apply the shape rule, then insert the operator."""
-        specs = infer_outputs(self, op, cls)
-        for name, spec in specs:
-            variable = self._find_var_recursive(name)
-            if variable is not None:
-                apply_spec(variable, spec)
+        self._infer_shape(op, cls)
         for name in op.output_arg_names:
             written = self._find_var_recursive(name)
             if written is not None:
                 written.op = op
         self.ops.insert(index, op)
         self.program._note_change()
+
+    def _infer_shape(self, op: Operator, cls: type[OpDef]) -> None:
+        """Give the outputs of ``op`` the shapes that its shape rule finds."""
+        for name, spec in infer_outputs(self, op, cls):
+            variable = self._find_var_recursive(name)
+            if variable is not None:
+                apply_spec(variable, spec)
 
     def _remove_op(self, index: int) -> None:
         del self.ops[index]

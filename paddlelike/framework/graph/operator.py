@@ -199,6 +199,13 @@ class Operator(EncodedState):
         copy.encoded, copy.encoded_types, copy.trusted = self.encoded, self.encoded_types, self.trusted
         return copy
 
+    def infer_shape(self, block: Block) -> None:
+        """Give its outputs the shapes that its inputs have now, for scripts that change shapes.
+
+        Raises ShapeError and EnforceNotMet when the inputs do not fit, and for a type that is not known here.
+        """
+        block._infer_shape(self, registry.find(self.type))
+
     def to_string(self, throw_on_error: bool = True) -> str:
         """Return this operator as text."""
         return _format_operator.function(self)

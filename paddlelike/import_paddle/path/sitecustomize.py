@@ -1,12 +1,15 @@
-"""Names that scripts of Fluid's time use, and that Python and numpy no longer have; a warning says each.
+"""What scripts of Fluid's time use, and Python, numpy, Pillow and protobuf no longer have; warnings say it.
 
 Python imports this file when it starts with this folder on its path. Another ``sitecustomize`` further on the
 path runs as well.
 """
 
 import collections.abc
+import functools
 import importlib.util
+import math
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import abc, import_module
@@ -22,8 +25,20 @@ _REMOVED: Final[dict[str, dict[str, Any]]] = {
     "inspect": {"getargspec": "inspect.getfullargspec"},
     "numpy": {
         "bool": bool, "complex": complex, "float": float, "int": int, "long": int, "object": object,
-        "str": str, "unicode": str, "float_": "numpy.float64", "product": "numpy.prod",
-        "asscalar": "numpy.ndarray.item",
+        "str": str, "unicode": str,
+        "bool8": "numpy.bool_", "cfloat": "numpy.complex128", "complex_": "numpy.complex128",
+        "float_": "numpy.float64", "int0": "numpy.intp", "longfloat": "numpy.longdouble",
+        "singlecomplex": "numpy.complex64", "string_": "numpy.bytes_", "uint0": "numpy.uintp",
+        "unicode_": "numpy.str_",
+        "Inf": math.inf, "Infinity": math.inf, "infty": math.inf, "PINF": math.inf, "NINF": -math.inf,
+        "NaN": math.nan, "NAN": math.nan, "NZERO": -0.0, "PZERO": 0.0,
+        "alltrue": "numpy.all", "asscalar": "numpy.ndarray.item", "cumproduct": "numpy.cumprod",
+        "in1d": "numpy.isin", "issubsctype": "numpy.issubdtype", "mat": "numpy.asmatrix",
+        "product": "numpy.prod", "rank": "numpy.ndim", "round_": "numpy.round", "row_stack": "numpy.vstack",
+        "sometrue": "numpy.any", "trapz": "numpy.trapezoid", "typeDict": "numpy.sctypeDict",
+    },
+    "PIL.Image": {
+        "ANTIALIAS": "PIL.Image.LANCZOS", "CUBIC": "PIL.Image.BICUBIC", "LINEAR": "PIL.Image.BILINEAR",
     },
     "time": {"clock": "time.perf_counter"},
 }  # fmt: skip
@@ -41,6 +56,11 @@ def _find(path: str) -> object:
     return found
 
 
+def _say(gone: str, instead: object) -> None:
+    """Warn, at the line that called the caller."""
+    warnings.warn(f"{gone} is gone: scripts that paddlelike runs get {instead}", FutureWarning, stacklevel=3)
+
+
 def _restore(module: ModuleType) -> None:
     """Let a module answer for names that it no longer has."""
     removed = _REMOVED[module.__name__]
@@ -55,12 +75,8 @@ def _restore(module: ModuleType) -> None:
             if name not in removed:
                 raise
         target = removed[name]
-        called = target if isinstance(target, str) else target.__name__
-        warnings.warn(
-            f"{module.__name__}.{name} is gone: scripts that paddlelike runs get {called}",
-            FutureWarning,
-            stacklevel=2,
-        )
+        called = target if isinstance(target, str) else getattr(target, "__name__", target)
+        _say(f"{module.__name__}.{name}", called)
         value = _find(target) if isinstance(target, str) else target
         setattr(module, name, value)
         return value
@@ -68,12 +84,123 @@ def _restore(module: ModuleType) -> None:
     module.__dict__["__getattr__"] = get
 
 
+#: Packages that rely on the errors of today's numpy.
+_OF_TODAY: Final = (
+    "h5py",
+    "jax",
+    "matplotlib",
+    "numba",
+    "numpy",
+    "onnx",
+    "paddlelike",
+    "pandas",
+    "scipy",
+    "sklearn",
+)
+
+
+def _make_ragged(module: ModuleType, values: Any, dtype: object = None, **options: Any) -> Any:
+    """Return the array of objects that numpy made of rows of several lengths."""
+    if dtype is not None:
+        raise ValueError("setting an array element with a sequence")
+    return module.array(values, dtype=object, **options)
+
+
+def _read_bytes(module: ModuleType, data: Any, dtype: Any = float, count: int = -1, **_: Any) -> Any:
+    """Return the array whose bytes ``data`` are; it can be written to, as that of ``fromstring`` could."""
+    return module.frombuffer(data.encode("latin1") if isinstance(data, str) else data, dtype, count).copy()
+
+
+def _restore_calls(numpy: ModuleType) -> None:
+    """Let functions of numpy do what they no longer do."""
+    for name, error, instead, fallback in (
+        ("array", "inhomogeneous shape", "an array of objects", _make_ragged),
+        ("asarray", "inhomogeneous shape", "an array of objects", _make_ragged),
+        ("fromstring", "binary mode", "a copy of numpy.frombuffer", _read_bytes),
+    ):
+        setattr(numpy, name, _fall_back(numpy, getattr(numpy, name), error, instead, fallback))
+
+
+def _fall_back(
+    numpy: ModuleType, function: Callable[..., Any], error: str, instead: str, fallback: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return ``function``, which calls ``fallback`` where it now fails with ``error``."""
+    told: set[str] = set()
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except ValueError as failed:
+            caller = str(sys._getframe(1).f_globals.get("__name__")).partition(".")[0]
+            if error not in str(failed) or caller in _OF_TODAY:
+                raise
+        if function.__name__ not in told:
+            told.add(function.__name__)
+            what = "of rows of several lengths" if fallback is _make_ragged else "of bytes"
+            _say(f"numpy.{function.__name__} {what}", instead)
+        return fallback(numpy, *args, **options)
+
+    return call
+
+
+def _restore_sizes(module: ModuleType) -> None:
+    """Give Pillow's fonts and drawings the methods that return the size of a text."""
+
+    def getsize(font: Any, text: Any, *_: Any, **options: Any) -> tuple[int, int]:
+        return tuple(map(int, font.getbbox(text, **options)[2:]))  # type: ignore[return-value]
+
+    def textsize(draw: Any, text: Any, font: Any = None, **options: Any) -> tuple[int, int]:
+        return tuple(map(int, draw.textbbox((0, 0), text, font, **options)[2:]))  # type: ignore[return-value]
+
+    for kind, method in (("FreeTypeFont", getsize), ("ImageFont", getsize), ("ImageDraw", textsize)):
+        there = getattr(module, kind, None)
+        if there is not None and not hasattr(there, method.__name__):
+            setattr(there, method.__name__, method)
+
+
+#: {module: what it gets besides names}
+_REPAIRS: Final[dict[str, Callable[[ModuleType], None]]] = {
+    "numpy": _restore_calls, "PIL.ImageDraw": _restore_sizes, "PIL.ImageFont": _restore_sizes,
+}  # fmt: skip
+
+#: {what an error of numpy says: the numpy that did it still}
+_LAST_NUMPY: Final = {
+    "only 0-dimensional arrays can be converted to Python scalars": "numpy<2.4",
+    "was removed from the ndarray class": "numpy<2",
+    "Unable to avoid copy while creating an array": "numpy<2",
+    "out of bounds for": "numpy<2",
+}
+
+
+def _add_numpy_hint(error: BaseException | None) -> None:
+    """Say in a traceback which numpy still did what the script asks for."""
+    for said, wanted in _LAST_NUMPY.items():
+        if (
+            error is not None
+            and said in str(error)
+            and "hint: " not in "".join(getattr(error, "__notes__", ()))
+        ):
+            where = error.__traceback__
+            while where is not None and where.tb_next is not None:
+                where = where.tb_next
+            line = f"{where.tb_frame.f_code.co_filename}:{where.tb_lineno}: " if where is not None else ""
+            error.add_note(f'  hint: {line}older numpys did this; pip install "{wanted}" runs it unchanged')
+
+
+def _build_messages(module: ModuleType) -> None:
+    """Give a module that an old protoc wrote its messages, from the description that it begins with."""
+    builder = import_module("google.protobuf.internal.builder")
+    builder.BuildMessageAndEnumDescriptors(module.DESCRIPTOR, module.__dict__)
+    builder.BuildTopDescriptorsAndMessages(module.DESCRIPTOR, module.__name__, module.__dict__)
+
+
 class _RestoringFinder(abc.MetaPathFinder):
     """Restores the names of modules that a script imports later."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        """Return the spec of a module of the table, whose loader also restores its names; otherwise None."""
-        if name not in _REMOVED:
+        """Return the spec of a module of the tables or of protoc's, whose loader also restores; or None."""
+        if name not in _REMOVED and name not in _REPAIRS and not name.endswith("_pb2"):
             return None
         spec = PathFinder.find_spec(name, path)
         if spec is None or spec.loader is None:
@@ -81,8 +208,16 @@ class _RestoringFinder(abc.MetaPathFinder):
         execute = spec.loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
-            execute(module)
-            _restore(module)
+            try:
+                execute(module)
+            except TypeError as error:
+                if "Descriptors cannot be created directly" not in str(error):
+                    raise
+                _build_messages(module)
+            if name in _REMOVED:
+                _restore(module)
+            if name in _REPAIRS:
+                _REPAIRS[name](module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -97,6 +232,22 @@ def _run_next() -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
+def _hook_errors() -> None:
+    """Show the hints of :func:`_add_numpy_hint` in the main thread and in others."""
+    show, show_in_thread = sys.excepthook, threading.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        _add_numpy_hint(error)
+        show(kind, error, trace)
+
+    def thread_excepthook(arguments: threading.ExceptHookArgs) -> None:
+        _add_numpy_hint(arguments.exc_value)
+        show_in_thread(arguments)
+
+    sys.excepthook, threading.excepthook = excepthook, thread_excepthook
+
+
+_hook_errors()
 for _name in _REMOVED:
     if _name in sys.modules:
         _restore(sys.modules[_name])

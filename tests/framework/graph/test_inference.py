@@ -40,3 +40,23 @@ def test_a_shape_rule_that_fails_names_the_operator_and_the_shapes() -> None:
                         attrs={"axis": [0, 1, 5]})  # fmt: skip
     assert out.shape == (9,)
     assert block.ops == []
+
+
+def test_a_script_that_changes_a_parameter_gets_the_shapes_behind_it() -> None:
+    image = fluid.data("image", [None, 3, 8, 8])
+    out = L.fc(L.conv2d(image, 8, 3, param_attr="w"), 5, num_flatten_dims=2)
+    block = image.block
+    block.var("w").desc.set_shape([6, 3, 5, 5])
+    conv = block.ops[0]
+    conv.desc.infer_shape(block.desc)
+    assert block.var(conv.output("Output")[0]).shape == (-1, 6, 4, 4)
+    assert out.shape == (-1, 8, 5)  # each operator is asked for its own
+
+
+def test_shapes_that_no_longer_fit_are_an_error_and_change_nothing() -> None:
+    image = fluid.data("image", [None, 3, 8, 8])
+    out = L.conv2d(image, 8, 3, param_attr="w")
+    image.block.var("w").desc.set_shape([8, 4, 3, 3])
+    with pytest.raises(ShapeError, match="conv2d"):
+        image.block.ops[0].infer_shape(image.block)
+    assert out.shape == (-1, 8, 6, 6)

@@ -245,6 +245,10 @@ def compile_function(
     ``reorder``, ``helpers``, ``text``: see :class:`FastKernel`.
     """
     numba = importlib.import_module("numba")
+    if not (logger := logging.getLogger("numba")).level:
+        logger.setLevel(
+            logging.WARNING
+        )  # a script that logs at DEBUG wants its own lines, not the compiler's
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if reorder:
         options["fastmath"] = {"reassoc", "contract", "nsz"}
