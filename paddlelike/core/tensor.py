@@ -41,7 +41,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
     ([[0, 2, 5]], [5])
     """
 
-    __slots__ = ("_array", "_device", "_device_version", "_lod", "version")
+    __slots__ = ("__weakref__", "_array", "_device", "_device_version", "_lod", "version")
 
     _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
         "_device": lambda: None,

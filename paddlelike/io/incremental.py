@@ -92,6 +92,18 @@ class Known:
         saved = self._saves.get(holder)
         return saved[1] if saved is not None and saved[0].is_of(holder) else None
 
+    def find_state(self, holder: ScopeVariable, record: Record) -> State | None:
+        """Return the state in which a variable had the value of a chain whose last link is ``record``.
+
+        It may have changed since; None: it is not known.
+        """
+        saved = self._saves.get(holder)
+        if saved is not None and _is_same_link(saved[1], record):
+            return saved[0]
+        if self._loaded is None or self._location.stamp() != self._loaded.stamp:
+            return None
+        return self._loaded.states.get(holder)
+
     def find_loaded(self, holder: ScopeVariable, name: str) -> Record | None:
         """Return the record of the file from which this value was loaded, or None. Its shape may differ."""
         state = None if self._loaded is None else self._loaded.states.get(holder)
@@ -105,6 +117,11 @@ class Known:
             manifest = self._location.manifest() if self._location.stamp() == self._loaded.stamp else None
             self._files = {} if manifest is None else manifest.files
         return self._files
+
+
+def _is_same_link(saved: Record, record: Record) -> bool:
+    facts = saved.facts.get("link")
+    return facts is not None and facts == record.facts.get("link") and saved.checksum == record.checksum
 
 
 class Ledger:

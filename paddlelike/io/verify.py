@@ -71,7 +71,11 @@ class Comparison(NamedTuple):
         """Return whether every one of some files is compared."""
         if self.records is None:
             return False
-        compared = {name for name, record in self.records.items() if record.checksum is not None}
+        compared = {
+            record.facts.get("variable", name) if "link" in record.facts else name
+            for name, record in self.records.items()
+            if record.checksum is not None
+        }
         return compared.issuperset(names)
 
 

@@ -51,6 +51,9 @@ class SaveOptions(KeywordOptions):
     remove_stale
         Delete the files that the same program wrote in an earlier save and that are not part of this one.
         They are kept and listed in the report otherwise.
+    delta
+        Write of a large table only the rows that changed since the save before, as a link of a chain; see the
+        README of ``paddlelike/io``. ``"base"``: begin new chains, with the whole values.
 
     >>> SaveOptions(wait=5.0).checksum
     'xxh3_128'
@@ -65,6 +68,7 @@ class SaveOptions(KeywordOptions):
     by_servers: bool = False
     manifest: bool = os.environ.get("PADDLELIKE_MANIFEST") != "0"
     remove_stale: bool = False
+    delta: bool | Literal["base"] = False
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -78,6 +82,13 @@ class SaveOptions(KeywordOptions):
             raise ValueError(f'durability is "process" or "power", not {self.durability!r}')
         if self.checksum is not None and self.checksum not in ALGORITHMS:
             raise ValueError(f"checksum is one of {list(ALGORITHMS)} or None, not {self.checksum!r}")
+        if self.delta not in (False, True, "base"):
+            raise ValueError(f'delta is False, True or "base", not {self.delta!r}')
+        if self.delta and (not self.manifest or self.checksum is None):
+            raise ValueError(
+                "delta= needs the manifest and its checksums, which hold a chain together: "
+                "leave out manifest=False and checksum=None"
+            )
 
 
 class BlockingKeywords(TypedDict, total=False):
@@ -91,6 +102,7 @@ class BlockingKeywords(TypedDict, total=False):
     by_servers: bool
     manifest: bool
     remove_stale: bool
+    delta: bool | Literal["base"]
 
 
 class SaveKeywords(BlockingKeywords, total=False):

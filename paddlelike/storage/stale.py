@@ -1,4 +1,4 @@
-"""Stale files: what the same program wrote in an earlier save and does not write now.
+"""Stale files: what the same program wrote in an earlier save and does not write now; and superseded ones.
 
 Several programs may save into one directory, and one program may be saved by parts, so a file that is not
 written again is only stale when the manifest says that this very program wrote it. Saves of variables that
@@ -7,11 +7,12 @@ are chosen one by one make nothing stale.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from paddlelike.storage.manifest import Author, Record
 
-__all__ = ["find_stale"]
+__all__ = ["find_stale", "find_superseded"]
 
 
 def find_stale(others: Mapping[str, Record], author: Author) -> Iterator[str]:
@@ -27,3 +28,26 @@ def find_stale(others: Mapping[str, Record], author: Author) -> Iterator[str]:
         # S13
         if record.author.program == author.program:
             yield path
+
+
+def find_superseded(others: Mapping[str, Record], saved: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the files that a save replaces by others of the same variable, under another name.
+
+    A variable lies in a file of its name or in a chain of links, whose facts have ``link``. The save of one
+    ends the other, and of a chain the links that are not in the save. ``saved`` are the facts of its files.
+
+    >>> whole, link = {"variable": "w"}, {"variable": "w", "link": {}}
+    >>> records = {"w": Record(1, None, (0, 0), whole), "w.0": Record(1, None, (0, 0), link)}
+    >>> find_superseded({"w": records["w"]}, [link]), find_superseded({"w.0": records["w.0"]}, [whole])
+    (['w'], ['w.0'])
+    >>> find_superseded({"again/w": records["w"]}, [whole])
+    []
+    """
+    chained = {facts.get("variable"): "link" in facts for facts in saved}
+    chained.pop(None, None)
+    return [
+        path
+        for path, record in others.items()
+        if "link" in record.facts or chained.get(record.facts.get("variable"))
+        if record.facts.get("variable") in chained
+    ]

@@ -18,9 +18,9 @@ from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.framework.opdef import OpView
 from paddlelike.io import asynchronous
-from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Value, Want
+from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.source import read_stable
 from paddlelike.storage.location import Location, locate, locate_prefix
 
@@ -93,7 +93,7 @@ def copy_value(value: Value) -> Value:
 
 def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[Value]:
     """Return the values in files of one directory, each for the output of its operator."""
-    contents = DirectoryContents(where, only=[file for _, file in wanted])
+    contents = open_directory(where, only=[file for _, file in wanted])
     wants, problems, missing = [], [], 0
     for op, file in wanted:
         found = contents.look(file, _find_kind(op))

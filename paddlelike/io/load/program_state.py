@@ -17,9 +17,9 @@ from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave, Prefi
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.compare import ComparedFolder
-from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Unreadable, Want
+from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.misplaced import suggest_prefix
 from paddlelike.io.load.source import read_stable
 from paddlelike.io.verify import check_problems, choose_comparison
@@ -148,7 +148,7 @@ def _read_directory(
     """Return the values in the files of a directory, compared with the manifest while they are read."""
     comparison = choose_comparison(directory, None, verify=None if verify else False, lazy=False)
     only = None if var_list is None else [variable.name for variable in var_list]
-    contents = DirectoryContents(directory, comparison.records, complete=False, only=only)
+    contents = open_directory(directory, comparison.records, complete=False, only=only)
     names = contents.names() if only is None else only
     names = [name for name in names if os.path.basename(name) not in NO_VARIABLES]
     found = [contents.look(name, VarType.LOD_TENSOR) for name in names]

@@ -16,6 +16,7 @@ from paddlelike.io import asynchronous
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Want
+from paddlelike.io.deltas.contents import has_chains, open_directory
 from paddlelike.io.load.request import list_names
 from paddlelike.io.load.source import read_stable
 from paddlelike.io.verify import Comparison, check_problems, choose_comparison, get_record
@@ -82,10 +83,14 @@ def load_slice(
         comparison = choose_comparison(where, filename, verify=verify, lazy=False)
         contents: Contents
         if filename is None:
-            held = _find_file(where, name)
-            contents = DirectoryContents(
-                where, comparison.records, complete=comparison.complete, only=[held.name]
-            )
+            if has_chains(where, [name]):
+                contents = open_directory(where, comparison.records, complete=comparison.complete)
+                held = _find_held(contents, name)
+            else:
+                held = _find_file(where, name)
+                contents = DirectoryContents(
+                    where, comparison.records, complete=comparison.complete, only=[held.name]
+                )
         else:
             contents = _open_file(where, filename, names, comparison)
             held = _find_in_file(contents, name)
@@ -122,6 +127,18 @@ def _check_rows(rows: tuple[int, int]) -> tuple[int, int]:
     except (AttributeError, TypeError, ValueError) as error:
         raise TypeError(f"rows is the first row and the one after the last, not {rows!r}") from error
     return start, stop
+
+
+def _find_held(contents: Contents, name: str) -> Held:
+    """Return the header of a variable of a directory with chains of deltas."""
+    found = contents.look(name, VarType.LOD_TENSOR)
+    if isinstance(found, Held):
+        return found
+    if found is None:
+        what, hint = f"there is no such file{suggest_names(name, contents.names(), lead='; ')}", None
+    else:
+        what, hint = found.what, found.hint
+    raise LoadError(f"{name!r} of {contents.where} cannot be read: {what}", hint=hint)
 
 
 def _find_file(where: Location, name: str) -> Held:

@@ -9,9 +9,9 @@ from typing import Final, TypeVar
 
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.io.calls import hold_warnings, warn_user
-from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents
+from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.verify import NO_COMPARISON, Comparison, get_record
 from paddlelike.storage.location import Location, locate
 
@@ -91,7 +91,7 @@ class Source:
         if self.where is None:
             return FileContents(self.data)
         if self.filename is None:
-            return DirectoryContents(self.where, comparison.records, complete=comparison.complete)
+            return open_directory(self.where, comparison.records, complete=comparison.complete)
         return FileContents(
             self.filename,
             self.where,

@@ -6,15 +6,16 @@ import functools
 import os
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from paddlelike.errors import SaveError
 from paddlelike.formats.paddle.directory import encode_value
 from paddlelike.formats.sources import Buffer
-from paddlelike.io.incremental import Known, ledger
+from paddlelike.io.incremental import ledger
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved, SaveReport
+from paddlelike.io.save.chains import ChainWriter, Origin
 from paddlelike.io.save.copies import Copies
 from paddlelike.io.save.encoded import Item, describe_combined, describe_item, encode_combined
 from paddlelike.storage.location import Location, Writing, is_remote, locate
@@ -66,7 +67,8 @@ class Writer:
         self._combined: dict[str, list[Item]] = {}
         self._gathered: Sequence[GatheredFile] = ()
         self._moved: dict[str, Moved] = {}
-        self._known: dict[str | None, list[tuple[Known, str | None]]] = {}
+        self._origins: dict[str | None, list[Origin]] = {}
+        self._heads: dict[str, str] = {}  # of variables in chains: the last link
 
     def add(self, file: str, item: Item) -> None:
         """Save a variable in a file of its own; a later value of it replaces it.
@@ -108,7 +110,8 @@ class Writer:
         items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
         self._moved = {item.name: item.moved for item in items}
         self._moved |= {one.name: one.moved for one in self._gathered}
-        singles = {file: item for file, item in self._singles.items() if not self._is_kept(file, item)}
+        changed = {file: item for file, item in self._singles.items() if not self._is_kept(file, item)}
+        singles, links = self._place(changed) if self._options.delta and self._is_whole else (changed, {})
         combined = {f: items for f, items in self._combined.items() if not self._are_kept(f, items)}
         if copies is not None:
             flat = [*singles.values(), *(item for items in combined.values() for item in items)]
@@ -116,7 +119,8 @@ class Writer:
             singles = {file: item.with_array(next(copied)) for file, item in singles.items()}
             combined = {f: [item.with_array(next(copied)) for item in items] for f, items in combined.items()}
         for file, item in singles.items():
-            self._writing.add(file, *_encode_single(item))
+            buffers, facts = _encode_single(item)
+            self._writing.add(file, buffers, links.get(file, facts))
         for file, items in combined.items():
             self._writing.add(file, *_encode_several(items))
         for one in self._gathered:
@@ -132,7 +136,10 @@ class Writer:
         """
         done = self._writing.commit()
         if self._singles or not self._combined:
-            saved = [(item.holder, item.state, done.files[file]) for file, item in self._singles.items()]
+            saved = [
+                (item.holder, item.state, done.files[self._heads.get(file, file)])
+                for file, item in self._singles.items()
+            ]
             ledger.note_saved(self.where, None, saved)
         for file, items in self._combined.items():
             saved = [(item.holder, item.state, done.files[file]) for item in items]
@@ -155,9 +162,23 @@ class Writer:
         alone = not self._singles and len(self._combined) == 1
         return os.path.join(self.where.path, *self._combined) if alone else self.where.path
 
+    def _place(self, items: Mapping[str, Item]) -> tuple[dict[str, Item], dict[str, dict[str, Any]]]:
+        """Return the variables to be written whole by file, and the facts of those that begin a chain."""
+        chains = ChainWriter(self._writing, self._list_origins(None), anew=self._options.delta == "base")
+        whole, links = {}, {}
+        for file, item in items.items():
+            place = chains.place(item, shares=not self._is_due(file)) if file == item.name else None
+            if place is None:
+                whole[file] = item
+                continue
+            self._heads[file] = place.path
+            if place.facts is not None:
+                whole[place.path], links[place.path] = item, place.facts
+        return whole, links
+
     def _is_kept(self, file: str, item: Item) -> bool:
         """Return whether the file of an unchanged variable is kept, or shared with the base."""
-        for known, base in self._list_sources(None):
+        for known, _, base in self._list_origins(None):
             if base is not None and self._is_due(file):
                 continue
             record = known.find_saved(item.holder)
@@ -172,7 +193,7 @@ class Writer:
 
     def _are_kept(self, file: str, items: list[Item]) -> bool:
         """Return whether a combined file is kept because none of its variables changed."""
-        for known, base in self._list_sources(file):
+        for known, _, base in self._list_origins(file):
             if base is not None and self._is_due(file):
                 continue
             records = [known.find_saved(item.holder) for item in items]
@@ -186,17 +207,17 @@ class Writer:
                 return True
         return False
 
-    def _list_sources(self, filename: str | None) -> list[tuple[Known, str | None]]:
-        """Return the ledger's records of the directory and of the base, each with its ``base`` to share."""
-        found = self._known.get(filename)
+    def _list_origins(self, filename: str | None) -> list[Origin]:
+        """Return the directory and the base of the save, with what the ledger knows of them."""
+        found = self._origins.get(filename)
         if found is None:
-            found = self._known[filename] = []
+            found = self._origins[filename] = []
             if self._is_whole:
-                found.append((ledger.known(self.where, filename), None))
+                found.append(Origin(ledger.known(self.where, filename), self.where, None))
                 base = self._options.base
                 if base is not None and is_remote(base) == is_remote(self.where.path):
                     other = locate(base)
-                    found.append((ledger.known(other, filename), other.path))
+                    found.append(Origin(ledger.known(other, filename), other, other.path))
         return found
 
     def _is_due(self, file: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.core.row_changes import note_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array
@@ -87,6 +88,7 @@ class Step:
 
     def update_rows(self, rows: Array, values: Array, arrays: tuple[Array, ...]) -> None:
         """Do so in some rows of the parameter and the state, each there once; ``values``: their gradients."""
+        note_rows(arrays, rows)
         by_row = self._recording.by_row
         if by_row is not None and rows.dtype == np.int64 and rows.flags.carray:
             kernel = by_row.choose(values.size, values, *arrays)

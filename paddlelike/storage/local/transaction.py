@@ -42,7 +42,7 @@ from paddlelike.storage.manifest import Author, Manifest, Record, encode
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import explain
-from paddlelike.storage.stale import find_stale
+from paddlelike.storage.stale import find_stale, find_superseded
 
 __all__ = ["Transaction", "write_all"]
 
@@ -291,8 +291,11 @@ class Transaction:
             self._pieces[path] = Piece(*self._otherwise[path]())
         before = self._before()
         others = self._other_records(before)
+        superseded = find_superseded(others, self._list_facts())
+        for path in superseded:
+            del others[path]
         stale = sorted(find_stale(others, self._author))
-        dropped = list(stale) if self._remove_stale else []
+        dropped = superseded + (stale if self._remove_stale else [])
         if not self._manifest and os.path.lexists(layout.manifest):
             dropped.append(layout.manifest_name)
         changed = sorted([*self._pieces, *self._shared])
@@ -325,6 +328,11 @@ class Transaction:
         plan.retire(spare=self._spare)
         removed = stale if self._remove_stale else []
         return records, [] if removed else stale, removed
+
+    def _list_facts(self) -> list[Mapping[str, Any]]:
+        """Return the facts of the files of this save."""
+        kept = [*self._kept.values(), *(record for _, record in self._shared.values())]
+        return [piece.facts for piece in self._pieces.values()] + [record.facts for record in kept]
 
     def _write(
         self, plan: generation.Generation, pieces: Mapping[str, Piece], checksum: str | None

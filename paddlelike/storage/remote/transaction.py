@@ -32,7 +32,7 @@ from paddlelike.storage.remote.base import Info, translate_errors
 from paddlelike.storage.remote.finishing import finish_committed, move_into_place, split_path
 from paddlelike.storage.remote.marker import Marker
 from paddlelike.storage.remote.root import RemoteRoot
-from paddlelike.storage.stale import find_stale
+from paddlelike.storage.stale import find_stale, find_superseded
 
 __all__ = ["RemoteTransaction"]
 
@@ -144,7 +144,11 @@ class RemoteTransaction:
         stale = tuple(
             path for path in find_stale(left, self._author) if _is_still(left[path], present.get(path))
         )
-        removed = stale if self._options.remove_stale else ()
+        kept = [*self._kept.values(), *(record for _, record in self._shared.values())]
+        facts = [facts for _, facts in self._pieces.values()] + [record.facts for record in kept]
+        superseded = tuple(find_superseded(left, facts))
+        stale = tuple(path for path in stale if path not in superseded)
+        gone = superseded + (stale if self._options.remove_stale else ())
         last = before.manifest
         if self._state is None and last is not None and last.program != self._author.program:
             self._state = last.state  # of the other program
@@ -154,13 +158,13 @@ class RemoteTransaction:
         safe = True  # to remove what was written
         try:
             records = self._write(folder) | self._kept
-            files = {path: record for path, record in left.items() if path not in removed} | records
+            files = {path: record for path, record in left.items() if path not in gone} | records
             at = dict.fromkeys(changed, folder)
             if not at.keys() <= (store.find(folder).keys() if at else set()):
                 if marker.find_newest(store, where.base) >= number:
                     raise self._conflict_error()
                 raise SaveError(f"{folder} was removed by somebody during the save", hint="save again")
-            data = self._encode(files, at, removed)
+            data = self._encode(files, at, gone)
             safe = False
             mark = marker.make_path(where.base, number)
             # S12
@@ -176,7 +180,8 @@ class RemoteTransaction:
                 if safe or not store.list_prefix(mark):  # else it may have come through
                     store.remove(folder, changed)
             raise
-        files = self._finish(Marker(number), files, at, removed)
+        files = self._finish(Marker(number), files, at, gone)
+        removed = stale if self._options.remove_stale else ()
         return {path: files[path] for path in mine}, () if removed else stale, removed
 
     def _find_newest(self, mark: str) -> int:

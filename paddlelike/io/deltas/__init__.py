@@ -1,0 +1,1 @@
+"""Chains of deltas: of a table that changed in some rows, a save writes those rows."""

@@ -1,0 +1,180 @@
+"""Chains: the whole value of a variable, and behind it links that each hold the rows changed since the last.
+
+The links of ``emb`` are the files ``__deltas__/emb.RUN.0``, its whole value, a LoDTensor stream, and
+``__deltas__/emb.RUN.1`` and so on, SelectedRows streams whose rows are in rising order, each there once.
+There is no file ``emb``: a program that knows no chains, such as Paddle, finds nothing to take for the value.
+
+In the manifest the facts of each file have ``link``::
+
+    {"run": "5a3e77c1", "at": 2, "after": "xxh3_128:06b0..."}
+
+``run`` is random, of one chain from its whole value on; ``after`` is the checksum of the link before. Without
+the manifest a chain is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from paddlelike.storage.manifest import Record
+
+__all__ = ["FOLDER", "RESTORE", "Broken", "Chain", "describe_link", "find_chains", "make_path", "parse_path"]
+
+FOLDER: Final = "__deltas__"
+_LINK: Final = re.compile(rf"{FOLDER}/(.+)\.([0-9a-f]{{8}})\.(0|[1-9][0-9]*)", re.DOTALL).fullmatch
+RESTORE: Final = "copy the whole directory again from where it was saved, or load another checkpoint"
+
+
+class Chain(NamedTuple):
+    """The links of one variable by their records, the whole value first."""
+
+    variable: str
+    records: tuple[Record, ...]
+
+    @property
+    def head(self) -> Record:
+        """The last link."""
+        return self.records[-1]
+
+    @property
+    def run(self) -> str:
+        """The text that tells this chain from others of the variable."""
+        return str(self.head.facts["link"]["run"])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole value."""
+        return tuple(self.records[0].facts["shape"])
+
+    @property
+    def dtype(self) -> str:
+        """The name of its VarType."""
+        return str(self.records[0].facts["dtype"])
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the links, in their order."""
+        return [self.path(at) for at in range(len(self.records))]
+
+    def path(self, at: int) -> str:
+        """Return the path of a link."""
+        return make_path(self.variable, self.run, at)
+
+
+class Broken(NamedTuple):
+    """The reason why the chain of a variable is not read."""
+
+    what: str
+    hint: str = RESTORE
+
+
+def make_path(variable: str, run: str, at: int) -> str:
+    """Return the path of a link.
+
+    >>> make_path("emb", "5a3e77c1", 3), parse_path("__deltas__/emb.5a3e77c1.3"), parse_path("emb")
+    ('__deltas__/emb.5a3e77c1.3', ('emb', '5a3e77c1', 3), None)
+    """
+    return f"{FOLDER}/{variable}.{run}.{at}"
+
+
+def parse_path(path: str) -> tuple[str, str, int] | None:
+    """Return the variable, the run and the place of a link, by its path; None: it is none."""
+    found = _LINK(path)
+    return None if found is None else (found[1], found[2], int(found[3]))
+
+
+def describe_link(run: str, before: Chain | None) -> dict[str, Any]:
+    """Return the fact ``link`` of a new link; ``before``: the chain that it continues."""
+    if before is None:
+        return {"run": run, "at": 0, "after": None}
+    return {"run": run, "at": len(before.records), "after": before.head.checksum}
+
+
+def find_chains(files: Mapping[str, Record] | None, present: Iterable[str]) -> dict[str, Chain | Broken]:
+    """Return the chains of a directory by variable.
+
+    Parameters
+    ----------
+    files
+        The manifest's records; None: there is no manifest, or none that can be trusted.
+    present
+        The paths of the files that are there.
+    """
+    there = set(present)
+    linked: dict[str, dict[str, Record]] = {}
+    for path, record in (files or {}).items():
+        if "link" in record.facts:
+            linked.setdefault(str(record.facts.get("variable")), {})[path] = record
+    found: dict[str, Chain | Broken] = {}
+    for variable, records in linked.items():
+        found[variable] = _check(variable, records, there)
+    for path in sorted(there):
+        link = parse_path(path)
+        if link is None or path in linked.get(link[0], ()):
+            continue
+        variable, run, at = link
+        stale = f"link {at} ({path}) is not in the manifest, which is stale, or the link is doubled"
+        if files is None:
+            found[variable] = Broken(
+                f"it lies in a chain of deltas ({FOLDER}), and there is no manifest that can be trusted to "
+                "say which links belong to it",
+                "copy __manifest__ with the files, or load another checkpoint",
+            )
+        elif variable in linked:
+            chain = found[variable]
+            if isinstance(chain, Chain) and chain.run == run:  # others were left behind by another run
+                found[variable] = Broken(stale)
+        elif variable not in files or variable not in there:
+            found[variable] = Broken(stale)
+    return found
+
+
+def _check(variable: str, records: Mapping[str, Record], there: set[str]) -> Chain | Broken:
+    """Return a chain if its links follow one another and are all there."""
+    chain: list[Record] = []
+    run = next((link[1] for path in sorted(records) if (link := parse_path(path)) is not None), "")
+    for at in range(len(records)):
+        path = make_path(variable, run, at)
+        record = records.get(path)
+        if record is None:
+            return Broken(f"the manifest has {len(records)} links of several runs, and no link {at} ({path})")
+        problem = _find_problem(record, at, chain)
+        if problem is not None:
+            return Broken(f"link {at} ({path}) {problem}")
+        if path not in there:
+            return Broken(f"link {at} ({path}) is missing; the chain has {len(records)} links")
+        chain.append(record)
+    if variable in there:
+        return Broken(
+            f"there is a file {variable} beside its chain of deltas ({make_path(variable, run, 0)}): another "
+            "program saved it",
+            f"keep one: remove the file, or {FOLDER} and the manifest to load what that program saved",
+        )
+    return Chain(variable, tuple(chain))
+
+
+def _find_problem(record: Record, at: int, before: list[Record]) -> str | None:
+    """Return why a link does not follow those before it, or None."""
+    facts, link = record.facts, record.facts["link"]
+    try:
+        run, place, after = str(link["run"]), link["at"], link["after"]
+        shape, dtype, height = list(facts["shape"]), facts["dtype"], facts.get("height")
+    except (KeyError, TypeError):
+        return "is not described as a link"
+    if place != at:
+        return f"says that it is link {place}: out of order"
+    if record.checksum is None:
+        return "has no checksum"
+    if not before:
+        return None if height is None and after is None else "is not a whole value"
+    base, last = before[0].facts, before[-1]
+    if run != base["link"]["run"]:
+        return f"is of run {run}, the chain of run {base['link']['run']}"
+    if after != last.checksum:
+        return f"follows a link {after}, link {at - 1} is {last.checksum}"
+    if dtype != base["dtype"] or shape[1:] != base["shape"][1:] or height != base["shape"][0]:
+        whole = f"{base['dtype']}{base['shape']}"
+        return f"holds rows of {dtype}{shape}, height {height}; the whole value is {whole}"
+    return None

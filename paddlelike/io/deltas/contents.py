@@ -1,0 +1,209 @@
+"""The values of a directory with chains: each is read whole, then the rows of its links are put over it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.errors import FormatError, LoadError, PaddlelikeError
+from paddlelike.formats.paddle import selected_rows
+from paddlelike.io.contents.directory import DirectoryContents
+from paddlelike.io.contents.interface import Array, Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.deltas.chain import FOLDER, RESTORE, Broken, Chain, find_chains, parse_path
+from paddlelike.storage import hashing
+from paddlelike.storage.location import LocalDirectory, Location
+from paddlelike.storage.manifest import Record
+from paddlelike.storage.threads import map_in_threads
+
+__all__ = ["ChainedContents", "has_chains", "open_directory", "read_link"]
+
+
+def open_directory(
+    location: Location,
+    records: Mapping[str, Record] | None = None,
+    *,
+    complete: bool = True,
+    only: Iterable[str] | None = None,
+) -> Contents:
+    """Return the values of a directory, see :class:`DirectoryContents`; those in chains too.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such directory.
+    """
+    if only is not None and has_chains(location, only := list(only)):
+        only = None
+    contents = DirectoryContents(location, records, complete=complete, only=only)
+    if any(name.startswith(FOLDER + "/") for name in contents.names()):
+        return ChainedContents(contents, location)
+    return contents
+
+
+def has_chains(location: Location, names: Iterable[str]) -> bool:
+    """Return whether some of these variables may lie in chains: a quick look at the directory."""
+    if isinstance(location, LocalDirectory):
+        return os.path.isdir(os.path.join(location.path, FOLDER))
+    if all(location.has(name) for name in names) or not location.exists():
+        return False
+    return any(name.startswith(FOLDER + "/") for name in location.list_names())
+
+
+class _Part(NamedTuple):
+    """Some rows of a chain's value: where they begin, and how the whole value is read."""
+
+    chain: Chain
+    first: int
+    want: Want
+
+
+class ChainedContents:
+    """A directory in which some variables lie in chains. Their links are always verified.
+
+    Parameters
+    ----------
+    inner
+        The files.
+    """
+
+    unnamed = None
+
+    def __init__(self, inner: DirectoryContents, location: Location) -> None:
+        self.where = inner.where
+        self._inner = inner
+        self._location = location
+        manifest = location.manifest()
+        self._chains = find_chains(None if manifest is None else manifest.files, inner.names())
+        self._offsets: dict[str, int] = {}  # where the elements of the whole values begin
+        files = [name for name in inner.names() if parse_path(name) is None]
+        self._names = sorted({*files, *self._chains})
+
+    def names(self) -> list[str]:
+        """Return the names of all variables, sorted."""
+        return self._names
+
+    def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
+        """Return the header of a value; None: there is no such value."""
+        chain = self._chains.get(name)
+        if chain is None:
+            return self._inner.look(name, kind)
+        if isinstance(chain, Broken):
+            return Unreadable(name, f"the chain of {name!r} is broken: {chain.what}", chain.hint)
+        if kind == VarType.SELECTED_ROWS:
+            return Unreadable(name, "it lies in a chain of deltas, which holds a dense tensor")
+        path = chain.path(0)
+        found = self._inner.look(path, kind)
+        if not isinstance(found, Held):
+            return found
+        header = found.header
+        if (header.dtype.name, header.shape, header.lod) != (chain.dtype, chain.shape, ()):
+            what = f"link 0 ({path}) holds {header.dtype.name}{list(header.shape)}, its record says "
+            return Unreadable(name, f"{what}{chain.dtype}{list(chain.shape)}: it is of another run", RESTORE)
+        assert header.offset is not None
+        self._offsets[name] = header.offset
+        return Held(name, header, None, found.size)
+
+    def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
+        """Read values; those in chains are never views of files.
+
+        Raises
+        ------
+        LoadError
+            A link is not what was saved.
+        FormatError, StorageError
+            A file cannot be read, or is another one than when its header was read.
+        """
+        parts = {at: part for at, want in enumerate(wants) if (part := self._find_part(want)) is not None}
+        chains = {part.chain.variable: part.chain for part in parts.values()}
+        links = {name: self._read_links(chain) for name, chain in chains.items()}
+        plain = [want for at, want in enumerate(wants) if at not in parts]
+        reading = self._inner.read(plain, lazily=lazily)
+        whole = self._inner.read([part.want for part in parts.values()])
+        for chain in chains.values():
+            bad = [line for line in whole.bad if line.startswith(chain.path(0) + ":")]
+            if bad:
+                raise self._refuse(chain, 0, bad[0])
+        values = iter(reading.values)
+        replayed = iter(whole.values)
+        merged = [next(replayed if at in parts else values) for at in range(len(wants))]
+        for at, part in parts.items():
+            array = merged[at].held_array
+            assert array is not None
+            for link in links[part.chain.variable]:
+                _put_rows(array, part.first, link)
+        return reading._replace(values=merged, bad=whole.bad)
+
+    def _find_part(self, want: Want) -> _Part | None:
+        """Return how a want of a value in a chain is read; None: it is in a file of its own."""
+        held = want.held
+        chain = self._chains.get(held.name)
+        if not isinstance(chain, Chain):
+            return None
+        header = held.header
+        offset = header.offset
+        assert offset is not None
+        row = header.nbytes // header.shape[0] if header.shape[0] else 1
+        first = (offset - self._offsets[held.name]) // max(row, 1) + (want.rows[0] if want.rows else 0)
+        return _Part(chain, first, want._replace(held=held._replace(name=chain.path(0))))
+
+    def _read_links(self, chain: Chain) -> list[SelectedRows]:
+        """Return the rows of all links but the whole value, in their order."""
+        return map_in_threads(lambda at: read_link(self._location, chain, at), range(1, len(chain.records)))
+
+    def _refuse(self, chain: Chain, at: int, why: str) -> LoadError:
+        return _make_refusal(self._location, chain, at, why)
+
+
+def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
+    """Return the rows of a link.
+
+    Raises
+    ------
+    LoadError
+        It is not what was saved.
+    """
+    record = chain.records[at]
+    assert record.algorithm is not None
+    try:
+        with location.open_file(chain.path(at)) as file:
+            data = bytes(file.read_at(0, max(file.size, record.size)))
+    except (PaddlelikeError, OSError) as error:
+        raise _make_refusal(location, chain, at, f"cannot be read: {error}") from error
+    checksum = hashing.hash_bytes(data, record.algorithm)
+    if len(data) != record.size or checksum != record.checksum:
+        other = next((k for k, each in enumerate(chain.records) if each.checksum == checksum), None)
+        why = f"holds the bytes of link {other}: doubled or out of order"
+        if other is None:
+            why = f"is not the one that was saved, of {record.size} bytes: damaged, stale or of another run"
+        raise _make_refusal(location, chain, at, why)
+    try:
+        rows = selected_rows.read(data)
+    except FormatError as error:
+        raise _make_refusal(location, chain, at, f"is no SelectedRows: {error.message}") from error
+    ids, values = rows.row_array, rows.held_array
+    rises = not len(ids) or (ids[0] >= 0 and bool((ids[1:] > ids[:-1]).all()) and ids[-1] < chain.shape[0])
+    if values is None or not rises or rows.height() != chain.shape[0] or len(values) != len(ids):
+        raise _make_refusal(location, chain, at, "does not hold rows of the whole value")
+    return rows
+
+
+def _make_refusal(location: Location, chain: Chain, at: int, why: str) -> LoadError:
+    path = chain.path(at)
+    return LoadError(
+        f"nothing was loaded from {location.path}: link {at} of {len(chain.records) - 1} of "
+        f"{chain.variable!r} ({path}) {why}",
+        hint=RESTORE,
+    )
+
+
+def _put_rows(array: Array, first: int, link: SelectedRows) -> None:
+    """Put the rows of a link over an array whose first row is row ``first`` of the whole value."""
+    ids, values = link.row_array, link.held_array
+    assert values is not None
+    start, stop = np.searchsorted(ids, (first, first + len(array)))
+    array[ids[start:stop] - first] = values[start:stop]

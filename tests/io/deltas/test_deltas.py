@@ -1,0 +1,304 @@
+"""Saves of changed rows: what is written, and that loads bring the bits of a whole save."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import paddlelike as fluid
+from paddlelike.core import row_changes
+from paddlelike.errors import LoadError, SaveError
+from paddlelike.io.incremental import ledger
+from paddlelike.io.save import chains
+from tests.io.deltas.tables import HEIGHT, Training, read_files
+
+OPTIMIZERS = {
+    "sgd": lambda: fluid.optimizer.SGD(0.1),
+    "adagrad": lambda: fluid.optimizer.Adagrad(0.1),
+    "momentum": lambda: fluid.optimizer.Momentum(0.1, 0.9),
+    "adam": lambda: fluid.optimizer.Adam(0.1),
+    "adam, lazy": lambda: fluid.optimizer.Adam(0.1, lazy_mode=True),
+    "ftrl": lambda: fluid.optimizer.Ftrl(0.1),
+}
+
+
+def link(path: Path, at: int) -> Path:
+    """Return the file of a link of the table."""
+    (found,) = path.glob(f"__deltas__/emb.????????.{at}")
+    return found
+
+
+def list_links(path: Path) -> list[str]:
+    return sorted(".".join(name.split(".")[::2]) for name in read_files(path / "__deltas__"))
+
+
+def test_a_delta_holds_the_changed_rows_alone(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path / "d", delta=True)
+    training.step(7, 3, 7)
+    report = training.save(tmp_path / "d", delta=True)
+    stream = link(tmp_path / "d", 1).read_bytes()
+    table = np.array(training.tensor())
+    assert stream[:36] == struct.pack("<IQqqq", 0, 2, 3, 7, HEIGHT)  # Paddle's SelectedRows, see its README
+    assert stream.endswith(table[[3, 7]].tobytes())
+    assert len(stream) < 36 + 40 + 2 * 64
+    assert report.written_bytes < 2 * (36 + 40 + 2 * 64) + 400  # with the moment, and the small variables
+    assert training.loaded(tmp_path / "d") == training.values()
+
+
+@pytest.mark.parametrize("is_sparse", [True, False], ids=["sparse", "dense"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_every_optimizer_loads_as_from_a_whole_save(optimizer: Any, is_sparse: bool, tmp_path: Path) -> None:
+    training = Training(optimizer(), is_sparse=is_sparse)
+    for step in range(4):
+        training.save(tmp_path / "d", delta=True)
+        training.step(step, 5, 1999)
+    training.save(tmp_path / "d", delta=True)
+    training.save(tmp_path / "whole")
+    assert training.loaded(tmp_path / "d") == training.loaded(tmp_path / "whole") == training.values()
+
+
+@pytest.mark.parametrize("name", ["sgd", "adagrad", "adam, lazy", "ftrl"])
+def test_the_rows_of_sparse_updates_are_known_without_a_comparison(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training(OPTIMIZERS[name]())
+    training.save(tmp_path, delta=True)
+    training.step(4)
+    training.step(9, 4)
+    monkeypatch.setattr(chains, "_read", lambda *_: pytest.fail("the table was read"))
+    training.save(tmp_path, delta=True)
+    assert link(tmp_path, 1).read_bytes()[4:28] == struct.pack("<Qqq", 2, 4, 9)
+
+
+def test_a_write_beside_the_updates_is_found_by_comparison(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    training.step(4)
+    with training.tensor().writing() as array:
+        array[1000] = 5
+    assert row_changes.find_written_rows(training.tensor(), 0) is None
+    training.save(tmp_path, delta=True)
+    assert link(tmp_path, 1).read_bytes()[4:28] == struct.pack("<Qqq", 2, 4, 1000)
+    assert training.loaded(tmp_path) == training.values()
+
+
+def test_a_new_process_continues_the_chain(tmp_path: Path) -> None:
+    first = Training()
+    first.save(tmp_path, delta=True)
+    first.step(1)
+    first.save(tmp_path, delta=True)
+    ledger.forget()  # as another process
+    second = Training()
+    second.load(tmp_path)
+    second.step(2)
+    second.save(tmp_path, delta=True)
+    assert link(tmp_path, 2).read_bytes()[4:20] == struct.pack("<Qq", 1, 2)
+    assert second.loaded(tmp_path) == second.values()
+
+
+def test_nothing_changed_writes_nothing(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    training.step(1)
+    training.save(tmp_path, delta=True)
+    assert training.save(tmp_path, delta=True).written == 0
+
+
+def test_a_chain_that_costs_too_much_begins_anew(tmp_path: Path) -> None:
+    training = Training(fluid.optimizer.SGD(0.1))
+    training.save(tmp_path, delta=True)
+    training.step(*range(500))
+    training.save(tmp_path, delta=True)
+    assert link(tmp_path, 1).exists()
+    training.step(*range(500))
+    training.save(tmp_path, delta=True)  # 2 x 500 rows and their ids are more than half of 2000
+    assert list_links(tmp_path) == ["emb.0"]
+    assert training.loaded(tmp_path) == training.values()
+
+
+def test_a_chain_has_64_links_at_most(tmp_path: Path) -> None:
+    training = Training(fluid.optimizer.SGD(0.1))
+    for step in range(67):
+        training.save(tmp_path, delta=True)
+        training.step(step)
+    assert list_links(tmp_path) == ["emb.0", "emb.1"]
+
+
+def test_a_whole_save_ends_the_chain(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    training.step(1)
+    training.save(tmp_path, delta=True)
+    report = training.save(tmp_path)
+    assert not (tmp_path / "__deltas__").exists()
+    assert not report.stale
+    assert training.loaded(tmp_path, verify=True) == training.values()
+    training.step(2)
+    training.save(tmp_path, delta=True)
+    assert not (tmp_path / "emb").exists()  # which Paddle would take for the value
+    assert training.loaded(tmp_path, verify=True) == training.values()
+
+
+def test_base_begins_new_chains(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    training.step(1)
+    training.save(tmp_path, delta=True)
+    training.step(1)
+    training.save(tmp_path, delta="base")
+    assert list_links(tmp_path) == ["emb.0", "emb_moment_0.0"]
+    assert training.loaded(tmp_path) == training.values()
+
+
+def test_a_copy_of_the_directory_loads_and_is_saved_into(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path / "d", delta=True)
+    training.step(1)
+    training.save(tmp_path / "d", delta=True)
+    for name, data in read_files(tmp_path / "d").items():
+        (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "copy" / name).write_bytes(data)
+    assert training.loaded(tmp_path / "copy", verify=True) == training.values()
+    training.step(2)
+    training.save(tmp_path / "copy", delta=True)
+    assert training.loaded(tmp_path / "copy") == training.values()
+
+
+def test_a_directory_of_its_own_shares_the_chain_of_its_base(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path / "1", delta=True)
+    training.step(1)
+    report = training.save(tmp_path / "2", delta=True, base=tmp_path / "1")
+    assert report.written_bytes < 2000
+    first, second = (link(tmp_path / number, 0) for number in "12")
+    assert first.read_bytes() == second.read_bytes()
+    assert training.loaded(tmp_path / "2", verify=True) == training.values()
+    assert fluid.io.verify(tmp_path / "1")
+
+
+def test_a_save_in_the_background_holds_the_values_of_its_call(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True, blocking=False).wait()
+    training.step(1)
+    before = training.values()
+    pending = training.save(tmp_path, delta=True, blocking=False)
+    training.step(2)
+    pending.wait()
+    assert training.loaded(tmp_path) == before
+    training.save(tmp_path, delta=True)
+    assert training.loaded(tmp_path) == training.values()
+    assert link(tmp_path, 2).read_bytes()[4:20] == struct.pack("<Qq", 1, 2)
+
+
+def test_slices_are_of_the_replayed_table(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    for row in (10, 20, 30):
+        training.step(row, 1)
+        training.save(tmp_path, delta=True)
+    table = np.array(training.tensor())
+    for rows in [(0, HEIGHT), (9, 21), (20, 20), (1999, 2000)]:
+        assert fluid.io.load_slice(tmp_path, "emb", rows).tobytes() == table[slice(*rows)].tobytes()
+
+
+def test_a_remote_directory_has_chains_too() -> None:
+    pytest.importorskip("fsspec")
+    training = Training()
+    training.save("memory://deltas/model", delta=True)
+    training.step(1)
+    report = training.save("memory://deltas/model", delta=True)
+    assert report.written_bytes < 2000
+    assert training.loaded("memory://deltas/model") == training.values()
+    training.save("memory://deltas/model")
+    assert training.loaded("memory://deltas/model") == training.values()
+
+
+def test_load_operators_and_program_states_replay(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    training.step(1)
+    training.save(tmp_path, delta=True)
+    assert fluid.load_program_state(str(tmp_path))["emb"].tobytes() == training.values()["emb"]
+    block = (program := fluid.Program()).global_block()
+    block.create_var(name="emb", shape=[HEIGHT, 16], dtype="float32", persistable=True)
+    block.append_op("load", {}, {"Out": ["emb"]}, {"file_path": str(tmp_path / "emb")})
+    with fluid.scope_guard(fluid.Scope()):
+        training.exe.run(program)
+        loaded = np.array(fluid.global_scope().find_var("emb").get_tensor())
+    assert loaded.tobytes() == training.values()["emb"]
+
+
+def test_a_file_that_another_program_saved_beside_the_chain_is_refused(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    (tmp_path / "emb").write_bytes(link(tmp_path, 0).read_bytes())
+    with pytest.raises(LoadError, match="beside its chain"):
+        training.load(tmp_path)
+    with pytest.raises(LoadError, match="beside its chain"):
+        fluid.io.load_slice(tmp_path, "emb", (0, 1))
+
+
+def test_a_save_refuses_to_continue_a_chain_whose_link_was_replaced(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    training.step(1)
+    training.save(tmp_path, delta=True)
+    link(tmp_path, 1).write_bytes(b"other")
+    with pytest.raises(SaveError, match=r"link 1 of 'emb'"):
+        training.save(tmp_path, delta=True)
+    training.save(tmp_path, delta="base")
+    assert training.loaded(tmp_path) == training.values()
+
+
+@pytest.mark.parametrize("wrong", [{"manifest": False}, {"checksum": None}, {"delta": "all"}])
+def test_options_that_do_not_go_with_deltas_are_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="delta"):
+        Training().save(tmp_path, **{"delta": True, **wrong})
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("step"), st.lists(st.integers(0, HEIGHT - 1), min_size=1, max_size=30)),
+        st.tuples(st.just("write"), st.lists(st.integers(0, HEIGHT - 1), max_size=3)),
+        st.tuples(st.just("replace"), st.just([])),
+        st.tuples(st.just("save"), st.sampled_from([False, True, True, True, "base"])),
+        st.tuples(st.just("load"), st.booleans()),
+    ),
+    max_size=14,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(ACTIONS)
+def test_whatever_happens_between_saves_a_load_brings_the_bits_of_the_last(actions: list[Any]) -> None:
+    training = Training()
+    with tempfile.TemporaryDirectory() as home:
+        training.save(home, delta=True)
+        saved = training.values()
+        for what, how in actions:
+            if what == "step":
+                training.step(*how)
+            elif what == "write":
+                with training.tensor().writing() as array:
+                    array[how] += 1
+            elif what == "replace":
+                training.tensor().adopt(np.array(training.tensor()) * 2)
+            elif what == "save":
+                training.save(home, delta=how)
+                saved = training.values()
+                assert training.loaded(home) == saved
+            else:
+                if how:
+                    ledger.forget()
+                training.load(home)
+                assert training.values() == saved
+        assert training.loaded(home) == saved
