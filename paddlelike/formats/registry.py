@@ -13,8 +13,10 @@ is an error for whoever asks for that format by name, and a warning for whoever 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat
@@ -185,7 +187,7 @@ def sniff(source: Readable | Folder) -> AnyFormat | None:
     """
     if is_folder(source):
         for format in _registry.all():  # noqa: A001
-            if isinstance(format, FolderFormat) and _recognizes(format, source):
+            if isinstance(format, FolderFormat) and _recognizes(format, partial(format.sniff, source)):
                 return format
         return None
     file = as_source(source)  # type: ignore[arg-type]  # TypeGuard does not narrow the other branch
@@ -195,15 +197,15 @@ def sniff(source: Readable | Folder) -> AnyFormat | None:
 def sniff_head(head: bytes, size: int) -> FileFormat | None:
     """Return the first format that recognizes a file of ``size`` bytes by its first bytes, or None."""
     for format in _registry.all():  # noqa: A001
-        if isinstance(format, FileFormat) and _recognizes(format, head, size):
+        if isinstance(format, FileFormat) and _recognizes(format, partial(format.sniff, head, size)):
             return format
     return None
 
 
-def _recognizes(format: AnyFormat, *arguments: Any) -> bool:  # noqa: A002
+def _recognizes(format: AnyFormat, sniff: Callable[[], bool]) -> bool:  # noqa: A002
     """Return what ``sniff`` returns; a format of another package that raises there is warned of."""
     try:
-        return bool(format.sniff(*arguments))
+        return bool(sniff())
     except Exception as error:
         warnings.warn(
             f"format {format.name!r} failed to recognize a file: {type(error).__name__}: {error}",

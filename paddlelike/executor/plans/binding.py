@@ -95,7 +95,7 @@ def _make_storer_of_each(targets: Positions, kept: frozenset[int], fresh: bool) 
     temporary = [(index, target) for index, target in used if target not in kept]
     persistable = [(index, target) for index, target in used if target in kept]
 
-    def store(frame: Frame, result: Any) -> None:
+    def store(frame: Frame, result: Sequence[object]) -> None:
         values = frame.values
         for index, target in temporary:
             if (value := result[index]) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -38,16 +39,15 @@ def fusion_gru(
 
 
 def _run(
-    projected: Value, wh: jax.Array, bias: jax.Array, h0: Value, c0: Value, **given: Any
-) -> tuple[Value, Value]:
+    projected: Value, wh: jax.Array, bias: jax.Array, h0: Value, c0: Value, activations: Sequence[str],
+    *, use_peepholes: bool, is_reverse: bool,
+) -> tuple[Value, Value]:  # fmt: skip
     """Return Hidden and Cell for the projected input, whose bias is in it already."""
-    gate, act, candidate = (
-        ACTIVATIONS[given[name]] for name in ("gate_activation", "cell_activation", "candidate_activation")
-    )
+    gate, act, candidate = (ACTIVATIONS[name] for name in activations)
     flat = bias.reshape(-1)
     rest = flat.at[: wh.shape[1]].set(0)
-    cell = Cell(wh, rest, given["use_peepholes"], gate, act, candidate)
-    return run_lstm(projected, h0, c0, cell, reverse=given["is_reverse"])
+    cell = Cell(wh, rest, use_peepholes, gate, act, candidate)
+    return run_lstm(projected, h0, c0, cell, reverse=is_reverse)
 
 
 @lowers("fusion_lstm", sequences=True)
@@ -59,11 +59,10 @@ def fusion_lstm(
     require_sequences(x)
     rows = x.rows.reshape(x.rows.shape[0], -1) @ wx + bias.reshape(-1)[: wx.shape[1]]
     projected = x.replace(rows)
+    activations = (gate_activation, cell_activation, candidate_activation)
     hidden, cell = _run(
-        projected, wh, bias, h0, c0, use_peepholes=use_peepholes, is_reverse=is_reverse,
-        gate_activation=gate_activation, cell_activation=cell_activation,
-        candidate_activation=candidate_activation,
-    )  # fmt: skip
+        projected, wh, bias, h0, c0, activations, use_peepholes=use_peepholes, is_reverse=is_reverse
+    )
     return hidden, cell, projected, *(None,) * 6
 
 
@@ -77,11 +76,10 @@ def fused_embedding_fc_lstm(
     rows = ids.rows.reshape(-1)
     ctx.check((rows >= 0) & (rows < table.shape[0]) | ~ids.used, f"Ids hold no row of {table.shape[0]}")
     projected = ids.replace(jnp.take(table, rows, axis=0, mode="clip"))
+    activations = (gate_activation, cell_activation, candidate_activation)
     hidden, cell = _run(
-        projected, wh, bias, h0, c0, use_peepholes=use_peepholes, is_reverse=is_reverse,
-        gate_activation=gate_activation, cell_activation=cell_activation,
-        candidate_activation=candidate_activation,
-    )  # fmt: skip
+        projected, wh, bias, h0, c0, activations, use_peepholes=use_peepholes, is_reverse=is_reverse
+    )
     return hidden, cell, projected, *(None,) * 5
 
 

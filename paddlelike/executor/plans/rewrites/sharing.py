@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -56,11 +56,11 @@ def _collect_pairs(cls: type[OpDef], op: Operator, get_position: Callable[[str],
     return pairs
 
 
-def _has_rows(result: Any, path: tuple[int, ...], rows: int) -> bool:
+def _has_rows(result: object, path: tuple[int, ...], rows: int) -> bool:
     """Return whether the value at ``path`` in a kernel's result is an array with that count of rows.
 
     One row stands for none, too: that is what ``ctc_align`` gives where no label is left.
     """
     for index in path:
-        result = result[index]
+        result = cast("Sequence[object]", result)[index]
     return isinstance(result, np.ndarray) and len(result.shape) > 0 and result.shape[0] in (rows, rows or 1)
