@@ -26,6 +26,7 @@ from paddlelike.interop.progress import ProgressBar
 from paddlelike.interop.spool import Spool
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
+from paddlelike.storage.options import Durability, SaveOptions
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
@@ -90,6 +91,7 @@ def convert(
     verify: bool = True,
     drop_lod: bool = False,
     progress: Callable[[int, int], None] | bool | None = None,
+    durability: Durability = SaveOptions.durability,
 ) -> ConvertReport:
     """Convert a file or directory of tensors to another format.
 
@@ -124,6 +126,8 @@ def convert(
     progress
         Called with the bytes done and all bytes, now and then. None: a bar on standard error when that is a
         terminal, ``rich`` is installed (extra ``progress``) and it takes over a second; False: nothing.
+    durability
+        ``"process"``: what is written survives the death of the process; ``"power"``: also a power cut.
 
     Raises
     ------
@@ -144,6 +148,7 @@ def convert(
     ('safetensors', ('w',))
     """
     begin = time.perf_counter()
+    options = SaveOptions(durability=durability)
     source, target = os.fspath(src), os.fspath(dst)
     target_format = _find_target(target, format)
     if not overwrite and os.path.lexists(target):
@@ -171,7 +176,7 @@ def convert(
         if progress is None or progress is True:
             progress = stack.enter_context(ProgressBar(f"{source} -> {target}"))
         report_bytes = _Progress(progress or None, total)
-        _write(target, target_format, written, spool, report_bytes)
+        _write(target, target_format, written, spool, report_bytes, options)
     seconds = time.perf_counter() - begin
     return ConvertReport(
         source,
@@ -289,19 +294,21 @@ def _find_target(path: str, wanted: str | AnyFormat | None) -> AnyFormat:
     )
 
 
-def _write(path: str, target: AnyFormat, written: Any, spool: Spool, progress: _Progress) -> None:
+def _write(
+    path: str, target: AnyFormat, written: Any, spool: Spool, progress: _Progress, options: SaveOptions
+) -> None:
+    durability = options.durability
     if isinstance(target, FileFormat):
         directory, name = os.path.split(path)
-        write_all(directory or ".", {name: spool.release(progress.count(written))})
+        write_all(directory or ".", {name: spool.release(progress.count(written))}, durability=durability)
         return
     files = dict(written)
     if target.name == "fluid_save":
         directory, prefix = os.path.split(path)
-        write_all(
-            directory or ".", {prefix + name: spool.release(progress.count(b)) for name, b in files.items()}
-        )
+        named = {prefix + name: spool.release(progress.count(b)) for name, b in files.items()}
+        write_all(directory or ".", named, durability=durability)
         return
-    transaction = locate(path).begin()
+    transaction = locate(path).begin(options)
     for name, buffers in files.items():
         transaction.add(name, spool.release(progress.count(buffers)))
     transaction.commit()

@@ -31,7 +31,7 @@ from paddlelike.io.planning.load_plan import explain_misfit
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.select import get_program, is_belong_to_optimizer, is_parameter, is_persistable
 from paddlelike.storage.location import locate, locate_prefix
-from paddlelike.storage.options import SaveOptions
+from paddlelike.storage.options import Durability, SaveOptions
 
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
@@ -43,7 +43,12 @@ Array = np.ndarray[Any, Any]
 _WAIT: Final = 60.0  # seconds: trainers may all save into one directory
 
 
-def save(program: ProgramLike | None, model_path: str | os.PathLike[str]) -> SaveReport:
+def save(
+    program: ProgramLike | None,
+    model_path: str | os.PathLike[str],
+    *,
+    durability: Durability = SaveOptions.durability,
+) -> SaveReport:
     """Save ``model_path.pdparams``, ``.pdopt`` and ``.pdmodel``: parameters, other state, the program.
 
     The first two are pickles of ``{name: array}`` that any Paddle reads. The three replace earlier files of
@@ -58,6 +63,8 @@ def save(program: ProgramLike | None, model_path: str | os.PathLike[str]) -> Sav
         Its persistables in the current scope are saved.
     model_path
         The beginning of the three paths; the directory is made when missing.
+    durability
+        ``"process"``: the save survives the death of the process; ``"power"``: also a power cut.
 
     Raises
     ------
@@ -91,7 +98,7 @@ def save(program: ProgramLike | None, model_path: str | os.PathLike[str]) -> Sav
     others = {v.name: _get_value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
     message = build_message(program)
     add_operator_versions(message)
-    writing = where.begin(SaveOptions(wait=_WAIT))
+    writing = where.begin(SaveOptions(wait=_WAIT, durability=durability))
     for suffix, buffers in FluidSave(parameters=frozenset(parameters)).write(parameters | others).items():
         writing.add(base + suffix, buffers)
     writing.add(base + PROGRAM_FILE, [message.SerializeToString(deterministic=True)])

@@ -15,6 +15,8 @@ import numpy as np
 
 from paddlelike.foundation.display import Displayed
 from paddlelike.hooks import Hook
+from paddlelike.storage.local.filesystem.system import sync_directory
+from paddlelike.storage.options import Durability, SaveOptions
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import Numbers
@@ -82,6 +84,9 @@ class TrainingLog(Displayed):
     behind it: :meth:`curves` has those of the later run. Keep the file outside of saved directories: Paddle
     takes every file there for a variable.
 
+    ``durability="power"`` brings every line to the disk before :meth:`write` returns; ``"process"`` leaves
+    that to the system, and a power cut takes the last half minute.
+
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/losses.jsonl"
     >>> log = TrainingLog(path)
@@ -92,8 +97,11 @@ class TrainingLog(Displayed):
     (Curve(steps=(0, 1, 2), values=(1.0, 0.5, 0.25)), [2])
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, durability: Durability = SaveOptions.durability
+    ) -> None:
         self.path = os.fspath(path)
+        self._power = SaveOptions(durability=durability).durability == "power"
         self._run: int | None = None
 
     def write(self, step: int, **values: Numbers) -> None:
@@ -114,12 +122,17 @@ class TrainingLog(Displayed):
         begin = ""
         if self._run is None:
             begin, self._run = self._begin_run()
+        is_new = self._power and not os.path.lexists(self.path)
         line = json.dumps({"run": self._run, "step": int(step), "values": record})
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
             os.write(file, f"{begin}{line}\n".encode())  # one call, so that readers see whole lines
+            if self._power:
+                os.fsync(file)
         finally:
             os.close(file)
+        if is_new:
+            sync_directory(os.path.dirname(self.path) or ".")
 
     def curves(self) -> dict[str, Curve]:
         """Return the values by name; of steps that a later run repeated, those of that run. None: empty."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -114,6 +115,42 @@ def test_variables_of_a_network(tmp_path: Path) -> None:
     work(1)
     events = events_of(lambda: work(2, durability="power"))
     check(events, tmp_path, lambda e: e[0] == "rename" and e[2] == str(tmp_path / "m"))
+
+
+def test_an_export_a_prefix_a_conversion_and_a_log(tmp_path: Path) -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        out = fluid.layers.scale(fluid.data("x", [None, 3]), 2.0)
+        main.global_block().create_var(name="w", shape=[3], dtype="float32", persistable=True)
+    exe, made, home = fluid.Executor(fluid.CPUPlace()), tmp_path / "made", str(tmp_path / "made")
+
+    def export(**options: Any) -> None:
+        with fluid.scope_guard(fluid.Scope()):
+            fluid.io.save_inference_model(home, ["x"], [out], exe, main, **options)
+
+    def save_prefix(**options: Any) -> None:
+        with fluid.scope_guard(fluid.Scope()):
+            fluid.global_scope().var("w").get_tensor().set(np.ones(3, "float32"))
+            fluid.save(main, f"{home}/net", **options)
+
+    events = events_of(lambda: export(durability="power"))
+    check(events, tmp_path, lambda e: e[0] == "rename" and e[2] == home)
+    events = events_of(lambda: save_prefix(durability="power"))
+    check(events, made, lambda e: e[0] == "rename" and e[2].endswith("net.pdparams"))
+    save_prefix()
+    events = events_of(lambda: fluid.convert(f"{home}/net", f"{home}/all.npz", durability="power"))
+    check(events, tmp_path, lambda e: e[0] == "rename" and e[2] == home)
+    events = events_of(lambda: fluid.io.TrainingLog(f"{home}/log", durability="power").write(1, loss=2.0))
+    assert ("sync", f"{home}/log") in events
+    assert ("sync", home) in events  # its name
+
+
+@pytest.mark.parametrize(
+    "call", [fluid.io.TrainingLog, lambda path, **given: fluid.convert(path, path, **given)]
+)
+def test_another_durability_is_refused(tmp_path: Path, call: Any) -> None:
+    with pytest.raises(ValueError, match='durability is "process" or "power", not \'disk\''):
+        call(tmp_path / "x", durability="disk")
 
 
 def test_without_it_nothing_is_synced(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 from paddlelike.cli.output import Json, Verify, exits, print_json, say
 from paddlelike.interop.convert import ConvertReport, convert
 from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
+from paddlelike.storage.options import Durability, SaveOptions
 
 __all__ = ["command"]
 
@@ -41,6 +42,10 @@ def command(
     drop_lod: Annotated[
         bool, typer.Option("--drop-lod", help="Leave out the LoD of sequences where the format has none.")
     ] = False,
+    durability: Annotated[
+        Durability,
+        typer.Option(help="What is written survives the end of the process, or a power cut."),
+    ] = SaveOptions.durability,
     verify: bool = Verify,
     json: bool = Json,
 ) -> None:
@@ -71,6 +76,7 @@ def command(
                 overwrite=overwrite,
                 verify=verify,
                 drop_lod=drop_lod,
+                durability=durability,
             )
     if json:
         print_json(asdict(report))

@@ -26,7 +26,7 @@ from paddlelike.io.partition import get_partition
 from paddlelike.io.save.chosen import add_to
 from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import locate
-from paddlelike.storage.options import DEFAULT_OPTIONS
+from paddlelike.storage.options import Durability, SaveOptions
 
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
@@ -44,6 +44,8 @@ def save_inference_model(
     params_filename: str | None = None,
     export_for_deployment: bool = True,
     program_only: bool = False,
+    *,
+    durability: Durability = SaveOptions.durability,
 ) -> list[str]:
     """Save the part of a program that computes ``target_vars``, in the form of Paddle's inference tools.
 
@@ -69,6 +71,8 @@ def save_inference_model(
         False: the whole program, as ``<model>.main_program``, and all its persistables.
     program_only
         Save the program without values.
+    durability
+        ``"process"``: the export survives the death of the process; ``"power"``: also a power cut.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def save_inference_model(
     NotInitializedError
         A variable holds no value.
     TypeError, ValueError
-        An argument is of another type, or lists no variables or names.
+        An argument is of another type or has no such value, or lists no variables or names.
 
     >>> import os
     >>> import tempfile
@@ -105,14 +109,13 @@ def save_inference_model(
     program = get_program(main_program)
     if dirname is None:
         raise TypeError("save_inference_model: dirname is a path, not None")
+    options = SaveOptions(durability=durability)
     where = locate(dirname)
     asynchronous.check_pending()
     check_feeds(program, feeds, targets)
     partition = get_partition(program)
     idle = (
-        None
-        if partition is None
-        else partition.plan_save(executor, [], where.path, "params", DEFAULT_OPTIONS).idle
+        None if partition is None else partition.plan_save(executor, [], where.path, "params", options).idle
     )
     if idle is not None:
         warn_user(idle)
@@ -129,7 +132,8 @@ def save_inference_model(
     if export_for_deployment:
         plain = program if partition is None else partition.localize(program)
         exported = make_inference_program(plain, feeds, names)
-    writing = where.begin(program=fingerprint(exported), part=None if program_only else "export")
+    part = None if program_only else "export"
+    writing = where.begin(options, program=fingerprint(exported), part=part)
     writing.add(model, [_encode(exported)])
     if not program_only:
         add_to(executor, writing, where, get_program_persistable_vars(exported), params, partition)

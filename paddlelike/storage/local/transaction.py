@@ -47,7 +47,12 @@ from paddlelike.storage.stale import find_stale, find_superseded
 __all__ = ["Transaction", "write_all"]
 
 
-def write_all(directory: Path, files: Mapping[str, Iterable[Buffer]]) -> None:
+def write_all(
+    directory: Path,
+    files: Mapping[str, Iterable[Buffer]],
+    *,
+    durability: Durability = SaveOptions.durability,
+) -> None:
     """Write every file of ``{name: buffers}`` into ``directory``, or none of them; without a manifest.
 
     Raises
@@ -59,7 +64,7 @@ def write_all(directory: Path, files: Mapping[str, Iterable[Buffer]]) -> None:
     prefix = None
     if len(files) == 1 and os.path.isdir(root) and not os.access(os.path.dirname(root), os.W_OK | os.X_OK):
         prefix = os.path.join(root, *files)  # a single file: the hidden entry may be beside the file
-    with Transaction(directory, prefix=prefix, manifest=False) as transaction:
+    with Transaction(directory, prefix=prefix, durability=durability, manifest=False) as transaction:
         for name, buffers in files.items():
             transaction.add(name, buffers)
 
