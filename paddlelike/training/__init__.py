@@ -11,6 +11,12 @@
 [4, 4]
 """
 
+from paddlelike.interop.cntk.learners import (
+    AdadeltaLearner,
+    AdagradLearner,
+    FSAdagradLearner,
+    RMSPropLearner,
+)
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
 from paddlelike.training.feeding import minibatch_size_schedule
 from paddlelike.training.frequency import DataUnit
@@ -38,10 +44,13 @@ from paddlelike.training.trainer import Trainer
 __all__ = [
     "FULL_DATA_SWEEP",
     "INFINITELY_REPEAT",
+    "AdadeltaLearner",
+    "AdagradLearner",
     "CTFDeserializer",
     "CheckpointConfig",
     "CrossValidationConfig",
     "DataUnit",
+    "FSAdagradLearner",
     "Function",
     "GeneratorSource",
     "LoaderSource",
@@ -53,6 +62,7 @@ __all__ = [
     "ProgressBar",
     "ProgressPrinter",
     "ProgressWriter",
+    "RMSPropLearner",
     "StreamDef",
     "StreamDefs",
     "StreamInformation",

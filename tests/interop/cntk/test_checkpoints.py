@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike import training
 from paddlelike.errors import (
     FormatError,
     LoadError,
@@ -282,25 +283,73 @@ def test_a_save_that_is_refused_leaves_the_older_pair(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+#: As in the scripts that made the files; minibatches are of 8.
+LEARNERS = {
+    "adagrad": lambda: training.AdagradLearner(0.5, 8),
+    "adadelta": lambda: training.AdadeltaLearner(0.5, 8, rho=0.9, epsilon=1e-6),
+    "rmsprop": lambda: training.RMSPropLearner(0.5, 8, gamma=0.95, inc=1.2, dec=0.7, max=10, min=0.01),
+    "fsadagrad": lambda: training.FSAdagradLearner(0.5, 8, momentum=0.9, variance_momentum=0.99),
+}
+
+
+def open_with(kind: str, optimizer):
+    found = fluid.import_cntk_checkpoint(MODELS / f"ck-{kind}.dnn")
+    with fluid.program_guard(found.program, found.startup_program):
+        optimizer().minimize(found.loss)
+    fluid.Executor().run(found.startup_program)
+    return found
+
+
+@pytest.mark.parametrize("kind", sorted(LEARNERS))
+def test_cntk_s_own_learners_continue_with_its_numbers(
+    kind: str, scope: fluid.Scope, tmp_path: Path
+) -> None:  # C13, C21
+    found = open_with(kind, LEARNERS[kind])
+    found.restore()
+    found.save(tmp_path / "again.dnn")
+    again = fluid.import_cntk_checkpoint(tmp_path / "again.dnn", scope=fluid.Scope()).learner
+    for name, array in found.learner.arrays.items():
+        np.testing.assert_array_equal(again.arrays[name], array)
+    if kind in ("adadelta", "adagrad"):
+        assert again.smoothed_count is found.learner.smoothed_count is None
+    else:
+        assert again.smoothed_count == pytest.approx(found.learner.smoothed_count, rel=1e-6)  # float32 here
+    with np.load(MODELS / f"ck-{kind}.npz") as real, np.load(MODELS / "ck-sgd.npz") as data:
+        losses = train(found, data, 6, 6)
+        np.testing.assert_allclose(losses, real["losses_after"], rtol=0, atol=1e-6)  # float32, six steps
+        for name in found.learner.arrays:
+            value = np.array(scope.find_var(name).get_tensor())
+            np.testing.assert_allclose(value, real[f"end_{name}"], rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("kind", "optimizer", "text"),
     [
+        ("momentum", LEARNERS["adagrad"], "is of momentum_sgd, which is another formula"),
+        ("adam", LEARNERS["fsadagrad"], "is of adam, which is another formula"),
+        ("rmsprop", LEARNERS["adadelta"], "is not that of cntk_adadelta"),
         ("adagrad", lambda: fluid.optimizer.Momentum(0.05, 0.9), "is of adagrad, which is another formula"),
         ("fsadagrad", lambda: fluid.optimizer.Adam(0.05), "is of fsadagrad, which is another formula"),
         ("adagrad", lambda: fluid.optimizer.Adagrad(0.05), "updated by adagrad, whose state is no learner"),
         ("fsadagrad", lambda: fluid.optimizer.Ftrl(0.05), "updated by ftrl, whose state is no learner"),
         ("adagrad", lambda: fluid.optimizer.Adadelta(0.05), "updated by adadelta, whose state is no learner"),
     ],
-    ids=["adagrad in momentum", "fsadagrad in adam", "adagrad", "ftrl", "adadelta"],
+    ids=[
+        "momentum in adagrad",
+        "adam in fsadagrad",
+        "rmsprop in adadelta",
+        "adagrad in momentum",
+        "fsadagrad in adam",
+        "adagrad",
+        "ftrl",
+        "adadelta",
+    ],
 )
 @pytest.mark.filterwarnings("ignore::paddlelike.framework.quirks.QuirkWarning")
 def test_learners_of_other_formulas_are_refused_before_anything_changes(
     kind: str, optimizer, text: str, scope: fluid.Scope
 ) -> None:
-    found = fluid.import_cntk_checkpoint(MODELS / f"ck-{kind}.dnn")
-    with fluid.program_guard(found.program, found.startup_program):
-        optimizer().minimize(found.loss)
-    fluid.Executor().run(found.startup_program)
+    found = open_with(kind, optimizer)
     before = {name: np.array(scope.find_var(name).get_tensor()) for name in scope.local_var_names()}
     with pytest.raises(LoadError, match=text):
         found.restore()

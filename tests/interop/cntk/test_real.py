@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike import training
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import UnsupportedError
 from paddlelike.formats.cntk.file import CntkFile
@@ -114,6 +115,10 @@ OPTIMIZERS = {
     "nesterov": lambda: fluid.optimizer.Momentum(0.02, 0.9, use_nesterov=True),
     "adam": lambda: fluid.optimizer.Adam(0.01, 0.9, BETA2),
     "adamax": lambda: fluid.optimizer.Adamax(0.01, 0.9, BETA2),
+    "adagrad": lambda: training.AdagradLearner(0.05, 8),
+    "adadelta": lambda: training.AdadeltaLearner(8.0, 8, rho=0.9, epsilon=1e-6),
+    "rmsprop": lambda: training.RMSPropLearner(0.02, 8, 0.95, 1.2, 0.7, 10, 0.01),
+    "fsadagrad": lambda: training.FSAdagradLearner(0.02, 8, 0.9, BETA2),
     "batch_norm": lambda: fluid.optimizer.Momentum(0.02, 0.9),
 }
 

@@ -57,6 +57,10 @@ def make_trainer(job):
         "adamax": lambda: cntk.adam(
             model.parameters, rate, momentum, variance_momentum=variance, adamax=True
         ),
+        "adagrad": lambda: cntk.adagrad(model.parameters, rate),
+        "adadelta": lambda: cntk.adadelta(model.parameters, rate, rho=0.9, epsilon=1e-6),
+        "rmsprop": lambda: cntk.rmsprop(model.parameters, rate, 0.95, 1.2, 0.7, 10, 0.01),
+        "fsadagrad": lambda: cntk.fsadagrad(model.parameters, rate, momentum, variance_momentum=variance),
     }
     kind = "momentum" if job["kind"] == "batch_norm" else job["kind"]
     return function, cntk.Trainer(model, (loss, metric), [make[kind]()])

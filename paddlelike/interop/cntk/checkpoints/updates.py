@@ -12,21 +12,25 @@ momentum momentum_sgd, nesterov                                 the velocity tim
 adam     adam                                                   averages of squares, then of gradients
 adamax   adam(adamax=True)                                      norms, then averages of gradients
 ======== ====================================================== ======================================
+
+Those of ``interop.cntk.learners`` are CNTK's own: their states are its arrays, one below the other.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import LoadError, NotInitializedError, SaveError
+from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
+from paddlelike.interop.cntk.learners import COUNTED, STATES
 
 __all__ = [
     "KINDS",
@@ -44,7 +48,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-KINDS: Final = ("adam", "adamax", "momentum", "sgd")
+KINDS: Final = ("adam", "adamax", "momentum", "sgd", *STATES)
 _MANY: Final = 16  # so many numbers of one sign are no velocities
 #: The accumulators that hold CNTK's two averages, that of squares (or norms) first; and by which power of the
 #: size of the minibatch CNTK's are larger.
@@ -59,27 +63,67 @@ _POWERS: Final = {
 }
 
 
-def collect_updates(program: Program) -> dict[str, Operator]:
-    """Return the operator that updates each parameter, by the parameter's name."""
-    found: dict[str, Operator] = {}
+class Update(Protocol):
+    """What updates a parameter: an operator, or those of a learner of CNTK as one."""
+
+    type: str
+    block: Block
+    attrs: Any
+
+    def input(self, name: str) -> list[str]:
+        """Return the variables of a slot."""
+
+
+class _LearnerUpdate:
+    """The operators of a learner of ``interop.cntk.learners`` for one parameter; its slots are the states."""
+
+    def __init__(self, op: Operator, kind: str, states: Mapping[str, str]) -> None:
+        self.type, self.block, self.attrs = kind, op.block, op.attrs
+        self._op, self._states = op, states
+
+    def input(self, name: str) -> list[str]:
+        return [self._states[name]] if name in self._states else self._op.input(name)
+
+
+def collect_updates(program: Program) -> dict[str, Update]:
+    """Return what updates each parameter, by the parameter's name."""
+    found: dict[str, Update] = {}
     for op in program.global_block().ops:
         if op.input("Param") and op.input("Grad"):
-            found[op.input("Param")[0]] = op
+            found[op.input("Param")[0]] = _find_learner(op) or op
     return found
 
 
-def check_kinds(ops: Mapping[str, Operator], error: type[LoadError] | type[SaveError]) -> None:
+def _find_learner(op: Operator) -> _LearnerUpdate | None:
+    """Return the update of a learner that makes the steps that an ``sgd`` subtracts; None: of no learner."""
+    if op.type != "sgd":
+        return None
+    name = op.input("Param")[0]
+    for kind, states in STATES.items():
+        held = {
+            state: one
+            for state in (*states, "count")
+            for one in op.block.vars
+            if one.startswith(f"{name}_{kind}_{state}_")
+        }
+        if held:
+            return _LearnerUpdate(op, kind, held)
+    return None
+
+
+def check_kinds(ops: Mapping[str, Update], error: type[LoadError] | type[SaveError]) -> None:
     """Raise ``error`` unless every operator has a counterpart among CNTK's learners."""
     for name, op in ops.items():
         if op.type not in KINDS:
             raise error(
                 f"{name} is updated by {op.type}, whose state is no learner's of CNTK: its rmsprop, adagrad, "
                 "adadelta and fsadagrad are other formulas",
-                hint=f"train with one of: {', '.join(KINDS)}; paddlelike.convert reads the arrays of a .ckp",
+                hint="train with adam, adamax, momentum or sgd, or with CNTK's own formulas: RMSPropLearner, "
+                "AdagradLearner, AdadeltaLearner, FSAdagradLearner of paddlelike.training",
             )
 
 
-def check_learner(ops: Mapping[str, Operator], arrays: Mapping[str, Array], count: float | None) -> None:
+def check_learner(ops: Mapping[str, Update], arrays: Mapping[str, Array], count: float | None) -> None:
     """Raise LoadError for the state of a learner of CNTK whose arrays have the shapes of another one's.
 
     fsadagrad counts a norm where Adam counts updates; adagrad keeps squares where momentum has both signs.
@@ -88,18 +132,22 @@ def check_learner(ops: Mapping[str, Operator], arrays: Mapping[str, Array], coun
     found = ""
     if kinds & set(_PAIRS) and count is not None and count != round(count):
         found = "fsadagrad"
+    if "cntk_fsadagrad" in kinds and count and count == round(count):
+        found = "adam"
     values = np.concatenate([one.reshape(-1) for one in arrays.values()]) if arrays else np.zeros(0)
     if "momentum" in kinds and values.size >= _MANY and values.min() >= 0 < values.max():
         found = "adagrad"
+    if "cntk_adagrad" in kinds and values.size and values.min() < 0:
+        found = "momentum_sgd"
     if found:
         raise LoadError(
             f"the checkpoint is of {found}, which is another formula than {', '.join(sorted(kinds))}",
-            hint=f"CNTK's {found} is not trained here; import_cntk takes the parameters alone",
+            hint="minimize with the optimizer that matches it: paddlelike.training has CNTK's own",
         )
 
 
 def decode_state(
-    op: Operator, array: Array, count: float | None, *, rate: float, batch: float
+    op: Update, array: Array, count: float | None, *, rate: float, batch: float
 ) -> dict[str, Array]:
     """Return the values of an operator's accumulators, from what CNTK keeps of its parameter.
 
@@ -109,6 +157,12 @@ def decode_state(
     """
     kind, shape = op.type, tuple(op.block.var(op.input("Param")[0]).shape)
     _check_shape(op, array, shape, count)
+    if kind in STATES:
+        parts = np.split(array, len(STATES[kind])) if len(STATES[kind]) > 1 else [array]
+        values = {
+            op.input(state)[0]: part.reshape(shape) for state, part in zip(STATES[kind], parts, strict=True)
+        }
+        return values | ({op.input("count")[0]: np.full([1], count, array.dtype)} if kind in COUNTED else {})
     if kind == "sgd":
         return {}
     if kind == "momentum":
@@ -126,12 +180,15 @@ def decode_state(
     return values
 
 
-def _check_shape(op: Operator, array: Array, shape: tuple[int, ...], count: float | None) -> None:
+def _check_shape(op: Update, array: Array, shape: tuple[int, ...], count: float | None) -> None:
     """Raise LoadError unless the file's array can be the state of the operator."""
     name, size = op.input("Param")[0], math.prod(shape)
-    wanted = {"sgd": 1 if array.shape == () else -1, "adam": 2 * size, "adamax": 2 * size}.get(op.type, size)
-    averages = op.type in _PAIRS
-    if array.size != wanted or averages != (count is not None) or (averages and array.shape[0] % 2):
+    parts = 2 if op.type in _PAIRS else len(STATES.get(op.type, ("one",)))
+    wanted = parts * size
+    if op.type == "sgd":
+        wanted = 1 if array.shape == () else -1
+    counted = op.type in _PAIRS or op.type in COUNTED
+    if array.size != wanted or counted != (count is not None) or (parts > 1 and array.shape[0] % parts):
         raise LoadError(
             f"the checkpoint keeps an array of shape {list(array.shape)} of {name} {list(shape)}, which is "
             f"not that of {op.type}: it was trained with another kind of learner",
@@ -139,7 +196,7 @@ def _check_shape(op: Operator, array: Array, shape: tuple[int, ...], count: floa
         )
 
 
-def encode_state(op: Operator, scope: Scope, *, rate: float, batch: float) -> Array:
+def encode_state(op: Update, scope: Scope, *, rate: float, batch: float) -> Array:
     """Return what CNTK keeps of a parameter, from the accumulators."""
     name = op.input("Param")[0]
     if op.type == "sgd":
@@ -147,16 +204,21 @@ def encode_state(op: Operator, scope: Scope, *, rate: float, batch: float) -> Ar
     if op.type == "momentum":
         velocity = read_value(scope, op.input("Velocity")[0])
         return np.asarray(velocity * np.asarray(rate, velocity.dtype))
+    if len(STATES.get(op.type, ())) == 1:
+        return read_value(scope, op.input(STATES[op.type][0])[0]).copy()
+    slots = [(state, 0) for state in STATES[op.type]] if op.type in STATES else _PAIRS[op.type]
     halves = []
-    for slot, power in _PAIRS[op.type]:
+    for slot, power in slots:
         half = read_value(scope, op.input(slot)[0])
         halves.append(np.atleast_1d(half * np.asarray(batch**power, half.dtype)))
     return np.concatenate(halves) if halves[0].ndim > 1 else np.stack(halves)
 
 
-def count_updates(ops: Mapping[str, Operator], scope: Scope) -> float | None:
+def count_updates(ops: Mapping[str, Update], scope: Scope) -> float | None:
     """Return how many updates Adam's averages have seen; None: no operator has such averages."""
     for op in ops.values():
+        if op.type in COUNTED:
+            return float(read_value(scope, op.input("count")[0]).reshape(-1)[0])
         for slot, attribute in _POWERS.get(op.type, {}).items():
             power = float(read_value(scope, op.input(slot)[0]).reshape(-1)[0])
             base = float(op.attrs[attribute])
@@ -178,7 +240,7 @@ def read_value(scope: Scope, name: str) -> Array:
     return value.held_array
 
 
-def convert_rate(op: Operator, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
+def convert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
     """Return the learning rate of an operator here, from the one of a learner of CNTK.
 
     ``reference`` is the count of samples that CNTK's rate is for; 0: those of any minibatch.
@@ -187,13 +249,13 @@ def convert_rate(op: Operator, rate: float, *, batch: float, reference: int, uni
     return for_batch * _find_gain(op, batch, unit_gain=unit_gain)
 
 
-def invert_rate(op: Operator, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
+def invert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
     """Return the learning rate of a learner of CNTK, from the one of an operator here."""
     for_batch = rate / _find_gain(op, batch, unit_gain=unit_gain)
     return for_batch * reference / batch if reference else for_batch
 
 
-def _find_gain(op: Operator, batch: float, *, unit_gain: bool) -> float:
+def _find_gain(op: Update, batch: float, *, unit_gain: bool) -> float:
     if op.type == "momentum":
         return 1 - float(op.attrs["mu"]) if unit_gain else 1.0
     if op.type not in _PAIRS:
@@ -201,7 +263,7 @@ def _find_gain(op: Operator, batch: float, *, unit_gain: bool) -> float:
     return 1 / batch if unit_gain else 1 / (batch * (1 - float(op.attrs["beta1"])))
 
 
-def list_rates(ops: Mapping[str, Operator], scope: Scope) -> Iterator[tuple[str, str, float]]:
+def list_rates(ops: Mapping[str, Update], scope: Scope) -> Iterator[tuple[str, str, float]]:
     """Yield each parameter, the variable of its learning rate, and the rate."""
     for name, op in ops.items():
         variable = op.input("LearningRate")[0]
