@@ -2,53 +2,105 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
-from typing import Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 __all__ = ["app", "main"]
 
-#: The module of each command, in the order of the help.
+#: The module of each command, and its line in the help, in the order of the help.
 COMMANDS: Final = {
-    "inspect": "looking.inspect",
-    "doctor": "looking.doctor",
-    "verify": "looking.verify",
-    "diff": "looking.diff",
-    "plan": "looking.plan",
-    "convert": "changing.convert",
-    "merge": "changing.merge",
-    "split": "changing.split",
-    "prune": "changing.prune",
-    "graph": "looking.graph",
-    "view": "looking.view",
-    "serve": "looking.serve",
-    "check": "looking.check",
-    "quirks": "quirks",
-    "env": "env",
-    "demo": "demo",
+    "inspect": ("looking.inspect", "Say what files hold."),
+    "doctor": ("looking.doctor", "Say what is odd about files, and what opens them."),
+    "verify": ("looking.verify", "Compare saved files with their manifest."),
+    "diff": ("looking.diff", "Compare two sets of values, and their programs."),
+    "plan": ("looking.plan", "Say what a load would do, variable by variable."),
+    "convert": ("changing.convert", "Copy values from one format to another."),
+    "merge": ("changing.merge", "Write all variables into one combined file."),
+    "split": ("changing.split", "Write every variable into a file of its own."),
+    "prune": ("changing.prune", "Write the part of a model that computes some variables."),
+    "graph": ("looking.graph", "Draw a program as a graph."),
+    "view": ("looking.view", "Write a page of HTML that shows what files hold."),
+    "serve": ("looking.serve", "Try a model for prediction in a browser, or by HTTP."),
+    "check": ("looking.check", "Run a model on given inputs, and compare."),
+    "quirks": ("quirks", "List what Fluid computes oddly, and what follows it."),
+    "env": ("env", "Say which versions and extras are installed."),
+    "demo": ("demo", "Train, save and continue; leave files to look into."),
+    "run": (None, "Run an unmodified script that imports Paddle."),
+    "launch": (None, "Run a job of trainers and parameter servers."),
 }
 
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"paddlelike {sys.modules['paddlelike'].__version__}")
+        raise typer.Exit
+
+
+class _Commands(dict[str, Any]):
+    """The commands by name, each imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, text = COMMANDS[name]
+        one = typer.Typer(**_STYLE)
+        if module is None:  # __main__ carries it out before this module is imported
+
+            @one.command(name, help=text, add_help_option=False)
+            def _() -> None:
+                raise AssertionError
+        else:
+            one.command(name)(import_module(f"paddlelike.cli.{module}").command)
+        return typer.main.get_command(one)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in COMMANDS else default
+
+
+class LazyCommands(TyperGroup):
+    """Lists the commands without importing them."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = _Commands((name, None) for name in COMMANDS)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # the reader has seen enough, as head does: all is fine
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit from None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+_STYLE: Final[dict[str, Any]] = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,  # the help as plain text: square brackets are meant
+    "add_completion": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
 app = typer.Typer(
+    cls=LazyCommands,
     name="paddlelike",
     help="Look into, compare, check and convert models of Paddle Fluid and its kin; run their scripts.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # the help as plain text: square brackets are meant
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **_STYLE | {"add_completion": True},
 )
 
-for _name, _module in COMMANDS.items():
-    app.command(_name)(import_module(f"paddlelike.cli.{_module}").command)
 
-for _name, _help in (
-    ("run", "Run an unmodified script that imports Paddle."),
-    ("launch", "Run a job of trainers and parameter servers."),
-):  # __main__ carries them out before this module is imported; here they have their lines in the help
-
-    @app.command(_name, help=_help, add_help_option=False)
-    def _() -> None:
-        raise AssertionError
+@app.callback()
+def _start(
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options before the command."""
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from paddlelike import layers, unique_name
-from paddlelike.cli.output import end, escape, exits, say
+from paddlelike.cli.output import Json, end, escape, exits, print_json, say
 from paddlelike.core.places import CPUPlace
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.executor.run import Executor
@@ -27,6 +27,7 @@ def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where it saves; a new directory.")] = Path(
         "paddlelike-demo"
     ),
+    json: bool = Json,
 ) -> None:
     """Train, save and continue; leave files to look into.
 
@@ -39,10 +40,14 @@ def command(
     directory.mkdir(parents=True)
     models = [str(directory / "day_1"), str(directory / "day_2")]
     with exits():
-        first, last = _train(None, models[0])
-        typer.echo(f"day 1: loss {first:.4f} -> {last:.4f}, saved to {models[0]}")
-        first, last = _train(models[0], models[1], export=str(directory / "model"))
-        typer.echo(f"day 2: loaded {models[0]}, loss {first:.4f} -> {last:.4f}, saved to {models[1]}")
+        first_day = _train(None, models[0])
+        second_day = _train(models[0], models[1], export=str(directory / "model"))
+    if json:
+        print_json({"saved": models, "model": str(directory / "model"), "losses": [first_day, second_day]})
+        return
+    (begin, end_1), (again, end_2) = first_day, second_day
+    typer.echo(f"day 1: loss {begin:.4f} -> {end_1:.4f}, saved to {models[0]}")
+    typer.echo(f"day 2: loaded {models[0]}, loss {again:.4f} -> {end_2:.4f}, saved to {models[1]}")
     typer.echo(f"a model for prediction is in {directory / 'model'}. Now try:")
     for line in (
         f"inspect {models[1]}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,13 +22,23 @@ __all__ = [
     "end",
     "escape",
     "exits",
-    "format_size",
     "print_columns",
     "print_json",
     "progress",
     "say",
 ]
 
+#: What hints of the library say to scripts, in the words of the command line.
+_OPTIONS: Final = {
+    "overwrite=True": "--overwrite",
+    "verify=False": "--no-verify",
+    "drop_lod=True": "--drop-lod",
+    "names=[...], for example [v.name for v in program.list_vars() if v.persistable]": "--names a,b,c",
+    "names=": "--names",
+    "format=": "--format",
+    "model_filename=": "--model-filename ",
+    "params_filename=": "--params-filename ",
+}
 FOUND: Final = 1  # the exit status where a command found something
 Json = typer.Option(False, "--json", help="Print JSON.")
 Verify = typer.Option(True, "--verify/--no-verify", help="Compare with the manifest first, if there is one.")
@@ -65,28 +77,21 @@ def _plain(value: object) -> object:
 
 
 def print_columns(rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> None:
-    """Print rows in columns that are as wide as their cells; ``right`` are columns set to the right."""
+    """Print rows in columns that are as wide as their cells; ``right`` are columns set to the right.
+
+    On a terminal, or where the variable COLUMNS says a width, long lines lose their end; what goes elsewhere
+    is whole.
+    """
     cells = [[escape(one) for one in row] for row in rows]
+    line = shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 0
     widths = [max(len(row[index]) for row in cells) for index in range(len(cells[0]))] if cells else []
     for row in cells:
         padded = (
             one.rjust(width) if index in right else one.ljust(width)
             for index, (one, width) in enumerate(zip(row, widths, strict=True))
         )
-        typer.echo("  ".join(padded).rstrip())
-
-
-def format_size(count: int) -> str:
-    """Return a number of bytes as people read it.
-
-    >>> [format_size(one) for one in (0, 999, 1024, 3 << 20)]
-    ['0 B', '999 B', '1.0 KiB', '3.0 MiB']
-    """
-    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while size >= 1024 and len(units) > 1:
-        size /= 1024
-        units.pop(0)
-    return f"{count} B" if units[0] == "B" else f"{size:.1f} {units[0]}"
+        text = "  ".join(padded).rstrip()
+        typer.echo(text if not line or len(text) <= line else f"{text[: line - 1]}…")
 
 
 def end(status: int) -> NoReturn:
@@ -105,6 +110,8 @@ def exits() -> Iterator[None]:
         text = str(error)
         if not isinstance(error, PaddlelikeError) and error.filename is not None:
             text = f"{error.filename}: {error.strerror}"
+        for keyword, option in _OPTIONS.items():
+            text = text.replace(keyword, option)
         say(f"paddlelike: {'; '.join(escape(line) for line in text.splitlines())}".replace(";   ", "\n  "))
         end(2)
 

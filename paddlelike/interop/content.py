@@ -16,6 +16,7 @@ from paddlelike.formats.explain import explain
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
+from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.program import Program
@@ -139,7 +140,7 @@ class Content:
         if is_program(head):
             self.programs[name] = program = decode_program(file.read(_LARGEST_PROGRAM), trusted=True)
             count = sum(len(block.ops) for block in program.blocks)
-            return "program", f"a program of {count} operators"
+            return "program", f"a program of {format_count(count, 'operator')}"
         known = registry.sniff_head(head, file.size)
         if known is None or isinstance(known, CombinedFile):
             return self._add_streams(name, file, head)

@@ -20,6 +20,7 @@ from paddlelike.formats.entry import Entry
 from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
+from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.progress import ProgressBar
@@ -70,7 +71,8 @@ class ConvertReport(Displayed):
 
     def __str__(self) -> str:
         line = (
-            f"converted {len(self.names)} variables, {self.nbytes} bytes, in {self.seconds:.2f} s: "
+            f"converted {format_count(len(self.names), 'variable')}, {format_size(self.nbytes)}, "
+            f"in {self.seconds:.2f} s: "
             f"{self.source} ({self.source_format}) -> {self.target} ({self.target_format})"
         )
         if not self.without_lod:

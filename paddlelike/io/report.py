@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
 
 __all__ = ["LoadReport", "Moved", "SaveReport"]
@@ -90,7 +91,7 @@ class LoadReport(Displayed):
 
     def __str__(self) -> str:
         replaced = sum(moved.had_value for moved in self.loaded.values())
-        what = f"{_count(len(self.loaded), 'variable')} ({_size(self.nbytes)})"
+        what = f"{format_count(len(self.loaded), 'variable')} ({format_size(self.nbytes)})"
         compared = ", compared with the manifest" if self.verified else ""
         lines = [
             f"loaded {what} from {self.source} in {self.seconds:.3f} s{compared}; {replaced} replaced a value"
@@ -169,13 +170,12 @@ class SaveReport(Displayed):
 
     def __str__(self) -> str:
         line = (
-            f"saved {_count(len(self.saved), 'variable')} ({_size(self.nbytes)}) to {self.target}"
+            f"saved {format_count(len(self.saved), 'variable')} ({format_size(self.nbytes)}) to {self.target}"
             f" in {self.seconds:.3f} s"
         )
         if self.kept:
-            line += (
-                f"; {_count(self.kept, 'file')} kept, {self.written} written ({_size(self.written_bytes)})"
-            )
+            line += f"; {format_count(self.kept, 'file')} kept, {self.written} written "
+            f"({format_size(self.written_bytes)})"
         if self.stale:
             names = _list_names(self.stale)
             line += f"\n  stale, of an earlier save (remove_stale=True deletes them): {names}"
@@ -184,19 +184,6 @@ class SaveReport(Displayed):
         return line + "".join(f"\n  note: {note}" for note in self.notes)
 
 
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def _list_names(names: tuple[str, ...], most: int = 8) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def _size(nbytes: int) -> str:
-    size = float(nbytes)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"

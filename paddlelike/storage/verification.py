@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.storage import hashing
 from paddlelike.storage.manifest import Manifest, Record
@@ -75,7 +76,8 @@ class Verification(Displayed):
     def __str__(self) -> str:
         if self.problem:
             return f"{self.directory} cannot be verified: {self.problem}"
-        lines = [f"{self.directory}: {len(self.good)} files are as they were saved"]
+        are = "is as it was" if len(self.good) == 1 else "are as they were"
+        lines = [f"{self.directory}: {format_count(len(self.good), 'file')} {are} saved"]
         for what in ("missing", "cut", "changed", "extra", "unchecked"):
             for name in getattr(self, what):
                 why = f" ({self.why[name]})" if name in self.why else ""

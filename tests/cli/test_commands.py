@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import paddlelike
 from paddlelike.cli.app import COMMANDS, app
 
 FIT = Path(__file__).parents[1] / "golden" / "fit_a_line"
@@ -27,11 +29,72 @@ def parse(*arguments: object) -> tuple[int, Any]:
     return result.exit_code, json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"run", "launch"}))
 def test_every_command_has_help(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0
     assert f" {name} " in result.stdout
+    assert "--json" in result.stdout
+    line = COMMANDS[name][1]
+    assert line in " ".join(result.stdout.split())
+    assert f"{name.ljust(7)}  {line}" in run("--help").stdout
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    heavy = "[one for one in sys.modules if one == 'numpy' or '.interop' in one]"
+    script = f"import sys, paddlelike.cli.app; print({heavy})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_version() -> None:
+    assert run("--version").stdout == f"paddlelike {paddlelike.__version__}\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **{f"w{number}": np.ones(1, "float32") for number in range(3000)})
+    command = [sys.executable, "-m", "paddlelike", "inspect", str(tmp_path / "a.npz")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert b"a.npz" in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == b""
+
+
+def test_lines_end_where_the_terminal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = run("inspect", FIT / "persistables").stdout
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = run("inspect", FIT / "persistables").stdout.splitlines()
+    assert max(map(len, wide.splitlines())) > 60
+    table = lines[lines.index("") + 1 :]
+    assert {len(line) for line in table} == {60}
+    assert all(line.endswith("…") for line in table)
+
+
+def test_files_of_no_known_kind_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    result = run("inspect", tmp_path / "a.png")
+    assert result.exit_code == 1
+    assert "1 file, 0 variables" in result.stdout
+    assert "PNG" in result.stdout
+
+
+def test_hints_are_in_the_words_of_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "x.npz").write_bytes(b"here")
+    (tmp_path / "all").write_bytes((FIT / "inference_combined" / "params").read_bytes())
+    exists = run("convert", FIT / "persistables", tmp_path / "x.npz")
+    assert (exists.exit_code, exists.stderr.count("--overwrite")) == (2, 1)
+    unknown = run("convert", FIT / "persistables", tmp_path / "x.what")
+    assert "pass --format; known" in unknown.stderr
+    unnamed = run("convert", tmp_path / "all", tmp_path / "y.npz")
+    assert "--names a,b,c" in unnamed.stderr
+    wrong = run("convert", FIT / "persistables", tmp_path / "y.npz", "--dtype", "int99")
+    assert wrong.exit_code == 2
+    assert "'int99' is not an element type" in wrong.stderr
+    for result in (exists, unknown, unnamed, wrong):
+        assert not re.search(r"\w=", result.stderr), result.stderr
 
 
 def test_inspect_lists_variables() -> None:

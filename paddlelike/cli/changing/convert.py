@@ -8,11 +8,21 @@ from typing import Annotated
 import typer
 
 from paddlelike.cli.output import Json, Verify, exits, print_json, say
+from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.interop.convert import ConvertReport, convert
 from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
 from paddlelike.storage.options import Durability, SaveOptions
 
 __all__ = ["command"]
+
+
+def _check_dtype(name: str | None) -> str | None:
+    if name is not None:
+        try:
+            numpy_dtype(name)
+        except TypeError as error:
+            raise typer.BadParameter(str(error)) from None
+    return name
 
 
 def command(
@@ -27,7 +37,9 @@ def command(
             "(by the suffix of DST if left out)."
         ),
     ] = None,
-    dtype: Annotated[str | None, typer.Option(help="Convert floating-point elements to this type.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(callback=_check_dtype, help="Convert floating-point elements to this type.")
+    ] = None,
     names: Annotated[
         str | None, typer.Option(help="The variables of a combined file, which stores no names: a,b,c.")
     ] = None,

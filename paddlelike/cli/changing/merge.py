@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import Verify, exits, say
+from paddlelike.cli.output import Json, Verify, exits, print_json, say
+from paddlelike.foundation.amounts import format_count
 from paddlelike.interop.repack import merge
 
 __all__ = ["command"]
@@ -17,6 +18,7 @@ def command(
     target: Annotated[str, typer.Argument(metavar="DST", help="A new directory.")],
     filename: Annotated[str, typer.Option(help="The name of the combined file.")] = "__params__",
     verify: bool = Verify,
+    json: bool = Json,
 ) -> None:
     """Write all variables into one combined file.
 
@@ -24,4 +26,7 @@ def command(
     """
     with exits():
         done = merge(source, target, filename, verify=verify)
-    say(f"wrote {len(done.files)} files to {done.directory}")
+    if json:
+        print_json({"directory": done.directory, "files": sorted(done.files)})
+        return
+    say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}")

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import Verify, exits, say
+from paddlelike.cli.output import Json, Verify, exits, print_json, say
+from paddlelike.foundation.amounts import format_count
 from paddlelike.interop.repack import prune
 
 __all__ = ["command"]
@@ -20,6 +21,7 @@ def command(
         list[str] | None, typer.Option(help="A variable that is fed; may be given again. Else those needed.")
     ] = None,
     verify: bool = Verify,
+    json: bool = Json,
 ) -> None:
     """Write the part of a model that computes some variables.
 
@@ -27,5 +29,8 @@ def command(
     """
     with exits():
         done = prune(model, target, feed, fetch, verify=verify)
+    if json:
+        print_json({"directory": done.directory, "files": sorted(done.files)})
+        return
     alone = "" if len(done.files) > 1 else ", the program alone: no parameters lie beside it"
-    say(f"wrote {len(done.files)} files to {done.directory}{alone}")
+    say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}{alone}")

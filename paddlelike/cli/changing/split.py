@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import Verify, exits, say
+from paddlelike.cli.output import Json, Verify, exits, print_json, say
+from paddlelike.foundation.amounts import format_count
 from paddlelike.interop.repack import split
 
 __all__ = ["command"]
@@ -21,6 +22,7 @@ def command(
         str | None, typer.Option(help="The variables, if nothing says their names: a,b,c.")
     ] = None,
     verify: bool = Verify,
+    json: bool = Json,
 ) -> None:
     """Write every variable into a file of its own.
 
@@ -30,4 +32,7 @@ def command(
     with exits():
         listed = None if names is None else [name.strip() for name in names.split(",")]
         done = split(source, target, listed, verify=verify)
-    say(f"wrote {len(done.files)} files to {done.directory}")
+    if json:
+        print_json({"directory": done.directory, "files": sorted(done.files)})
+        return
+    say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, progress
+from paddlelike.foundation.amounts import format_count
 from paddlelike.inspection.difference import Difference, compare
 
 __all__ = ["command"]
@@ -44,7 +45,7 @@ def _print(found: Difference) -> None:
         text = f"{one.left} -> {one.right}" if one.left != one.right else one.left
         how = f"the {one.what} differs" if one.what == "sequences" else ""
         if one.what == "values":
-            how = f"{one.elements} elements"
+            how = format_count(one.elements, "element")
             if one.norm is not None and one.largest is not None:
                 part = "" if one.relative is None else f" ({one.relative:.3g} of the left one's)"
                 how += f", norm of the difference {one.norm:.4g}{part}, largest {one.largest:.4g}"
@@ -53,4 +54,4 @@ def _print(found: Difference) -> None:
     for line in found.operators:
         typer.echo(escape(line))
     changed = f"{len(found.changed)} changed, {len(found.added)} added, {len(found.removed)} removed"
-    typer.echo(f"{found.same} variables are the same, {changed}, {len(found.renamed)} renamed")
+    typer.echo(f"{format_count(found.same, 'variable')} the same, {changed}, {len(found.renamed)} renamed")

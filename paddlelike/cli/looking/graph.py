@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import exits, say
+from paddlelike.cli.output import Json, exits, print_json, say
 from paddlelike.inspection.drawing import draw
 from paddlelike.interop.content import open_content
 
@@ -20,6 +20,7 @@ def command(
     ] = None,
     block: Annotated[int, typer.Option(help="Which block; 0 is the outermost one.")] = 0,
     operators: Annotated[bool, typer.Option("--operators", help="Leave out the variables.")] = False,
+    json: bool = Json,
 ) -> None:
     """Draw a program as a graph.
 
@@ -28,7 +29,9 @@ def command(
     """
     with exits(), open_content(model) as content:
         drawing = draw(content.get_program(), output, block, only_operators=operators)
-        if output is None:
+        if json:
+            print_json({"output": output, "dot": drawing.dot})
+        elif output is None:
             typer.echo(drawing.dot)
         else:
             say(f"wrote {output}")

@@ -13,12 +13,12 @@ from paddlelike.cli.output import (
     end,
     escape,
     exits,
-    format_size,
     print_columns,
     print_json,
     progress,
 )
 from paddlelike.errors import LoadError
+from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.inspection.inspect import Inspection, array_of, inspect
 from paddlelike.interop.content import open_content
@@ -39,7 +39,8 @@ def command(
     """Say what files hold.
 
     That is their kind, variables with types, shapes, sizes and statistics, and programs.
-    The exit status is 1 if a file cannot be read or a variable holds NaN or infinite elements.
+    The exit status is 1 if a file cannot be read if none is of a known kind, or if a variable holds NaN
+    or infinite elements.
     """
     with exits():
         if values is not None:
@@ -55,9 +56,9 @@ def command(
 
 
 def _print(found: Inspection) -> None:
-    sizes = f"{len(found.variables)} variables, {format_size(found.nbytes)} of elements"
+    sizes = f"{format_count(len(found.variables), 'variable')}, {format_size(found.nbytes)} of elements"
     typer.echo(f"{escape(found.path)}: {escape(found.title)}")
-    typer.echo(f"{len(found.files)} files, {sizes}")
+    typer.echo(f"{format_count(len(found.files), 'file')}, {sizes}")
     if found.saved:
         typer.echo(f"saved {escape(found.saved)} by paddlelike {escape(found.library)}")
     for program in found.programs:
@@ -68,7 +69,7 @@ def _print(found: Inspection) -> None:
             else ""
         )
         first = ", ".join(f"{number} {name}" for name, number in list(program.operators.items())[:6])
-        typer.echo(escape(f"program {program.file}: {count} operators ({first}){ports}"))
+        typer.echo(escape(f"program {program.file}: {format_count(count, 'operator')} ({first}){ports}"))
     for file in found.files:
         if file.kind == "other":
             typer.echo(f"! {escape(file.name)}: {escape(file.problem or file.title)}")

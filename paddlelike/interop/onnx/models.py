@@ -10,6 +10,7 @@ from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.paddle.recognize import is_program
+from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.interop.onnx.exporter.export import export_onnx
 from paddlelike.interop.onnx.importer.build import import_onnx
@@ -39,7 +40,9 @@ class ModelReport(Displayed):
     def __str__(self) -> str:
         ports = f"{', '.join(self.inputs)} -> {', '.join(self.outputs)}"
         count = sum(self.operators.values())
-        return f"converted a model of {count} operators, {ports}: {self.source} -> {self.target}"
+        return (
+            f"converted a model of {format_count(count, 'operator')}, {ports}: {self.source} -> {self.target}"
+        )
 
 
 def is_model_conversion(source: Path, target: Path) -> bool:
