@@ -7,6 +7,7 @@ environment variable CPU_NUM (default 1) sets the count of copies.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -191,9 +192,13 @@ class ParallelExecutor:
 
 
 def _merge(values: list[Any]) -> object:
+    """Return the value of all copies: their rows one after the other, with their sequences."""
     if len(values) == 1:
         return values[0]
-    return LoDTensor(np.concatenate([np.asarray(value) for value in values]))
+    merged = LoDTensor(np.concatenate([np.asarray(value) for value in values]))
+    lengths = [value.recursive_sequence_lengths() for value in values if isinstance(value, LoDTensor)]
+    merged.set_recursive_sequence_lengths([list(chain(*level)) for level in zip(*lengths, strict=True)])
+    return merged
 
 
 def _convert(value: Any, return_numpy: bool) -> object:

@@ -76,6 +76,7 @@ class Copies:
     ) -> list[list[Any]]:
         """Return for every fetch its values in all copies; ``devices``: where JAX runs them, or none."""
         pieces = self._split_feed(feed)
+        self._require_batches(scope)
         if self.copies == 1:
             backend = "jax" if devices else "numpy"
             values = executor._run(
@@ -93,6 +94,22 @@ class Copies:
             if found is not None:
                 return list(found)
         return self._run_copies(executor, scope, pieces, fetches)
+
+    def _require_batches(self, scope: Scope) -> None:
+        """Raise EOFException when a reader has no batch for every copy.
+
+        Nothing has run then: a step counter stays at the count of the batches, as in Fluid, whose parallel
+        runs begin with the readers. A plain Executor takes the operators in their order.
+        """
+        names = self.program.plans.get("readers")
+        if names is None:
+            ops = self.program.global_block().ops
+            names = [op.input("Reader")[0] for op in ops if op.type == "read"]
+            self.program.plans["readers"] = names
+        for name in names:
+            holder = scope.find_var(name)
+            if holder is not None and holder.value is not None:
+                holder.value.require(self.copies)
 
     def explain(self, feeds: list[str], fetches: list[str], devices: Sequence[Place]) -> str:
         """Return where the copies run; ``devices`` as :meth:`run` takes them."""

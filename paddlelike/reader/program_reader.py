@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from paddlelike import unique_name
@@ -35,6 +36,7 @@ class BatchQueue(Versioned):
     _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
         "_batches": lambda: None,
         "_ready": lambda: queue.Queue(),
+        "_waiting": list,
     }
 
     def __init__(self, capacity: int, holder: str) -> None:
@@ -42,6 +44,7 @@ class BatchQueue(Versioned):
         self._holder = holder  # the name of the variable in the scope
         self._batches: Generator[list[LoDTensor], None, None] | None = None
         self._ready: queue.Queue[Any] = queue.Queue()  # what the thread of this epoch has read ahead
+        self._waiting: list[list[LoDTensor]] = []  # taken from there for the run that comes
 
     def size(self) -> int:
         """Return the count of batches that are ready; 0 before the start and after the last one."""
@@ -74,7 +77,7 @@ class BatchQueue(Versioned):
         """End the epoch."""
         if self._batches is not None:
             self._batches.close()
-        self._batches, self._ready = None, queue.Queue()
+        self._batches, self._ready, self._waiting = None, queue.Queue(), []
 
     def next_batch(self) -> list[LoDTensor]:
         """Return the next batch.
@@ -86,11 +89,18 @@ class BatchQueue(Versioned):
                 "the program reads from a reader that was not started",
                 hint="call the reader's start() before the program runs, and again after reset()",
             )
-        for one in self._batches:
-            return one
-        raise EOFException(
-            "the reader has no more batches", hint="call its reset(), then start() for another epoch"
-        )
+        self.require(1)
+        return self._waiting.pop(0)
+
+    def require(self, count: int) -> None:
+        """Wait until there are ``count`` batches. Raises EOFException when there are fewer."""
+        if self._batches is None:
+            return
+        self._waiting += islice(self._batches, count - len(self._waiting))
+        if len(self._waiting) < count:
+            raise EOFException(
+                "the reader has no more batches", hint="call its reset(), then start() for another epoch"
+            )
 
 
 def declare_reader(

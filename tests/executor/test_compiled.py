@@ -147,3 +147,40 @@ def test_gpus_are_refused() -> None:
         fluid.ParallelExecutor(use_cuda=True)
     with pytest.raises(TypeError, match="must be a Program"):
         fluid.CompiledProgram("main")
+
+
+@pytest.mark.parametrize(("parallel", "counts"), [(False, (3, 7)), (True, (2, 5))], ids=["plain", "parallel"])
+def test_a_step_counter_at_the_end_of_an_epoch(parallel: bool, counts: tuple[int, int]) -> None:
+    """In 1.8.5, the run that finds no batch counts in a plain Executor, not in a parallel one."""
+    x = fluid.data("x", [None, 2])
+    loader = fluid.io.DataLoader.from_generator([x], capacity=4, iterable=False)
+    loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+    fluid.optimizer.SGD(fluid.layers.polynomial_decay(0.1, 100, 0.0, 1.0)).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    program = fluid.default_main_program()
+    run = fluid.CompiledProgram(program).with_data_parallel(loss.name) if parallel else program
+    loader.set_batch_generator(lambda: iter([[np.ones((2, 2), "float32")]] * 3), fluid.CPUPlace())
+    found = []
+    for _ in range(2):
+        loader.start()
+        for _ in range(3):
+            exe.run(run, fetch_list=[loss])
+        with pytest.raises(fluid.core.EOFException):
+            exe.run(run, fetch_list=[loss])
+        loader.reset()
+        found.append(int(np.array(fluid.global_scope().find_var("@LR_DECAY_COUNTER@").get_tensor())[0]))
+    assert tuple(found) == counts
+
+
+def test_fetched_sequences_of_all_copies_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPU_NUM", "2")
+    x = fluid.data("x", [None, 1], lod_level=1)
+    out = [fluid.layers.scale(x, 2.0), fluid.layers.sequence_pool(x, "sum")]
+    program = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel()
+    fed = fluid.create_lod_tensor(np.arange(6, dtype="float32").reshape(6, 1), [[1, 2, 3]], fluid.CPUPlace())
+    exe = fluid.Executor()
+    split = exe.run(program, feed={"x": fed}, fetch_list=out, return_numpy=False)
+    assert [(value.lod(), value.shape()) for value in split] == [([[0, 1, 3, 6]], [6, 1]), ([], [3, 1])]
+    twice, _ = exe.run(program, feed=[{"x": fed}] * 2, fetch_list=out, return_numpy=False)
+    assert twice.lod() == [[0, 1, 3, 6, 7, 9, 12]]
