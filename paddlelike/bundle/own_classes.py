@@ -32,6 +32,7 @@ _TABLE: Final = {
     "framework.graph.variable": "Parameter Variable",
     "initializer": "BilinearInitializer ConstantInitializer MSRAInitializer NormalInitializer "
     "NumpyArrayInitializer TruncatedNormalInitializer UniformInitializer XavierInitializer",
+    "interop.cntk.learners": "AdadeltaLearner AdagradLearner FSAdagradLearner RMSPropLearner",
     "optimizer.adagrad": "AdadeltaOptimizer AdagradOptimizer DecayedAdagradOptimizer",
     "optimizer.adam": "AdamOptimizer AdamaxOptimizer LambOptimizer",
     "optimizer.ftrl": "FtrlOptimizer",

@@ -52,6 +52,7 @@ class Program(EncodedState, Displayed):
         "plans": dict,
         "_collection_parameters": dict,  # of paddlelike.collection
         "_collection_rows": dict,
+        "_cntk_origin": dict,  # of paddlelike.interop.cntk
     }
 
     has_operator_versions = False  # True: its encoding has the table of 1.8.5's operator versions

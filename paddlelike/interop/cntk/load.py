@@ -11,6 +11,7 @@ from paddlelike.formats.cntk.dictionary import decode
 from paddlelike.formats.cntk.file import CntkFile
 from paddlelike.formats.explain import HEAD, explain
 from paddlelike.interop.cntk.function import read_function
+from paddlelike.interop.cntk.origin import remember_origin
 from paddlelike.interop.cntk.reading.build import Built, build_program
 from paddlelike.io.export.program import make_inference_program
 from paddlelike.storage.location import locate_prefix
@@ -62,10 +63,12 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     if not CntkFile().sniff(data[:HEAD], len(data)):
         known = explain(data[:HEAD], len(data))
         raise FormatError(f"{title} is no model of CNTK 2", hint=known)
-    built = build_program(read_function(decode(data)), title=title)
+    tree = decode(data)
+    built = build_program(read_function(tree), title=title)
     targets = [one.name for one in built.outputs]
     program = make_inference_program(built.program, built.feeds, targets)
     put_values(built, scope)
+    remember_origin(program, tree, (list(built.feeds), targets), built.arrays)
     return [program, built.feeds, [program.global_block().var(name) for name in targets]]
 
 

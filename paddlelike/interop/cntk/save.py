@@ -16,6 +16,7 @@ from paddlelike.formats.cntk.dictionary import SizeT, encode
 from paddlelike.formats.cntk.file import COMPOSITE
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.interop.cntk.origin import find_origin
 from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step
 from paddlelike.interop.cntk.writing.writers import load_writers
 from paddlelike.interop.exporting import InexpressibleError, cut_program
@@ -36,7 +37,7 @@ class CntkReport(NamedTuple):
     Attributes
     ----------
     operators
-        How often each of Paddle's operators was translated.
+        How often each of Paddle's operators was translated; none where the model was imported.
     functions
         The number of CNTK's functions.
     bytes
@@ -65,7 +66,8 @@ def export_cntk(
 
     ``cntk.Function.load`` opens it. Parameters have their names here as names and as uids. CNTK computes with
     real numbers: what is fed as int64 here, is fed as float32 there. A first dim of -1 is the samples, with a
-    LoD the steps of sequences; all other dims must be known.
+    LoD the steps of sequences; all other dims must be known. A program that ``import_cntk`` gave, and that
+    was not changed, becomes the function that it was, with the values of the scope.
 
     Parameters
     ----------
@@ -106,6 +108,11 @@ def export_cntk(
         with scope_guard(values):
             program = load_inference_model(source, Executor(), model_filename, params_filename)[0]
     inputs, outputs = find_ports(program, "the program")
+    origin = find_origin(source, inputs, outputs, values) if isinstance(source, Program) else None
+    if origin is not None:
+        data = encode(origin)
+        write_file(os.fspath(file), data)
+        return CntkReport(os.fspath(file), inputs, outputs, {}, len(origin["primitive_functions"]), len(data))
     graph, counts = translate(program, inputs, values, "export_cntk")
     data = encode(make_function(graph, _find_refs(graph, outputs)))
     write_file(os.fspath(file), data)

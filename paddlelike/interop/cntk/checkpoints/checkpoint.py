@@ -28,7 +28,6 @@ from paddlelike.interop.cntk.checkpoints.tree import (
     find_differences,
     find_sum,
     order_parameters,
-    renew_leaf,
     write_pair,
 )
 from paddlelike.interop.cntk.checkpoints.updates import (
@@ -44,6 +43,7 @@ from paddlelike.interop.cntk.checkpoints.updates import (
 )
 from paddlelike.interop.cntk.function import read_function
 from paddlelike.interop.cntk.load import put_values, read_bytes
+from paddlelike.interop.cntk.origin import renew_leaf
 from paddlelike.interop.cntk.reading.build import build_program
 
 __all__ = ["CntkCheckpoint", "import_cntk_checkpoint"]

@@ -6,12 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-import numpy as np
-
-from paddlelike.core.scope import Scope
 from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import encode
-from paddlelike.interop.cntk.checkpoints.updates import read_value
 from paddlelike.interop.cntk.function import Function
 from paddlelike.interop.cntk.operations import NUMBERS, name_operation
 from paddlelike.storage.local.transaction import write_all
@@ -24,7 +20,6 @@ __all__ = [
     "find_differences",
     "find_sum",
     "order_parameters",
-    "renew_leaf",
     "write_pair",
 ]
 
@@ -77,16 +72,6 @@ def find_counts(tree: Mapping[str, Any]) -> set[str]:
     """Return the constants in which batch normalization counts samples."""
     ops = [one["inputs"] for one in tree["primitive_functions"] if one["op"] == NUMBERS["BatchNormalization"]]
     return {inputs[5] for inputs in ops if len(inputs) > 5}
-
-
-def renew_leaf(leaf: dict[str, Any], scope: Scope, samples: int) -> dict[str, Any]:
-    """Return a leaf with the value of the scope; a count of samples, with more of them."""
-    if samples:
-        return {**leaf, "value": leaf["value"] + np.asarray(samples, leaf["value"].dtype)}
-    if "value" not in leaf or scope.find_var(leaf["uid"]) is None:
-        return leaf
-    array = read_value(scope, leaf["uid"])
-    return {**leaf, "value": np.ascontiguousarray(array, leaf["value"].dtype).reshape(leaf["value"].shape)}
 
 
 def as_external(state: object) -> dict[str, Any]:
