@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "merge": ("changing.merge", "Write all variables into one combined file."),
     "split": ("changing.split", "Write every variable into a file of its own."),
     "prune": ("changing.prune", "Write the part of a model that computes some variables."),
+    "compact": ("changing.compact", "Write tables with chains of deltas whole again."),
     "graph": ("looking.graph", "Draw a program as a graph."),
     "view": ("looking.view", "Write a page of HTML that shows what files hold."),
     "serve": ("looking.serve", "Try a model for prediction in a browser, or by HTTP."),

@@ -267,6 +267,9 @@ def _list_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
             ("Paddle 1.8", f"fluid.load(program, {stem!r})"),
             ("Paddle 2.x, 3.x", f"paddle.load({stem + '.pdparams'!r})"),
         ]
+    if kinds["link"]:
+        call = f"fluid.io.load_persistables(exe, {path!r}, program)"
+        return [("paddlelike", call), ("Paddle 1.8", f"{call}, after `paddlelike compact {path}`")]
     if programs and (kinds["variable"] or combined):
         files = ""
         if programs[0].name != "__model__":

@@ -260,6 +260,8 @@ def _make_title(content: Content) -> str:
         return f"a model for prediction: a program and {parts}" if is_exported else f"a program and {parts}"
     if kinds["state"]:
         return "the files of fluid.save"
+    if kinds["link"]:
+        return "a directory of Paddle variables, some in chains of deltas"
     if kinds["variable"]:
         return "a directory of Paddle variables"
     if kinds["combined"]:

@@ -21,6 +21,10 @@ from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.asynchronous import wait_for_pending
+from paddlelike.io.contents.interface import Held as Looked
+from paddlelike.io.contents.interface import Want
+from paddlelike.io.deltas.chain import Broken, Chain, find_chains, parse_path
+from paddlelike.io.deltas.contents import open_directory
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.manifest import Manifest
 
@@ -39,7 +43,8 @@ class FileFacts(NamedTuple):
     Attributes
     ----------
     kind
-        "variable", "combined", "program", "manifest", the name of another format, or "other".
+        "variable", "link" (of a chain of deltas), "combined", "program", "manifest", the name of another
+        format, or "other".
     problem
         Why it cannot be read; None: it can.
     """
@@ -49,6 +54,17 @@ class FileFacts(NamedTuple):
     title: str
     size: int
     problem: str | None = None
+
+
+class _ChainedDirectory(VariableDirectory):
+    """A directory in which the rows that changed lie in files of their own."""
+
+    def read(self, source: Any, entry: Entry, *, into: Any = None) -> Value:
+        contents = open_directory(source, only=[entry.name])
+        held = contents.look(entry.name, VarType.LOD_TENSOR)
+        if not isinstance(held, Looked):
+            raise FormatError(f"the chain of {entry.name!r} was replaced while it was read")
+        return contents.read([Want(held, None, into)]).values[0]
 
 
 class Held(NamedTuple):
@@ -132,6 +148,26 @@ class Content:
             except (FormatError, MemoryError) as error:
                 why = getattr(error, "message", None) or "it is larger than the memory"
                 self.files.append(FileFacts(name, "other", "a file that cannot be read", size, why))
+
+    def add_chain(self, name: str, chain: Chain | Broken) -> None:
+        """Look into a chain of deltas."""
+        if isinstance(chain, Broken):
+            self.files.append(FileFacts(name, "other", "a broken chain of deltas", 0, chain.what))
+            return
+        path = chain.path(0)
+        with self.where.open_file(path) as file:
+            try:
+                entry = VariableDirectory().read_entry(name, file, VarType.LOD_TENSOR)
+            except FormatError as error:
+                self.files.append(FileFacts(path, "other", "link 0 of a chain", file.size, error.message))
+                return
+        self.variables.append(Held(name, entry, path, _ChainedDirectory()))
+        for at, (path, record) in enumerate(zip(chain.paths, chain.records, strict=True)):
+            rows = record.facts["shape"][0]
+            title = (
+                f"link {at} of {len(chain.records) - 1} of {name}, {rows} rows" if at else f"{name}, whole"
+            )
+            self.files.append(FileFacts(path, "link", title, record.size))
 
     def _add_contents(self, name: str, file: File, head: bytes) -> tuple[str, str]:
         """Add what a file holds; return its kind and title."""
@@ -219,7 +255,8 @@ def open_content(path: str | os.PathLike[str]) -> Content:
     wait_for_pending()
     text = os.fspath(path)
     where = locate(text)
-    if where.exists():
+    is_directory = where.exists()
+    if is_directory:
         content = Content(text, where, is_file=False)
         names = where.list_names()
     else:
@@ -233,8 +270,13 @@ def open_content(path: str | os.PathLike[str]) -> Content:
             names = [*_find_companions(where, name), name]
             content.manifest = locate(os.path.dirname(text) or ".").manifest()
     try:
+        records = None if content.manifest is None else content.manifest.files
+        chains = find_chains(records, names) if is_directory else {}
         for name in sorted(names, key=_order):
-            content.add(name)
+            if not is_directory or parse_path(name) is None:
+                content.add(name)
+        for name, chain in chains.items():
+            content.add_chain(name, chain)
     except BaseException:
         content.__exit__()
         raise

@@ -25,6 +25,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.progress import ProgressBar
 from paddlelike.interop.spool import Spool
+from paddlelike.io.deltas.chain import FOLDER
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import Durability, SaveOptions
@@ -156,6 +157,11 @@ def convert(
     if not overwrite and os.path.lexists(target):
         raise SaveError(f"{target} exists", hint="remove it, choose another path, or pass overwrite=True")
     refuse_damage(source, verify=verify)
+    if os.path.isdir(os.path.join(source, FOLDER)):
+        raise LoadError(
+            f"{source} holds variables in chains of deltas ({FOLDER})",
+            hint=f"`paddlelike compact {source}` writes them whole; or save it without delta=",
+        )
     with ExitStack() as stack:
         source_format, opened = _open_source(source, stack)
         entries = _name_entries(source_format.entries(opened), source_format, source, names)

@@ -20,6 +20,7 @@ from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.report import LoadReport, SaveReport
 from paddlelike.io.rules.rule import Init, Rename, Skip
 from paddlelike.io.rules.rules import Rules
+from paddlelike.io.save.compact import compact
 from paddlelike.io.save.save import save_params, save_persistables, save_vars
 from paddlelike.io.select import (
     get_program_parameter,
@@ -68,6 +69,7 @@ __all__ = [
     "buffered",
     "cache",
     "chain",
+    "compact",
     "compose",
     "firstn",
     "fit_state",

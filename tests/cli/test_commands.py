@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import paddlelike
 from paddlelike.cli.app import COMMANDS, app
+from tests.io.deltas.tables import HEIGHT, Training
 
 FIT = Path(__file__).parents[1] / "golden" / "fit_a_line"
 
@@ -263,3 +264,21 @@ def test_convert_makes_an_onnx_file_of_a_model_and_a_model_of_it(tmp_path: Path)
     again = run("convert", FIT / "inference", tmp_path / "m.onnx")
     assert again.exit_code == 2
     assert "exists" in again.stderr
+
+
+def test_tables_in_chains_are_one_variable_each(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path / "d", delta=True)
+    training.step(3, 7)
+    training.save(tmp_path / "d", delta=True)
+    training.save(tmp_path / "whole")
+    found = parse("inspect", tmp_path / "d")[1]
+    assert {one["name"]: one["shape"] for one in found["variables"]}["emb"] == [HEIGHT, 16]
+    assert parse("verify", tmp_path / "d")[0] == 0
+    assert parse("diff", tmp_path / "d", tmp_path / "whole")[0] == 0
+    assert "paddlelike compact" in run("doctor", tmp_path / "d").stdout
+    refused = run("convert", tmp_path / "d", tmp_path / "d.npz")
+    assert (refused.exit_code, "paddlelike compact" in refused.stderr) == (2, True)
+    assert run("compact", tmp_path / "d").exit_code == 0
+    assert run("convert", tmp_path / "d", tmp_path / "d.npz").exit_code == 0
+    assert (tmp_path / "d/emb").read_bytes() == (tmp_path / "whole/emb").read_bytes()

@@ -20,6 +20,7 @@ __all__ = ["NETWORKS", "Paddle", "digest"]
 Arrays = dict[str, np.ndarray]
 Act = Callable[["Net", fluid.Executor, str], object]
 ONLY = "fc_1.w_0"  # what changes where little does
+TABLE = "fc_0.w_0"  # where some of its rows do
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,16 @@ def _values(program: fluid.Program, dice: np.random.Generator) -> Arrays:
 
 
 def _net(seed: int, how: str) -> Net:
-    """A network of more than a megabyte; ``how``: "alike", "kept" (little changes) or "shrinks"."""
+    """A network of more than a megabyte; ``how``: "alike", "kept" (little changes), "rows" or "shrinks"."""
     dice = np.random.default_rng(seed)
     main, infer, out = _built(513)
     net = Net(main, [_values(main, dice) for _ in range(3)], [(infer, out)] * 3)
     if how == "kept":
         net.values[1:] = [net.values[0] | {ONLY: values[ONLY]} for values in net.values[1:]]
+    if how == "rows":
+        for number, values in enumerate(net.values):
+            values[TABLE] = net.values[0][TABLE].copy()
+            values[TABLE][number : 3 * number] += 1
     if how == "shrinks":  # every set is of another network
         built = [_built(width) for width in (513, 514, 515)]
         net.out = [(infer, out) for _, infer, out in built]
@@ -106,7 +111,7 @@ def _fluid(
     exe = fluid.Executor(fluid.CPUPlace())
 
     def save(directory: str, number: int) -> None:
-        scope = net.scope if how == "kept" else fluid.Scope()
+        scope = net.scope if how in ("kept", "rows") else fluid.Scope()
         with fluid.scope_guard(scope):
             for each, array in net.values[number].items():
                 holder = scope.find_var(each)
@@ -188,6 +193,19 @@ NETWORKS: Mapping[str, Callable[[int], Model]] = {
         "fluid-over": {"form": "directory", "foreign": True},
         "fluid-alone": {},
         "fluid-kept": {"how": "kept"},
+        "fluid-deltas": {
+            "write": _persistables(delta=True),
+            "how": "rows",
+            "foreign": True,
+            "form": "chains",
+        },
+        "fluid-base": {"write": _persistables(delta="base"), "how": "rows", "form": "chains"},
+        "fluid-deltas-journal": {
+            "write": _without_exchange(_persistables(delta=True)),
+            "how": "rows",
+            "form": "chains",
+            "one_step": False,
+        },
         "fluid-power": {"write": _persistables(durability="power")},
         "fluid-thread": {"write": _in_thread},
         "fluid-spare": {"write": _persistables(keep_generation=True), "stays": _SPARE},

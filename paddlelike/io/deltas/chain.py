@@ -18,9 +18,20 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from paddlelike.storage.location import Location
 from paddlelike.storage.manifest import Record
 
-__all__ = ["FOLDER", "RESTORE", "Broken", "Chain", "describe_link", "find_chains", "make_path", "parse_path"]
+__all__ = [
+    "FOLDER",
+    "RESTORE",
+    "Broken",
+    "Chain",
+    "describe_link",
+    "find_chains",
+    "list_chains",
+    "make_path",
+    "parse_path",
+]
 
 FOLDER: Final = "__deltas__"
 _LINK: Final = re.compile(rf"{FOLDER}/(.+)\.([0-9a-f]{{8}})\.(0|[1-9][0-9]*)", re.DOTALL).fullmatch
@@ -129,6 +140,14 @@ def find_chains(files: Mapping[str, Record] | None, present: Iterable[str]) -> d
         elif variable not in files or variable not in there:
             found[variable] = Broken(stale)
     return found
+
+
+def list_chains(location: Location) -> dict[str, Chain | Broken]:
+    """Return the chains of a directory by variable; none where there is no directory."""
+    if not location.exists():
+        return {}
+    manifest = location.manifest()
+    return find_chains(None if manifest is None else manifest.files, location.list_names())
 
 
 def _check(variable: str, records: Mapping[str, Record], there: set[str]) -> Chain | Broken:

@@ -15,7 +15,7 @@ from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.formats.paddle import selected_rows
 from paddlelike.formats.paddle.directory import make_facts
 from paddlelike.io.contents.interface import Array, Held, Want
-from paddlelike.io.deltas.chain import Chain, describe_link, find_chains, make_path
+from paddlelike.io.deltas.chain import Chain, describe_link, list_chains, make_path
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.incremental import Known
 from paddlelike.io.save.encoded import Item, describe_item
@@ -144,12 +144,9 @@ class ChainWriter:
     def _list_chains(self, index: int) -> dict[str, Chain]:
         found = self._chains.get(index)
         if found is None:
-            location = self._origins[index].location
-            manifest = location.manifest() if location.exists() else None
-            chains = {} if manifest is None else find_chains(manifest.files, location.list_names())
-            found = self._chains[index] = {
-                name: chain for name, chain in chains.items() if isinstance(chain, Chain)
-            }
+            chains = list_chains(self._origins[index].location)
+            found = {name: chain for name, chain in chains.items() if isinstance(chain, Chain)}
+            self._chains[index] = found
         return found
 
     def _is_worth(self, chain: Chain, rows: Array, array: Array) -> bool:

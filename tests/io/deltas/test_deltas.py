@@ -16,7 +16,7 @@ import paddlelike as fluid
 from paddlelike.core import row_changes
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.io.incremental import ledger
-from paddlelike.io.save import chains
+from paddlelike.io.save import chains, compact
 from tests.io.deltas.tables import HEIGHT, Training, read_files
 
 OPTIMIZERS = {
@@ -302,3 +302,70 @@ def test_whatever_happens_between_saves_a_load_brings_the_bits_of_the_last(actio
                 training.load(home)
                 assert training.values() == saved
         assert training.loaded(home) == saved
+
+
+def test_checkpoints_have_complete_chains_of_their_own(tmp_path: Path) -> None:
+    training = Training()
+    with fluid.scope_guard(training.scope):
+        checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=3, delta=True)
+        written, values = [], {}
+        for number in range(8):
+            report = checkpoints.save(training.exe, training.main, step=number)
+            written.append(report.written_bytes)
+            values[number] = training.values()
+            training.step(number, 1000 + number)
+    assert sum(size < 2_000 for size in written) >= 5  # the others begin chains, or renew them in their turn
+    kept = sorted(tmp_path.glob("*[0-9]"))
+    assert len(kept) == 3
+    for number, path in zip((5, 6, 7), kept, strict=True):
+        assert fluid.io.verify(path)
+        assert training.loaded(path, verify=True) == values[number]
+
+
+def test_compact_gives_the_files_of_a_whole_save(tmp_path: Path) -> None:
+    training = Training()
+    for row in (1, 2):
+        training.save(tmp_path / "d", delta=True)
+        training.step(row)
+    training.save(tmp_path / "d", delta=True)
+    training.save(tmp_path / "whole")
+    done = fluid.io.compact(tmp_path / "d")
+    assert sorted(done.files) == ["emb", "emb_moment_0"]
+    compacted, whole = read_files(tmp_path / "d"), read_files(tmp_path / "whole")
+    assert {**compacted, "__manifest__": b""} == {**whole, "__manifest__": b""}
+    assert training.loaded(tmp_path / "d", verify=True) == training.values()
+    assert fluid.io.compact(tmp_path / "d").written == 0
+    training.step(3)
+    training.save(tmp_path / "d", delta=True)
+    assert training.loaded(tmp_path / "d") == training.values()
+
+
+def test_a_damaged_chain_is_not_compacted(tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    training.step(1)
+    training.save(tmp_path, delta=True)
+    link(tmp_path, 1).write_bytes(link(tmp_path, 1).read_bytes()[:-1])
+    before = read_files(tmp_path)
+    with pytest.raises(LoadError, match="link 1"):
+        fluid.io.compact(tmp_path)
+    assert read_files(tmp_path) == before
+
+
+def test_a_directory_that_is_saved_while_it_is_compacted_stays_as_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    training.step(1)
+    original = compact.encode_value
+
+    def save_meanwhile(value: Any) -> Any:
+        monkeypatch.setattr(compact, "encode_value", original)
+        training.save(tmp_path, delta=True)
+        return original(value)
+
+    monkeypatch.setattr(compact, "encode_value", save_meanwhile)
+    with pytest.raises(SaveError, match="saved anew"):
+        fluid.io.compact(tmp_path)
+    assert training.loaded(tmp_path) == training.values()

@@ -1,0 +1,29 @@
+"""``paddlelike compact``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from paddlelike.cli.output import Json, exits, print_json, say
+from paddlelike.foundation.amounts import format_count
+from paddlelike.io import compact
+
+__all__ = ["command"]
+
+
+def command(
+    directory: Annotated[str, typer.Argument(help="A directory saved with delta=True.")],
+    json: bool = Json,
+) -> None:
+    """Write tables with chains of deltas whole again.
+
+    Afterwards real Paddle reads the directory. Nothing changes where there is no chain.
+    """
+    with exits():
+        done = compact(directory)
+    if json:
+        print_json({"directory": done.directory, "files": sorted(done.files)})
+        return
+    say(f"wrote {format_count(done.written, 'file')} to {done.directory}")

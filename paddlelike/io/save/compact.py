@@ -1,0 +1,102 @@
+"""Compacting: the variables of a directory that lie in chains of deltas are written whole again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.errors import LoadError, SaveError
+from paddlelike.formats.paddle.directory import encode_value, make_facts
+from paddlelike.formats.sources import Buffer
+from paddlelike.io import asynchronous
+from paddlelike.io.contents.interface import Held, Value, Want
+from paddlelike.io.deltas.chain import Broken, list_chains
+from paddlelike.io.deltas.contents import open_directory
+from paddlelike.io.load.source import read_stamped
+from paddlelike.storage.interfaces import Committed
+from paddlelike.storage.location import Location, locate
+from paddlelike.storage.options import SaveOptions
+
+__all__ = ["compact"]
+
+
+def compact(dirname: str | os.PathLike[str]) -> Committed:
+    """Write each variable of a directory that lies in a chain of deltas into one file, as Paddle has it.
+
+    All in one transaction, after which the chains are gone; other files stay as they are. The values, which
+    are verified, are in memory at the same time.
+
+    Returns
+    -------
+    Which files were written; none where there is no chain.
+
+    Raises
+    ------
+    LoadError
+        A chain is damaged, or the directory is saved anew each time that it is read.
+    SaveError
+        The directory cannot be written, or was saved meanwhile; it is as it was.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.embedding(fluid.data("ids", [None, 1], "int64"), [2000, 16], param_attr="emb")
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     report = fluid.io.save_persistables(exe, home, main, delta=True)
+    []
+    >>> list(compact(home).files), sorted(os.listdir(home))
+    (['emb'], ['__manifest__', 'emb'])
+    """
+    asynchronous.wait_for_pending()
+    where = locate(dirname)
+    values, stamp = read_stamped(where, lambda: _read(where))
+    if not values:
+        return Committed(where.path, {})
+    manifest = where.manifest()
+    if manifest is None:
+        raise LoadError(f"the manifest of {where.path} was removed meanwhile", hint="compact it again")
+    writing = where.begin(
+        SaveOptions(), program=manifest.author.program, part=manifest.author.part, state=manifest.state
+    )
+    for name, value in values.items():
+        array = value.held_array
+        assert array is not None
+        facts = make_facts(name, VarType(convert_dtype(array.dtype)).name, array.shape)
+        writing.add(name, _Checked(encode_value(value), where, stamp), facts)
+    return writing.commit()
+
+
+def _read(where: Location) -> dict[str, Value]:
+    """Return the values of a directory that lie in chains."""
+    chains = list_chains(where)
+    for name, chain in chains.items():
+        if isinstance(chain, Broken):
+            raise LoadError(f"{name!r} of {where.path}: its chain is broken: {chain.what}", hint=chain.hint)
+    if not chains:
+        return {}
+    manifest = where.manifest()
+    contents = open_directory(where, None if manifest is None else manifest.files, complete=False)
+    found = [contents.look(name, VarType.LOD_TENSOR) for name in chains]
+    wants = [Want(held) for held in found if isinstance(held, Held)]
+    if len(wants) < len(chains):
+        raise LoadError(f"chains of {where.path} were replaced while they were read", hint="compact it again")
+    return dict(zip(chains, contents.read(wants).values, strict=True))
+
+
+class _Checked:
+    """The file of a value, if the directory is still the one that was read when it is written."""
+
+    def __init__(self, buffers: Sequence[Buffer], where: Location, stamp: object) -> None:
+        self._buffers, self._where, self._stamp = buffers, where, stamp
+
+    def __iter__(self) -> Iterator[Buffer]:
+        if self._where.stamp() != self._stamp:
+            raise SaveError(
+                f"{self._where.path} was saved anew while it was compacted; nothing was written",
+                hint="compact it again",
+            )
+        return iter(self._buffers)

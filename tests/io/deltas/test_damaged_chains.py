@@ -1,0 +1,151 @@
+"""Damaged chains: a link that is missing, doubled, out of order, stale, cut, flipped or of another run."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paddlelike.errors import LoadError
+from tests.io.deltas.tables import Training, read_files
+
+Places = tuple[Path, Path, Path]
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A directory with chains of four links, itself one save earlier, and another run of the training."""
+    home = tmp_path_factory.mktemp("chains")
+    for name, first in (("other", 100), ("good", 0)):
+        training = Training()
+        for step in range(first, first + 5):
+            training.save(home / name, delta=True)
+            if (name, step) == ("good", 4):
+                break
+            shutil.rmtree(home / "earlier", ignore_errors=True)
+            shutil.copytree(home / name, home / "earlier")
+            training.step(step, step + 1, 1500 + step)
+    return home / "good", home / "earlier", home / "other"
+
+
+def list_links(path: Path) -> list[Path]:
+    """Return the links of both tables but the whole values."""
+    return sorted(each for each in (path / "__deltas__").iterdir() if not each.name.endswith(".0"))
+
+
+def of_same_table(path: Path, link: Path) -> list[Path]:
+    """Return the links of another directory for the table of this one, by their places."""
+    table, _, _ = link.name.rsplit(".", 2)
+    return [each for each in list_links(path) if each.name.rsplit(".", 2)[0] == table]
+
+
+def remove(path: Path, dice: random.Random, *_: Path) -> None:
+    dice.choice(list((path / "__deltas__").iterdir())).unlink()
+
+
+def double(path: Path, dice: random.Random, *_: Path) -> None:
+    link = dice.choice(list_links(path))
+    other = dice.choice([each for each in of_same_table(path, link) if each != link])
+    other.write_bytes(link.read_bytes())
+
+
+def swap(path: Path, dice: random.Random, *_: Path) -> None:
+    one, other = dice.sample(of_same_table(path, dice.choice(list_links(path))), 2)
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+
+
+def append(path: Path, dice: random.Random, *_: Path) -> None:
+    link = dice.choice(list_links(path))
+    table, run, _ = link.name.rsplit(".", 2)
+    (link.parent / f"{table}.{run}.{dice.choice([5, 6, 77])}").write_bytes(link.read_bytes())
+
+
+def take_from_another_run(path: Path, dice: random.Random, earlier: Path, other: Path) -> None:
+    link = dice.choice(list_links(path))
+    link.write_bytes(dice.choice(of_same_table(other, link)).read_bytes())
+
+
+def take_its_manifest(path: Path, dice: random.Random, earlier: Path, other: Path) -> None:
+    shutil.copy(dice.choice([earlier, other]) / "__manifest__", path)
+
+
+def lose_the_manifest(path: Path, dice: random.Random, *_: Path) -> None:
+    if dice.random() < 0.5:
+        (path / "__manifest__").unlink()
+    else:
+        flip_bit(path / "__manifest__", dice)
+
+
+def cut(path: Path, dice: random.Random, *_: Path) -> None:
+    link = dice.choice(list_links(path))
+    data = link.read_bytes()
+    link.write_bytes(data[: dice.randrange(len(data))] if dice.random() < 0.7 else data + b"more")
+
+
+def flip(path: Path, dice: random.Random, *_: Path) -> None:
+    flip_bit(dice.choice(list((path / "__deltas__").iterdir())), dice)
+
+
+def flip_bit(path: Path, dice: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    path.write_bytes(data)
+
+
+DAMAGES = [
+    remove,
+    double,
+    swap,
+    append,
+    take_from_another_run,
+    take_its_manifest,
+    lose_the_manifest,
+    cut,
+    flip,
+]
+
+
+def check(damage: Callable[..., None], seed: int, places: Places, tmp_path: Path) -> None:
+    """Damage a copy; its load names a link or the chain, and changes nothing."""
+    good, earlier, other = places
+    dice = random.Random(f"{damage.__name__} {seed}")
+    shutil.rmtree(tmp_path / "d", ignore_errors=True)
+    shutil.copytree(good, tmp_path / "d")
+    damage(tmp_path / "d", dice, earlier, other)
+    assert read_files(tmp_path / "d") != read_files(good)
+    training = Training()
+    before = training.values()
+    with pytest.raises(LoadError, match=r"link \d+ |chain|\.0: ") as caught:
+        training.load(tmp_path / "d")
+    assert "emb" in str(caught.value)
+    assert caught.value.hint
+    assert training.values() == before
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_chain_is_refused(damage: Callable[..., None], places: Places, tmp_path: Path) -> None:
+    check(damage, 0, places, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_thousand_damaged_chains_are_refused(
+    damage: Callable[..., None], places: Places, tmp_path: Path
+) -> None:
+    for seed in range(1, 113):
+        check(damage, seed, places, tmp_path)
+
+
+@pytest.mark.parametrize("damage", [double, swap, take_from_another_run, cut, append, take_its_manifest])
+def test_links_are_verified_without_verification(
+    damage: Callable[..., None], places: Places, tmp_path: Path
+) -> None:
+    shutil.copytree(places[0], tmp_path / "d")
+    damage(tmp_path / "d", random.Random(3), *places[1:])
+    with pytest.raises(LoadError, match="link"):
+        Training().load(tmp_path / "d", verify=False)
