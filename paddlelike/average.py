@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Number
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from paddlelike.foundation.warn import warn_user
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import Numbers
@@ -26,7 +27,7 @@ class WeightedAverage:
     """
 
     def __init__(self) -> None:
-        warnings.warn("WeightedAverage is the older way; use fluid.metrics.Accuracy", stacklevel=2)
+        warn_user("WeightedAverage is the older way; use fluid.metrics.Accuracy")
         self.reset()
 
     def reset(self) -> None:

@@ -6,13 +6,13 @@ weight decay. An error clip belongs to one variable and acts on its gradient as 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program, name_scope
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
@@ -101,9 +101,8 @@ class GradientClipBase(Versioned):
     def __call__(self, params_grads: ParamGrads) -> ParamGrads:
         """Append the operators of this clip, and return the pairs with clipped gradients."""
         if any(param.gradient_clip_attr is not None for param, _ in params_grads):
-            warnings.warn(
+            warn_user(
                 "set_gradient_clip has no effect: the optimizer has a grad_clip of its own",
-                stacklevel=2,
             )
         wanted = [pair for pair in params_grads if self._needs_clip(pair[0])]
         if not wanted:
@@ -241,16 +240,15 @@ def set_gradient_clip(
     see ``fluid.quirks()``.
     Raises TypeError unless ``clip`` is a gradient clip, and ``param_list`` holds parameters or their names.
     """
-    warnings.warn(
+    warn_user(
         "set_gradient_clip is the older way to clip; give the optimizer a grad_clip instead",
-        stacklevel=2,
     )
     if not isinstance(clip, GradientClipBase):
         raise TypeError(f"set_gradient_clip: clip must be a gradient clip of fluid.clip, got {clip!r}")
     program = default_main_program() if program is None else program
     block = program.global_block()
     if any("optimizer" in op.attrs.get("op_namescope", "") for op in block.ops):
-        warnings.warn("set_gradient_clip has no effect after minimize; call it before", stacklevel=2)
+        warn_user("set_gradient_clip has no effect after minimize; call it before")
     chosen = block.all_parameters() if param_list is None else [_parameter(block, p) for p in param_list]
     for param in chosen:
         param.gradient_clip_attr = clip
@@ -268,10 +266,10 @@ def append_gradient_clip_ops(param_grads: Iterable[tuple[Parameter, Variable]]) 
         with param.block.program._optimized_guard([param, grad]), name_scope("gradient_clip_@CLIP"):
             if clip is not None:
                 clip._process_context(context=context, param=param, grad=grad)
-            elif warn_quirk("set_gradient_clip", stacklevel=5):
+            elif warn_quirk("set_gradient_clip"):
                 return pairs
     measured = _count_operators(pairs)
-    if any(clip is not clips[-1] for clip in clips) and warn_quirk("set_gradient_clip", stacklevel=5):
+    if any(clip is not clips[-1] for clip in clips) and warn_quirk("set_gradient_clip"):
         clips = clips[-1:] * len(clips)
     clipped = []
     for (param, grad), clip in zip(pairs, clips, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from paddlelike import layers, metrics, unique_name
 from paddlelike.errors import GraphError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -38,10 +38,9 @@ class Evaluator:
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         own = type(self).__name__
-        warnings.warn(
+        warn_user(
             f"fluid.evaluator.{own} is deprecated, as in Fluid; use fluid.metrics.{own}",
             DeprecationWarning,
-            stacklevel=3,
         )
         self.helper = LayerHelper(name, **kwargs)
         self.states: list[Variable] = []

@@ -224,7 +224,7 @@ class BilinearInitializer(Initializer):
     """
 
     def __init__(self) -> None:
-        self._shifted = warn_quirk("bilinear_weights", stacklevel=2)
+        self._shifted = warn_quirk("bilinear_weights")
 
     def __call__(self, var: Variable, block: Block) -> Operator:
         """Insert ``assign_value``, and return it. Raises GraphError for another shape."""

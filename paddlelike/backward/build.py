@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddlelike.backward import steps as transform
-from paddlelike.backward.paths import find_caller, find_constants, find_path, has_gradient
+from paddlelike.backward.paths import find_constants, find_path, has_gradient
 from paddlelike.backward.steps import GradBlock, Step
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.block import Block
@@ -43,7 +43,7 @@ def build_steps(
     steps = transform.drop_unfed_steps(transform.drop_zero_steps(steps, stops), given)
     steps = transform.add_zeros(transform.add_sums([*starts, *steps], block.idx), stops)
     if any(_ends_at_last_step(step.grad, block) for step in steps):
-        warn_quirk("loop_gradient", stacklevel=find_caller())
+        warn_quirk("loop_gradient")
     return steps
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Final
 
 from paddlelike.errors import GraphError, QuirkWarning, UnsupportedError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
@@ -19,15 +16,12 @@ from paddlelike.framework.quirks import QUIRKS, follows_fluid
 __all__ = [
     "check_sequence",
     "collect_stops",
-    "find_caller",
     "find_constants",
     "find_path",
     "find_unused_outputs",
     "get_name",
     "has_gradient",
 ]
-
-_PACKAGE: Final = str(Path(__file__).parents[1])
 
 
 def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
@@ -103,20 +97,11 @@ def _report_ends(types: str) -> None:
             f"{types} have no gradients of their own, so that gradients of gradients would stop there",
             hint="set stop_gradient = True on a gradient that counts as a constant",
         )
-    warnings.warn(
+    warn_user(
         f"{row.where}: as in Fluid 1.8.5, what {types} compute counts as a constant. "
         "fluid.set_flags({'FLAGS_fluid_quirks': False}) makes it an error; fluid.quirks() lists all of these",
         QuirkWarning,
-        stacklevel=find_caller(),
     )
-
-
-def find_caller() -> int:
-    """Return the ``stacklevel`` of the first frame outside of this package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def has_gradient(op: Operator) -> bool:

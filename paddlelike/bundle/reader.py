@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, build_clas
 from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats import npy
 from paddlelike.formats.zips import check_sizes
+from paddlelike.foundation.warn import warn_user
 
 __all__ = ["arrays", "load", "open_binary"]
 
@@ -185,11 +185,9 @@ class _Members:
         if kind not in ("ndarray", "gpuarray") or not infos:
             raise FormatError(f"the pickle refers to {identifier!r:.80}, which is no member of the file")
         if len(infos) > 1:
-            warnings.warn(
+            warn_user(
                 f"{len(infos)} members are called {name!r}, a fault of Theano's numbering; the file does not "
                 "say which is meant; the last is taken, and paddlelike.bundle.arrays(file) returns all",
-                UserWarning,
-                stacklevel=2,
             )
         return self._array(infos[-1])
 
@@ -205,11 +203,9 @@ class _Members:
                 else:
                     found[name if index == 0 else f"{name} ({index + 1})"] = array
         if left_out:
-            warnings.warn(
+            warn_user(
                 f"left out: {', '.join(left_out[:5])}: arrays of objects or records; objects are pickles, "
                 "which are not opened",
-                UserWarning,
-                stacklevel=3,
             )
         return found
 

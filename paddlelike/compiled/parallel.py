@@ -103,7 +103,7 @@ class Copies:
             if error.index != _NO_STEP:
                 op = self.plan.steps[error.index].op
                 self.refused = f"operator {op.type!r} cannot be compiled: {error.reason}"
-            warn_numpy(self.refused, stacklevel=6)
+            warn_numpy(self.refused)
             return None
         self.refused = None
         return found

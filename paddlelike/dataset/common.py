@@ -7,7 +7,6 @@ import hashlib
 import importlib
 import os
 import pickle
-import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib.parse import unquote
 
 from paddlelike.errors import ExtraMissingError, MissingFileError
 from paddlelike.formats.state import pickles
+from paddlelike.foundation.warn import warn_user
 
 __all__ = ["DATA_HOME", "cluster_files_reader", "download", "find", "load_pickle", "md5file", "split"]
 
@@ -62,18 +62,14 @@ def find(url: str, module_name: str, md5sum: str | None, save_name: str | None =
 @lru_cache
 def _announce(module_name: str) -> None:
     """Warn, once per data set, that its samples are made up."""
-    warnings.warn(
-        f"{module_name}: these samples are made up ({_SYNTHETIC} is set, files are missing)", stacklevel=4
-    )
+    warn_user(f"{module_name}: these samples are made up ({_SYNTHETIC} is set, files are missing)")
 
 
 @lru_cache
 def _check_md5(path: str, changed: int, md5sum: str | None) -> None:
     """Warn, once per file, that it is not the original."""
     if md5sum is not None and md5file(path) != md5sum:
-        warnings.warn(
-            f"{path} is not the original file, whose MD5 is {md5sum}; it is read as it is", stacklevel=4
-        )
+        warn_user(f"{path} is not the original file, whose MD5 is {md5sum}; it is read as it is")
 
 
 def md5file(fname: str) -> str:

@@ -7,7 +7,6 @@ first copy; with ``ReduceStrategy.Reduce`` the copies share them, so that an AUC
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +24,7 @@ from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.run import Executor
 from paddlelike.executor.steps import run_steps
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import collect_writes
@@ -39,12 +39,10 @@ _explain_copies: Final[Hook[[Program, list[str], list[str], Sequence[Place]], st
 _SHARED: Final = "with ReduceStrategy.Reduce they share what they write"
 
 
-def warn_numpy(reason: str, *, stacklevel: int) -> None:
-    """Warn that numpy runs copies, although JAX was asked to. ``stacklevel`` is counted from the caller."""
-    warnings.warn(
+def warn_numpy(reason: str) -> None:
+    """Warn that numpy runs copies, although JAX was asked to."""
+    warn_user(
         f"numpy runs the copies of this program one after the other: {reason}",
-        UserWarning,
-        stacklevel=stacklevel + 1,
     )
 
 
@@ -84,7 +82,7 @@ class Copies:
             )
             return [[value] for value in values]
         if devices and self.shared:
-            warn_numpy(_SHARED, stacklevel=5)
+            warn_numpy(_SHARED)
         elif devices:
             gradients = _find_gradients(self.program)
             found = _run_copies.function(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -23,6 +22,7 @@ from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.startup import warn_overwriting
 from paddlelike.executor.steps import run_plan
 from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -211,7 +211,7 @@ class Executor(Displayed):
         feeds = get_single_feed(feed)
         if not program.blocks[0].ops:
             if not fetches:
-                warnings.warn("the program to run is empty", UserWarning, stacklevel=3)
+                warn_user("the program to run is empty")
                 return []
             held = program.global_block().vars
             computed = [

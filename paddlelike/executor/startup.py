@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 from paddlelike.core.scope import Scope
+from paddlelike.foundation.warn import warn_user
 
 __all__ = ["warn_overwriting"]
 
@@ -20,9 +19,7 @@ def warn_overwriting(scope: Scope, names: list[str]) -> None:
     if loaded:
         name, origin = loaded[0]
         more = f" and {len(loaded) - 1} more" if len(loaded) > 1 else ""
-        warnings.warn(
+        warn_user(
             f"this program initializes {name!r}{more}, which replaces the values loaded from {origin}; "
             "run the startup program before loading, not after",
-            UserWarning,
-            stacklevel=5,
         )

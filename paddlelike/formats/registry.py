@@ -12,7 +12,6 @@ is an error for whoever asks for that format by name, and a warning for whoever 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -21,6 +20,7 @@ from typing import Final, NamedTuple
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat
 from paddlelike.formats.sources import Folder, Readable, as_source, is_folder
+from paddlelike.foundation.warn import warn_user
 
 __all__ = ["GROUP", "Registry", "all_formats", "find", "register", "sniff", "sniff_head"]
 
@@ -107,7 +107,7 @@ class Registry:
                 found.append(self._load(name))
             except FormatError as error:
                 if not reported:
-                    warnings.warn(str(error), RuntimeWarning, stacklevel=3)
+                    warn_user(str(error), RuntimeWarning)
         return found
 
     def _search(self) -> None:
@@ -207,10 +207,9 @@ def _recognizes(format: AnyFormat, sniff: Callable[[], bool]) -> bool:  # noqa: 
     try:
         return bool(sniff())
     except Exception as error:
-        warnings.warn(
+        warn_user(
             f"format {format.name!r} failed to recognize a file: {type(error).__name__}: {error}",
             RuntimeWarning,
-            stacklevel=4,
         )
         return False
 

@@ -8,10 +8,10 @@ bounds, lost rows) is not copied.
 
 from __future__ import annotations
 
-import warnings
 from typing import Final, NamedTuple
 
 from paddlelike.errors import QuirkWarning
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.flags import flag
 
 __all__ = ["QUIRKS", "Quirk", "QuirkTable", "follows_fluid", "quirks", "warn_quirk"]
@@ -326,19 +326,15 @@ def follows_fluid(name: str) -> bool:
     return bool(QUIRKS[name] and flag("FLAGS_fluid_quirks"))
 
 
-def warn_quirk(name: str, *, stacklevel: int = 3) -> bool:
-    """Return :func:`follows_fluid`, and warn if so; for layers and optimizers where it makes a difference.
-
-    ``stacklevel`` as that of ``warnings.warn``, counted from the caller.
-    """
+def warn_quirk(name: str) -> bool:
+    """Return :func:`follows_fluid`, and warn if so; for layers and optimizers where it makes a difference."""
     if not follows_fluid(name):
         return False
     row = QUIRKS[name]
-    warnings.warn(
+    warn_user(
         f"{row.where}: as in Fluid 1.8.5, {row.fluid}; the textbook has {row.ours}. "
         "fluid.set_flags({'FLAGS_fluid_quirks': False}) before the network is built takes the textbook's "
         "way; fluid.quirks() lists all of these",
         QuirkWarning,
-        stacklevel=stacklevel + 1,
     )
     return True

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES
 from paddlelike.formats.state.fluid_save import FluidSave
+from paddlelike.foundation.warn import warn_user
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import warn_user
 from paddlelike.io.contents.compare import compare_file
 from paddlelike.io.verify import NO_COMPARISON, Comparison, check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix

@@ -16,12 +16,12 @@ from paddlelike.errors import LoadError, MissingFileError, NotInitializedError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.state.fluid_save import FluidSave
 from paddlelike.foundation.near_names import suggest_names
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.codec.operator_versions import add_operator_versions
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import warn_user
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Final, NamedTuple
 
 from paddlelike.errors import FormatError, LoadError, StorageError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import warn_user
 from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record

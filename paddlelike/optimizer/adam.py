@@ -75,7 +75,7 @@ class AdamOptimizer(Optimizer):
 
     def _finish_update(self, block: Block, parameters_and_grads: ParamGrads) -> None:
         if any(grad.type == VarType.SELECTED_ROWS for _, grad in parameters_and_grads):
-            warn_quirk("adam_sparse_correction", stacklevel=6)
+            warn_quirk("adam_sparse_correction")
 
 
 class AdamaxOptimizer(Optimizer):

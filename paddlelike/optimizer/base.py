@@ -6,7 +6,6 @@ The operator itself declares which accumulator an output overwrites.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from paddlelike.backward import append_backward
 from paddlelike.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
 from paddlelike.errors import GraphError, UnsupportedError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, device_guard, name_scope, program_guard
 from paddlelike.framework.graph.operator import Operator
@@ -177,11 +177,9 @@ class Optimizer(State):
                 checkpoints=self._checkpoints,
             )
         if not pairs:
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__}: {loss.name!r} depends on no parameter that is trained, so that "
                 "nothing will be updated",
-                UserWarning,
-                stacklevel=3,
             )
         return pairs
 

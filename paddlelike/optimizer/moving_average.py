@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +10,7 @@ import numpy as np
 from paddlelike import unique_name
 from paddlelike.core.versioned import Versioned
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, name_scope, program_guard
 from paddlelike.framework.graph.program import Program
@@ -93,7 +93,7 @@ class ExponentialMovingAverage(Versioned):
         With ``need_restore=False`` they stay replaced until :meth:`restore`.
         """
         if self._stores_corrected:
-            warn_quirk("moving_average_correction", stacklevel=4)
+            warn_quirk("moving_average_correction")
         executor.run(self.apply_program)
         try:
             yield
@@ -113,10 +113,9 @@ class ExponentialMovingAverage(Versioned):
             )
             if steps is not None:
                 if steps.dtype in INTEGERS:
-                    warnings.warn(
+                    warn_user(
                         f"ExponentialMovingAverage: thres_steps {steps.name!r} is an integer, so the decay "
                         f'stays at {self._decay}; pass layers.cast({steps.name}, "float32")',
-                        stacklevel=3,
                     )
                 early = (steps + 1.0) / (steps + 10.0)
                 limit = _create_constant_like(early, self._decay)

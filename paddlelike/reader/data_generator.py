@@ -114,7 +114,7 @@ class MultiSlotDataGenerator(DataGenerator):
 
 def _split_string(value: str) -> list[str]:
     """Return the values of a slot that is a string: by default, as in Fluid, its characters."""
-    return list(value) if len(value) != 1 and warn_quirk("string_slots", stacklevel=4) else [value]
+    return list(value) if len(value) != 1 and warn_quirk("string_slots") else [value]
 
 
 def _check_slots(line: Slots, kinds: Any = (list, tuple)) -> Iterator[tuple[str, Sequence[Any]]]:

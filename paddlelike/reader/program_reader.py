@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -14,6 +13,7 @@ from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import EOFException, GraphError, NotInitializedError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.variable import Variable
@@ -61,10 +61,8 @@ class BatchQueue(Versioned):
     def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
         """Start an epoch. Where one is running, warn, and let it go on."""
         if self._batches is not None:
-            warnings.warn(
+            warn_user(
                 "start: this reader is already started, and its epoch goes on; reset() ends an epoch",
-                UserWarning,
-                stacklevel=3,
             )
             return
         variable = global_scope().var(self._holder)

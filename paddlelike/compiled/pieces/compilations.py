@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Mapping, Set
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from paddlelike.compiled.pieces.executables import Executable
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.values import Packed, SparseRows
+from paddlelike.foundation.warn import warn_user
 
 __all__ = ["Compilations", "PassedOverError", "Signature", "describe"]
 
@@ -109,7 +109,7 @@ class Compilations:
     def _warn(self, values: Mapping[int, Any], what: str, consequence: str) -> None:
         """Warn, and say which feeds, or else which values, come in ever other shapes."""
         for cause, advice in self._find_causes(values):
-            warnings.warn(f"{what}, because {cause}. {consequence}. {advice}", UserWarning, stacklevel=10)
+            warn_user(f"{what}, because {cause}. {consequence}. {advice}")
 
     def _find_causes(self, values: Mapping[int, Any]) -> list[tuple[str, str]]:
         """Return what came in several shapes, each with what a user can do."""

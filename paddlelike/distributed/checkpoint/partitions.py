@@ -20,9 +20,9 @@ from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.distributed.server.position import note_empty_load, read_position
 from paddlelike.errors import LoadError, PaddlelikeError, SaveError
 from paddlelike.formats.paddle import lod_tensor
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.calls import warn_user
 from paddlelike.io.partition import LoadShare, Partition, SaveShare
 from paddlelike.io.rules.rule import Init
 from paddlelike.io.select import get_program_persistable_vars

@@ -10,7 +10,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.distributed.checkpoint.shards import Shards
 from paddlelike.distributed.placement import TABLE_FOLDER, Slice
 from paddlelike.errors import LoadError
-from paddlelike.io.calls import warn_user
+from paddlelike.foundation.warn import warn_user
 from paddlelike.io.contents.interface import Contents, Held, Positional, Reading, Unreadable, Want
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest

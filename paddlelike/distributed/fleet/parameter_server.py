@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from paddlelike.distributed.fleet.strategy import (
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.errors import GraphError
 from paddlelike.executor import CompiledProgram, Executor
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import (
@@ -237,7 +237,7 @@ class DistributedTranspiler(Fleet):
         assert self._origin_program is not None
         targets = [self._origin_program.global_block().var(variable.name) for variable in target_vars]
         if not self.is_first_worker():
-            warnings.warn(f"nothing was saved into {dirname}: trainer 0 saves for all trainers", stacklevel=2)
+            warn_user(f"nothing was saved into {dirname}: trainer 0 saves for all trainers")
             return [target.name for target in targets]
         names = save_inference_model(
             dirname, feeded_var_names, targets, executor, self._origin_program,

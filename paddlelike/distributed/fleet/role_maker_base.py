@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
+
+from paddlelike.foundation.warn import warn_user
 
 if TYPE_CHECKING:
     from paddlelike.core.tensor import Array
@@ -106,8 +107,7 @@ class RoleMakerBase:
         self._warn_no_effect("all_reduce_worker")
 
     def _warn_no_effect(self, name: str) -> None:
-        warnings.warn(
+        warn_user(
             f"{type(self).__name__}.{name}() has no effect: processes synchronize at the "
             "parameter servers only",
-            stacklevel=3,
         )

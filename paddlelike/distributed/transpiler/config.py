@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from enum import IntEnum
 
 from paddlelike.distributed.transpiler.dispatch import PSDispatcher, RoundRobin
 from paddlelike.errors import UnsupportedError
 from paddlelike.foundation.near_names import suggest_names
+from paddlelike.foundation.warn import warn_user
 
 __all__ = ["DistributeTranspilerConfig", "DistributedMode", "Job", "check_config", "thread_counts"]
 
@@ -80,7 +80,7 @@ class DistributeTranspilerConfig:
         if not hasattr(type(self), name):
             options = [one for one in dir(type(self)) if one[0] != "_"]
             near = suggest_names(name, options, lead="; ", count=1)
-            warnings.warn(f"DistributeTranspilerConfig has no option {name!r}{near}", stacklevel=2)
+            warn_user(f"DistributeTranspilerConfig has no option {name!r}{near}")
         super().__setattr__(name, value)
 
     @property

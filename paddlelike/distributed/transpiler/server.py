@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +12,7 @@ from paddlelike.distributed.transpiler.split_plan import Piece, Plan
 from paddlelike.distributed.transpiler.state import shape_on_server, yield_state
 from paddlelike.distributed.transpiler.table_server import TableBlocks, add_table
 from paddlelike.distributed.transpiler.training import Training, find_target, is_update, own_attrs
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -41,9 +41,7 @@ def make_server_program(source: Program, training: Training, plan: Plan, endpoin
         server.gradient_blocks.append(f"{table.gradient}:{table.update.idx}")
         blocks.append(table.update)
     if not blocks:
-        warnings.warn(
-            f"server {endpoint} keeps no variable: there are fewer blocks than servers", stacklevel=3
-        )
+        warn_user(f"server {endpoint} keeps no variable: there are fewer blocks than servers")
         blocks.append(server.program._create_block(server.program.num_blocks - 1))
     server.listen(blocks, schedule, table)
     return server.program

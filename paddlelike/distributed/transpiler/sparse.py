@@ -6,12 +6,12 @@ id (``is_distributed``) lookups become split_ids, prefetch, merge_ids, and gradi
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 
 from paddlelike.distributed.transpiler.split_plan import Plan, Trained
 from paddlelike.distributed.transpiler.training import remote_lookups
 from paddlelike.errors import GraphError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
@@ -132,10 +132,9 @@ def _prefetch(block: Block, plan: Plan) -> None:
             hint="use is_sparse=True without is_distributed=True, which has no such limit",
         )
     if any(op.attrs["padding_idx"] != -1 for op in lookups):
-        warnings.warn(
+        warn_user(
             f"padding_idx has no effect on the distributed table {table!r}, as in Fluid: the row of padding "
             "is looked up and trained like others",
-            stacklevel=5,
         )
     at = _remove_ops(block, lookups, max(at, lookups[0].idx))
     ids = [block._var_recursive(op.input("Ids")[0]) for op in lookups]

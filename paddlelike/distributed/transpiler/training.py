@@ -7,17 +7,16 @@ LRSched: learning rates); ``op_role_var`` names the parameter and its gradient.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from paddlelike.errors import GraphError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.io.calls import warn_user
 
 __all__ = [
     "LOOKUPS",
@@ -153,10 +152,9 @@ def find_table(program: Program) -> str | None:
     """
     for op in program.global_block().ops:
         if op.type == "lookup_table_v2" and op.attrs.get("is_distributed"):
-            warnings.warn(
+            warn_user(
                 f"table {op.input('W')[0]!r} is not sharded by id, as in Fluid: fluid.embedding takes "
                 "is_distributed=True and makes an ordinary parameter (fluid.layers.embedding shards it)",
-                stacklevel=4,
             )
     lookups = [op for op in program.global_block().ops if op.type == "lookup_table"]
     tables = _unique(op.input("W")[0] for op in lookups if op.attrs.get("is_distributed"))

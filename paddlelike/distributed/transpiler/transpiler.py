@@ -30,6 +30,7 @@ from paddlelike.distributed.transpiler.startup import (
 from paddlelike.distributed.transpiler.trainer import add_traffic, remove_updates
 from paddlelike.distributed.transpiler.training import Training, find_table, find_training
 from paddlelike.errors import GraphError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.program import Program
 
@@ -291,10 +292,9 @@ class DistributeTranspiler:
             )
         check_config(self.config)  # it may have changed since __init__
         if sync_mode and self.config._distributed_mode != DistributedMode.SYNC:
-            warnings.warn(
+            warn_user(
                 "config.sync_mode is False but transpile() has sync_mode=True: servers will not wait for all "
                 "trainers, as in Fluid; pass sync_mode=False, or leave config.sync_mode True",
-                stacklevel=3,
             )
         return Job(self.config, trainer_id, trainers, endpoints, current_endpoint, bool(sync_mode))
 

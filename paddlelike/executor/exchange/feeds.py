@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from paddlelike.errors import FeedError
 from paddlelike.executor.plans.frame import Frame, write_persistable
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.foundation.near_names import suggest_names
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
@@ -88,9 +88,7 @@ def warn_unknown(program: Program, names: Sequence[str]) -> None:
     known = [v.name for v in program.list_vars() if v.is_data] or [v.name for v in program.list_vars()]
     for name in names:
         near = suggest_names(name, known, lead="; ")
-        warnings.warn(
-            f"the fed variable {name!r} is not found in the program{near}", UserWarning, stacklevel=5
-        )
+        warn_user(f"the fed variable {name!r} is not found in the program{near}")
 
 
 def _is_plain(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
@@ -134,12 +132,10 @@ def _warn_flat(variable: Variable, array: Array) -> None:
     """Warn of a flat array for a variable with more dims: operators broadcast it along another dim."""
     rows = len(array)
     shape = ", ".join("None" if dim == -1 else str(dim) for dim in variable.shape)
-    warnings.warn(
+    warn_user(
         f"variable {variable.name!r} has shape [{shape}] and is fed an array of shape [{rows}]; as in Fluid "
         f"it is taken as it is, so that X - {variable.name} of X [{rows}, 1] has shape [{rows}, {rows}]. "
         "Feed array.reshape(-1, 1)",
-        UserWarning,
-        stacklevel=8,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 import numpy as np
 
@@ -32,10 +31,6 @@ __all__ = [
     "read_fetch_list",
     "view_fetched",
 ]
-
-
-#: Calls between a script and :func:`_fetch_empty`; before Python 3.12 a comprehension is one of them.
-_ABOVE: Final = 7 - (sys.version_info >= (3, 12))
 
 
 def read_fetch_list(fetch_list: FetchList | None) -> tuple[list[str], list[Operator]]:
@@ -163,7 +158,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
 
 def _fetch_empty(array: Array) -> Array | None:
     """Return what is given out for an array without elements: None, as Fluid's fetch does not copy it."""
-    return None if warn_quirk("empty_fetch", stacklevel=_ABOVE) else view_fetched(array)
+    return None if warn_quirk("empty_fetch") else view_fetched(array)
 
 
 @overload

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core.dtypes import AttrType
 from paddlelike.core.roles import OpRole
 from paddlelike.errors import EnforceNotMet
+from paddlelike.foundation.warn import find_user_frame
 from paddlelike.framework.graph.attributes import COMMON_ATTRS, convert_attr, infer_attr_type
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.opdef import registry
@@ -22,10 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["OpRole", "Operator", "find_user_line"]
 
 _format_operator: Final[Hook[[Operator], str]] = Hook("format_operator")
-
-
-#: Where files are not the user's: this package, and the module that runs its ``with`` blocks.
-_NOT_USERS: Final = (str(Path(__file__).parents[2]), contextlib.__file__)
 
 
 class Operator(EncodedState):
@@ -219,9 +213,7 @@ class Operator(EncodedState):
 
 def find_user_line() -> str | None:
     """Return the innermost calling line outside this package, as ``file:line in function``, or None."""
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
-        frame = frame.f_back  # type: ignore[assignment]
+    frame = find_user_frame()
     if frame is None:
         return None
     code = frame.f_code

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -17,6 +16,7 @@ from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.desc import VariableDesc
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.states import EncodedState
@@ -162,11 +162,9 @@ class Variable(EncodedState, Displayed):
         programs ask so whether there is a variable.
         """
         if is_installed():
-            warnings.warn(
+            warn_user(
                 f"variable {self.name!r} is always true while the program is built, whatever its value. "
                 "Use layers.cond for its value, `is not None` to ask whether it is there",
-                UserWarning,
-                stacklevel=2,
             )
             return True
         raise TypeError(

@@ -18,8 +18,9 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.keyword_options import show_options
+from paddlelike.foundation.warn import warn_user
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import check_executor, warn_user
+from paddlelike.io.calls import check_executor
 from paddlelike.io.checkpoints.checkpoint import Checkpoint, decode_checkpoint, encode_entry
 from paddlelike.io.checkpoints.local_store import LocalCheckpointStore
 from paddlelike.io.checkpoints.store import STEPS, CheckpointStore, Names

@@ -7,11 +7,11 @@ from typing import Final
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError, LoadError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.order import order_as_hashed
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes import clone as passes
-from paddlelike.io.calls import warn_user
 
 __all__ = [
     "append_scales",

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.codec.operator_versions import add_operator_versions
 from paddlelike.framework.environment import PADDLE_VERSION
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import check_executor, warn_user
+from paddlelike.io.calls import check_executor
 from paddlelike.io.export.program import (
     append_scales,
     check_feeds,

@@ -13,10 +13,11 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.keyword_options import show_options
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.calls import check_directory, check_executor, warn_user
+from paddlelike.io.calls import check_directory, check_executor
 from paddlelike.io.load.commit import commit_values, make_report, record_loaded
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.options import LoadKeywords, LoadOptions

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from paddlelike.errors import LoadError, PaddlelikeError
-from paddlelike.io.calls import hold_warnings, warn_user
+from paddlelike.foundation.warn import hold_warnings, warn_user
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.deltas.contents import open_directory
@@ -131,8 +131,8 @@ def read_stamped(where: Location | Source, read: Callable[[], T]) -> tuple[T, ob
                 raise
         else:
             if where.stamp() == stamp:
-                for message in held:
-                    warn_user(message)
+                for warning in held:
+                    warn_user(*warning)
                 return value, stamp
     raise LoadError(
         f"nothing was loaded from {where.path}: it was saved anew, {TRIES} times, while it was being loaded",

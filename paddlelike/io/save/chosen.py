@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import warn_user
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.partition import Partition, SaveShare, get_partition
 from paddlelike.io.programs import build_save_program, collections_paused, run_program

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
 
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.keyword_options import show_options
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import check_directory, check_executor, warn_user
+from paddlelike.io.calls import check_directory, check_executor
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import SaveRequest, save_chosen, save_to_memory
 from paddlelike.io.select import get_program, is_parameter, is_persistable, select

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from paddlelike.errors import GraphError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_variable, describe
@@ -81,7 +81,7 @@ def multi_box_head(
         if value is not None and not (argument == "aspect_ratios" and not value):
             _check_length("steps" if steps is not None and value is steps else argument, value, len(inputs))
     if step_h is not None and not step_w:
-        warnings.warn("multi_box_head: as in Fluid, step_h has no effect without step_w", stacklevel=2)
+        warn_user("multi_box_head: as in Fluid, step_h has no effect without step_w")
     if step_w and step_h is None:
         raise GraphError("layer 'multi_box_head': step_w is given, but not step_h")
 

@@ -93,7 +93,7 @@ def _conv(
     window = repeat_size(type, "filter_size", filter_size, dims)
     helper = LayerHelper(type, name=name, act=act, bias_attr=bias_attr, use_cudnn=use_cudnn)
     initialized = getattr(ParamAttr._to_attr(param_attr), "initializer", None) is not None
-    all_channels = groups == 1 or initialized or warn_quirk("conv_group_channels", stacklevel=4)
+    all_channels = groups == 1 or initialized or warn_quirk("conv_group_channels")
     deviation = math.sqrt(2.0 / (math.prod(window) * (channels if all_channels else channels // groups)))
     weight = helper.create_parameter(
         param_attr,
@@ -112,7 +112,7 @@ def _conv(
     if dims == 2:
         attrs["fuse_relu_before_depthwise_conv"] = False
     if str(padding).upper() == "SAME" and max(attrs["dilations"]) > 1:
-        warn_quirk("same_padding_dilation", stacklevel=4)
+        warn_quirk("same_padding_dilation")
     return _append_conv(helper, type, input, weight, sides, attrs, data_format, axis)
 
 
@@ -139,7 +139,7 @@ def _split_channels(
     groups = 1 if groups is None else groups
     if groups <= 0 or channels % groups:
         ignored = layer.endswith("_transpose") and channels > groups
-        if not (ignored and warn_quirk("conv_transpose_groups", stacklevel=5)):
+        if not (ignored and warn_quirk("conv_transpose_groups")):
             raise GraphError(
                 f"{described} has {channels} channels, which cannot be divided into {groups} groups"
             )

@@ -128,7 +128,7 @@ def dynamic_lstmp(
 
 def _warn_cell_gradient(width: int, dtype: DtypeLike) -> None:
     if width % 8 == 0 and convert_dtype(dtype) == VarType.FP32:
-        warn_quirk("lstm_cell_gradient", stacklevel=4)
+        warn_quirk("lstm_cell_gradient")
 
 
 def dynamic_gru(

@@ -12,8 +12,8 @@ import xxhash
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import SourceError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.calls import warn_user
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.generator_loader import GeneratorLoader
 from paddlelike.training.random_streams import SWAPPING, RandomStream

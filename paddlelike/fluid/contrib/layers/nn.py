@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from paddlelike.fluid.contrib.layers.matching import (
     tree_conv,
     var_conv_2d,
 )
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import check_variable
@@ -86,7 +86,7 @@ def partial_concat(input: list[Variable], start_index: int = 0, length: int = -1
     Raises TypeError for an input that is no variable, ShapeError for columns that the inputs do not have.
     """
     if not isinstance(input, list):
-        warnings.warn(f"partial_concat takes a list of variables, got {input!r}", stacklevel=2)
+        warn_user(f"partial_concat takes a list of variables, got {input!r}")
         input = [input]
     return _emit_partial("partial_concat", input, start_index, length)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike import unique_name
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable, default_main_program, default_startup_program
 from paddlelike.layers.tensor.creation import create_global_var
 
@@ -112,10 +112,9 @@ def decorate(
     use_dynamic_loss_scaling: bool = True,
 ) -> OptimizerWithMixedPrecision:
     """Return the optimizer with the methods for mixed precision; it trains in float32, as a warning says."""
-    warnings.warn(
+    warn_user(
         "mixed_precision.decorate: there is no float16 arithmetic on the CPU; the network trains in float32, "
         "and the loss is not scaled",
-        stacklevel=2,
     )
     return OptimizerWithMixedPrecision(
         optimizer,

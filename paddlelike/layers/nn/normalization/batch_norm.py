@@ -144,7 +144,7 @@ def _batch_norm(
     out = input if in_place else helper.create_variable_for_type_inference(dtype)
     inputs = {"X": input, "Scale": scale, "Bias": bias, "Mean": mean, "Variance": variance}
     variable = isinstance(attrs["momentum"], Variable)
-    if variable and warn_quirk("batch_norm_momentum", stacklevel=4):
+    if variable and warn_quirk("batch_norm_momentum"):
         del attrs["momentum"]  # its default is 0.9
     elif variable:
         inputs["MomentumTensor"] = attrs.pop("momentum")

@@ -79,7 +79,6 @@ class PoolAttrs(WindowAttrs):
 
 
 _THREE_DIMS = {"strides": Ints([1, 1, 1]), "paddings": Ints([0, 0, 0])}
-_DEEP = 6  # frames from a shape rule to the script that appends the operator
 _BACKENDS = {"use_cudnn": Bool(False), "use_mkldnn": Bool(False)}
 
 
@@ -96,7 +95,7 @@ class _Pool(OpDef):
         if attrs.pooling_type not in ("max", "avg"):
             raise ShapeError(f"{cls.type}: pooling_type is {attrs.pooling_type!r}; it can be 'max' or 'avg'")
         if attrs.has_regular_maxima:
-            warn_quirk("adaptive_maxima", stacklevel=_DEEP)
+            warn_quirk("adaptive_maxima")
         last = is_channels_last(attrs.data_format)
         counts, _ = attrs.arrange(cls.type, x.shape[1:-1] if last else x.shape[2:])
         shape = (x.shape[0], *counts, x.shape[-1]) if last else (*x.shape[:2], *counts)

@@ -13,12 +13,12 @@ import socket
 import stat
 import threading
 import time
-import warnings
 import weakref
 from types import TracebackType
 from typing import Final
 
 from paddlelike.errors import SaveError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.local.filesystem.lock_file import Seen, make_content, read_content, take
 from paddlelike.storage.problems import explain
 
@@ -88,10 +88,8 @@ class Lock:
             if seconds >= _LONG and not has_warned:
                 has_warned = True
                 until = "" if self._wait is None else f", at most {self._wait:.0f} s"
-                warnings.warn(
+                warn_user(
                     f"waiting for {holder}, which is saving into {self._what}{until}",
-                    UserWarning,
-                    stacklevel=2,
                 )
             time.sleep(_PAUSE)
         if holder:

@@ -1,0 +1,59 @@
+"""Warnings, which point at the user's own line."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+__all__ = ["find_user_frame", "hold_warnings", "warn_user"]
+
+#: Where files are not the user's: this package, and the modules that run its ``with`` blocks and decorators.
+_NOT_USERS: Final = (str(Path(__file__).parents[1]) + os.sep, contextlib.__file__, functools.__file__)
+
+_Held = list[tuple[str, type[Warning]]]
+_held: Final[ContextVar[_Held | None]] = ContextVar("paddlelike_held_warnings", default=None)
+
+
+@contextlib.contextmanager
+def hold_warnings() -> Iterator[_Held]:
+    """Collect the warnings of :func:`warn_user` instead of issuing them: a read may have to be repeated."""
+    held: _Held = []
+    token = _held.set(held)
+    try:
+        yield held
+    finally:
+        _held.reset(token)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the innermost line outside of this package, or hold it."""
+    held = _held.get()
+    if held is not None:
+        held.append((message, category))
+        return
+    frame = find_user_frame() or sys._getframe(1)
+    names = frame.f_globals
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=names.get("__name__"),
+        registry=names.setdefault("__warningregistry__", {}),
+    )
+
+
+def find_user_frame() -> FrameType | None:
+    """Return the innermost frame outside of this package, or None in a thread that is all its own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
+        frame = frame.f_back
+    return frame

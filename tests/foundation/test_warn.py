@@ -1,0 +1,114 @@
+"""Every warning of the package points at the user's line, however deep the call that issues it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.foundation.warn import find_user_frame, warn_user
+
+PACKAGE = Path(fluid.__file__).parent
+#: It is copied into the path of scripts, and runs before this package can be imported.
+ALONE = PACKAGE / "import_paddle" / "path" / "sitecustomize.py"
+
+layers = fluid.layers
+
+
+def test_no_module_warns_but_by_warn_user() -> None:
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        if path in (ALONE, PACKAGE / "foundation" / "warn.py") or "warn" not in (text := path.read_text()):
+            continue
+        found += [
+            f"{path}:{node.lineno}"
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("warnings.warn", "warn")
+        ]
+    assert found == []
+
+
+def _from_a_layer() -> None:
+    x = fluid.data("x", [None, 4, 8, 8])
+    layers.conv2d(x, 4, 3, groups=2, dilation=2, padding="SAME")
+
+
+def _from_a_shape_rule() -> None:
+    block = fluid.default_main_program().current_block()
+    x, out = fluid.data("x", [None, 4, 7, 7]), block.create_var(name="out", dtype="float32")
+    attrs = {"pooling_type": "max", "ksize": [3, 3], "adaptive": True}
+    block.append_op("pool2d", inputs={"X": [x]}, outputs={"Out": [out]}, attrs=attrs)
+
+
+def _from_an_optimizer() -> None:
+    fluid.optimizer.SGD(0.1).minimize(layers.mean(fluid.data("x", [None, 4])))
+
+
+def _from_an_initializer() -> None:
+    fluid.initializer.Bilinear()
+
+
+def _from_a_run() -> None:
+    x = layers.scale(fluid.data("x", [None, 4]))
+    batch = np.ones([2, 4], "float32")
+    fluid.Executor(fluid.CPUPlace()).run(feed={"x": batch, "X": batch}, fetch_list=[x])
+
+
+def _from_an_empty_run() -> None:
+    fluid.Executor(fluid.CPUPlace()).run(fluid.Program())
+
+
+def _from_a_load() -> None:
+    fluid.io.load_params(fluid.Executor(fluid.CPUPlace()), "model", fluid.Program())
+
+
+def _from_a_setting() -> None:
+    fluid.DistributeTranspilerConfig().slice_var_upp = False
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        _from_a_layer, _from_a_shape_rule, _from_an_optimizer, _from_an_initializer, _from_a_run,
+        _from_an_empty_run, _from_a_load, _from_a_setting,
+    ],
+)  # fmt: skip
+def test_a_warning_points_at_the_line_of_the_script(call: Callable[[], None]) -> None:
+    with warnings.catch_warnings(record=True) as caught, fluid.program_guard(fluid.Program()):
+        warnings.simplefilter("always")
+        call()
+    first = call.__code__.co_firstlineno
+    lines = range(first, first + len(list(call.__code__.co_lines())) + 6)
+    assert caught
+    assert [one.filename for one in caught] == [__file__] * len(caught)
+    assert all(one.lineno in lines for one in caught), [(one.lineno, str(one.message)) for one in caught]
+
+
+def test_blocks_and_decorators_between_are_no_lines_of_the_user() -> None:
+    @contextlib.contextmanager
+    def block() -> Iterator[None]:
+        yield
+
+    @block()
+    def decorated() -> object:
+        return find_user_frame()
+
+    frame = decorated()
+    assert getattr(frame, "f_code", None) is decorated.__wrapped__.__code__  # type: ignore[attr-defined]
+
+
+def test_a_warning_is_shown_once_per_line_and_obeys_filters() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.resetwarnings()
+        warnings.simplefilter("default")
+        for _ in range(3):
+            warn_user("once")
+    assert [str(one.message) for one in caught] == ["once"]
+    with warnings.catch_warnings(action="error"), pytest.raises(RuntimeWarning, match="as asked"):
+        warn_user("as asked", RuntimeWarning)
