@@ -33,8 +33,9 @@ AROUND = {
     "interop": 9_800,
     "compiled": 9_000,
     "training": 2_300,
+    "scan": 1_600,
     "view": 1_300,
-    "cli": 1_000,
+    "cli": 1_100,
     "testing": 600,
 }
 CORE = 65_000

@@ -16,6 +16,7 @@ __all__ = ["app", "main"]
 COMMANDS: Final = {
     "inspect": ("looking.inspect", "Say what files hold."),
     "doctor": ("looking.doctor", "Say what is odd about files, and what opens them."),
+    "scan": ("looking.scan", "Say what of scripts and models is known here, and what stops."),
     "verify": ("looking.verify", "Compare saved files with their manifest."),
     "diff": ("looking.diff", "Compare two sets of values, and their programs."),
     "plan": ("looking.plan", "Say what a load would do, variable by variable."),

@@ -135,6 +135,19 @@ def test_doctor_says_what_opens_a_model() -> None:
     assert "model_filename='model', params_filename='params'" in result.stdout
 
 
+def test_scan_says_what_stops_and_writes_a_page(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import paddle.fluid as fluid\nfluid.dygraph.guard()\n")
+    result = run("scan", tmp_path, "--html", tmp_path / "page.html")
+    assert result.exit_code == 1
+    assert "train.py:2: paddle.fluid.dygraph.guard: fluid.dygraph.guard is not here" in result.stdout
+    assert "cannot be seen" in result.stdout
+    assert '"verdict":"stops"' in (tmp_path / "page.html").read_text()
+    (tmp_path / "page.html").write_text("mine")
+    assert run("scan", tmp_path, "--html", tmp_path / "page.html").exit_code == 2
+    status, found = parse("scan", FIT / "inference")
+    assert (status, found["fine"], found["unknown_operators"]) == (0, True, [])
+
+
 def test_diff_and_its_status(tmp_path: Path) -> None:
     assert parse("diff", FIT / "inference", FIT / "inference_combined")[0] in (0, 1)
     status, found = parse("diff", FIT / "persistables", FIT / "inference")

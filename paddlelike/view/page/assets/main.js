@@ -1,16 +1,10 @@
-// The page of a path: its tabs and its keys.
+// The shell of a page with tabs, which `addTabs` adds, and its keys.
 
 const keys = [["/", "filter"], ["1 … 7", "tabs"], ["arrows", "rows, tiles, nodes along edges"], ["Enter", "open; in the filter: the next node"],
   ["Esc", "close"], ["?", "show these keys"], ["+ − 0", "zoom, show all"], ["Shift + arrows", "move the graph"]];
 
 function start() {
-  addTab("summary", "Summary", showSummary);
-  if (data.programs.length) addTab("program", "Program", showProgram);
-  if (data.variables.length) addTab("variables", "Variables", showVariables);
-  if (data.variables.length) addTab("sizes", "Sizes", showSizes);
-  if (data.plan) addTab("plan", "Load plan", showPlan);
-  if (data.difference) addTab("difference", "Difference", showDifference);
-  addTab("files", "Files", showFiles);
+  addTabs();
   const tabs = make("nav", { role: "tablist", "aria-label": "Views", keydown: moveInTabs }, shell.tabs.map((tab) => tab.button));
   document.body.append(
     make("header", null, make("div", { class: "title" }, make("h1", null, data.name), make("p", { class: "muted" }, data.title), make("p", { class: "muted path" }, data.path)), shell.filter, tabs),

@@ -1,4 +1,14 @@
-// The other tabs: summary, load plan, difference, files.
+// The tabs of the page of a path, and those without a file of their own: summary, load plan, difference, files.
+
+function addTabs() {
+  addTab("summary", "Summary", showSummary);
+  if (data.programs.length) addTab("program", "Program", showProgram);
+  if (data.variables.length) addTab("variables", "Variables", showVariables);
+  if (data.variables.length) addTab("sizes", "Sizes", showSizes);
+  if (data.plan) addTab("plan", "Load plan", showPlan);
+  if (data.difference) addTab("difference", "Difference", showDifference);
+  addTab("files", "Files", showFiles);
+}
 
 function showSummary(section) {
   const bytes = data.variables.reduce((sum, one) => sum + one.nbytes, 0);

@@ -1,0 +1,95 @@
+"""``paddlelike scan``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json, progress, say
+from paddlelike.errors import UnsupportedError
+from paddlelike.scan import Scan, ScriptVerdict, scan
+
+__all__ = ["command"]
+
+_TITLES: Final = {
+    "stops": "stop, run without arguments:",
+    "may stop": "may stop, by arguments, by data, or in functions that nothing here calls:",
+}
+_UNSEEN: Final = (
+    "What cannot be seen without running: what data hold, what numpy refuses of values "
+    '("%.2f" % array), names that are put together, what other packages do.'
+)
+
+
+def command(
+    path: Annotated[str, typer.Argument(help="A folder of scripts, notebooks and models, or one file.")],
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Also write a page of HTML, one file.")
+    ] = None,
+    json: bool = Json,
+) -> None:
+    """Say what of scripts and models is known here, and what stops.
+
+    Nothing of the folder is run. Scripts and notebooks are followed from their first line as Python would:
+    names of Paddle, arguments of its functions, names that Python, numpy and Pillow no longer have. Programs
+    are read for operators that are not here, other files for their format. The exit status is 1 if a script
+    or a file stops.
+    """
+    with exits():
+        with progress(f"reading {path}") as bar:
+            found = scan(path, progress=bar)
+        if html is not None:
+            _write_page(found, html)
+    if json:
+        print_json(found.to_dict())
+    else:
+        _print(found)
+    end(0 if found else FOUND)
+
+
+def _write_page(found: Scan, target: str) -> None:
+    from paddlelike.view.page.document import format_document, is_page
+
+    if Path(target).exists() and not is_page(target):
+        raise UnsupportedError(f"{target} exists, and is no page of this package", hint="name another file")
+    name = os.path.basename(os.path.abspath(found.path))
+    page = format_document(name, {**found.to_dict(), "name": name}, scripts=("base.js", "scan.js", "main.js"))
+    Path(target).write_text(page, "utf-8")
+    say(f"wrote {escape(target)}")
+
+
+def _print(found: Scan) -> None:
+    typer.echo(
+        f"{escape(found.path)}: {len(found.scripts)} scripts, {len(found.files)} other files, "
+        f"{len(found.names)} names of Paddle, {len(found.operators)} operators"
+    )
+    for verdict, title in _TITLES.items():
+        scripts = [one for one in found.scripts if one.verdict == verdict]
+        if scripts:
+            typer.echo(f"{len(scripts)} {title}")
+        for script in scripts:
+            _print_script(script)
+    stopped = [one for one in found.files if one.stops]
+    if stopped:
+        typer.echo(f"{len(stopped)} files cannot be used:")
+    for file in stopped:
+        typer.echo(f"  {escape(file.path)}: {escape(file.title)}: {escape(file.stops)}")
+        typer.echo(f"      {escape(file.step)}")
+    typer.echo(f"{sum(one.verdict == 'runs' for one in found.scripts)} scripts: nothing that stops was found")
+    absent = [name for name, here in found.packages.items() if not here]
+    if absent:
+        typer.echo(f"packages that are imported and not installed: {', '.join(map(escape, absent))}")
+    typer.echo(_UNSEEN)
+
+
+def _print_script(script: ScriptVerdict) -> None:
+    typer.echo(f"  {escape(script.path)}")
+    shown = [one for one in script.findings if one.kind != "unseen"]
+    for one in sorted(shown, key=lambda one: not one.certain):
+        mark = "" if one.certain or script.verdict == "may stop" else "may stop: "
+        typer.echo(f"    {mark}{escape(one.file)}:{one.line}: {escape(one.name)}: {escape(one.why)}")
+        if one.step:
+            typer.echo(f"        {escape(one.step)}")

@@ -1,0 +1,6 @@
+"""Scan folders of scripts and models without running them: what is known here, and what stops where."""
+
+from paddlelike.scan.report import FileFinding, Scan, ScriptFinding, ScriptVerdict
+from paddlelike.scan.scan import scan
+
+__all__ = ["FileFinding", "Scan", "ScriptFinding", "ScriptVerdict", "scan"]

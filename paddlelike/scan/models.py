@@ -1,0 +1,102 @@
+"""The files of a folder that are no scripts: models, variables, and what else is known by its content."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final
+
+from paddlelike.errors import PaddlelikeError
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.opdef import registry
+from paddlelike.interop.content import Content, list_persistables, open_content
+from paddlelike.scan.report import FileFinding
+
+__all__ = ["look_into_files"]
+
+#: Files that say by their name that they are neither models nor values.
+_OTHERS: Final = frozenset({
+    ".bash", ".c", ".cc", ".cfg", ".cmake", ".conf", ".cpp", ".css", ".csv", ".gif", ".h", ".html", ".in",
+    ".ini", ".jpeg", ".jpg", ".js", ".json", ".lock", ".log", ".md", ".pdf", ".png", ".proto", ".rst", ".sh",
+    ".svg", ".toml", ".tsv", ".txt", ".xml", ".yaml", ".yml",
+})  # fmt: skip
+#: Those that should be values, and are of no use when they cannot be read.
+_VALUES: Final = (
+    ".pdparams",
+    ".pdopt",
+    ".pdmodel",
+    ".pdiparams",
+    ".npz",
+    ".npy",
+    ".onnx",
+    ".safetensors",
+    ".h5",
+)
+
+
+def look_into_files(files: Iterable[str], home: str) -> tuple[list[FileFinding], Counter[str], set[str]]:
+    """Return what files are, the operators of all programs among them, and those that cannot run here."""
+    findings: list[FileFinding] = []
+    operators: Counter[str] = Counter()
+    unknown: set[str] = set()
+    names = [one for one in files if os.path.splitext(one)[1].lower() not in _OTHERS]
+    for folder, group in groupby(names, os.path.dirname):
+        listed = [os.path.basename(one) for one in group]
+        try:
+            content = open_content(folder)
+        except (PaddlelikeError, OSError) as error:
+            findings.append(FileFinding(os.path.relpath(folder, home), "other", "a folder", str(error), ""))
+            continue
+        with content:
+            findings += _look_into(content, listed, os.path.relpath(folder, home), operators, unknown)
+    return findings, operators, unknown
+
+
+def _look_into(
+    content: Content, listed: Sequence[str], folder: str, operators: Counter[str], unknown: set[str]
+) -> list[FileFinding]:
+    findings = []
+    for file in content.files:
+        if file.name not in listed:
+            continue
+        stops, step = "", ""
+        if file.kind == "other" and not (content.programs or file.name.endswith(_VALUES)):
+            pass  # a file of the script's own
+        elif file.problem is not None:
+            stops, step = file.problem, "copy or save the file again"
+        elif file.kind == "other" and file.name.endswith(_VALUES):
+            stops, step = file.title, "find out what wrote it; paddlelike doctor says more"
+        elif file.name in content.programs:
+            program = content.programs[file.name]
+            here, absent = _count_operators(program)
+            operators.update(here)
+            unknown |= absent
+            stops, step = _find_stop(content, program, absent)
+        findings.append(
+            FileFinding(os.path.normpath(os.path.join(folder, file.name)), file.kind, file.title, stops, step)
+        )
+    return findings
+
+
+def _count_operators(program: Program) -> tuple[Counter[str], set[str]]:
+    types = Counter(op.type for block in program.blocks for op in block.ops)
+    return types, {one for one in types if registry.find_or_none(one) is None}
+
+
+def _find_stop(content: Content, program: Program, unknown: set[str]) -> tuple[str, str]:
+    """Return why a program cannot run with what lies beside it, and what to do; "" if it can."""
+    if unknown:
+        return (
+            f"operators that are not here: {', '.join(sorted(unknown))}",
+            "it loads, prints, prunes and converts; paddlelike prune may cut a part out that runs",
+        )
+    held = {one.name for one in content.variables}
+    missing = sorted({one.name for one in list_persistables(program)} - held)
+    if held and missing and not content.unnamed and len(content.programs) == 1:
+        return (
+            f"no values of {', '.join(missing[:5])}{' ...' * (len(missing) > 5)}",
+            "copy their files beside it",
+        )
+    return "", ""

@@ -1,0 +1,168 @@
+"""The verdicts of a scan, beside what a run of the same script shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paddlelike.errors import MissingFileError
+from paddlelike.scan import ScriptFinding, scan
+
+FLUID = "import paddle.fluid as fluid\n"
+
+#: A script, its verdict, and the name that stops it.
+SCRIPTS = {
+    "a network": (FLUID + "x = fluid.data('x', [None, 3])\nfluid.layers.fc(input=x, size=2)", "runs", ""),
+    "dygraph": (FLUID + "with fluid.dygraph.guard():\n    pass", "stops", "paddle.fluid.dygraph.guard"),
+    "dygraph that is only imported": ("from paddle.fluid.dygraph import Linear\nprint(Linear)", "runs", ""),
+    "a layer of dygraph": (
+        FLUID + "class Net(fluid.dygraph.Layer):\n    pass\nNet()", "stops", "paddle.fluid.dygraph.Layer",
+    ),
+    "Paddle 2": ("import paddle\npaddle.nn.Linear(2, 3)", "stops", "paddle.nn"),
+    "a module of Paddle 2": ("import paddle.nn.functional as F", "stops", "paddle.nn"),
+    "enable_static": ("import paddle\npaddle.enable_static()", "runs", ""),
+    "enable_static where it is there": (
+        "import paddle\nif hasattr(paddle, 'enable_static'):\n    paddle.nn.Linear(2, 3)", "runs", "",
+    ),
+    "a name that is nowhere": (FLUID + "fluid.layers.fcc", "stops", "paddle.fluid.layers.fcc"),
+    "an argument that is nowhere": (FLUID + "fluid.ParamAttr(nme='w')", "stops", "paddle.fluid.ParamAttr"),
+    "a method that is nowhere": (
+        FLUID + "fluid.default_main_program().frobnicate()", "stops",
+        "paddle.fluid.default_main_program().frobnicate",
+    ),
+    "an alias": (
+        "from paddle import fluid as f\nhere = f.layers\nhere.nope()", "stops", "paddle.fluid.layers.nope",
+    ),
+    "all names of a module": ("from paddle.fluid.layers import *\nprint(fc)", "runs", ""),
+    "a name that a try catches": (
+        FLUID + "try:\n    fluid.layers.nope\nexcept AttributeError:\n    pass", "runs", "",
+    ),
+    "a handler that stops": (
+        FLUID + "try:\n    import paddle.nn\nexcept ImportError:\n    fluid.layers.nope", "stops",
+        "paddle.fluid.layers.nope",
+    ),
+    "a function that is called": (
+        FLUID + "def main(use):\n    if use:\n        fluid.layers.nope\nmain(use=True)", "stops",
+        "paddle.fluid.layers.nope",
+    ),
+    "a branch that is not taken": (
+        FLUID + "def main(use):\n    if use:\n        fluid.layers.nope\nmain(use=False)", "runs", "",
+    ),
+    "a function that nothing calls": (
+        FLUID + "def main():\n    fluid.layers.nope", "may stop", "paddle.fluid.layers.nope",
+    ),
+    "an argument of the command line": (
+        FLUID + "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--dygraph', action='store_true')\nargs = parser.parse_args()\n"
+        "if args.dygraph:\n    fluid.dygraph.guard()", "may stop", "paddle.fluid.dygraph.guard",
+    ),
+    "an exit": (FLUID + "import sys\nsys.exit(0)\nfluid.layers.nope", "runs", ""),
+    "a name that numpy dropped, and paddlelike restores": ("import numpy as np\nprint(np.int)", "runs", ""),
+    "a name that nobody restores": ("import numpy as np\nnp.frobnicate", "stops", "numpy.frobnicate"),
+    "Python 2": ("print 'loss'", "stops", "script.py"),
+    "a name of Python 2": ("for i in xrange(3):\n    pass", "stops", "xrange"),
+    "a module of Python 2": ("import cPickle", "stops", "cPickle"),
+    "a module of Python 2 with its successor": (
+        "try:\n    import cPickle as pickle\nexcept ImportError:\n    import pickle", "runs", "",
+    ),
+    "an optimizer that is refused": (
+        FLUID + "fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 1)", "stops",
+        "paddle.fluid.optimizer.DGCMomentumOptimizer",
+    ),
+    "tests": (
+        FLUID + "import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n"
+        "        fluid.layers.nope\nunittest.main()", "stops", "paddle.fluid.layers.nope",
+    ),
+}  # fmt: skip
+
+
+def stopping(findings: tuple[ScriptFinding, ...]) -> list[str]:
+    return [one.name for one in findings if one.kind != "unseen"]
+
+
+@pytest.mark.parametrize("title", SCRIPTS)
+def test_a_script_has_its_verdict(title: str, tmp_path: Path) -> None:
+    text, verdict, name = SCRIPTS[title]
+    (tmp_path / "script.py").write_text(text)
+    (script,) = scan(tmp_path).scripts
+    assert script.verdict == verdict
+    assert stopping(script.findings)[:1] == ([name] if name else [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("title", [title for title, row in SCRIPTS.items() if row[1] != "may stop"])
+def test_a_run_ends_as_the_verdict_says(title: str, tmp_path: Path) -> None:
+    text, verdict, _ = SCRIPTS[title]
+    (tmp_path / "script.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "paddlelike", "run", "script.py"], cwd=tmp_path, capture_output=True,
+        check=False, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+    assert bool(done.returncode) == (verdict == "stops"), done.stderr
+
+
+def test_modules_of_the_folder_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "__init__.py").write_text("from .mlp import build\n")
+    (tmp_path / "nets" / "mlp.py").write_text(
+        "import paddle.fluid as fluid\n\n\ndef build():\n    return fluid.layers.nope(1)\n"
+    )
+    (tmp_path / "train.py").write_text("from nets import build\nbuild()\n")
+    found = {one.path: one for one in scan(tmp_path).scripts}
+    assert found["train.py"].verdict == "stops"
+    (finding,) = found["train.py"].findings
+    assert (finding.file, finding.line) == (str(Path("nets", "mlp.py")), "5")
+    assert found[str(Path("nets", "mlp.py"))].verdict == "may stop"
+
+
+def test_a_notebook_is_read_cell_by_cell(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# A title"]},
+        {"cell_type": "code", "source": ["%matplotlib inline\n", "import paddle.fluid as fluid"]},
+        {"cell_type": "code", "source": ["!ls\n", "\n", "fluid.layers.nope"]},
+    ]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    (script,) = scan(tmp_path).scripts
+    assert [(one.line, one.name) for one in script.findings] == [
+        ("cell 2, line 3", "paddle.fluid.layers.nope")
+    ]
+
+
+def test_nothing_of_a_folder_is_run(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    line = f"open({str(mark)!r}, 'w')\n"
+    for name in ("script.py", "numpy.py", "sitecustomize.py", "collections.py"):
+        (tmp_path / name).write_text(line + "import numpy, collections\nnumpy.zeros, collections.deque\n")
+    scan(tmp_path)
+    assert not mark.exists()
+
+
+def test_what_cannot_be_seen_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text('def show(loss):\n    print("%.2f" % loss)\neval(input())\n')
+    (script,) = scan(tmp_path).scripts
+    assert script.verdict == "runs"
+    assert {(one.line, one.name, one.kind) for one in script.findings} == {
+        ("2", "%", "unseen"),
+        ("3", "eval", "unseen"),
+    }
+
+
+@pytest.mark.parametrize("text", ["x = (", "", "\0", "def f(:\n", "if 1:\n\tx\n        y", "\ufeffimport os"])
+def test_a_file_that_is_no_script_is_a_finding_or_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(text)
+    assert len(scan(tmp_path).scripts) == 1
+
+
+def test_a_recursion_ends(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("from a import *\ndef f(n):\n    return f(n + 1) + g(n)\ng = f\nf(0)\n")
+    assert scan(tmp_path / "a.py").scripts[0].verdict == "runs"
+
+
+def test_nothing_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="there is no file or directory"):
+        scan(tmp_path / "absent")
