@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import IO, Any, Final
 
@@ -19,6 +20,8 @@ from paddlelike.storage.local.transaction import write_all
 __all__ = ["PROTOCOL", "dump"]
 
 PROTOCOL: Final = 2  # every Python since 2.3 reads it; arrays are outside the pickle, so it costs no size
+_LARGE: Final = 1 << 26
+_SAMPLED: Final = 1 << 16
 _DATE: Final = (1980, 1, 1, 0, 0, 0)  # equal values give equal bytes
 
 Array = np.ndarray[Any, Any]
@@ -111,14 +114,23 @@ class _NamedArrays:
                     hint="convert it to a list, or to an array of numbers or texts",
                 )
             name = self._names.take(obj)
-            with self._archive.open(_member(name), "w", force_zip64=obj.nbytes >= 1 << 31) as member:
+            info = _member(name, stored=_shrinks_too_well(obj))
+            with self._archive.open(info, "w", force_zip64=obj.nbytes >= 1 << 31) as member:
                 npy.write_array(member, obj, allow_pickle=False)
             self._members[id(obj)] = (name, obj)
         return "ndarray." + self._members[id(obj)][0]
 
 
-def _member(name: str) -> zipfile.ZipInfo:
+def _shrinks_too_well(array: Array) -> bool:
+    """Return whether a large array, of zeros say, becomes so small that readers take it for a trap."""
+    if array.nbytes < _LARGE:
+        return False
+    sample = np.ascontiguousarray(array.flat[:: max(array.size // _SAMPLED, 1)]).tobytes()
+    return len(zlib.compress(sample, 1)) * 16 < len(sample)
+
+
+def _member(name: str, *, stored: bool = False) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, _DATE)
-    info.compress_type = zipfile.ZIP_DEFLATED
+    info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
     info.external_attr = 0o600 << 16
     return info

@@ -192,6 +192,12 @@ def test_a_small_file_of_many_zeros_is_refused_before_memory_is_taken(
                 call(file)
 
     assert peak_memory(read) < 1 << 20
+    monkeypatch.setattr("paddlelike.bundle.writer._LARGE", 1 << 20)
+    for value in (np.zeros(1 << 20), np.ones((1 << 10, 1 << 10)).T, np.eye(1 << 10)):  # large ones of ours
+        file = io.BytesIO()
+        bundle.dump({"w": value}, file)
+        file.seek(0)
+        np.testing.assert_array_equal(bundle.load(file)["w"], value)
 
 
 def test_an_expression_of_theano_is_a_placeholder_with_its_class_name() -> None:
