@@ -133,6 +133,11 @@ _KINDS: Final = (
     ),
     _Kind(_is_html, "a web page, saved in place of the file", "download the file itself again"),
     _Kind(
+        lambda head, size: _is_json(head, size) and b'"weight_map"' in head,
+        "the index of a model in several files",
+        "name the folder that it is in",
+    ),
+    _Kind(
         _is_json,
         "JSON text (Paddle 3 writes its programs so)",
         "export the model again with FLAGS_enable_pir_api=0, or name the file of the tensor",

@@ -60,6 +60,7 @@ FILES = {
     "tar": (archive(), "a tar archive"),
     "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a", "git lfs pull"),
     "html": (b"\n<!DOCTYPE html><html>", "a web page"),
+    "index": (b'{"metadata": {"total_size": 8}, "weight_map": {"w": "a.safetensors"}}', "name the folder"),
     "json": (json.dumps({"base_code": {"magic": "pir"}}).encode(), "JSON text"),
     "vocabulary": (b"[PAD]\n[UNK]\n[CLS]\n", "a vocabulary"),
     "text": ("# Größen\nread me\n".encode() * 80, "plain text"),
