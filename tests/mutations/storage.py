@@ -190,9 +190,9 @@ MUTATIONS = [
     ),
     Mutation(
         "a file with another name is written over",
-        "storage/local/generation.py",
-        "good = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1",
-        "good = stat.S_ISREG(facts.st_mode)",
+        "storage/local/filesystem/mapping.py",
+        "    return os.fstat(fd).st_nlink == 1",
+        "    return True",
         "S14",
     ),
     Mutation(

@@ -150,8 +150,7 @@ class Generation:
             if path in self._dropped:
                 good = False
             elif path in changed:
-                # S14
-                good = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
+                good = stat.S_ISREG(facts.st_mode)
             else:
                 good = self._files.get(path) == inode
             if not good:

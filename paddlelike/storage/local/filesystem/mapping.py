@@ -35,10 +35,11 @@ def hold(fd: int) -> bool:
 
 def is_free(fd: int) -> bool:
     """Return whether an open file may be written into; if so, it cannot be mapped before it is closed."""
-    if fcntl is None or os.fstat(fd).st_nlink != 1:
+    if fcntl is None:
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
+    # S14
     return os.fstat(fd).st_nlink == 1
