@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.io import asynchronous
+from paddlelike.io.deltas.chain import parse_path
 from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record
@@ -71,12 +72,19 @@ class Comparison(NamedTuple):
         """Return whether every one of some files is compared."""
         if self.records is None:
             return False
-        compared = {
-            record.facts.get("variable", name) if "link" in record.facts else name
-            for name, record in self.records.items()
-            if record.checksum is not None
-        }
+        compared = {name for name, record in self.list_values().items() if record.checksum is not None}
         return compared.issuperset(names)
+
+    def list_values(self) -> dict[str, Record]:
+        """Return the records by the names of values: of a chain of deltas, that of the whole value."""
+        found = {}
+        for name, record in (self.records or {}).items():
+            link = parse_path(name)
+            if link is None:
+                found[name] = record
+            elif not link[2]:
+                found[link[0]] = record
+        return found
 
 
 NO_COMPARISON: Final = Comparison()

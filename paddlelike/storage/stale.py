@@ -43,11 +43,10 @@ def find_superseded(others: Mapping[str, Record], saved: Iterable[Mapping[str, A
     >>> find_superseded({"again/w": records["w"]}, [whole])
     []
     """
-    chained = {facts.get("variable"): "link" in facts for facts in saved}
-    chained.pop(None, None)
-    return [
-        path
-        for path, record in others.items()
-        if "link" in record.facts or chained.get(record.facts.get("variable"))
-        if record.facts.get("variable") in chained
-    ]
+    chained = {str(facts["variable"]): "link" in facts for facts in saved if "variable" in facts}
+    found = []
+    for path, record in others.items():
+        variable = str(record.facts.get("variable"))
+        if variable in chained and (chained[variable] or "link" in record.facts):
+            found.append(path)
+    return found

@@ -179,15 +179,15 @@ def _find_problem(record: Record, at: int, before: list[Record]) -> str | None:
     facts, link = record.facts, record.facts["link"]
     try:
         run, place, after = str(link["run"]), link["at"], link["after"]
-        shape, dtype, height = list(facts["shape"]), facts["dtype"], facts.get("height")
-    except (KeyError, TypeError):
+        shape, dtype, height = list(map(int, facts["shape"])), facts["dtype"], facts.get("height")
+    except (KeyError, TypeError, ValueError):
         return "is not described as a link"
     if place != at:
         return f"says that it is link {place}: out of order"
     if record.checksum is None:
         return "has no checksum"
     if not before:
-        return None if height is None and after is None else "is not a whole value"
+        return None if shape and height is None and after is None else "is not a whole value"
     base, last = before[0].facts, before[-1]
     if run != base["link"]["run"]:
         return f"is of run {run}, the chain of run {base['link']['run']}"

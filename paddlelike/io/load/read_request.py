@@ -111,7 +111,7 @@ def _is_compared(request: LoadRequest, plan: LoadPlan, comparison: Comparison) -
         return False
     if request.view is None or filename is not None or comparison.complete:
         return True
-    records = comparison.records or {}  # rows of large files are compared by pieces only
+    records = comparison.list_values()  # rows of large files are compared by pieces only
     return all(records[name].pieces or records[name].size <= PIECE for name in files)
 
 

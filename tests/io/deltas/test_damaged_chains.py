@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import LoadError
+from paddlelike.storage import manifest
 from tests.io.deltas.tables import Training, read_files
 
 Places = tuple[Path, Path, Path]
@@ -149,3 +150,29 @@ def test_links_are_verified_without_verification(
     damage(tmp_path / "d", random.Random(3), *places[1:])
     with pytest.raises(LoadError, match="link"):
         Training().load(tmp_path / "d", verify=False)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"link": None}, {"link": [1]}, {"link": {}},
+        {"link": {"run": 3, "at": "0", "after": None}}, {"shape": []},
+        {"shape": None}, {"shape": ["a", {}]}, {"variable": ["emb"]}, {"dtype": 7}, {"height": "x"},
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_manifest_that_describes_no_chain_is_refused(
+    facts: dict[str, object], at: int, places: Places, tmp_path: Path
+) -> None:
+    shutil.copytree(places[0], tmp_path / "d")
+    read = manifest.decode((tmp_path / "d/__manifest__").read_bytes())
+    (path,) = [name for name in read.files if name.startswith("__deltas__/emb.") and name.endswith(f".{at}")]
+    read.files[path] = read.files[path]._replace(facts={**read.files[path].facts, **facts})
+    (tmp_path / "d/__manifest__").write_bytes(
+        manifest.encode(read.files, author=read.author, token=read.token)
+    )
+    with pytest.raises(LoadError, match="emb"):
+        Training().load(tmp_path / "d")
+    Training().save(tmp_path / "d")
+    Training().load(tmp_path / "d")

@@ -369,3 +369,31 @@ def test_a_directory_that_is_saved_while_it_is_compacted_stays_as_saved(
     with pytest.raises(SaveError, match="saved anew"):
         fluid.io.compact(tmp_path)
     assert training.loaded(tmp_path) == training.values()
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+def test_servers_of_any_count_load_their_rows(servers: int, tmp_path: Path) -> None:
+    training = Training()
+    training.save(tmp_path, delta=True)
+    for row in (0, 700, 1999):
+        training.step(row, 1000)
+        training.save(tmp_path, delta=True)
+    places = [f"127.0.0.1:{6174 + number}" for number in range(servers)]
+    with fluid.unique_name.guard():
+        transpiler = fluid.DistributeTranspiler()
+        transpiler.transpile(0, training.main, ",".join(places), 1, startup_program=training.startup)
+    found: dict[str, list[bytes]] = {"emb": [], "emb_moment_0": []}
+    for place in places:
+        program, _ = transpiler.get_pserver_programs(place)
+        with fluid.scope_guard(fluid.Scope()):
+            fluid.io.load_persistables(training.exe, str(tmp_path), program)
+            for name, parts in found.items():
+                held = [
+                    each
+                    for each in fluid.global_scope().local_var_names()
+                    if each.partition(".block")[0] == name
+                ]
+                parts += [
+                    np.array(fluid.global_scope().find_var(each).get_tensor()).tobytes() for each in held
+                ]
+    assert {name: b"".join(parts) for name, parts in found.items()}.items() <= training.values().items()
