@@ -84,6 +84,12 @@ class File(Protocol):
 class Writing(Protocol):
     """A transaction in progress."""
 
+    def reserve(self) -> bool:
+        """Have no other save come between now and the commit; return whether that is so."""
+
+    def release(self) -> None:
+        """Let other saves come, where this one is not committed."""
+
     def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
         """Add the file of variable ``name``. The buffers are read at the commit, not copied now."""
 

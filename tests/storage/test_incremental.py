@@ -214,6 +214,39 @@ def test_the_second_of_two_savers_says_so(tmp_path):
     assert names(tmp_path) == ["m"]
 
 
+def test_what_is_kept_stays_between_reserve_and_commit(tmp_path):
+    """Proves S8."""
+    first = save(tmp_path / "m")
+    for end in ("commit", "release"):
+        transaction = Transaction(tmp_path / "m")
+        assert transaction.reserve()
+        assert transaction.keep("w", first.files["w"])
+        with pytest.raises(SaveError, match="saved by another thread"):
+            save(tmp_path / "m", {"w": b"1"}, wait=0)
+        getattr(transaction, end)()
+        assert (tmp_path / "m" / "w").read_bytes() == FILES["w"]
+    save(tmp_path / "m", {"w": b"1"}, wait=0)
+    with Lock(f"{tmp_path}/.m.saving-directory/lock", "m"):
+        assert not Transaction(tmp_path / "m").reserve()
+    assert not Transaction(tmp_path / "new").reserve()
+    assert names(tmp_path) == ["m"]
+
+
+def test_a_file_that_another_save_replaced_in_the_base_is_written(tmp_path):
+    """Proves S8."""
+    first = save(tmp_path / "base")
+    transaction = Transaction(tmp_path / "m")
+    for name in FILES:
+        assert transaction.keep(
+            name, first.files[name], base=tmp_path / "base", otherwise=lambda name=name: ([FILES[name]], {})
+        )
+    save(tmp_path / "base", {"w": b"other", "v": b"other"})
+    done = transaction.commit()
+    assert (done.written, done.kept) == (2, 1)
+    assert manifest_file.verify(tmp_path / "m")
+    assert (tmp_path / "m" / "w").read_bytes() == FILES["w"]
+
+
 def test_a_process_forked_while_a_lock_is_taken_does_not_keep_it(tmp_path, monkeypatch):
     """A killed saver leaves its lock file; the next save must not wait for a process that saves nothing."""
     real, children = lock_module._flock, []

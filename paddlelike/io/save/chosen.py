@@ -102,6 +102,7 @@ def save_chosen(
             part=request.part,
             turn=request.turn,
         )
+        ending.callback(writer.release)
         copies = None if blocking else Copies(_kept)
         if copies is not None:
             ending.callback(copies.release)

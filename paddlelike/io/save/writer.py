@@ -69,6 +69,7 @@ class Writer:
         self._moved: dict[str, Moved] = {}
         self._origins: dict[str | None, list[Origin]] = {}
         self._heads: dict[str, str] = {}  # of variables in chains: the last link
+        self._may_keep = True  # files in place
 
     def add(self, file: str, item: Item) -> None:
         """Save a variable in a file of its own; a later value of it replaces it.
@@ -97,7 +98,8 @@ class Writer:
     def prepare(self, copies: Copies | None = None) -> None:
         """Decide which files are kept, and pass the others to the transaction.
 
-        The arrays are read at the commit. With ``copies`` those that are written are copied now.
+        The arrays are read at the commit. With ``copies`` those that are written are copied now; and files in
+        place are kept only if no other save can come before the commit, else all are written.
 
         Raises
         ------
@@ -106,6 +108,8 @@ class Writer:
         StorageError
             Two files would have the same path.
         """
+        can_wait = copies is None and not self._options.delta  # its values can be written at the commit
+        self._may_keep = can_wait or self._writing.reserve()
         # Now: a step of training that runs beside the commit may give the arrays away.
         items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
         self._moved = {item.name: item.moved for item in items}
@@ -125,6 +129,10 @@ class Writer:
             self._writing.add(file, *_encode_several(items))
         for one in self._gathered:
             self._writing.add(one.name, one.buffers, one.facts)
+
+    def release(self) -> None:
+        """Let other saves come, where this one is not committed."""
+        self._writing.release()
 
     def commit(self, begin: float) -> SaveReport:
         """Write everything and record it in the ledger; ``begin`` is when the save began.
@@ -213,7 +221,8 @@ class Writer:
         if found is None:
             found = self._origins[filename] = []
             if self._is_whole:
-                found.append(Origin(ledger.known(self.where, filename), self.where, None))
+                if self._may_keep:
+                    found.append(Origin(ledger.known(self.where, filename), self.where, None))
                 base = self._options.base
                 if base is not None and is_remote(base) == is_remote(self.where.path):
                     other = locate(base)

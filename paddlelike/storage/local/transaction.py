@@ -138,7 +138,6 @@ class Transaction:
         self._manifest = manifest
         self._author = Author(program, part)
         self._state = state
-        self._wait = wait
         self._spare = keep_generation
         self._remove_stale = remove_stale
         self._names: dict[str, str] = {}  # path -> name
@@ -148,6 +147,23 @@ class Transaction:
         self._roots: dict[Path | None, str] = {}
         self._shared: dict[str, tuple[str, Record]] = {}  # path -> where the file is, and its record
         self._notes: list[str] = []
+        self._lock = Lock(self._layout.lock, self._layout.base, wait=wait)
+
+    def reserve(self) -> bool:
+        """Take the lock now, if the directory exists and nobody has it; return whether it was taken.
+
+        Then what :meth:`keep` finds stays as it is until :meth:`commit` or :meth:`release`.
+        """
+        with contextlib.suppress(PaddlelikeError, OSError):  # the commit will say it
+            if os.path.isdir(self.directory) and self._lock.acquire():
+                staged.clear(self._layout, spare=self._spare)
+                return True
+        self._lock.release()
+        return False
+
+    def release(self) -> None:
+        """Give the lock back, of a save that was not committed."""
+        self._lock.release()
 
     def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
         """Add the file of variable ``name``. The buffers are read at the commit, not copied now.
@@ -171,8 +187,9 @@ class Transaction:
         shared by the two directories: by reflink, else as a hard link, which only programs that replace files
         respect (this one does; one that writes into files changes both), else copied.
 
-        Another save may replace the file in place before this one has the lock. Then what ``otherwise``
-        returns is written, the buffers and the facts, as by :meth:`add`; without it the commit is an error.
+        Another save may replace the file before this one has the lock (:meth:`reserve`), or that in ``base``
+        at any time. Then what ``otherwise`` returns is written, the buffers and the facts, as by :meth:`add`;
+        without it the commit is an error.
 
         Returns
         -------
@@ -194,10 +211,10 @@ class Transaction:
             record = record._replace(author=self._author)
         if root == self.directory:
             self._kept[path] = record
-            if otherwise is not None:
-                self._otherwise[path] = otherwise
         else:
             self._shared[path] = (source, record)
+        if otherwise is not None:
+            self._otherwise[path] = otherwise
         return True
 
     def commit(self) -> Committed:
@@ -213,10 +230,9 @@ class Transaction:
         try:
             check_folders(self.directory, self._names)
             prepare_target(self._layout)
-            lock = Lock(self._layout.lock, self._layout.base, wait=self._wait)
             # S2
-            with lock:
-                return self._commit_locked(lock)
+            with self._lock:
+                return self._commit_locked(self._lock)
         except StorageError as error:
             raise SaveError(f"{error.message}; nothing was saved", hint=error.hint) from error
         except OSError as error:
@@ -225,6 +241,8 @@ class Transaction:
             raise explain(
                 SaveError, f"{self.directory} cannot be written, and nothing was saved", error
             ) from error
+        finally:
+            self._lock.release()
 
     def _commit_locked(self, lock: Lock) -> Committed:
         staged.clear(self._layout, spare=self._spare)
@@ -308,9 +326,7 @@ class Transaction:
             changed.append(layout.manifest_name)  # as the last one
         plan = generation.Generation(layout, changed, dropped)
         records = self._write(plan, self._pieces, self._checksum)
-        for path, (source, record) in self._shared.items():
-            records[path] = share_file(source, os.path.join(plan.new, path), record)
-        records |= self._kept
+        records |= self._share(plan) | self._kept
         token = None
         if self._manifest:
             token = secrets.token_hex(8)
@@ -338,6 +354,20 @@ class Transaction:
         """Return the facts of the files of this save."""
         kept = [*self._kept.values(), *(record for _, record in self._shared.values())]
         return [piece.facts for piece in self._pieces.values()] + [record.facts for record in kept]
+
+    def _share(self, plan: generation.Generation) -> dict[str, Record]:
+        """Share files with the base; write those that another save has replaced there."""
+        records, replaced = {}, {}
+        for path, (source, record) in list(self._shared.items()):
+            try:
+                records[path] = share_file(source, os.path.join(plan.new, path), record)
+            except (SaveError, FileNotFoundError):
+                if path not in self._otherwise:
+                    raise
+                del self._shared[path]
+                replaced[path] = Piece(*self._otherwise[path]())
+        self._pieces |= replaced
+        return records | self._write(plan, replaced, self._checksum)
 
     def _write(
         self, plan: generation.Generation, pieces: Mapping[str, Piece], checksum: str | None

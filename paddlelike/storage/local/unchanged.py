@@ -50,7 +50,8 @@ def share_file(source: str, target: str, record: Record) -> Record:
             os.link(source, target, follow_symlinks=False)
         except OSError:  # another file system, or one without hard links
             shutil.copyfile(source, target)
-    if not record.is_still(facts):
+    if not is_still(source, record):  # it may have been replaced before or after the link
+        os.unlink(target)
         raise SaveError(f"{source} was changed by somebody else during the save", hint="save again")
     return record._replace(stamp=make_stamp(os.stat(target)))
 

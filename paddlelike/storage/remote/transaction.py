@@ -73,6 +73,13 @@ class RemoteTransaction:
         """
         self._pieces[self._new_path(name)] = buffers, facts or {}
 
+    def reserve(self) -> bool:
+        """Do nothing: there are no locks, and of two saves at the same time one has its marker."""
+        return True
+
+    def release(self) -> None:
+        """Do nothing."""
+
     def keep(
         self, name: str, record: Record, *, base: Path | None = None, otherwise: Contents | None = None
     ) -> bool:

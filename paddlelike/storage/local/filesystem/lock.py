@@ -76,7 +76,7 @@ class Lock:
         start = time.monotonic()
         holder = ""
         has_warned = False
-        while not self.acquire():
+        while self._fd < 0 and not self.acquire():
             holder = self._holder()
             seconds = time.monotonic() - start
             if self._wait is not None and seconds >= self._wait:
