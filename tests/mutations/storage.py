@@ -8,8 +8,8 @@ MUTATIONS = [
     Mutation(
         "a save that works without the lock",
         "storage/local/transaction.py",
-        "            with lock:\n                return self._commit_locked(lock)",
-        "            return self._commit_locked(lock)",
+        "            with self._lock:\n                return self._commit_locked(self._lock)",
+        "            return self._commit_locked(self._lock)",
         "S2",
     ),
     Mutation(
