@@ -273,7 +273,9 @@ def test_convert_makes_an_onnx_file_of_a_model_and_a_model_of_it(tmp_path: Path)
     assert "fc_0.w_0" in looked.stdout
     assert "feeds x" in looked.stdout
     assert run("convert", tmp_path / "m.onnx", tmp_path / "values.npz").exit_code == 0
-    assert run("convert", tmp_path / "values.npz", tmp_path / "values.onnx").exit_code == 0
+    assert (
+        run("convert", tmp_path / "values.npz", tmp_path / "values.onnx", "--format", "onnx").exit_code == 0
+    )
     again = run("convert", FIT / "inference", tmp_path / "m.onnx")
     assert again.exit_code == 2
     assert "exists" in again.stderr

@@ -9,6 +9,7 @@ import typer
 
 from paddlelike.cli.output import Json, Verify, exits, print_json, say
 from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.interop.arrangements import SUFFIX, convert_arrangement
 from paddlelike.interop.convert import ConvertReport, convert
 from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
 from paddlelike.storage.options import Durability, SaveOptions
@@ -64,11 +65,16 @@ def command(
     """Copy values from one format to another.
 
     Bit for bit, in the memory of the largest variable. A model for prediction becomes an ONNX file when DST
-    ends in .onnx, and an ONNX file a model for prediction when DST is a directory.
+    ends in .onnx, and an ONNX file a model for prediction when DST is a directory. A model of Fluid 1.8
+    becomes the two files of Paddle 2.x when DST ends in .pdmodel.
     """
     with exits():
         report: ConvertReport | ModelReport
-        if is_model_conversion(source, target) and format is None:
+        if format is None and target.endswith(SUFFIX):
+            report = convert_arrangement(
+                source, target, overwrite=overwrite, verify=verify, durability=durability
+            )
+        elif format is None and is_model_conversion(source, target):
             report = convert_model(
                 source,
                 target,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.errors import SaveError
+from paddlelike.errors import LoadError, SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.paddle.recognize import is_program
 from paddlelike.foundation.amounts import format_count
@@ -54,7 +54,7 @@ def is_model_conversion(source: Path, target: Path) -> bool:
     here, there = os.fspath(source), os.fspath(target)
     if here.endswith(_SUFFIX):
         return not os.path.splitext(there)[1]
-    return there.endswith(_SUFFIX) and (_has_program(here) or not os.path.lexists(here))
+    return there.endswith(_SUFFIX)
 
 
 def _has_program(path: str) -> bool:
@@ -102,6 +102,12 @@ def convert_model(
     if not overwrite and os.path.lexists(there):
         raise SaveError(f"{there} exists", hint="remove it, choose another path, or pass overwrite=True")
     if there.endswith(_SUFFIX):
+        if os.path.lexists(here) and not here.endswith(_SUFFIX) and not _has_program(here):
+            raise LoadError(
+                f"{here} holds no program, which an ONNX model is made of",
+                hint="give the directory of a model (with __model__), or a .pdmodel beside its values; "
+                "--format onnx (format='onnx') writes values alone",
+            )
         if here.endswith(_SUFFIX):
             raise SaveError(
                 f"{here} is an ONNX file already", hint="to change its opset: onnx.version_converter"
