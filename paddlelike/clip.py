@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
+from paddlelike.foundation.keyword_options import NearKeywords
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program, name_scope
 from paddlelike.framework.graph.operator import OpRole
@@ -40,7 +41,7 @@ ParamGrads = list[tuple[Parameter, Variable]]
 Context = dict[str, Any]
 
 
-class BaseErrorClipAttr(Versioned):
+class BaseErrorClipAttr(NearKeywords, Versioned):
     """Base of the arguments of :meth:`Variable._set_error_clip`."""
 
     def _append_clip_op(self, block: Block, grad: str) -> None:
@@ -84,7 +85,7 @@ def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
         variable.error_clip._append_clip_op(block, name)
 
 
-class GradientClipBase(Versioned):
+class GradientClipBase(NearKeywords, Versioned):
     """Base of the gradient clips; a call with pairs of parameter and gradient returns clipped pairs.
 
     ``need_clip`` is called with each parameter; where it returns False the gradient is not clipped. Raises

@@ -16,6 +16,7 @@ from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
+from paddlelike.foundation.keyword_options import NearKeywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,7 @@ def init_on_cpu() -> Iterator[None]:
         _force_cpu = before
 
 
-class Initializer(Versioned):
+class Initializer(NearKeywords, Versioned):
     """Base of the initializers; a call with variable and block inserts an operator at its front."""
 
     def __repr__(self) -> str:

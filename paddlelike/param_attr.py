@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from paddlelike.core.versioned import Versioned
 from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.keyword_options import NearKeywords
 
 if TYPE_CHECKING:
     from paddlelike.initializer import Initializer
@@ -19,7 +20,7 @@ __all__ = ["ParamAttr", "WeightNormParamAttr"]
 ParamAttrLike: TypeAlias = "ParamAttr | str | Initializer | WeightDecayRegularizer | bool | None"
 
 
-class ParamAttr(Versioned, Displayed):
+class ParamAttr(NearKeywords, Versioned, Displayed):
     """The attributes of one parameter.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
+from paddlelike.foundation.keyword_options import NearKeywords
 from paddlelike.framework.graph.guards import name_scope
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 
-class WeightDecayRegularizer(Versioned):
+class WeightDecayRegularizer(NearKeywords, Versioned):
     """Base of the regularizers.
 
     A call with parameter, gradient and block appends and returns the term to add. The regularizer of a

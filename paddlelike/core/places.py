@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Final
 
 from paddlelike.core.versioned import Versioned
@@ -67,14 +68,28 @@ def is_compiled_with_cuda() -> bool:
 def require_device(place: Place | None) -> Place:
     """Return ``place`` if programs run there: on the CPU, which None stands for, or on a GPU that JAX sees.
 
-    Raises UnsupportedError for other places.
+    Raises UnsupportedError for other places, TypeError for what is none.
     """
+    if place is not None and not isinstance(place, Place):
+        raise TypeError(
+            f"{place!r} is a {type(place).__name__}, expected a place\n"
+            "  hint: fluid.CPUPlace(), or fluid.CUDAPlace(0) for the first GPU"
+        )
     if place is None or isinstance(place, CPUPlace):
         return CPUPlace()
     if isinstance(place, CUDAPlace) and 0 <= place.device_id < count_gpus():
         return place
-    found = f"JAX sees {count_gpus()} GPUs here" if isinstance(place, CUDAPlace) else "no program runs there"
-    raise UnsupportedError(f"{place}: {found}", hint=_HINT)
+    raise UnsupportedError(f"{place}: {_describe_lack(place)}", hint=_HINT)
+
+
+def _describe_lack(place: Place) -> str:
+    """Return why no program runs on a place."""
+    if not isinstance(place, CUDAPlace):
+        return "no program runs there"
+    if find_spec("jax") is None:
+        return "JAX, with which programs run on GPUs, is not installed"
+    count = count_gpus()
+    return f"JAX sees {count or 'no'} GPU{'s' * (count > 1)} here"
 
 
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:

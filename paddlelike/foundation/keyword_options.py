@@ -1,7 +1,8 @@
-"""Options that several functions take as keywords, declared once as the fields of a dataclass."""
+"""Keywords: options that several functions take, declared once; and what a wrong one was meant to be."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -9,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from paddlelike.foundation.near_names import suggest_names
 
-__all__ = ["KeywordOptions", "show_options"]
+__all__ = ["KeywordOptions", "NearKeywords", "name_near_keyword", "show_options"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -62,3 +63,56 @@ def show_options(options: type[KeywordOptions]) -> Callable[[F], F]:
         return function
 
     return show
+
+
+class NearKeywords:
+    """Base of classes that say of a wrong keyword which one was probably meant."""
+
+    __slots__ = ()
+
+    def __new__(cls, *args: object, **given: object) -> Self:
+        """Return a new object. Raises TypeError for a keyword that ``__init__`` does not take."""
+        _check_keywords(cls.__init__, given, cls.__name__)
+        return super().__new__(cls)
+
+
+def name_near_keyword(function: F) -> F:
+    """Return ``function``, whose error for a wrong keyword says which one was probably meant.
+
+    >>> @name_near_keyword
+    ... def fc(input, size, act=None): ...
+    >>> fc([], 3, activation="relu")
+    Traceback (most recent call last):
+    TypeError: fc() got an unexpected keyword argument 'activation'; did you mean 'act'?
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        try:
+            return function(*args, **given)
+        except TypeError:
+            _check_keywords(inspect.unwrap(function), given, function.__name__)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def _check_keywords(function: Callable[..., object], given: Mapping[str, object], called: str) -> None:
+    """Raise TypeError for a keyword that a function does not take."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
+        return
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    for name in given:
+        if name not in known:
+            names = [one for one in known if one != "self"]
+            short = [one for one in names if _is_short_for(one, name) or _is_short_for(name, one)]
+            near = suggest_names(name, names) or (short and f"did you mean {short[0]!r}?")
+            near = near or f"it takes {', '.join(names)}"
+            raise TypeError(f"{called}() got an unexpected keyword argument {name!r}; {near}") from None
+
+
+def _is_short_for(short: str, name: str) -> bool:
+    """Return whether a name begins with ``short``, or its words with the letters of it: act, lr."""
+    initials = "".join(word[:1] for word in name.split("_"))
+    return (len(short) > 2 and name.startswith(short)) or (len(short) > 1 and short == initials)

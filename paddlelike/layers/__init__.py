@@ -19,10 +19,12 @@ Arguments that many layers share:
 """
 
 import typing as _typing
+from types import FunctionType as _FunctionType
 from types import ModuleType as _ModuleType
 
 import paddlelike.core as core  # scripts take fluid.layers.core.VarDesc
 import paddlelike.layers.rnn as _rnn  # before the function of that name
+from paddlelike.foundation.keyword_options import name_near_keyword as _name_near_keyword
 from paddlelike.layers import (  # Fluid's modules
     control_flow,
     detection,
@@ -106,3 +108,6 @@ __all__ = sorted(
     for name, value in globals().items()
     if not name.startswith("_") and not isinstance(value, _ModuleType)
 )
+for _name in __all__:  # what scripts call; the package itself calls the functions in their own modules
+    if isinstance(globals()[_name], _FunctionType):
+        globals()[_name] = _name_near_keyword(globals()[_name])

@@ -138,6 +138,7 @@ class Optimizer(State):
         (['sgd', 'sgd'], [('fc_0.w_0', 'fc_0.w_0@GRAD'), ('fc_0.b_0', 'fc_0.b_0@GRAD')])
         """
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
+        self._warn_of_updates(loss.block.program, {param.name for param, _ in params_grads})
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
 
     def backward(
@@ -228,6 +229,30 @@ class Optimizer(State):
     set_dict = _make_refusal("set_dict", "load the state with fluid.load or fluid.io.load_persistables")
     current_step_lr = _make_refusal("current_step_lr", "fetch the learning rate's variable from the executor")
     clear_gradients = _make_refusal("clear_gradients", "gradients of a graph are computed anew in every run")
+
+    if not TYPE_CHECKING:  # a type checker finds the mistake itself
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, which says of a step of other frameworks what to do instead."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in ("step", "zero_grad"):
+                text += (
+                    ": minimize appended the update to the program\n"
+                    "  hint: call minimize(loss) once, while the network is built; each "
+                    "exe.run(program, feed=...) then trains one step"
+                )
+            raise AttributeError(text, name=name, obj=self)
+
+    def _warn_of_updates(self, program: Program, names: set[str]) -> None:
+        """Warn of parameters that another call of ``minimize`` updates in the same run already."""
+        updated = [one for op in program.global_block().ops for one in op.outputs.get("ParamOut", ())]
+        again = sorted(names.intersection(updated))
+        if again:
+            warn_user(
+                f"{type(self).__name__}.minimize: the program updates {again[0]!r}"
+                f"{f' and {len(again) - 1} more' if again[1:] else ''} already, so that every run updates "
+                "them twice. Call minimize once per program; clone the program before it for another loss"
+            )
 
     # To be overridden by subclasses
 

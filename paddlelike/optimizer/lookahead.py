@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
+from paddlelike.foundation.keyword_options import NearKeywords
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_startup_program, program_guard
 from paddlelike.framework.graph.operator import Operator
@@ -25,7 +26,7 @@ from paddlelike.optimizer.state import ParamGrads
 __all__ = ["LookaheadOptimizer"]
 
 
-class LookaheadOptimizer(Versioned):
+class LookaheadOptimizer(NearKeywords, Versioned):
     """After every ``k`` steps of ``inner_optimizer``: ``slow += alpha * (fast - slow); fast = slow``.
 
     Zhang et al., Lookahead optimizer: k steps forward, 1 step back, 2019. The slow weights are

@@ -10,6 +10,7 @@ import numpy as np
 from paddlelike import unique_name
 from paddlelike.core.versioned import Versioned
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.keyword_options import NearKeywords
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, name_scope, program_guard
@@ -29,7 +30,7 @@ __all__ = ["ExponentialMovingAverage"]
 _COUNTER = "@EMA_STEP_COUNTER@"
 
 
-class ExponentialMovingAverage(Versioned):
+class ExponentialMovingAverage(NearKeywords, Versioned):
     """``average = decay * average + (1 - decay) * parameter`` for every parameter, at every step.
 
     Call ``update`` once, after ``minimize``; inside of ``with ema.apply(exe):`` the parameters are the

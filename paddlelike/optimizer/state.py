@@ -9,6 +9,7 @@ from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
+from paddlelike.foundation.keyword_options import NearKeywords
 from paddlelike.framework.graph.guards import default_main_program, device_guard, name_scope
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
@@ -33,7 +34,7 @@ class Accumulator(NamedTuple):
     device: str | None = None  # None: that of the parameter
 
 
-class State(Versioned):
+class State(NearKeywords, Versioned):
     """The learning rate and the accumulators of an optimizer, by program and by parameter."""
 
     def __init__(self, learning_rate: float | Variable, name: str | None) -> None:

@@ -12,6 +12,7 @@ from paddlelike.core.places import Place, cpu_places
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import FeedError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -109,6 +110,13 @@ def _tensor(variable: Variable, items: list[Any]) -> LoDTensor:
         array = np.asarray(flat, numpy_dtype(variable.dtype))
         if array.ndim != len(variable.shape) and sum(dim < 0 for dim in variable.shape) <= 1:
             array = array.reshape(variable.shape)
+            if not variable.lod_level and variable.shape[0] < 0 and array.shape[:1] != (len(items),):
+                warn_user(
+                    f"DataFeeder: {len(items)} samples of {np.size(flat) // len(items)} values become "
+                    f"{len(array)} rows of {variable.name!r}, of shape {list(variable.shape)}, as in "
+                    "Fluid: a row takes values of several samples, or a part of one. Give every sample the "
+                    "values of one row"
+                )
     except (ValueError, TypeError) as error:
         raise FeedError(
             f"DataFeeder: {len(items)} samples do not form a tensor of shape {list(variable.shape)} for "

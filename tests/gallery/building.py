@@ -187,4 +187,16 @@ def slice_axes_without_limits() -> None:
     layers.slice(_data(), axes=[0, 1], starts=[0], ends=[2])
 
 
+def misspell_a_keyword() -> None:
+    layers.fc(_data(), 3, activation="relu")
+
+
+def call_a_layer_as_others_do() -> None:
+    layers.fully_connected(_data(), 3)
+
+
+def take_a_variable_for_a_number() -> None:
+    float(layers.mean(_data()))
+
+
 MISTAKES = list_mistakes(globals())

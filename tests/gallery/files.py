@@ -45,6 +45,12 @@ def load_after_building_twice() -> None:
         io.load_persistables(exe, "model")
 
 
+def run_the_cell_of_a_notebook_again() -> None:
+    _save_network()
+    exe = _make_network()
+    io.load_persistables(exe, "model")
+
+
 def load_a_directory_that_does_not_exist() -> None:
     exe = _save_network()
     io.load_persistables(exe, "modle")

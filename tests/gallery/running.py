@@ -186,4 +186,18 @@ def feed_a_list_without_copies() -> None:
     exe.run(feed=[{"x": ONES}, {"x": ONES}], fetch_list=[loss])
 
 
+def feed_a_list_of_arrays() -> None:
+    exe, loss = _make_network()
+    exe.run(feed=[ONES, ONES], fetch_list=[loss])
+
+
+def name_the_device() -> None:
+    fluid.Executor("cpu")
+
+
+def feed_samples_that_are_too_short() -> None:
+    image = fluid.data("image", [None, 1, 4, 4])
+    fluid.DataFeeder([image], fluid.CPUPlace()).feed([(np.zeros(8, "float32"),)] * 4)
+
+
 MISTAKES = list_mistakes(globals())

@@ -136,4 +136,24 @@ def give_a_worker_an_id_behind_the_last() -> None:
     fleet.init(role)
 
 
+def misspell_a_keyword_of_an_optimizer() -> None:
+    fluid.optimizer.Adam(learning_rat=0.1)
+
+
+def name_the_rate_as_others_do() -> None:
+    fluid.optimizer.Momentum(lr=0.1, momentum=0.9)
+
+
+def step_an_optimizer() -> None:
+    optimizer = fluid.optimizer.SGD(0.1)
+    optimizer.minimize(_make_loss())
+    optimizer.step()
+
+
+def minimize_with_two_optimizers() -> None:
+    loss = _make_loss()
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    fluid.optimizer.SGD(0.01).minimize(loss)
+
+
 MISTAKES = list_mistakes(globals())

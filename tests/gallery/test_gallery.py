@@ -15,6 +15,8 @@ ONLY_WARNED = {
     "Load into an empty program",
     "Minimize without parameters",
     "Misspell an option of the config",
+    "Feed samples that are too short",
+    "Minimize with two optimizers",
 }
 
 

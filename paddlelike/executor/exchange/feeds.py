@@ -37,6 +37,11 @@ def get_single_feed(feed: Feed | Sequence[Feed] | None) -> Feed:
     if feed is None:
         return {}
     if isinstance(feed, list | tuple):
+        if any(not isinstance(one, Mapping) for one in feed):
+            raise TypeError(
+                f"feed is a {type(feed).__name__} of {len(feed)}, the first {describe(feed[0])}; expected a "
+                "dict of arrays by variable name\n  hint: feed={'x': x_array, 'y': y_array}"
+            )
         if len(feed) != 1:
             raise FeedError(
                 f"feed is a list of {len(feed)} dicts, expected a dict or a list of one",

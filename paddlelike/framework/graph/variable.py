@@ -236,7 +236,15 @@ class Variable(EncodedState, Displayed):
     def __ge__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "greater_equal")
 
-    if not TYPE_CHECKING:  # a type checker finds both mistakes itself
+    if not TYPE_CHECKING:  # a type checker finds these mistakes itself
+
+        def __float__(self) -> Any:
+            raise TypeError(
+                f"variable {self.name!r} is no number: it gets its value when the program runs\n"
+                f"  hint: (value,) = exe.run(program, feed=..., fetch_list=[{self.name!r}])"
+            )
+
+        __int__ = __float__
 
         def __iter__(self) -> Any:
             raise TypeError(

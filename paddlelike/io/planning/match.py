@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from paddlelike.core.dtypes import VarType
 
-__all__ = ["Named", "Proposal", "explain_renumbering", "propose"]
+__all__ = ["Named", "Proposal", "explain_renumbering", "explain_repetition", "propose"]
 
 _FLUID_KIND: Final = re.compile(r"\.(w|b)_\d+(?:_(.*?))?(?:_\d+)?$")
 _OTHER_KINDS: Final = {"weight": "w", "kernel": "w", "w": "w", "bias": "b", "b": "b"}
@@ -40,6 +40,25 @@ def mask_numbers(name: str) -> str:
     return re.sub(r"_\d+(?=\.|_|$)", "_#", name)
 
 
+def explain_repetition(missing: Sequence[Named], fitting: Sequence[Named]) -> str | None:
+    """Return a hint if a program holds the saved network and as many copies of all of it, else None.
+
+    Of a network with a layer more than the saved one some variables have no like, or other shapes.
+    """
+    absent, there = (Counter((mask_numbers(n.name), n.shape) for n in some) for some in (missing, fitting))
+    counted = {key for key in there if "#" in key[0]}
+    times = {absent[key] / there[key] for key in counted}
+    if not absent or absent.keys() - counted or len(times) != 1 or not times.pop().is_integer():
+        return None
+    first = missing[0].name
+    return (
+        f"the program holds the network more than once: {first!r} beside "
+        f"{_find_alike(first, [one.name for one in fitting])[0]!r}, as when a cell of a notebook is run "
+        "again. Build it under `with fluid.program_guard(fluid.Program(), fluid.Program()), "
+        "fluid.unique_name.guard():`, so that every run gives the same names"
+    )
+
+
 def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> str | None:
     """Return a hint if the names differ only in their counters, else None."""
     if not missing or not unexpected:
@@ -47,14 +66,19 @@ def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> st
     have = {mask_numbers(name) for name in unexpected}
     if not all(mask_numbers(name) in have for name in missing):
         return None
-    alike = [name for name in unexpected if mask_numbers(name) == mask_numbers(missing[0])]
-    first = min(alike, key=_make_natural_key)
+    first = _find_alike(missing[0], unexpected)[0]
     return (
         f"the names differ only in their numbers (the program asks for {missing[0]!r}, the files "
         f"have {first!r}): the network was probably built twice in this process; build it under "
         "fluid.unique_name.guard(), or in a new process (or map the names: plan_load(...).rules() "
         "proposes rules for rules=)"
     )
+
+
+def _find_alike(name: str, others: Sequence[str]) -> list[str]:
+    """Return the names that differ from ``name`` only in their counters, in natural order."""
+    masked = mask_numbers(name)
+    return sorted((one for one in others if mask_numbers(one) == masked), key=_make_natural_key)
 
 
 def propose(

@@ -19,7 +19,7 @@ from paddlelike.io.planning.load_plan import (
     explain_misfit,
     get_facts,
 )
-from paddlelike.io.planning.match import Named, Proposal, explain_renumbering, propose
+from paddlelike.io.planning.match import Named, Proposal, explain_renumbering, explain_repetition, propose
 from paddlelike.io.planning.recipe import Misfit, Recipe, infer_facts
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules
@@ -255,15 +255,24 @@ class _Planner:
         if missing and unused:
             files = [self.contents.look(name, VarType.LOD_TENSOR) for name in unused]
             named = [Named(f.name, f.header.dtype, f.header.shape) for f in files if isinstance(f, Held)]
-            wanted = [Named(n, self.variables[n].dtype, tuple(self.variables[n].shape)) for n in missing]
+            wanted = [self._name(one) for one in missing]
             proposals = tuple(propose(wanted, named, self._fits))
-        hint = explain_renumbering(missing, unused) or next((row.hint for row in problems if row.hint), None)
+        fitting = [self._name(step.variable.name) for step in self.steps]
+        hint = (
+            explain_repetition([self._name(one) for one in missing], fitting)
+            or explain_renumbering(missing, unused)
+            or next((row.hint for row in problems if row.hint), None)
+        )
         if hint is None and proposals:
             hint = (
                 f"{len(proposals)} of them may have other names in the files: plan_load(...).rules() "
                 "proposes them; pass these as rules="
             )
         return proposals, hint or self._suggest(len(missing) == len(problems))
+
+    def _name(self, name: str) -> Named:
+        variable = self.variables[name]
+        return Named(name, variable.dtype, tuple(variable.shape))
 
     def _suggest(self, all_missing: bool) -> str:
         """Return the next step where the problems themselves suggest none."""

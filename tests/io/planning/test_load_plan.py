@@ -133,6 +133,38 @@ def test_state_files_and_dicts_can_be_planned(tmp_path: Path, started: fluid.Pro
 # Names that have drifted
 
 
+def _build(*widths: int) -> None:
+    hidden = fluid.data("x", [None, 4])
+    for width in widths:
+        hidden = fluid.layers.fc(hidden, width)
+    fluid.optimizer.Adam(0.1).minimize(fluid.layers.mean(hidden))
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["twice", "thrice"])
+@pytest.mark.parametrize("widths", [(3,), (4, 4, 3)], ids=["one layer", "three layers"])
+def test_a_network_built_again_in_its_program_is_recognised(
+    tmp_path: Path, widths: tuple[int, ...], times: int
+) -> None:
+    _build(*widths)
+    executor().run(fluid.default_startup_program())
+    fluid.io.save_persistables(executor(), tmp_path)
+    for _ in range(times):
+        _build(*widths)
+    hint = fluid.io.plan_load(tmp_path).hint or ""
+    assert "holds the network more than once: 'fc_" in hint
+    assert "beside 'fc_0.w_0'" in hint
+    assert "strict" not in hint  # it would leave the values of the other half to chance
+
+
+def test_a_network_with_a_layer_more_is_not_one_built_again(tmp_path: Path) -> None:
+    _build(4)
+    executor().run(fluid.default_startup_program())
+    fluid.io.save_persistables(executor(), tmp_path)
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        _build(4, 4, 3)
+        assert "more than once" not in (fluid.io.plan_load(tmp_path).hint or "")
+
+
 def test_a_network_built_twice_is_recognised_and_its_names_proposed(tmp_path: Path) -> None:
     saved = save(tmp_path / "a", network())
     main, startup = network(times=2)
