@@ -30,7 +30,7 @@ ROOMS = {
 #: Rooms around the core.
 AROUND = {
     "distributed": 11_800,
-    "interop": 9_800,
+    "interop": 9_900,
     "compiled": 9_000,
     "training": 2_300,
     "scan": 1_600,
