@@ -10,6 +10,7 @@ import typer
 
 from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json, progress, say
 from paddlelike.errors import UnsupportedError
+from paddlelike.foundation.amounts import format_count
 from paddlelike.scan import Scan, ScriptVerdict, scan
 
 __all__ = ["command"]
@@ -62,10 +63,15 @@ def _write_page(found: Scan, target: str) -> None:
 
 
 def _print(found: Scan) -> None:
-    typer.echo(
-        f"{escape(found.path)}: {len(found.scripts)} scripts, {len(found.files)} other files, "
-        f"{len(found.names)} names of Paddle, {len(found.operators)} operators"
-    )
+    held = {
+        "script": found.scripts,
+        "other file": found.files,
+        "name": found.names,
+        "operator": found.operators,
+    }
+    counts = [format_count(len(those), noun) for noun, those in held.items()]
+    counts[2] += " of Paddle"
+    typer.echo(f"{escape(found.path)}: {', '.join(counts)}")
     for verdict, title in _TITLES.items():
         scripts = [one for one in found.scripts if one.verdict == verdict]
         if scripts:
@@ -74,11 +80,12 @@ def _print(found: Scan) -> None:
             _print_script(script)
     stopped = [one for one in found.files if one.stops]
     if stopped:
-        typer.echo(f"{len(stopped)} files cannot be used:")
+        typer.echo(f"{format_count(len(stopped), 'file')} cannot be used:")
     for file in stopped:
         typer.echo(f"  {escape(file.path)}: {escape(file.title)}: {escape(file.stops)}")
         typer.echo(f"      {escape(file.step)}")
-    typer.echo(f"{sum(one.verdict == 'runs' for one in found.scripts)} scripts: nothing that stops was found")
+    fine = sum(one.verdict == "runs" for one in found.scripts)
+    typer.echo(f"{format_count(fine, 'script')}: nothing that stops was found")
     absent = [name for name, here in found.packages.items() if not here]
     if absent:
         typer.echo(f"packages that are imported and not installed: {', '.join(map(escape, absent))}")

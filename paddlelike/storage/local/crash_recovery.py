@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import FormatError, StorageError
@@ -21,6 +21,7 @@ from paddlelike.storage.local.files import File
 from paddlelike.storage.local.filesystem.retired import remove_tree, rescue
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.names import check_path
+from paddlelike.storage.problems import is_system_error
 
 __all__ = ["clear", "write_staged"]
 
@@ -76,12 +77,11 @@ class _Staged(NamedTuple):
 
 
 def _read_staged(layout: Layout) -> _Staged | None:
-    """Return what is staged; None where nothing is, or it is damaged."""
+    """Return what is staged; None where nothing is, or it is damaged. Raises StorageError."""
     path = os.path.join(layout.staging, "staged")
-    if not os.path.lexists(path):
-        return None
-    with contextlib.suppress(
-        FormatError, StorageError, ValueError, AttributeError, KeyError, TypeError, RecursionError
+    with (
+        _raise_system_errors(layout),
+        contextlib.suppress(FormatError, ValueError, AttributeError, KeyError, TypeError, RecursionError),
     ):
         with File(path) as file:
             held = json.loads(file.read(_MOST).decode())
@@ -93,9 +93,9 @@ def _read_staged(layout: Layout) -> _Staged | None:
 
 
 def _is_swapped(layout: Layout, staged: _Staged) -> bool:
-    """Return whether the directory is the new version."""
+    """Return whether the directory is the new version. Raises StorageError."""
     if staged.token is not None:
-        with contextlib.suppress(FormatError, StorageError):
+        with _raise_system_errors(layout), contextlib.suppress(FormatError):
             manifest = manifest_file.read_at(layout)
             # S11
             return manifest is not None and manifest.token == staged.token
@@ -106,3 +106,19 @@ def _is_swapped(layout: Layout, staged: _Staged) -> bool:
             if (facts.st_ino, facts.st_mtime_ns) == stamp:
                 return True
     return False
+
+
+@contextlib.contextmanager
+def _raise_system_errors(layout: Layout) -> Iterator[None]:
+    """Pass over a file that is not there, but not over one that the system refuses to read.
+
+    What is in it decides which of two versions is removed.
+    """
+    try:
+        yield
+    except StorageError as error:
+        if is_system_error(error):
+            raise StorageError(
+                f"what a killed save left beside {layout.base} cannot be cleared up: {error.message}",
+                hint=error.hint,
+            ) from error

@@ -175,6 +175,26 @@ def test_what_somebody_removed_after_the_kill_does_not_come_back(tmp_path):
     assert contents(tmp_path / "m") == NEW | {"late": b"arrived during the swap"}
 
 
+def test_what_the_system_refuses_to_read_is_not_nothing(tmp_path, monkeypatch):
+    """Proves S11."""
+    save(tmp_path / "m", {"w": b"1"})
+    (tmp_path / ".m.saving-directory" / "new").mkdir(parents=True)
+    (tmp_path / ".m.saving-directory" / "new" / "theirs").write_bytes(b"put in while it was swapped")
+    staged = tmp_path / ".m.saving-directory" / "staged"
+    staged.write_text("{}")
+    real = os.open
+
+    def refuse(path, *args, **kwargs):
+        if os.fspath(path) == str(staged):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return real(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(SaveError, match=r"left beside .*/m cannot be cleared up.*nothing was saved"):
+        save(tmp_path / "m", {"w": b"1"})
+    assert (tmp_path / ".m.saving-directory" / "new" / "theirs").exists()
+
+
 def test_readers_do_not_take_the_lock_of_a_living_saver(tmp_path, monkeypatch):
     save(tmp_path / "m", OLD)
     without_exchange(monkeypatch)
