@@ -97,7 +97,7 @@ def test_under_a_journal(tmp_path: Path) -> None:
     journal = next(n for n, e in enumerate(events) if e[0] == "rename" and e[2] == path)
     between = [e for e in events[journal : moves[0]] if e[0] == "sync"]
     assert ("sync", str(tmp_path)) in between  # the journal is safe before the first file moves
-    assert ("sync", str(tmp_path / "m")) in events[moves[-1] :]  # and the files before it goes
+    assert ("sync", str(tmp_path / "m"), "all") in events[moves[-1] :]  # and the files before it goes
 
 
 def test_variables_of_a_network(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Outcome", "kill_after", "kill_at", "recorded", "usable", "watched"]
+__all__ = ["Outcome", "kill_after", "kill_at", "observed", "recorded", "usable", "watched"]
 
 _TRACEME, _SYSCALL, _SETOPTIONS, _GET_SYSCALL_INFO = 0, 24, 0x4200, 0x420E
 _OPTIONS = 1 | 2 | 4 | 8 | 0x100000  # mark stops of calls; follow fork, vfork and clone; die with the tracer
@@ -52,6 +52,7 @@ _BY_DESCRIPTOR = {
     "aarch64": {64: "write", 68: "write", 66: "write", 70: "write", 82: "sync", 83: "sync", 267: "sync",
                 46: "write"},
 }  # fmt: skip
+_ALL = {"x86_64": {306: ("all",)}, "aarch64": {267: ("all",)}}  # syncfs
 _BY_PATHS = {"x86_64": {82: (0, 1), 264: (1, 3), 316: (1, 3)}, "aarch64": {38: (1, 3), 276: (1, 3)}}
 
 
@@ -112,24 +113,35 @@ def watched(function: Callable[[], object], state: Callable[[], object]) -> Outc
 
 
 def recorded(function: Callable[[], object]) -> list[tuple[str, ...]]:
-    """What ``function`` writes, syncs and renames in a fork, in order: ("write", path), ("rename", a, b)."""
+    """What ``function`` writes, syncs and renames in a fork, in order, see :func:`observed`."""
     events: list[tuple[str, ...]] = []
+    observed(function, events.append)
+    return [event for event in events if event[0] != "change"]
+
+
+def observed(function: Callable[[], object], see: Callable[[tuple[str, ...]], object]) -> None:
+    """Run ``function`` in a fork, and call ``see`` before each of its calls that can change files.
+
+    It is given ("write", path), ("sync", path), ("sync", path, "all") for a whole file system,
+    ("rename", a, b), or ("change",) for any other call.
+    """
     by_descriptor, by_paths = _BY_DESCRIPTOR.get(_MACHINE, {}), _BY_PATHS.get(_MACHINE, {})
 
     def note(calls: int, info: _Info, child: int) -> bool:
         call = info.number
+        event: tuple[str, ...] = ("change",)
         if call in by_descriptor:
             with contextlib.suppress(OSError):
                 path = Path(f"/proc/{child}/fd/{info.args[0]}").readlink()
-                events.append((by_descriptor[call], str(path)))
+                event = (by_descriptor[call], str(path), *_ALL.get(_MACHINE, {}).get(call, ()))
         elif call in by_paths:
             first, second = (_text_at(child, info.args[at]) for at in by_paths[call])
-            events.append(("rename", first, second))
+            event = ("rename", first, second)
+        see(event)
         return False
 
     outcome = _followed(function, note)
     assert outcome.status == 0, outcome
-    return events
 
 
 def _text_at(process: int, address: int) -> str:

@@ -226,4 +226,18 @@ MUTATIONS = [
         "            pass\n",
         "S15",
     ),
+    Mutation(
+        "a journal gets its name before the new files' bytes",
+        "storage/local/journal.py",
+        '                sync_directory(os.path.join(layout.staging, "new", path))\n',
+        "                pass\n",
+        "S16",
+    ),
+    Mutation(
+        "a journal gets its name before its own bytes",
+        "storage/local/journal_file.py",
+        "        os.fsync(file.fileno())\n",
+        "",
+        "S16",
+    ),
 ]

@@ -386,6 +386,7 @@ def test_a_torn_journal_is_no_commit(tmp_path, part, rest):
 
 
 def test_a_journal_has_its_bytes_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    """Proves S16."""
     calls = []
     sync, rename = os.fsync, os.rename
     monkeypatch.setattr(

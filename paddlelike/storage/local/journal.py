@@ -111,6 +111,7 @@ def commit(
             sync_file_system(layout.staging)
         else:  # the journal may be found after a power cut, and then these are moved
             for path in paths:
+                # S16
                 sync_directory(os.path.join(layout.staging, "new", path))
         # S5
         os.rename(forward, layout.journal)

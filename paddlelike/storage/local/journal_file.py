@@ -48,6 +48,7 @@ def write_journal(path: str, journal: Journal) -> None:
     with open(path, "x", encoding="utf-8") as file:
         file.write(json.dumps({"format": _FORMAT, **journal._asdict()}))
         file.flush()
+        # S16
         os.fsync(file.fileno())
 
 
