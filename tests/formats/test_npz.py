@@ -151,3 +151,27 @@ def test_no_bit_of_the_directory_drops_renames_or_changes_a_member(compressed: b
         assert found.keys() == arrays.keys(), bit
         for name, array in arrays.items():
             np.testing.assert_array_equal(np.array(found[name]), array)
+
+
+def _read_after(change: tuple[bytes, bytes], **arrays: np.ndarray) -> dict[str, object]:
+    """Read an npz in which some bytes are others, in the directory and before the members."""
+    return Npz().read_all(save(**arrays).replace(*change))
+
+
+def test_two_members_of_one_name_are_refused() -> None:
+    with pytest.raises(FormatError, match=r"two members have the name 'a\.npy'"):
+        _read_after((b"b.npy", b"a.npy"), a=np.ones(2), b=np.zeros(2))
+
+
+def test_an_encrypted_member_is_refused() -> None:
+    file = bytearray(save(a=np.ones(2)))
+    file[6] |= 1  # the flags before the member, and in the directory
+    file[file.index(b"PK\x01\x02") + 8] |= 1
+    with pytest.raises(FormatError, match="encrypted"):
+        Npz().read_all(bytes(file))
+
+
+def test_elements_are_aligned_as_numpy_aligns_them() -> None:
+    ours, theirs = b"".join(Npz().write({"abc": np.ones((3, 7))})), save(abc=np.ones((3, 7)))
+    header = theirs[theirs.index(b"\x93NUMPY") :][:128]
+    assert header in ours
