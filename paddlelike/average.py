@@ -18,6 +18,7 @@ __all__ = ["WeightedAverage"]
 class WeightedAverage:
     """``sum(value * weight) / sum(weight)``; the older form of :class:`fluid.metrics.Accuracy`.
 
+    >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     average = WeightedAverage()
     >>> average.add(value=2.0, weight=1)

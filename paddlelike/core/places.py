@@ -86,9 +86,9 @@ def _describe_lack(place: Place) -> str:
     """Return why no program runs on a place."""
     if not isinstance(place, CUDAPlace):
         return "no program runs there"
-    if find_spec("jax") is None:
-        return "JAX, with which programs run on GPUs, is not installed"
     count = count_gpus()
+    if not count and find_spec("jax") is None:
+        return "JAX, with which programs run on GPUs, is not installed"
     return f"JAX sees {count or 'no'} GPU{'s' * (count > 1)} here"
 
 

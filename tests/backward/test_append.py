@@ -99,7 +99,8 @@ def test_two_optimizers_train_their_own_losses(exe: fluid.Executor) -> None:
     h = L.fc(x, 3, bias_attr=False)
     one, two = L.mean(h), L.mean(L.square(h))
     fluid.optimizer.SGD(0.1).minimize(one)
-    fluid.optimizer.SGD(0.1).minimize(two)
+    with pytest.warns(UserWarning, match=r"updates 'fc_0\.w_0' already"):
+        fluid.optimizer.SGD(0.1).minimize(two)
     exe.run(fluid.default_startup_program())
     feed = {"x": X.astype("float32")}
     weight = np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor()).astype("float64")

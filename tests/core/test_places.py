@@ -60,7 +60,9 @@ def test_gpus_that_jax_sees_are_places(gpus: Callable[[int], None], monkeypatch:
 @pytest.mark.parametrize("place", [CUDAPlace(0), CUDAPinnedPlace()], ids=str)
 def test_other_places_are_refused_with_what_to_pass(place: Place, gpus: Callable[[int], None]) -> None:
     gpus(0)
-    with pytest.raises(UnsupportedError, match=r"JAX sees 0 GPUs here|no program runs there") as caught:
+    with pytest.raises(
+        UnsupportedError, match=r"JAX sees no GPU here|is not installed|no program runs there"
+    ) as caught:
         require_device(place)
     assert "CPUPlace()" in str(caught.value.hint)
     for list_places in (cuda_places, cuda_pinned_places):

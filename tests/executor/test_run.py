@@ -11,5 +11,7 @@ from paddlelike.errors import (
 
 
 def test_other_places_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"CUDAPlace\(99\): JAX sees \d GPUs here"):
+    with pytest.raises(
+        UnsupportedError, match=r"CUDAPlace\(99\): JAX(, .* is not installed| sees (no|\d+) GPUs? here)"
+    ):
         fluid.Executor(fluid.CUDAPlace(99))

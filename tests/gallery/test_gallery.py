@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 from tests.gallery.page import PARTS, make_title, read_page
@@ -22,6 +24,8 @@ ONLY_WARNED = {
 
 @pytest.mark.parametrize(("title", "mistake"), MISTAKES.items(), ids=MISTAKES)
 def test_a_mistake_is_answered_as_the_page_has_it(title: str, mistake: Mistake) -> None:
+    if title == "Run on a gpu" and find_spec("jax") is None:
+        pytest.skip("the page is of a machine with JAX")
     assert render(mistake) == SAID[title]
 
 

@@ -398,7 +398,7 @@ def test_a_forked_process_can_save_and_waits_for_no_thread_of_its_parent(tmp_pat
 
         threading.Thread(target=hold).start()
         held.wait()
-        print("child", in_child(lambda: save("b")))
+        print("child", in_child(lambda: save("b")), flush=True)
         gate.set()
         end = threading.Event()
         pending = asynchronous.start_save("a", lambda: end.wait() and SaveReport("a"))
