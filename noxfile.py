@@ -13,7 +13,18 @@ import nox
 
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "format", "types", "floors", "size", "tests", "plugins", "tutorials", "docs"]
+nox.options.sessions = [
+    "lint",
+    "format",
+    "types",
+    "floors",
+    "size",
+    "tests",
+    "numpys",
+    "plugins",
+    "tutorials",
+    "docs",
+]
 
 PROJECT = Path(__file__).parent
 TEST = "python -m pytest -n auto --maxprocesses 8 --dist worksteal".split()  # noqa: SIM905  (as in README.md)
@@ -100,6 +111,28 @@ def quick(session: nox.Session) -> None:
     install(session, "test")
     folders = ["tests/core", "tests/formats", "tests/framework", "tests/ops/test_ops.py", "tests/zoo"]
     session.run(*TEST, *folders, env=ONE_THREAD)
+
+
+@nox.session
+def numpys(session: nox.Session) -> None:
+    """Run an old script with the oldest numpy that is supported and with the newest."""
+    there = Path(session.create_tmp()).resolve() / "numpys"
+    for version in ("numpy==1.26.*", "numpy"):
+        session.run("python", "-m", "venv", "--clear", str(there))
+        pip = (str(there / "bin" / "pip"), "install", "--quiet")
+        session.run(*pip, version, "pillow", ".[test]", external=True)
+        session.run(
+            str(there / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider",
+            "tests/import_paddle/test_run.py", "-k", "dropped or no_longer_do",
+            env={"PYTHONPATH": str(PROJECT)}, external=True,
+        )  # fmt: skip
+
+
+@nox.session(default=False)
+def packages(session: nox.Session) -> None:
+    """Drive whole packages of Fluid's time, from the folders that ``PADDLELIKE_PACKAGES`` names."""
+    install(session, "test")
+    session.run("python", "-m", "pytest", "-q", "-rs", "-m", "", "tests/import_paddle/test_packages.py")
 
 
 @nox.session(default=False)

@@ -41,6 +41,12 @@ if hasattr(os, "register_at_fork"):  # so that no thread holds the lock at a for
     )
 
 
+def __getattr__(name: str) -> UniqueNameGenerator:
+    if name == "generator":  # the current one, which scripts copy
+        return _current.get()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def generate(key: str) -> str:
     """Return the next name for ``key``.
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+
+import pytest
+
 from paddlelike import unique_name
 
 
@@ -29,3 +33,14 @@ def test_a_switch_returns_the_generator_to_switch_back_to() -> None:
         assert unique_name.generate("fc") == "fc_0"
         unique_name.switch(old)
         assert unique_name.generate("fc") == "fc_1"
+
+
+def test_a_copy_of_the_current_counters_goes_on_where_they_were() -> None:
+    with unique_name.guard():
+        unique_name.generate("fc")
+        copied = copy.deepcopy(unique_name.generator)
+        assert unique_name.generate("fc") == "fc_1"
+        with unique_name.guard(copied):
+            assert unique_name.generate("fc") == "fc_1"
+    with pytest.raises(AttributeError, match="generators"):
+        unique_name.generators  # noqa: B018

@@ -12,7 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from importlib import abc, import_module
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -35,6 +35,7 @@ _REMOVED: Final[dict[str, dict[str, Any]]] = {
         "alltrue": "numpy.all", "asscalar": "numpy.ndarray.item", "cumproduct": "numpy.cumprod",
         "in1d": "numpy.isin", "issubsctype": "numpy.issubdtype", "mat": "numpy.asmatrix",
         "product": "numpy.prod", "rank": "numpy.ndim", "round_": "numpy.round", "row_stack": "numpy.vstack",
+        "sctypes": "numpy's types by kind",
         "sometrue": "numpy.any", "trapz": "numpy.trapezoid", "typeDict": "numpy.sctypeDict",
     },
     "PIL.Image": {
@@ -49,6 +50,10 @@ def _find(path: str) -> object:
     if path == "inspect.getfullargspec":
         ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
         return lambda function: ArgSpec(*import_module("inspect").getfullargspec(function)[:4])
+    if path == "numpy's types by kind":
+        numpy = import_module("numpy")
+        kinds = {"int": "bhil", "uint": "BHIL", "float": "efdg", "complex": "FDG", "others": "?OSUV"}
+        return {kind: [numpy.dtype(each).type for each in chars] for kind, chars in kinds.items()}
     module, *names = path.split(".")
     found: Any = import_module(module)
     for name in names:
@@ -195,8 +200,8 @@ def _build_messages(module: ModuleType) -> None:
     builder.BuildTopDescriptorsAndMessages(module.DESCRIPTOR, module.__name__, module.__dict__)
 
 
-class _RestoringFinder(abc.MetaPathFinder):
-    """Restores the names of modules that a script imports later."""
+class _RestoringFinder:
+    """Restores the names of modules that a script imports later."""  # importlib.abc takes long to import
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
         """Return the spec of a module of the tables or of protoc's, whose loader also restores; or None."""
