@@ -20,7 +20,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class DynetFile(FileFormat):
         return list(found.values())
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
-        array: Array = entry.payload
+        array = cast("Array", entry.payload)
         return LoDTensor(array.copy() if into is None else copy_into(array, into))
 
     def write(self, values: Values) -> Iterator[bytes]:

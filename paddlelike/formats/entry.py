@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
     height: int | None = None
     row_count: int = 0
     surplus: int = 0
-    payload: Any = None
+    payload: object = None
 
     @property
     def kind(self) -> VarType:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class Hdf5(FileFormat):
         if entry.offset is not None:
             return read_dense(file, entry, into=into)
         with _open(file) as opened, _damage_named(f"{entry.name!r:.80} cannot be read"):
-            array = np.asarray(opened[entry.payload][()])
+            array = np.asarray(opened[cast("str", entry.payload)][()])
         if array.shape != entry.shape or array.dtype != _native(array.dtype) or array.nbytes != entry.nbytes:
             array = np.ascontiguousarray(array, _native(array.dtype)).reshape(entry.shape)
         return deliver(array, into)

@@ -12,7 +12,7 @@ import pickle
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Npz(FileFormat):
         file = as_source(source)
         if entry.offset is not None:
             return read_dense(file, entry, into=into)
-        member, length, fortran, dtype = entry.payload
+        member, length, fortran, dtype = cast("tuple[Member, int, bool, np.dtype[Any]]", entry.payload)
         data = member.read(file)[length:]
         if len(data) != entry.nbytes:
             raise FormatError(f"{entry.name!r} takes {entry.nbytes} bytes, its member has {len(data)}")

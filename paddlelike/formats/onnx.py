@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
@@ -216,7 +216,7 @@ def _find_numbers(
 
 
 def _decode(file: Source, entry: Entry) -> Array:
-    at, end = entry.payload
+    at, end = cast("tuple[int, int]", entry.payload)
     numbers = []
     while at < end:
         number, at = _read_varint(file, at, end)

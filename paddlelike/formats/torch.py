@@ -16,7 +16,7 @@ import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class Torch(FileFormat):
         file = as_source(source)
         if entry.payload is None:
             return read_dense(file, entry, into=into)
-        begin, view = entry.payload
+        begin, view = cast("tuple[int, _View]", entry.payload)
         flat = read_dense(
             file, Entry(entry.name, entry.dtype, (_span(view),), (), begin, _span_bytes(view))
         ).held_array

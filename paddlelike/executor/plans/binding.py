@@ -112,14 +112,17 @@ def _make_storer_of_lists(
 ) -> Store:
     """Return a function that stores results of slots with any number of variables."""
     single = len(targets) == 1
+    slots = [
+        (target if isinstance(target, list) else [target], many)
+        for target, many in zip(targets, several, strict=True)
+    ]
 
-    def store(frame: Frame, result: Any) -> None:
+    def store(frame: Frame, result: Sequence[Any]) -> None:
         results = (result,) if single else result
-        for target, value, many in zip(targets, results, several, strict=True):
+        for (positions, many), value in zip(slots, results, strict=True):
             if value is None:
                 continue
-            pairs: Any = zip(target, value, strict=False) if many else ((target, value),)  # type: ignore[arg-type]
-            for position, one in pairs:
+            for position, one in zip(positions, value if many else (value,), strict=False):
                 if position < 0 or one is None:
                     continue
                 if copies:

@@ -121,7 +121,11 @@ def update_touched(step: Step) -> Step:
     param_index, grad_index = slots.index("Param"), slots.index("Grad")
     grad_at = binding.inputs[grad_index]
     assert isinstance(grad_at, int)
-    checks = [(index, _UnsignedCheck()) for index in rule.unsigned]
+    checks = []
+    for index in rule.unsigned:
+        position = binding.inputs[index]
+        assert isinstance(position, int)
+        checks.append((index, position, _UnsignedCheck()))
     written = [at for at in flatten_positions(binding.outputs) if at >= 0]
 
     def run_rows(frame: Frame, inputs: Sequence[Any]) -> None:
@@ -139,11 +143,11 @@ def update_touched(step: Step) -> Step:
         grad = inputs[grad_index]
         is_sparse = isinstance(grad, SelectedRows)
         if isinstance(grad, SelectedRows):
-            arrays = [inputs[param_index], *(inputs[index] for index, _ in checks)]
+            arrays = [inputs[param_index], *(inputs[index] for index, _, _ in checks)]
             is_sparse = (
                 _fit(grad, arrays)
                 and rule.holds(*inputs)
-                and all(check.holds(frame, binding.inputs[index]) for index, check in checks)
+                and all(check.holds(frame, position) for _, position, check in checks)
                 and (rule.forward is None or all(_is_in_scope(frame, at) for at in written))
             )
             if not is_sparse:
@@ -152,8 +156,8 @@ def update_touched(step: Step) -> Step:
             run_rows(frame, inputs)
         else:
             step.run(frame)
-        for index, check in checks if is_sparse else ():
-            check.remember(frame, binding.inputs[index])
+        for _, position, check in checks if is_sparse else ():
+            check.remember(frame, position)
 
     return step._replace(run=run, kernel=ROWS, parts=(step,))
 
@@ -170,7 +174,7 @@ def _fit(grad: SelectedRows, arrays: Sequence[Any]) -> bool:
     )
 
 
-def _is_in_scope(frame: Frame, position: Any) -> bool:
+def _is_in_scope(frame: Frame, position: int) -> bool:
     """Return whether a value is the array of a variable of the scope."""
     holder = frame.holders.get(position)
     tensor = None if holder is None else holder._value
@@ -184,7 +188,7 @@ class _UnsignedCheck:
     def __init__(self) -> None:
         self._known: tuple[Callable[[], Any], int] | None = None  # a weak reference, the version
 
-    def holds(self, frame: Frame, position: Any) -> bool:
+    def holds(self, frame: Frame, position: int) -> bool:
         """Return whether it is so at this time."""
         if not _is_in_scope(frame, position):
             return False
@@ -193,7 +197,7 @@ class _UnsignedCheck:
         is_known: bool = known() is array and version == tensor.version
         return is_known or is_unsigned(array)
 
-    def remember(self, frame: Frame, position: Any) -> None:
+    def remember(self, frame: Frame, position: int) -> None:
         """Record that it is so, after a step that keeps it so."""
         if _is_in_scope(frame, position):
             self._known = weakref.ref(frame.values[position]), frame.holders[position]._value.version

@@ -26,7 +26,7 @@ a program decides, are objects that it refers to by the index of their step.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -139,10 +139,10 @@ def _write_step(
 
 def _write_call(index: int, binding: Binding, names: dict[str, Any]) -> str:
     """Return the call of a kernel."""
-    kernel: Any = binding.kernel
+    kernel: Callable[..., object] = binding.kernel
     given: tuple[Any, ...] = ()
-    if type(kernel) is functools.partial and not kernel.keywords:  # which takes time to call
-        kernel, given = kernel.func, kernel.args
+    if isinstance(kernel, functools.partial) and not kernel.keywords:  # which takes time to call
+        given, kernel = kernel.args, kernel.func
     names[f"k{index}"] = kernel
     names.update({f"g{index}_{item}": value for item, value in enumerate(given)})
     first = [f"g{index}_{item}" for item in range(len(given))]

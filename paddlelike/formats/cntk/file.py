@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -73,7 +73,7 @@ class CntkFile(FileFormat):
         return list(found.values())
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
-        array: Array = entry.payload
+        array = cast("Array", entry.payload)
         return LoDTensor(array.copy() if into is None else copy_into(array, into))
 
     def write(self, values: Values) -> Iterator[bytes]:

@@ -83,8 +83,8 @@ def _dictionary_class() -> Message:
     descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.Dictionary")
     if hasattr(message_factory, "GetMessageClass"):
         return message_factory.GetMessageClass(descriptor)
-    factory: Any = message_factory.MessageFactory(pool)  # before protobuf 4.22
-    return factory.GetPrototype(descriptor)
+    before_4_22 = message_factory.MessageFactory(pool)
+    return before_4_22.GetPrototype(descriptor)  # type: ignore[attr-defined]
 
 
 def make_dictionary() -> Message:

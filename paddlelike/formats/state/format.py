@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -147,7 +147,7 @@ def read_array(entry: Entry, into: Array | None) -> Array:
     FormatError
         Its elements are damaged, or ``into`` has another type or shape.
     """
-    array: Array = entry.payload.read()
+    array = cast("PickledArray", entry.payload).read()
     return array if into is None else copy_into(array, into)
 
 

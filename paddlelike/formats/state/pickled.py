@@ -72,7 +72,7 @@ class PickledArray:
         """The size of the elements."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def set_state(self, *state: Any) -> None:
+    def set_state(self, *state: object) -> None:
         """Set the state that numpy pickles: (version,) shape, dtype, Fortran order, elements.
 
         Raises
@@ -142,9 +142,9 @@ class PickledArray:
         )
 
 
-def _check_shape(shape: Iterable[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
+def _check_shape(shape: object, dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return ``shape`` as a tuple; FormatError: there can be no such array."""
-    dims = tuple(shape)
+    dims = tuple(shape) if isinstance(shape, Iterable) else (None,)
     if len(dims) > _MAX_DIMS or not all(type(dim) is int and 0 <= dim < 2**48 for dim in dims):
         raise FormatError("an array with impossible dims")
     # a zero dim must not hide others that no array can have

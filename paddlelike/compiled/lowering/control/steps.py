@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,11 @@ from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 
 __all__ = ["Form", "find_form", "find_saved", "flatten_rows", "list_targets", "pick_zeros", "select"]
 
+T = TypeVar("T")  # what a function returns besides the values that go around
 _ROUNDS = 5  # until what goes around a loop has found its form
 
 
-class Form(NamedTuple):
+class Form(NamedTuple, Generic[T]):
     """What a block gives, found by tracing it once.
 
     Attributes
@@ -34,12 +35,12 @@ class Form(NamedTuple):
     """
 
     start: list[Any]
-    results: Any
+    results: T
     draws: list[Any]
     checks: list[Any]
 
 
-def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], Any]], start: Sequence[Any]) -> Form:
+def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], T]], start: Sequence[Any]) -> Form[T]:
     """Return the form of the values that go around a loop.
 
     ``run`` takes these values, None for those that have none yet, and returns the trace of the block, the
@@ -53,7 +54,7 @@ def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], Any]], start: Seq
 
         def probe(
             some: list[jax.Array], given: list[int] = given, noted: list[jax.Array] = noted
-        ) -> tuple[list[Any], Any]:
+        ) -> tuple[list[Any], T]:
             whole: list[Any] = [None] * len(start)
             for place, value in zip(given, some, strict=True):
                 whole[place] = value
