@@ -215,7 +215,7 @@ def test_a_recurrent_block_trains_as_with_numpy() -> None:
 
 
 def test_a_gpu_that_is_not_there_is_an_error_that_says_what_helps() -> None:
-    with pytest.raises(UnsupportedError, match=r"CUDAPlace\(7\): JAX sees \d GPUs") as error:
+    with pytest.raises(UnsupportedError, match=r"CUDAPlace\(7\): JAX sees (no|\d+) GPUs?") as error:
         fluid.Executor(fluid.CUDAPlace(7))
     assert "fluid.CPUPlace() works on every machine" in error.value.hint
 
