@@ -15,10 +15,14 @@ _LIKE: Final = 0.7  # difflib's ratio: names below it share little but an ending
 _ELSEWHERE: Final = {
     "avg_pool2d": "pool2d",
     "dense": "fc",
+    "device": "place",
     "fully_connected": "fc",
+    "kernel_size": "filter_size",
     "linear": "fc",
     "max_pool2d": "pool2d",
     "mse": "mse_loss",
+    "out_channels": "num_filters",
+    "p": "dropout_prob",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,36 @@ def test_no_module_warns_but_by_warn_user() -> None:
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("warnings.warn", "warn")
         ]
     assert found == []
+
+
+def _list_sites() -> list[tuple[Path, int]]:
+    """Return the file and the line of every call of warn_user in the package."""
+    sites = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "warn_user" in (text := path.read_text()):
+            sites += [
+                (path, node.lineno)
+                for node in ast.walk(ast.parse(text))
+                if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "warn_user"
+            ]
+    return sites
+
+
+def test_a_warning_from_any_site_points_here() -> None:
+    """Every site is walked: a call at its file and line, inside of a block and a builtin, stands for it."""
+    sites = _list_sites()
+    assert len(sites) > 55
+    for path, line in sites:
+        code = "\n" * (line - 4) + (
+            "def site():\n with block():\n  for _ in map(lambda one:\n   warn_user('said'), [1]): pass\n"
+        )
+        names = {"warn_user": warn_user, "block": contextlib.contextmanager(lambda: iter([None]))}
+        exec(compile(code, path, "exec"), names)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            names["site"]()
+            after = sys._getframe().f_lineno
+        assert [(one.filename, one.lineno) for one in caught] == [(__file__, after - 1)], path
 
 
 def _from_a_layer() -> None:

@@ -1,0 +1,130 @@
+"""How far an operation is: one line on a terminal, drawn after a second and erased at the end.
+
+The outermost operation of the main thread has the line, and what it calls adds its bytes to it. Nothing is
+drawn where standard error is no terminal, nor with ``PADDLELIKE_PROGRESS=0``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from paddlelike.foundation.amounts import format_size
+
+__all__ = ["advance_progress", "report_progress", "show_progress"]
+
+_DELAY: Final = 1.0  # seconds before the line is drawn,
+_INTERVAL: Final = 0.1  # and between two drawings
+_ERASE: Final = "\r\x1b[K"
+
+
+class _Line:
+    """Bytes done of all bytes; counted from several threads. Without a text nothing is drawn."""
+
+    def __init__(self, text: str | None, total: int) -> None:
+        self._text = text
+        self._total = total
+        self._done = 0
+        self._begin = time.monotonic()
+        self._due = self._begin + _DELAY
+        self._drawn = False
+        self._reported = False  # the operation counts itself: what it calls is no part of the sum
+        self._lock = threading.Lock()
+
+    def advance(self, nbytes: int) -> None:
+        with self._lock:
+            if not self._reported:
+                self._count(self._done + nbytes)
+
+    def report(self, done: int, total: int) -> None:
+        with self._lock:
+            self._total, self._reported = total, True
+            self._count(done)
+
+    def _count(self, done: int) -> None:
+        self._done = done
+        now = time.monotonic()
+        if self._text is not None and now >= self._due:
+            self._due = now + _INTERVAL
+            self._draw(f"\r{self._format(now)}\x1b[K")
+
+    def _format(self, now: float) -> str:
+        speed = format_size(int(self._done / max(now - self._begin, 1e-9)))
+        share = f"{min(self._done / self._total, 1):.0%} of {format_size(self._total)}" if self._total else ""
+        text = f"{self._text}: {share or format_size(self._done)}, {speed}/s"
+        text = "".join(
+            one if one.isprintable() else "?" for one in text
+        )  # a path cannot control the terminal
+        return text[-(shutil.get_terminal_size().columns - 1) :]
+
+    def _draw(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the terminal has gone
+            sys.stderr.write(text)
+            sys.stderr.flush()
+            self._drawn = True
+
+    def end(self) -> None:
+        if self._drawn:
+            self._draw(_ERASE)
+
+
+_line: _Line | None = None  # of the operation that runs
+
+
+@contextlib.contextmanager
+def show_progress(text: str | None, sizes: Iterable[int] = ()) -> Iterator[None]:
+    """Draw how far the operation of the ``with`` block is, unless one around it does; None: draw nothing.
+
+    Parameters
+    ----------
+    text
+        What is done, as "saving models".
+    sizes
+        The bytes of its parts, as far as they are known; added up only where something is drawn.
+    """
+    global _line
+    if _line is not None or not _is_wanted():
+        yield
+        return
+    line = _line = _Line(text, sum(sizes))
+    try:
+        yield
+    finally:
+        _line = None
+        line.end()
+
+
+def _is_wanted() -> bool:
+    return (
+        sys.stderr is not None
+        and sys.stderr.isatty()
+        and os.environ.get("PADDLELIKE_PROGRESS") != "0"
+        and threading.get_ident() == threading.main_thread().ident
+    )
+
+
+def advance_progress(nbytes: int) -> None:
+    """Add bytes that are done to those of the operation that runs, if it is drawn; from any thread."""
+    if _line is not None:
+        _line.advance(nbytes)
+
+
+def report_progress(done: int, total: int) -> None:
+    """Say how many bytes of all are done, for operations that count themselves."""
+    if _line is not None:
+        _line.report(done, total)
+
+
+def _forget() -> None:
+    global _line
+    _line = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)  # the line is the parent's

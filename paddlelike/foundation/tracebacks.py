@@ -1,0 +1,185 @@
+"""What an error that nobody catches looks like: the user's own lines, the message, the next step.
+
+The frames of this package are left out where it raised the error on purpose, or where a function of the user
+that it called did. Faults of this package itself are shown whole, and everything is with
+``PADDLELIKE_TRACEBACK=full``. A wrong or missing argument of a function of this package is answered with the
+arguments that it takes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+__all__ = ["install_hook"]
+
+_OURS: Final = str(Path(__file__).parents[1]) + os.sep
+_OTHERS: Final = (str(Path(os.__file__).parent) + os.sep, "<frozen ")
+_PACKAGES: Final = f"{os.sep}site-packages{os.sep}"
+
+_Show = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+
+
+def install_hook() -> None:
+    """Let uncaught errors be shown so, by ``sys.excepthook`` and in notebooks."""
+    show = sys.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        count = _show_folded(error, trace, lambda folded: show(kind, error, folded))
+        if count and sys.stderr is not None:
+            sys.stderr.write(f"({_describe(count)})\n")
+
+    sys.excepthook = excepthook
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((Exception,), _show_in_notebook)
+
+
+def _show_in_notebook(
+    shell: Any,
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+    tb_offset: int | None = None,
+) -> None:
+    """Show an error in IPython, whose own frame ``tb_offset`` skips."""
+    count = _show_folded(
+        error, trace, lambda folded: shell.showtraceback((kind, error, folded), tb_offset=tb_offset)
+    )
+    if count:
+        print(f"({_describe(count)})", file=sys.stderr)  # noqa: T201
+
+
+def _describe(count: int) -> str:
+    from paddlelike.foundation.amounts import format_count  # late: only errors need it
+
+    return f"not shown: {format_count(count, 'line')} inside paddlelike; PADDLELIKE_TRACEBACK=full shows all"
+
+
+def _show_folded(
+    error: BaseException, trace: TracebackType | None, show: Callable[[TracebackType | None], object]
+) -> int:
+    """Call ``show`` with what is left of a traceback, and return how many frames are not; the error stays."""
+    if os.environ.get("PADDLELIKE_TRACEBACK") == "full":
+        show(trace)
+        return 0
+    kept = _fold(trace, by_caller=_add_signature(error, trace))
+    if kept is None:
+        show(trace)
+        return 0
+    cause, context, suppressed = error.__cause__, error.__context__, error.__suppress_context__
+    if cause is not None and not _is_users(cause):
+        error.__cause__ = None
+        error.__suppress_context__ = True
+    if context is not None and not suppressed and not _is_users(context):
+        error.__suppress_context__ = True
+    error.__traceback__ = folded = _link(kept)  # which Python's own hook prefers to its argument
+    try:
+        show(folded)
+    finally:
+        error.__cause__, error.__context__, error.__suppress_context__ = cause, context, suppressed
+        error.__traceback__ = trace
+    return len(_list(trace)) - len(kept)
+
+
+def _fold(trace: TracebackType | None, *, by_caller: bool) -> list[TracebackType] | None:
+    """Return the entries outside of this package; None where the whole traceback is wanted.
+
+    ``by_caller`` says that the arguments of the user's call are wrong, whoever noticed.
+    """
+    entries = _list(trace)
+    kept = [one for one in entries if not _is_ours(one.tb_frame)]
+    if not kept or len(kept) == len(entries):
+        return None
+    last = entries[-1]
+    wanted = _raises(last) if _is_ours(last.tb_frame) else _is_user_frame(last.tb_frame)
+    return kept if wanted or by_caller else None
+
+
+def _raises(entry: TracebackType) -> bool:
+    """Return whether the line of a traceback's entry raises on purpose."""
+    import linecache
+
+    code = entry.tb_frame.f_code
+    line = linecache.getline(code.co_filename, entry.tb_lineno, entry.tb_frame.f_globals)
+    return line.strip().startswith("raise ")
+
+
+def _list(trace: TracebackType | None) -> list[TracebackType]:
+    entries = []
+    while trace is not None:
+        entries.append(trace)
+        trace = trace.tb_next
+    return entries
+
+
+def _link(entries: list[TracebackType]) -> TracebackType | None:
+    linked = None
+    for one in reversed(entries):
+        linked = TracebackType(linked, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return linked
+
+
+def _is_users(error: BaseException) -> bool:
+    """Return whether an error came through code of the user, such as a reader."""
+    return any(_is_user_frame(one.tb_frame) for one in _list(error.__traceback__))
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_OURS)
+
+
+def _is_user_frame(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return not name.startswith((_OURS, *_OTHERS)) and _PACKAGES not in name
+
+
+def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
+    """Append what a function of this package takes to Python's TypeError for a wrong or missing argument.
+
+    Returns whether it is such an error.
+    """
+    import re
+
+    text, entries = str(error), _list(trace)
+    wrong = r"got an unexpected keyword argument '(?P<wrong>\w+)'"
+    said = re.match(rf"(?P<name>[\w.]+)\(\) (?:{wrong}|missing \d+ required |takes )", text)
+    if type(error) is not TypeError or said is None or not entries or "it takes" in text:
+        return False
+    function = _find_function(said["name"], entries[-1].tb_frame)
+    if function is None:
+        return False
+    from inspect import signature
+
+    from paddlelike.foundation.near_names import suggest_names
+
+    taken = [one for one in signature(function).parameters.values() if one.name not in ("self", "cls")]
+    shown = ", ".join(str(one.replace(annotation=one.empty)) for one in taken)
+    near = (
+        suggest_names(said["wrong"], [one.name for one in taken])
+        if said["wrong"] and "mean" not in text
+        else ""
+    )
+    called = said["name"].removesuffix(".__init__").removesuffix(".__new__")
+    if not getattr(error, "__notes__", None):  # shown for the first time
+        error.add_note(f"  hint: {near or 'it takes'} {called}({shown})")
+    return True
+
+
+def _find_function(path: str, frame: FrameType) -> Callable[..., object] | None:
+    """Return the function of this package with that qualified name, unless the caller has one of its own."""
+    first, *rest = path.split(".")
+    own = {**frame.f_globals, **frame.f_locals}
+    modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("paddlelike.")]
+    for names in [own, *modules]:
+        found = names.get(first)
+        for one in rest:
+            found = getattr(found, one, None)
+        if getattr(found, "__qualname__", None) == path:
+            module = str(getattr(found, "__module__", ""))
+            return found if module.startswith("paddlelike.") else None
+    return None

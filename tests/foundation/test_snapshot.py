@@ -1,0 +1,42 @@
+"""Snapshots of the memory of this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from paddlelike.foundation.snapshot import Snapshot
+
+
+def test_a_snapshot_whose_process_is_killed_is_an_error() -> None:
+    array = np.ones(100)
+    taken = Snapshot()
+    os.kill(taken._process, signal.SIGKILL)
+    os.waitid(os.P_PID, taken._process, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(OSError, match="was killed"):
+        list(taken.read(array.ctypes.data, array.nbytes))
+    taken.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(taken._process, 0)
+
+
+def test_the_process_of_a_snapshot_ends_with_a_killed_parent() -> None:
+    script = """
+        import sys
+        from paddlelike.foundation.snapshot import Snapshot
+        taken = Snapshot()
+        print("taken", flush=True)
+        sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"taken\n"
+        process.kill()
+        assert process.stdout.read() == b""  # nobody has it any more
