@@ -7,8 +7,9 @@ start with the same bits as in Paddle.
 from __future__ import annotations
 
 import math
+import zlib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -280,6 +281,8 @@ def _insert(
     with_shape: bool = True,
 ) -> Operator:
     """Insert the operator at the front; a float16 variable is filled through a float32 one."""
+    if var.type == VarType.SELECTED_ROWS:
+        return _insert_table(var, block, type, attrs)
     dtype = var.dtype if dtype is None else dtype
     target = var
     if var.dtype == VarType.FP16 and type != "fill_constant":
@@ -304,6 +307,28 @@ def _insert(
         )
     var.op = op
     return op
+
+
+_RULES: Final = {
+    "fill_constant": ("value", None),
+    "uniform_random": ("min", "max"),
+    "gaussian_random": ("mean", "std"),
+}
+
+
+def _insert_table(var: Variable, block: Block, type: str, attrs: dict[str, Any]) -> Operator:  # noqa: A002
+    """Insert the operator that makes an empty table, whose rows will be made by the initializer's rule."""
+    if type not in _RULES:
+        raise GraphError(
+            f"{var.name!r} is a table without a size: {type} cannot make single rows of it",
+            hint="use Constant, Uniform, Normal or Xavier",
+        )
+    names = (name for name in _RULES[type] if name is not None)
+    numbers = dict(zip(("first", "second"), (float(attrs[name]) for name in names), strict=False))
+    seed = (attrs.get("seed", 0) << 32) + zlib.crc32(var.name.encode())  # tables have rows of their own
+    given = {"width": var.shape[1], "dtype": int(var.dtype), "kind": type, "seed": seed, **numbers}
+    var.op = block._prepend_op(type="make_sparse_table", outputs={"Out": [var]}, attrs=given)
+    return var.op
 
 
 def _compute_fans(var: Variable) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Sums of rows: gradients of lookups, and repeated rows of SelectedRows."""
+"""Rows by their ids: sums of those that repeat, and where each stands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["RowGroups", "add_rows", "merge_rows", "sum_rows"]
+__all__ = ["RowGroups", "RowIndex", "add_rows", "merge_rows", "sum_rows"]
 
 Array = np.ndarray[Any, Any]
 
@@ -15,6 +15,7 @@ _REPEATS: Final = 3  # how often a row comes at most on average, so that few cou
 _LARGE: Final = 1 << 15  # elements
 _DIGIT: Final = 16  # bits of the integers that numpy sorts by counting, several times as fast as others
 _MANY: Final = 1 << 11  # ids from which on two sorts by such digits are faster than one
+_GROWTH: Final = 8  # how many times as many ids a level of an index has as the next
 
 
 class RowGroups(NamedTuple):
@@ -70,6 +71,45 @@ class RowGroups(NamedTuple):
             rows = values.take(order[start + place - 1 : start + length], axis=0)
             rows[0] = sums[group]
             np.add.reduce(rows, axis=0, out=sums[group])  # from the first row on, where rows are not single
+
+
+class RowIndex:
+    """The place of each of many ids, none of which repeats, in the order in which they were added.
+
+    The ids lie sorted in levels, each at least eight times as long as the next: ids that are added are merged
+    into those that are not much longer, so that an id is moved few times however many follow.
+
+    >>> index = RowIndex(np.array([7, 3]))
+    >>> index.add(np.array([-5]))
+    >>> index.find(np.array([3, 5, 7, -5]))
+    array([ 1, -1,  0,  2])
+    """
+
+    def __init__(self, ids: Array) -> None:
+        self._levels: list[tuple[Array, Array]] = []  # sorted ids, and the place of each
+        self._count = 0
+        self.add(ids)
+
+    def find(self, ids: Array) -> Array:
+        """Return the place of each id, -1 for those that are not there."""
+        places = np.full(len(ids), -1)
+        for held, at in self._levels:
+            near = held.searchsorted(ids)
+            near[near == len(held)] = 0
+            np.copyto(places, at.take(near), where=held.take(near) == ids)
+        return places
+
+    def add(self, ids: Array) -> None:
+        """Add ids, whose places follow those that are there."""
+        if not len(ids):
+            return
+        places = np.arange(self._count, self._count + len(ids))
+        self._count += len(ids)
+        while self._levels and len(self._levels[-1][0]) < _GROWTH * len(ids):
+            held, at = self._levels.pop()
+            ids, places = np.concatenate([held, ids]), np.concatenate([at, places])
+        order = ids.argsort(kind="stable")
+        self._levels.append((ids.take(order), places.take(order)))
 
 
 def _sort(rows: Array, height: int | None) -> Array:

@@ -17,7 +17,7 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.elements import ElementAccess
 from paddlelike.core.places import Place
-from paddlelike.core.rows import merge_rows, sum_rows
+from paddlelike.core.rows import RowIndex, merge_rows, sum_rows
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.display import Displayed
@@ -238,7 +238,7 @@ class SelectedRows(Versioned, Displayed):
 
     def __init__(self, rows: Sequence[int] | Array = (), height: int = 0, value: Array | None = None) -> None:
         self._rows = np.asarray(rows, np.int64)
-        self._indexes: dict[int, int] | None = None  # by row id, built at the first look-up
+        self._indexes: RowIndex | None = None  # built at the first look-up
         self._height = int(height)
         self._tensor = LoDTensor(value)
 
@@ -281,16 +281,14 @@ class SelectedRows(Versioned, Displayed):
         array([ 1, -1,  0])
         """
         if self._indexes is None:
-            self._indexes = {row: index for index, row in enumerate(self._rows.tolist())}
-        find = self._indexes.get
-        return np.fromiter((find(row, -1) for row in rows.tolist()), np.int64, len(rows))
+            self._indexes = RowIndex(self._rows)
+        return self._indexes.find(rows)
 
     def add_rows(self, rows: Sequence[int] | Array) -> None:
         """Append row ids."""
         new = np.asarray(rows, np.int64)
         if self._indexes is not None:
-            start = len(self._rows)
-            self._indexes.update((row, start + index) for index, row in enumerate(new.tolist()))
+            self._indexes.add(new)
         self._rows = np.concatenate([self._rows, new])
         self._tensor.touch()
 

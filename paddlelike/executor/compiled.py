@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledProgram", "ParallelExecutor"]
 
+_distribute_program: Final[Hook[[Program, BuildStrategy, Scope], Program]] = Hook("distribute_program")
 _load_jax: Final[Hook[[], Any]] = Hook("load_jax")
 
 
@@ -103,13 +104,18 @@ class CompiledProgram:
         share_vars_from: CompiledProgram | None = None,
         places: Place | Sequence[Place] | None = None,
     ) -> CompiledProgram:
-        """Run as many copies as there are ``places`` (None: as CPU_NUM says). Return self."""
+        """Run as many copies as there are ``places`` (None: as CPU_NUM says). Return self.
+
+        With ``build_strategy.num_trainers`` above 1, as worker ``trainer_id`` of a job whose startup program
+        ``fluid.DistributeTranspiler`` made in the mode nccl2: gradients are averaged over all workers.
+        """
         if isinstance(loss_name, Variable):
             loss_name = loss_name.name
         self._loss_name = loss_name
         places = [places] if isinstance(places, Place) else places
         self._places = cpu_places() if places is None else list(places)
         strategy = self._build_strategy if build_strategy is None else build_strategy
+        self._build_strategy = strategy
         scaling = BuildStrategy.GradientScaleStrategy
         average = strategy is None or strategy.gradient_scale_strategy == scaling.CoeffNumDevice
         shared = strategy is not None and strategy.reduce_strategy == BuildStrategy.ReduceStrategy.Reduce
@@ -130,6 +136,8 @@ class CompiledProgram:
                 self._program, feed, fetch_list, scope, return_numpy, backend=self._backend
             )
         fetches = collect_names(fetch_list)
+        if self._build_strategy is not None and self._build_strategy.num_trainers > 1:
+            self._parallel.program = _distribute_program.function(self._program, self._build_strategy, scope)
         values = self._parallel.run(executor, scope, feed, fetches, self._find_devices())
         if not return_merged:
             return [[_convert(v, return_numpy) for v in each] for each in values]
@@ -162,6 +170,9 @@ class ParallelExecutor:
         if use_cuda:
             raise EnforceNotMet("ParallelExecutor: there are no GPU kernels here", hint="pass use_cuda=False")
         program = default_main_program() if main_program is None else main_program
+        if num_trainers > 1:
+            build_strategy = BuildStrategy() if build_strategy is None else build_strategy
+            build_strategy.num_trainers, build_strategy.trainer_id = num_trainers, trainer_id
         self._scope = scope
         self._executor = Executor()
         self._compiled = CompiledProgram(program).with_data_parallel(loss_name, build_strategy, exec_strategy)

@@ -41,9 +41,7 @@ _SHARED: Final = "with ReduceStrategy.Reduce they share what they write"
 
 def warn_numpy(reason: str) -> None:
     """Warn that numpy runs copies, although JAX was asked to."""
-    warn_user(
-        f"numpy runs the copies of this program one after the other: {reason}",
-    )
+    warn_user(f"numpy runs the copies of this program one after the other: {reason}")
 
 
 class _CopiesPlan(NamedTuple):

@@ -1,13 +1,16 @@
 """BuildStrategy and ExecutionStrategy: Fluid's options for programs that run on several pieces of a batch.
 
-They can be set and read. Two have an effect: ``BuildStrategy.gradient_scale_strategy``, whether gradients are
-averaged, and ``reduce_strategy``, whether the copies of a batch share what they write. The passes
+They can be set and read. These have an effect: ``BuildStrategy.gradient_scale_strategy``, whether gradients
+are averaged; ``reduce_strategy``, whether the copies of a batch share what they write; ``num_trainers`` and
+``trainer_id``, which worker of how many this is, and among several workers ``sync_batch_norm``. The passes
 and the scheduler that the others control do not exist here.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
+
+from paddlelike.errors import UnsupportedError
 
 __all__ = ["BuildStrategy", "ExecutionStrategy"]
 
@@ -42,8 +45,12 @@ class BuildStrategy(_Options):
         One = 1
         Customized = 2
 
+    async_mode: bool
     gradient_scale_strategy: int
+    num_trainers: int
     reduce_strategy: int
+    sync_batch_norm: bool
+    trainer_id: int
 
     def __init__(self) -> None:
         super().__init__(
@@ -73,6 +80,14 @@ class BuildStrategy(_Options):
             trainer_id=0,
             trainers_endpoints=[],
             use_hierarchical_allreduce=False,
+        )
+
+    def _finalize_strategy_and_create_passes(self) -> NoReturn:
+        """Raise UnsupportedError: scripts insert ``multi_batch_merge_pass`` into what Fluid returns here."""
+        raise UnsupportedError(
+            "build_strategy._finalize_strategy_and_create_passes: Fluid has graph passes, "
+            "which do not exist here; multi_batch_merge_pass adds up the gradients of several batches",
+            hint="feed these batches as one; RecomputeOptimizer makes it need less memory",
         )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES
-from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
+from paddlelike.formats.paddle.recognize import find_dense_part, is_pir, is_program, is_selected_rows
 
 __all__ = ["HEAD", "explain"]
 
@@ -113,6 +113,12 @@ _KINDS: Final = (
         "unpack it, or convert its arrays; numpy.load opens an npz",
     ),
     _Kind(
+        lambda head, size: is_pir(head),
+        "a program of Paddle 3 (PIR, JSON)",
+        "load_inference_model opens it as model_filename=; what that refuses, Paddle 3 exports as a .pdmodel "
+        "with the environment variable FLAGS_enable_pir_api=0",
+    ),
+    _Kind(
         lambda head, size: is_program(head),
         "a program (__model__ or .pdmodel), not the value of a variable",
         "give it as model_filename of fluid.io.load_inference_model, "
@@ -137,11 +143,7 @@ _KINDS: Final = (
         "the index of a model in several files",
         "name the folder that it is in",
     ),
-    _Kind(
-        _is_json,
-        "JSON text (Paddle 3 writes its programs so)",
-        "export the model again with FLAGS_enable_pir_api=0, or name the file of the tensor",
-    ),
+    _Kind(_is_json, "JSON text", "name the file of the tensor"),
     _Kind(_starts_with(b"[PAD]"), "a vocabulary, one word a line", _REMOVE),
     _Kind(_is_text, "plain text", _REMOVE),
     _Kind(_is_cut, "a tensor that was cut while it was written or copied", "copy or save it again"),

@@ -153,6 +153,12 @@ def test_no_bit_of_the_directory_drops_renames_or_changes_a_member(compressed: b
             np.testing.assert_array_equal(np.array(found[name]), array)
 
 
+def test_a_flipped_bit_of_a_stored_member_is_found() -> None:
+    bad = bytearray(save(w=np.arange(4.0)))
+    bad[bad.index(np.float64(3).tobytes())] ^= 1
+    assert "member 'w.npy' is damaged: its CRC-32 is" in str(Npz().find_damage(bytes(bad)))
+
+
 def _read_after(change: tuple[bytes, bytes], **arrays: np.ndarray) -> dict[str, object]:
     """Read an npz in which some bytes are others, in the directory and before the members."""
     return Npz().read_all(save(**arrays).replace(*change))

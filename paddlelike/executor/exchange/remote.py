@@ -1,15 +1,16 @@
-"""The connection of an executor to parameter servers, which the hook ``connect_remote`` opens."""
+"""The connections of an executor to parameter servers and to workers, which hooks open."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from paddlelike.framework.opdef.remote import Remote
+from paddlelike.framework.opdef.remote import Remote, Workers
 from paddlelike.hooks import Hook
 
 __all__ = ["RemoteSwitch"]
 
 _connect_remote: Final[Hook[[], Remote]] = Hook("connect_remote")
+_find_workers: Final[Hook[[], Workers]] = Hook("find_workers")
 
 
 class RemoteSwitch:
@@ -23,6 +24,11 @@ class RemoteSwitch:
         if self._remote is None:
             self._remote = _connect_remote.function()
         return self._remote
+
+    @staticmethod
+    def find_workers() -> Workers:
+        """Return the workers that train by collectives: one job for the process."""
+        return _find_workers.function()
 
     def close(self) -> None:
         """Leave the job, if this executor is connected to one."""

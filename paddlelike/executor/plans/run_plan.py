@@ -85,7 +85,7 @@ class Plan:
         chosen = list(top.ops) if ops is None else [top.ops[i] for i in sorted(ops)]
         self.fetched_by_op = {op.attrs.get("col", 0): op.input("X")[0] for op in chosen if op.type == "fetch"}
         self.fed_by_op = {op.attrs.get("col", 0): op.output("Out")[0] for op in chosen if op.type == "feed"}
-        chosen = [op for op in chosen if op.type not in ("feed", "fetch")]
+        chosen = self._arrange([op for op in chosen if op.type not in ("feed", "fetch")])
         self.file_ops = list_batched(chosen)
         self.is_batch = bool(chosen) and len(self.file_ops) == len(chosen)  # no other operators to analyse
         blocks = program.blocks[1:]
@@ -124,6 +124,11 @@ class Plan:
             and name not in self.aliases.views_of_kept
             and name not in self.feeds
         }
+
+    @staticmethod
+    def _arrange(ops: list[Operator]) -> list[Operator]:
+        """Return the operators in the order in which they run."""
+        return ops
 
     def _get_fetch_position(self, block: Block, name: str) -> int:
         if block._find_var_recursive(name) is None and not self.layout.has_position(name):

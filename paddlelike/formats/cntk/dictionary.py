@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.errors import FormatError
-from paddlelike.formats.cntk.schema import Message, make_dictionary, parse_dictionary
+from paddlelike.formats.cntk.schema import make_dictionary, parse_dictionary
+from paddlelike.foundation.protobuf import Message
 
 __all__ = ["LARGEST", "Axis", "Shape", "SizeT", "decode", "encode"]
 

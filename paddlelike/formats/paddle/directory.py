@@ -90,7 +90,7 @@ class VariableDirectory(FolderFormat):
     def _is_variable(self, folder: Folder, name: str) -> bool:
         with folder.open_file(name) as file:
             head = bytes(file.read_at(0, SNIFF_BYTES))
-        return find_dense_part(head) is not None or is_selected_rows(head)
+            return find_dense_part(head) is not None or is_selected_rows(head, file)
 
 
 def encode_value(value: Value | Array) -> list[Buffer]:

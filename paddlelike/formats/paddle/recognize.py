@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["find_dense_part", "is_program", "is_selected_rows"]
+from paddlelike.formats.sources import Source
+
+__all__ = ["find_dense_part", "is_pir", "is_program", "is_selected_rows"]
 
 _ENDIAN: Final = "little"
 _MAX_DESC: Final = 512  # bytes of a TensorDesc
@@ -25,10 +27,18 @@ def find_dense_part(head: bytes) -> int | None:
     return at if _is_desc(head, at) else None
 
 
-def is_selected_rows(head: bytes) -> bool:
-    """Return whether a stream of SelectedRows with at least one row begins with ``head``."""
+def is_selected_rows(head: bytes, source: Source | None = None) -> bool:
+    """Return whether a stream of SelectedRows with at least one row begins with ``head``.
+
+    Of many rows the tensor part lies behind the head: without ``source`` they are not recognized.
+    """
     rows = int.from_bytes(head[4:12], _ENDIAN)
-    return head[:4] == bytes(4) and rows > 0 and _is_desc(head, 12 + 8 * rows + 8)
+    if head[:4] != bytes(4) or not rows:
+        return False
+    at = 12 + 8 * rows + 8
+    if source is None or at + 9 <= len(head):
+        return _is_desc(head, at)
+    return at + 9 <= source.size and _is_desc(bytes(source.read_at(at, 9)), 0)
 
 
 def _is_desc(head: bytes, at: int) -> bool:
@@ -43,6 +53,12 @@ def _is_desc(head: bytes, at: int) -> bool:
 
 
 def is_program(head: bytes) -> bool:
-    """Return whether a ProgramDesc (``__model__``, ``.pdmodel``) begins with ``head``."""
+    """Return whether a program begins with ``head``: a ProgramDesc (``__model__``, ``.pdmodel``), or PIR."""
     # field 1 (blocks) of some length, in it idx 0 and parent_idx -1
-    return re.match(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x08\x00\x10\xff", head, re.DOTALL) is not None
+    desc = re.match(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x08\x00\x10\xff", head, re.DOTALL)
+    return desc is not None or is_pir(head)
+
+
+def is_pir(head: bytes) -> bool:
+    """Return whether a program of Paddle 3 (``inference.json``) begins with ``head``."""
+    return re.match(rb'\s*\{\s*"base_code"\s*:', head) is not None

@@ -17,20 +17,18 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
+from paddlelike.hooks import Hook
 
 __all__ = ["decode_message", "decode_program"]
 
+_read_paddle3: Final[Hook[[bytes], Any]] = Hook("read_paddle3")
 _HEAD: Final = 64  # bytes
-_SAVE_AGAIN: Final = (
-    "export the model again from its source with the environment variable FLAGS_enable_pir_api=0: Paddle 3 "
-    "then writes a .pdmodel, which opens here"
-)
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
 _VAR_TYPES: Final = {int(kind): kind for kind in VarType}  # calling an enum takes ten times as long
 
 
 def decode_program(data: bytes, *, trusted: bool = False) -> Program:
-    """Return the program in ``data``.
+    """Return the program in ``data``: a ProgramDesc, or a program of Paddle 3 (``inference.json``).
 
     ``trusted``: an Executor may run its external operators, see :mod:`paddlelike.framework.graph.trust`.
     Raises FormatError for bytes that are no usable program, TypeError for anything but bytes.
@@ -38,9 +36,7 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a serialized program is bytes, not {type(data).__name__}")
     if bytes(data[:_HEAD]).lstrip().startswith(b"{"):
-        raise FormatError(
-            "the bytes are a program in the form of Paddle 3 (PIR, JSON), not a ProgramDesc", hint=_SAVE_AGAIN
-        )
+        return _decode(_read_paddle3.function(bytes(data)), trusted=trusted)
     try:
         message = parse(messages().ProgramDesc, bytes(data))
         if data and not message.blocks:  # no bytes at all are an empty program, as in Fluid

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from paddlelike.framework.environment import PADDLE2_VERSION
+
 __all__ = ["add_operator_versions"]
 
 _DEFAULT_VERSION: Final = "1.5.0"
@@ -28,10 +30,10 @@ _BUG_FIX: Final = "layer_norm"
 
 
 def add_operator_versions(message: Any) -> None:
-    """Fill the ``op_compatible_map`` of a ProgramDesc, unless it has one."""
-    table = message.op_compatible_map
-    if table.pair:
+    """Fill the ``op_compatible_map`` of a ProgramDesc, unless it has one or Paddle 2 wrote the program."""
+    if message.op_compatible_map.pair or message.version.version >= PADDLE2_VERSION:
         return
+    table = message.op_compatible_map
     groups = ((1, _DEFINITELY_NOT), (2, _POSSIBLE), (3, _BUG_FIX))
     kinds = {name: kind for kind, names in groups for name in names.split()}
     table.default_required_version = _DEFAULT_VERSION

@@ -147,8 +147,7 @@ class Block(Versioned):
         old = self.vars.get(variable.name)
         if old is not None:
             _check_same(old, variable)
-        self.vars[variable.name] = variable
-        self.program._note_change()
+        self.vars[variable.name] = variable  # a variable that is made has noted the change
         return variable
 
     def _remove_var(self, name: str) -> None:

@@ -233,10 +233,17 @@ class Program(EncodedState, Displayed):
         )
 
     def plot(
-        self, path: str | os.PathLike[str] | None = None, block: int = 0, *, only_operators: bool = False
+        self,
+        path: str | os.PathLike[str] | None = None,
+        block: int = 0,
+        *,
+        only_operators: bool = False,
+        level: str | None = None,
     ) -> object:
         """Return a block as a graph of operators and variables, which a notebook shows as a picture.
 
+        A block of more than 150 operators is shown as its layers; ``level="variables"`` shows everything, and
+        ``"layers"``, ``"chains"`` and ``"blocks"`` less and less, with equal blocks of layers as one node.
         With ``path`` it is also written there, as ``.svg``, ``.png``, ``.pdf`` or ``.dot``. A ``.png`` or
         ``.pdf`` needs Graphviz. ``only_operators`` leaves out the variables; the forward part alone is
         ``program.clone(for_test=True).plot()``.
@@ -251,7 +258,7 @@ class Program(EncodedState, Displayed):
         >>> print(main.plot().dot.splitlines()[0])
         digraph program {
         """
-        return _draw_program.function(self, path, block, only_operators=only_operators)
+        return _draw_program.function(self, path, block, only_operators=only_operators, level=level)
 
     def summary(self) -> None:
         """Print the layers of the forward part: operators, shapes of outputs, parameters, and their sums.

@@ -8,6 +8,7 @@ from types import CodeType, MethodType
 from typing import Final, TypeVar
 
 from paddlelike.errors import EnforceNotMet, GraphError
+from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.opdef.attr_order import order_attrs
 from paddlelike.framework.opdef.attributes import AttrTable
 from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
@@ -19,7 +20,6 @@ __all__ = ["LATER", "all_ops", "complete", "find", "find_for_version", "find_or_
 #: What the type of an operator ends with in the table, when it is the form that Paddle 2.x gave to an
 #: operator of Fluid 1.8.
 LATER: Final = "@2"
-_FIRST_LATER: Final = 2_000_000  # Paddle 2.0.0, as programs say it
 
 OpClass = TypeVar("OpClass", bound="type[OpDef]")
 
@@ -70,7 +70,7 @@ def find_or_none(type: str) -> type[OpDef] | None:
 
 def find_for_version(type: str, version: int) -> type[OpDef] | None:
     """Return the operator called ``type`` as programs of a version of Paddle mean it, or None."""
-    later = OPERATORS.get(type + LATER) if version >= _FIRST_LATER else None
+    later = OPERATORS.get(type + LATER) if version >= PADDLE2_VERSION else None
     return OPERATORS.get(type) if later is None else later
 
 

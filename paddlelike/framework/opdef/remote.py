@@ -6,12 +6,13 @@ network. A kernel finds it through its context: ``find_remote(ctx).send(ctx, val
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.opdef import Array, Context
 
-__all__ = ["Remote", "Switch", "find_remote"]
+__all__ = ["Remote", "Switch", "Workers", "find_remote", "find_workers"]
 
 
 class Remote(Protocol):
@@ -35,6 +36,12 @@ class Remote(Protocol):
     def lookup(self, ctx: Context, ids: list[Array]) -> list[Array]:
         """Return, for each array of ids, the rows of a table whose blocks are on several servers."""
 
+    def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
+        """Return the rows of different ids in a table without a size, or those that new ids would get.
+
+        Beside them how often each id was shown so far, -1 for those that have rows.
+        """
+
     def serve(self, ctx: Context) -> None:
         """Serve until every trainer has left."""
 
@@ -48,19 +55,59 @@ class Remote(Protocol):
         """Tell the servers that this trainer has finished."""
 
 
+class Workers(Protocol):
+    """The workers of a job that trains by collectives, of which this process is one."""
+
+    def join(self, endpoints: Sequence[str], rank: int) -> None:
+        """Join the job of the workers at these endpoints as worker ``rank``."""
+
+    def check(self, count: int, rank: int) -> None:
+        """Raise an error unless this process is worker ``rank`` of ``count``."""
+
+    def refuse_threads(self) -> None:
+        """Raise the error for collectives between threads of one process."""
+
+    def reduce(self, ctx: Context, value: Any, how: str) -> Any:
+        """Return the "sum", "max", "min" or "prod" over the workers; sums are there after ``wait``."""
+
+    def broadcast(self, ctx: Context, value: Any, root: int) -> Array:
+        """Return the value of worker ``root``."""
+
+    def gather(self, ctx: Context, value: Array, count: int) -> Array:
+        """Return the rows of all ``count`` workers."""
+
+    def scatter(self, ctx: Context, value: Array, count: int) -> Array:
+        """Return this worker's rows of the sum."""
+
+    def wait(self) -> None:
+        """Wait until the results of every ``reduce`` have their elements."""
+
+
 class Switch(Protocol):
     """The service ``"remote"`` that an executor provides to its runs."""
 
     def open(self) -> Remote:
         """Return the remote end, connected at the first use."""
 
+    def find_workers(self) -> Workers:
+        """Return the workers of the job that this process is in, or joins."""
+
 
 def find_remote(ctx: Context) -> Remote:
     """Return the remote end of a run; raise UnsupportedError when the run has none."""
+    return _find_switch(ctx).open()
+
+
+def find_workers(ctx: Context) -> Workers:
+    """Return the workers that a run trains with; raise UnsupportedError when the run has no connection."""
+    return _find_switch(ctx).find_workers()
+
+
+def _find_switch(ctx: Context) -> Switch:
     switch: Switch | None = ctx.service("remote")
     if switch is None:
         raise UnsupportedError(
             f"operator {ctx.op.type!r} works between processes, and this run is not connected to any",
             hint="run it by fluid.Executor",
         )
-    return switch.open()
+    return switch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from paddlelike.core.dtypes import AttrType
+from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.order import order_as_hashed
@@ -61,7 +62,8 @@ def copy_for_test(program: Program) -> Program:
         block.ops = [op for op in block.ops if not op.attrs.get("op_role", 0) & drop]
         dropped_names |= {name for op in dropped for name in (*op.input_arg_names, *op.output_arg_names)}
     if dropped_names:
-        clone.encoded, clone.is_versioned = None, False  # Paddle's own clone loses its version here
+        if clone.paddle_version < PADDLE2_VERSION:  # later ones say what the operators mean
+            clone.encoded, clone.is_versioned = None, False  # Paddle's own clone loses its version here
         for op in (op for block in clone.blocks for op in block.ops):
             op.attr_passes += 1  # Paddle's clone was read from a message
     _drop_unreached_blocks(clone)
@@ -86,11 +88,12 @@ def copy_for_inference(program: Program, *, without_readers: bool) -> Program:
 def prune(program: Program, *, feeds: Iterable[str], targets: Iterable[str]) -> Program:
     """Return a copy with the operators that ``targets`` need; those that compute a fed variable are dropped.
 
-    The copy has no seed and no version, as in Paddle.
+    The copy has no seed and no version, as in Paddle 1.8; the version of a program of Paddle 2 stays, as it
+    says what the operators mean.
     """
     clone = copy(program)
     clone._seed = 0
-    clone.is_versioned = False
+    clone.is_versioned = clone.paddle_version >= PADDLE2_VERSION
     top = clone.global_block()
     needed = find_needed_ops(top, targets=set(targets), fed=set(feeds))
     top.ops = [op for i, op in enumerate(top.ops) if i in needed]

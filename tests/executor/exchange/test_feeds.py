@@ -30,6 +30,16 @@ def test_fed_arrays_are_never_written_to(exe: fluid.Executor) -> None:
     assert fed["x"][0] == fed["y"][0] == 0
 
 
+def test_an_operator_that_updates_in_place_updates_a_copy_of_what_was_fed(exe: fluid.Executor) -> None:
+    p, g = fluid.data("p", [3]), fluid.data("g", [3])
+    rate = fluid.layers.fill_constant([1], "float32", 0.5)
+    slots = {"Param": [p], "Grad": [g], "LearningRate": [rate]}
+    fluid.default_main_program().global_block().append_op("sgd", slots, {"ParamOut": [p]})
+    fed = {"p": np.ones(3, "float32"), "g": np.full(3, 4, "float32")}
+    (got,) = exe.run(feed=fed, fetch_list=[p])
+    assert (got.tolist(), fed["p"].tolist()) == ([-1.0] * 3, [1.0] * 3)
+
+
 def test_a_fed_parameter_is_a_copy(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 4])
     fluid.optimizer.SGD(0.5).minimize(fluid.layers.mean(fluid.layers.fc(x, 3)))

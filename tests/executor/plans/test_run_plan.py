@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.framework.opdef import registry
 
 FEED = {"x": np.ones((2, 4), "float32")}
 
@@ -40,6 +41,25 @@ def test_other_fetches_and_feeds_have_their_own(exe: fluid.Executor) -> None:
         exe.run(feed={**FEED, "surplus": FEED["x"]}, fetch_list=[loss])
     exe.run(feed=FEED, fetch_list=[loss], use_prune=True)
     assert len(plans()) == 4
+
+
+def test_as_many_feeds_of_other_names_are_planned_anew(exe: fluid.Executor) -> None:
+    fluid.data("x", [1])
+    p = fluid.layers.create_global_var([1], 3.0, "float32", persistable=True, name="p")
+    out = fluid.layers.scale(p, 2.0)
+    exe.run(fluid.default_startup_program())
+    one = np.ones(1, "float32")
+    assert [exe.run(feed={name: one}, fetch_list=[out])[0][0] for name in ("x", "p")] == [6.0, 2.0]
+
+
+def test_what_an_operator_calls_temporary_stays_out_of_the_scope(
+    exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = fluid.layers.scale(fluid.data("x", [1]), 2.0)
+    out.persistable = True
+    monkeypatch.setattr(registry.find("scale"), "temporaries", lambda op: {out.name})
+    assert exe.run(feed={"x": np.ones(1, "float32")}, fetch_list=[out])[0] == 2
+    assert fluid.global_scope().find_var(out.name) is None
 
 
 CHANGES = {

@@ -73,6 +73,20 @@ def test_a_name_is_declared_again_only_as_what_it_is(changes: dict[str, Any], wo
     assert snapshot() == before
 
 
+def test_every_change_of_variables_and_operators_makes_plans_invalid(block: Any) -> None:
+    plans, x = block.program.plans, block.create_var(name="x", shape=[2], dtype="float32")
+    for change in (
+        lambda: block.create_var(name="y", shape=[2], dtype="float32"),
+        lambda: block.append_op("relu", {"X": [x]}, {"Out": [block.var("y")]}),
+        lambda: block._rename_var("y", "z"),
+        lambda: block._remove_op(0),
+        lambda: block._remove_var("z"),
+    ):
+        plans[()] = object()
+        change()
+        assert not plans
+
+
 def test_a_missing_variable_has_near_names(block: Any) -> None:
     L.fc(fluid.data("x", [None, 4]), 3)
     with pytest.raises(ValueError, match=r"has no variable 'fc_0\.w_1'") as caught:
