@@ -28,6 +28,8 @@ __all__ = [
     "wait_for_pending",
 ]
 
+_PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
+
 
 class PendingSave:
     """The handle of a save that runs beside the program: ``work`` saves ``target`` in a thread of its own.
@@ -43,7 +45,7 @@ class PendingSave:
         self._report: SaveReport | None = None
         self._error: BaseException | None = None
         self._finished = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="paddlelike-save", daemon=False)
+        self._thread = threading.Thread(target=self._run_beside, name="paddlelike-save", daemon=False)
         self._runner: int | None = None  # the id of the thread that saves, which is not always the one above
 
     def done(self) -> bool:
@@ -95,6 +97,12 @@ class PendingSave:
             self._error = reason
             self._finished.set()
             _mark_reported(self)
+
+    def _run_beside(self) -> None:
+        if sys.platform == "linux":  # where a priority is that of a thread, and of those that it starts
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PRIORITY)
+        self._run()
 
     def _run(self) -> None:
         try:

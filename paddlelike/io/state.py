@@ -64,7 +64,8 @@ def save(
     model_path
         The beginning of the three paths; the directory is made when missing.
     durability
-        ``"process"``: the save survives the death of the process; ``"power"``: also a power cut.
+        ``"atomic"``: after a power cut there is what this call wrote, or what was there before;
+        ``"process"``: after the end of the process alone; ``"power"``: it is on the disk at the end.
 
     Raises
     ------

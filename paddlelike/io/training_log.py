@@ -84,8 +84,8 @@ class TrainingLog(Displayed):
     behind it: :meth:`curves` has those of the later run. Keep the file outside of saved directories: Paddle
     takes every file there for a variable.
 
-    ``durability="power"`` brings every line to the disk before :meth:`write` returns; ``"process"`` leaves
-    that to the system, and a power cut takes the last half minute.
+    ``durability="power"`` brings every line to the disk before :meth:`write` returns; otherwise the
+    system does, and a power cut takes the last half minute.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/losses.jsonl"
@@ -119,10 +119,10 @@ class TrainingLog(Displayed):
                 f"TrainingLog.write takes a step of 0 or more and values, got {step} and {values}"
             )
         record = {name: _encode_number(name, value) for name, value in values.items()}
-        begin = ""
+        begin, is_new = "", False
         if self._run is None:
             begin, self._run = self._begin_run()
-        is_new = self._power and not os.path.lexists(self.path)
+            is_new = not os.path.lexists(self.path)
         line = json.dumps({"run": self._run, "step": int(step), "values": record})
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
@@ -131,7 +131,7 @@ class TrainingLog(Displayed):
                 os.fsync(file)
         finally:
             os.close(file)
-        if is_new:
+        if is_new and self._power:
             sync_directory(os.path.dirname(self.path) or ".")
 
     def curves(self) -> dict[str, Curve]:

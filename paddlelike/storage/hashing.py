@@ -16,6 +16,8 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 import xxhash
 
+from paddlelike.foundation.progress import advance_progress
+
 __all__ = [
     "ALGORITHMS",
     "PIECE",
@@ -199,5 +201,6 @@ def hash_file(file: _Readable, algorithm: str = "xxh3_128") -> Checksum:
     offset = 0
     while count := file.readinto_at(offset, piece):
         hasher.update(piece[:count])
+        advance_progress(count)
         offset += count
     return finish(hasher, algorithm)

@@ -17,7 +17,7 @@ __all__ = [
     "SaveOptions",
 ]
 
-Durability = Literal["process", "power"]
+Durability = Literal["atomic", "process", "power"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,8 @@ class SaveOptions(KeywordOptions):
         False: return as soon as the changed values are copied in memory. The save continues in a thread; the
         next save, into any directory, waits for it.
     durability
-        ``"process"``: the save survives the death of the process; ``"power"``: also a power cut.
+        ``"atomic"``: after a power cut there are all files of this save, or all of the one before;
+        ``"process"``: after the death of processes alone; ``"power"``: what was saved is on the disk.
     checksum
         The algorithm of the manifest's checksums: "xxh3_128", "sha256", "crc32", or None for no checksums.
     wait
@@ -61,7 +62,7 @@ class SaveOptions(KeywordOptions):
 
     base: str | os.PathLike[str] | None = None
     blocking: bool = True
-    durability: Durability = "process"
+    durability: Durability = "atomic"
     checksum: Algorithm | None = "xxh3_128"
     wait: float | None = 60.0
     keep_generation: bool = False
@@ -78,8 +79,8 @@ class SaveOptions(KeywordOptions):
         ValueError
             An option has a value outside its choices.
         """
-        if self.durability not in ("process", "power"):
-            raise ValueError(f'durability is "process" or "power", not {self.durability!r}')
+        if self.durability not in ("atomic", "process", "power"):
+            raise ValueError(f'durability is "atomic", "process" or "power", not {self.durability!r}')
         if self.checksum is not None and self.checksum not in ALGORITHMS:
             raise ValueError(f"checksum is one of {list(ALGORITHMS)} or None, not {self.checksum!r}")
         if self.delta not in (False, True, "base"):

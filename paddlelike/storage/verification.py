@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.progress import show_progress
 from paddlelike.storage import hashing
 from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.names import MANIFEST
@@ -94,7 +95,8 @@ def compare_files(
     the files that exist; those that the manifest does not have are extra.
     """
     named = sorted(manifest.files.items())
-    verdicts = map_in_threads(lambda item: compare(*item), named)
+    with show_progress(f"verifying {where}", (record.size for _, record in named)):
+        verdicts = map_in_threads(lambda item: compare(*item), named)
     found: dict[str, list[str]] = {}
     why = {}
     for (name, _), (verdict, reason) in zip(named, verdicts, strict=True):

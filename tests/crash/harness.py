@@ -24,6 +24,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # forks of one thread
 
 import xxhash
 
+from paddlelike.storage.local import syncing
 from paddlelike.storage.local.manifest_file import verify
 from tests.crash import tracer
 from tests.crash.models import MODELS, Model, contents
@@ -147,6 +148,8 @@ def _check(model: Model, place: Path, when: str, look: Look | None = None) -> in
         _check_manifest(model, place, when)
     model.save(str(place), 2)
     assert model.load(str(place)) == 2, f"{when}: the next save"
+    for thread in list(syncing._running.values()):  # what waits for the disk stays beside until then
+        thread.join()
     left = {path.name for path in place.parent.iterdir()} - model.stays
     assert left <= {"set"}, f"{when}: {left} left beside"
     if model.sets:

@@ -149,7 +149,7 @@ def test_an_export_a_prefix_a_conversion_and_a_log(tmp_path: Path) -> None:
     "call", [fluid.io.TrainingLog, lambda path, **given: fluid.convert(path, path, **given)]
 )
 def test_another_durability_is_refused(tmp_path: Path, call: Any) -> None:
-    with pytest.raises(ValueError, match='durability is "process" or "power", not \'disk\''):
+    with pytest.raises(ValueError, match='durability is "atomic", "process" or "power", not \'disk\''):
         call(tmp_path / "x", durability="disk")
 
 

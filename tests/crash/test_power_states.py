@@ -209,6 +209,7 @@ def _load_log(network: Network, home: Path) -> int:
 _READ = partial(_loaded, _load_vars)
 _READ_ALL = partial(_loaded, partial(_load_vars, filename="all"))
 _POWER: dict[str, Any] = {"durability": "power"}
+_PROCESS: dict[str, Any] = {"durability": "process"}
 _MANY: dict[str, Any] = {"before": (1, 2), "during": (3, 4, 5)}
 SCENARIOS = {
     "params": Scenario(_vars("params", **_POWER), _READ, True),
@@ -233,16 +234,22 @@ SCENARIOS = {
         partial(_checkpoint, blocking=False), _restore, True, **_MANY
     ),
     "log, default": Scenario(_log, _load_log, False, during=(2, 3, 4)),
-    "persistables, default": Scenario(_vars("persistables"), _READ, False),
-    "params, default": Scenario(_vars("params"), _READ, False),
-    "spare, default": Scenario(_vars("persistables", keep_generation=True), _READ, False, during=(2, 3)),
-    "thread, default": Scenario(_vars("persistables", blocking=False), _READ, False),
-    "journal, default": Scenario(_without_exchange(_vars("persistables")), _READ, False),
-    "one file, default": Scenario(_vars("persistables", filename="all"), _READ_ALL, False),
-    "export, default": Scenario(_export, _load_export, False),
-    "prefix, default": Scenario(_prefix, partial(_loaded, _load_prefix), False),
-    "session, default": Scenario(_session, _load_session, False),
-    "bundle, default": Scenario(_dump, _load_dump, False),
+    "persistables, default": Scenario(_vars("persistables"), _READ, True),
+    "params, default": Scenario(_vars("params"), _READ, True),
+    "twice, default": Scenario(_vars("persistables"), _READ, True, during=(2, 3)),
+    "spare, default": Scenario(_vars("persistables", keep_generation=True), _READ, True, during=(2, 3, 4)),
+    "thread, default": Scenario(_vars("persistables", blocking=False), _READ, True),
+    "no checksum, default": Scenario(_vars("persistables", checksum=None), _READ, True),
+    "no manifest, default": Scenario(_vars("persistables", manifest=False), _READ, True),
+    "journal, default": Scenario(_without_exchange(_vars("persistables")), _READ, True),
+    "one file, default": Scenario(_vars("persistables", filename="all"), _READ_ALL, True),
+    "export, default": Scenario(_export, _load_export, True),
+    "prefix, default": Scenario(_prefix, partial(_loaded, _load_prefix), True),
+    "session, default": Scenario(_session, _load_session, True),
+    "bundle, default": Scenario(_dump, _load_dump, True),
+    "persistables, process": Scenario(_vars("persistables", **_PROCESS), _READ, False),
+    "journal, process": Scenario(_without_exchange(_vars("persistables", **_PROCESS)), _READ, False),
+    "prefix, process": Scenario(partial(_prefix, **_PROCESS), partial(_loaded, _load_prefix), False),
 }
 
 

@@ -23,16 +23,16 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_few_inputs(name: str, tmp_path: Path) -> None:
     target = TARGETS[name]
-    outcome = run_here(target, tmp_path / "root", 0, range(50 * target.weight))
+    outcome = run_here(target, tmp_path / "root", 0, range(15 * target.weight))
     assert [(found.what, found.where, count) for found, count in outcome.faults.values()] == []
-    assert outcome.inputs == 50 * target.weight
+    assert outcome.inputs == 15 * target.weight
     assert outcome.refused or name == "explain"
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_hundreds_of_inputs_in_processes_with_limits(name: str) -> None:
     target = TARGETS[name]
-    outcome = run_target(target, seed=1, count=200 * target.weight, jobs=2, until=None, progress=str)
+    outcome = run_target(target, seed=1, count=100 * target.weight, jobs=2, until=None, progress=str)
     assert [(found.what, found.where, count) for found, count in outcome.faults.values()] == []
 
 

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from paddlelike.io import asynchronous
 from paddlelike.io.asynchronous import PendingSave
 from paddlelike.io.incremental import ledger
 from paddlelike.io.report import SaveReport
+from paddlelike.io.save import copies
 from paddlelike.storage.local import manifest_file, transaction
 
 ROOT = Path(fluid.__file__).parent.parent
@@ -576,3 +578,51 @@ def test_the_caller_waits_for_a_copy_only(
     begin = time.perf_counter()
     save(exe, tmp_path / "a", program)
     assert time.perf_counter() - begin < 5  # the gate would hold it for 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("held", [0, sys.maxsize], ids=["snapshots", "copies"])
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+def test_saves_hold_the_values_of_the_moment_whatever_trains_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, held: int
+) -> None:
+    """Of 100 steps, or as many as PADDLELIKE_STEPS says."""
+    if backend == "jax":
+        pytest.importorskip("jax")
+    monkeypatch.setattr(copies, "_HELD", held)
+    fluid.set_flags({"FLAGS_backend": backend})
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        ids, label = fluid.data("ids", [None, 8], "int64"), fluid.data("label", [None, 1])
+        words = fluid.embedding(ids, [4_000, 16], is_sparse=True, param_attr="table")
+        hidden = fluid.layers.fc(fluid.layers.reduce_mean(words, 1), 300)
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), label))
+        fluid.optimizer.Adam(0.01).minimize(loss)
+    exe, rng = fluid.Executor(fluid.CPUPlace()), np.random.default_rng(0)
+    exe.run(startup)
+    names = [v.name for v in main.list_vars() if v.persistable]
+    pending, expected, checked = None, {}, 0
+    for step in range(int(os.environ.get("PADDLELIKE_STEPS", "100"))):
+        feed = {"ids": rng.integers(0, 4_000, (8, 8)), "label": rng.random((8, 1), np.float32)}
+        exe.run(main, feed=feed, fetch_list=[loss])
+        if pending is None or pending.done():
+            if pending is not None:
+                pending.wait()
+                with fluid.scope_guard(fluid.Scope()):
+                    fluid.io.load_persistables(exe, str(tmp_path / "m"), main)
+                    for name, array in expected.items():
+                        np.testing.assert_array_equal(fluid.global_scope().find_var(name).get_tensor(), array)
+                checked += 1
+            values = {name: fluid.global_scope().find_var(name).get_tensor() for name in names}
+            expected = {name: np.array(value) for name, value in values.items()}
+            pending = fluid.io.save_persistables(exe, str(tmp_path / "m"), main, blocking=False)
+        elif step % 16 == 0:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the child does nothing
+                child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+    assert pending is not None
+    pending.wait()
+    assert checked > 1

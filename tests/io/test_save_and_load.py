@@ -122,6 +122,8 @@ def test_a_load_before_startup_makes_the_variables(exe: fluid.Executor, tmp_path
         report = fluid.io.load_persistables(exe, str(tmp_path), main)
         assert values(main) == want
         assert not any(moved.had_value for moved in report.loaded.values())
+        report = fluid.io.load_persistables(exe, str(tmp_path), main)
+        assert all(moved.had_value for moved in report.loaded.values())
 
 
 def test_startup_after_a_load_replaces_the_values_and_warns(exe: fluid.Executor, tmp_path: Path) -> None:

@@ -394,7 +394,7 @@ def test_a_journal_has_its_bytes_on_the_disk_before_its_name(tmp_path, monkeypat
     )
     monkeypatch.setattr(os, "rename", lambda a, b: (calls.append(os.fspath(b)), rename(a, b)))
     for content in (b"1", b"2"):
-        with Transaction(tmp_path, prefix=tmp_path / "net") as transaction:
+        with Transaction(tmp_path, prefix=tmp_path / "net", durability="process") as transaction:
             transaction.add("net.a", [content])
             transaction.add("net.b", [content])
     staging = tmp_path / ".net.saving-prefix"

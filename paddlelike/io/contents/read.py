@@ -12,6 +12,7 @@ import numpy as np
 import xxhash
 
 from paddlelike.errors import FormatError
+from paddlelike.foundation.progress import advance_progress
 from paddlelike.io.contents.compare import compare_checksum
 from paddlelike.storage import hashing
 from paddlelike.storage.location import File
@@ -156,6 +157,7 @@ def _group_near(parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 def _fill(file: File, part: Part) -> None:
     count = file.readinto_at(part.offset, part.target)
+    advance_progress(count)
     if count != len(part.target):
         raise FormatError(f"offset {part.offset}: only {count} of {len(part.target)} bytes were read")
 
@@ -166,6 +168,7 @@ def _fill_near(file: File, parts: list[Part]) -> None:
     data = memoryview(file.read_at(start, size))
     if len(data) != size:
         raise FormatError(f"offset {start}: only {len(data)} of {size} bytes were read")
+    advance_progress(size)
     for offset, target in parts:
         target[:] = data[offset - start : offset - start + len(target)]
 
@@ -239,6 +242,7 @@ def _copy_and_hash(file: File, parts: Sequence[Part], begin: int, end: int) -> s
     piece = memoryview(file.read_at(begin, end - begin))
     if len(piece) != end - begin:
         raise FormatError(f"offset {begin}: only {len(piece)} of {end - begin} bytes were read")
+    advance_progress(end - begin)
     for offset, target in parts:
         start, stop = max(offset, begin), min(offset + len(target), end)
         target[start - offset : stop - offset] = piece[start - begin : stop - begin]

@@ -2,6 +2,10 @@
 
 The links of ``emb`` are the files ``__deltas__/emb.RUN.0``, its whole value, a LoDTensor stream, and
 ``__deltas__/emb.RUN.1`` and so on, SelectedRows streams whose rows are in rising order, each there once.
+Of a table without a size all are SelectedRows streams in the order of the table. A link has the rows that
+changed and the new ones, and behind these ids without values, which were forgotten. A replay takes away what
+was forgotten, then sets the rows that are there, then appends the others. Its fact ``rows`` counts them all.
+
 There is no file ``emb``: a program that knows no chains, such as Paddle, finds nothing to take for the value.
 
 In the manifest the facts of each file have ``link``::
@@ -18,6 +22,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.storage.location import Location
 from paddlelike.storage.manifest import Record
 
@@ -57,7 +62,18 @@ class Chain(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole value."""
-        return tuple(self.records[0].facts["shape"])
+        first, *others = self.records[0].facts["shape"]
+        return (self.head.facts.get("rows", first), *others)
+
+    @property
+    def kind(self) -> VarType:
+        """SELECTED_ROWS, of a table without a size, or LOD_TENSOR."""
+        return VarType.LOD_TENSOR if "height" not in self.records[0].facts else VarType.SELECTED_ROWS
+
+    @property
+    def height(self) -> int:
+        """The height of the whole value, which each link has."""
+        return int(self.records[0].facts.get("height", self.shape[0]))
 
     @property
     def dtype(self) -> str:
@@ -187,13 +203,14 @@ def _find_problem(record: Record, at: int, before: list[Record]) -> str | None:
     if record.checksum is None:
         return "has no checksum"
     if not before:
-        return None if shape and height is None and after is None else "is not a whole value"
+        return None if shape and after is None else "is not a whole value"
     base, last = before[0].facts, before[-1]
     if run != base["link"]["run"]:
         return f"is of run {run}, the chain of run {base['link']['run']}"
     if after != last.checksum:
         return f"follows a link {after}, link {at - 1} is {last.checksum}"
-    if dtype != base["dtype"] or shape[1:] != base["shape"][1:] or height != base["shape"][0]:
+    expected = base.get("height", base["shape"][0])
+    if dtype != base["dtype"] or shape[1:] != base["shape"][1:] or height != expected:
         whole = f"{base['dtype']}{base['shape']}"
         return f"holds rows of {dtype}{shape}, height {height}; the whole value is {whole}"
     return None

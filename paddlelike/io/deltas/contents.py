@@ -94,16 +94,17 @@ class ChainedContents:
             return self._inner.look(name, kind)
         if isinstance(chain, Broken):
             return Unreadable(name, f"the chain of {name!r} is broken: {chain.what}", chain.hint)
-        if kind == VarType.SELECTED_ROWS:
-            return Unreadable(name, "it lies in a chain of deltas, which holds a dense tensor")
+        if kind != chain.kind:
+            return Unreadable(name, f"it lies in a chain of deltas, which holds a {chain.kind.name}")
         path = chain.path(0)
         found = self._inner.look(path, kind)
         if not isinstance(found, Held):
             return found
         header = found.header
-        if (header.dtype.name, header.shape, header.lod) != (chain.dtype, chain.shape, ()):
+        shape = tuple(chain.records[0].facts["shape"])
+        if (header.dtype.name, header.shape, header.lod) != (chain.dtype, shape, ()):
             what = f"link 0 ({path}) holds {header.dtype.name}{list(header.shape)}, its record says "
-            return Unreadable(name, f"{what}{chain.dtype}{list(chain.shape)}: it is of another run", RESTORE)
+            return Unreadable(name, f"{what}{chain.dtype}{list(shape)}: it is of another run", RESTORE)
         assert header.offset is not None
         self._offsets[name] = header.offset
         return Held(name, header, None, found.size)
@@ -127,12 +128,16 @@ class ChainedContents:
         for chain in chains.values():
             bad = [line for line in whole.bad if line.startswith(chain.path(0) + ":")]
             if bad:
-                raise self._refuse(chain, 0, bad[0])
+                raise _make_refusal(self._location, chain, 0, bad[0])
         values = iter(reading.values)
         replayed = iter(whole.values)
         merged = [next(replayed if at in parts else values) for at in range(len(wants))]
         for at, part in parts.items():
-            array = merged[at].held_array
+            value = merged[at]
+            if isinstance(value, SelectedRows):
+                merged[at] = _replay(value, links[part.chain.variable])
+                continue
+            array = value.held_array
             assert array is not None
             for link in links[part.chain.variable]:
                 _put_rows(array, part.first, link)
@@ -147,6 +152,8 @@ class ChainedContents:
         header = held.header
         offset = header.offset
         assert offset is not None
+        if chain.kind == VarType.SELECTED_ROWS:
+            return _Part(chain, 0, want._replace(held=held._replace(name=chain.path(0))))
         row = header.nbytes // header.shape[0] if header.shape[0] else 1
         first = (offset - self._offsets[held.name]) // max(row, 1) + (want.rows[0] if want.rows else 0)
         return _Part(chain, first, want._replace(held=held._replace(name=chain.path(0))))
@@ -154,9 +161,6 @@ class ChainedContents:
     def _read_links(self, chain: Chain) -> list[SelectedRows]:
         """Return the rows of all links but the whole value, in their order."""
         return map_in_threads(lambda at: read_link(self._location, chain, at), range(1, len(chain.records)))
-
-    def _refuse(self, chain: Chain, at: int, why: str) -> LoadError:
-        return _make_refusal(self._location, chain, at, why)
 
 
 def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
@@ -186,6 +190,10 @@ def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
     except FormatError as error:
         raise _make_refusal(location, chain, at, f"is no SelectedRows: {error.message}") from error
     ids, values = rows.row_array, rows.held_array
+    if chain.kind == VarType.SELECTED_ROWS:
+        if values is None or rows.height() != chain.height or len(values) > len(ids):
+            raise _make_refusal(location, chain, at, "does not hold rows of the table")
+        return rows
     rises = not len(ids) or (ids[0] >= 0 and bool((ids[1:] > ids[:-1]).all()) and ids[-1] < chain.shape[0])
     if values is None or not rises or rows.height() != chain.shape[0] or len(values) != len(ids):
         raise _make_refusal(location, chain, at, "does not hold rows of the whole value")
@@ -199,6 +207,28 @@ def _make_refusal(location: Location, chain: Chain, at: int, why: str) -> LoadEr
         f"{chain.variable!r} ({path}) {why}",
         hint=RESTORE,
     )
+
+
+def _replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
+    """Return a table without a size after its links."""
+    ids, values = table.row_array, table.held_array
+    assert values is not None
+    for link in links:
+        rows = link.held_array
+        assert rows is not None
+        changed, forgotten = np.split(link.row_array, [len(rows)])
+        if len(forgotten):
+            places = SelectedRows(ids).find_rows(forgotten)
+            keep = np.ones(len(ids), np.bool_)
+            keep[places[places >= 0]] = False
+            ids, values = ids[keep], values[keep]
+        places = SelectedRows(ids).find_rows(changed)
+        there = places >= 0
+        values[places[there]] = rows[there]
+        if not there.all():
+            ids = np.concatenate([ids, changed[~there]])
+            values = np.concatenate([values, rows[~there]])
+    return SelectedRows(ids, table.height(), values)
 
 
 def _put_rows(array: Array, first: int, link: SelectedRows) -> None:

@@ -12,6 +12,7 @@ from paddlelike.framework.graph.order import order_as_hashed
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes import clone as passes
+from paddlelike.framework.passes.views import collect_reads, find_needed_ops
 
 __all__ = [
     "append_scales",
@@ -20,6 +21,7 @@ __all__ = [
     "find_ports",
     "make_inference_program",
     "warn_of_metrics",
+    "warn_of_updated_feeds",
 ]
 
 _COPIES: Final = 3  # of a pruned program that Fluid makes before it adds feed and fetch
@@ -129,6 +131,22 @@ def warn_of_metrics(program: Program) -> None:
     """Warn if a program computes a metric over all batches."""
     if any(op.type == "auc" for op in program.global_block().ops):
         warn_user("the program computes auc, which keeps statistics of all batches; choose targets before it")
+
+
+def warn_of_updated_feeds(program: Program, feeds: list[str], targets: list[str]) -> None:
+    """Warn if the targets read a fed variable after an operator that updates it; Fluid prunes that one."""
+    ops = program.global_block().ops
+    needed = find_needed_ops(program.global_block(), targets=set(targets), fed=set(feeds))
+    read: set[str] = set()
+    for index, op in reversed(list(enumerate(ops))):
+        if index in needed:
+            read |= collect_reads(op)
+        elif names := sorted(set(feeds) & read & collect_reads(op) & set(op.output_arg_names)):
+            warn_user(
+                f"operator {op.type!r} updates {', '.join(map(repr, names))}, which is fed: as in Fluid, the "
+                "model leaves it out, and its targets are computed from what is fed; assign the input to "
+                "another variable before it is updated"
+            )
 
 
 def clear_devices(program: Program) -> None:

@@ -21,6 +21,7 @@ from paddlelike.io.export.program import (
     clear_devices,
     make_inference_program,
     warn_of_metrics,
+    warn_of_updated_feeds,
 )
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.partition import get_partition
@@ -73,7 +74,8 @@ def save_inference_model(
     program_only
         Save the program without values.
     durability
-        ``"process"``: the export survives the death of the process; ``"power"``: also a power cut.
+        ``"atomic"``: after a power cut there is what this call wrote, or what was there before;
+        ``"process"``: after the end of the process alone; ``"power"``: it is on the disk at the end.
 
     Returns
     -------
@@ -132,6 +134,7 @@ def save_inference_model(
     exported = program
     if export_for_deployment:
         plain = program if partition is None else partition.localize(program)
+        warn_of_updated_feeds(plain, feeds, names)
         exported = make_inference_program(plain, feeds, names)
     part = None if program_only else "export"
     writing = where.begin(options, program=fingerprint(exported), part=part)
@@ -159,6 +162,6 @@ def _list_targets(given: Variable | Sequence[Variable]) -> list[Variable]:
 
 def _encode(program: Program) -> bytes:
     message = build_message(program)
-    message.version.version = PADDLE_VERSION
+    message.version.version = max(message.version.version, PADDLE_VERSION)  # a model of Paddle 2 stays one
     add_operator_versions(message)
     return bytes(message.SerializeToString(deterministic=True))

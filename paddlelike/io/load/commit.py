@@ -10,13 +10,14 @@ from weakref import ref
 import numpy as np
 
 from paddlelike.core.scope import ScopeVariable, global_scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.io.contents.interface import Reading, Value
 from paddlelike.io.contents.lazy import MappedTensor
 from paddlelike.io.incremental import State, get_array, ledger
 from paddlelike.io.load.values import make_constant
 from paddlelike.io.planning.load_plan import LoadPlan, Row
 from paddlelike.io.report import LoadReport, Moved
+from paddlelike.ops.kernels.growing import GrowingRows
 from paddlelike.storage.location import Location
 
 __all__ = ["commit_values", "make_report", "record_loaded"]
@@ -52,6 +53,8 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Mo
             if type(old) is type(value) is LoDTensor:
                 assert value.held_array is not None
                 old.adopt(value.held_array, value._lod)  # references to the tensor see its new value
+            elif isinstance(old, GrowingRows) and type(value) is SelectedRows:
+                old.adopt(value.row_array, value.held_array)  # which goes on growing by its rule
             elif old is not value:
                 holder.set_value(value)
             holder.origin = plan.source

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.progress import show_progress
 from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load.request import LoadRequest
@@ -42,7 +43,9 @@ def run_load(
     else:
         program = build_load_program(pairs, source.path, source.filename)
     files = _PlannedFiles(plan, contents, lazily=request.options.lazy, targets=targets)
-    run_program(executor, program, files)
+    sizes = (held.header.nbytes for step in plan.steps for held in step.held)
+    with show_progress(f"loading {source.path}", sizes):
+        run_program(executor, program, files)
     assert files.reading is not None
     return files.reading, files.values
 

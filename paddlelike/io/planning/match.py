@@ -43,11 +43,13 @@ def mask_numbers(name: str) -> str:
 def explain_repetition(missing: Sequence[Named], fitting: Sequence[Named]) -> str | None:
     """Return a hint if a program holds the saved network and as many copies of all of it, else None.
 
-    Of a network with a layer more than the saved one some variables have no like, or other shapes.
+    Of a network with a layer more than the saved one some variables have no like, or other shapes. The copies
+    may be without an optimizer and its state.
     """
     absent, there = (Counter((mask_numbers(n.name), n.shape) for n in some) for some in (missing, fitting))
     counted = {key for key in there if "#" in key[0]}
-    times = {absent[key] / there[key] for key in counted}
+    of_layers = {key for key in counted if re.search(r"\.[wb]_#$", key[0])}
+    times = {absent[key] / there[key] for key in (counted if absent.keys() - of_layers else of_layers)}
     if not absent or absent.keys() - counted or len(times) != 1 or not times.pop().is_integer():
         return None
     first = missing[0].name
@@ -70,7 +72,7 @@ def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> st
     return (
         f"the names differ only in their numbers (the program asks for {missing[0]!r}, the files "
         f"have {first!r}): the network was probably built twice in this process; build it under "
-        "fluid.unique_name.guard(), or in a new process (or map the names: plan_load(...).rules() "
+        "`with fluid.unique_name.guard():`, or in a new process (or map the names: plan_load(...).rules() "
         "proposes rules for rules=)"
     )
 

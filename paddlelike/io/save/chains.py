@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,11 +14,12 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.formats.paddle import selected_rows
 from paddlelike.formats.paddle.directory import make_facts
-from paddlelike.io.contents.interface import Array, Held, Want
+from paddlelike.io.contents.interface import Array, Contents, Held, Value, Want
 from paddlelike.io.deltas.chain import Chain, describe_link, list_chains, make_path
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.incremental import Known
 from paddlelike.io.save.encoded import Item, describe_item
+from paddlelike.ops.kernels.growing import ANY_ID
 from paddlelike.storage.location import Location, Writing
 
 __all__ = ["ChainWriter", "Origin", "Place"]
@@ -76,6 +77,7 @@ class ChainWriter:
         self._writing = writing
         self._origins = () if anew else tuple(origins)
         self._chains: dict[int, dict[str, Chain]] = {}
+        self._contents: dict[int, Contents] = {}
 
     def place(self, item: Item, *, shares: bool = True) -> Place | None:
         """Decide where a variable goes, and pass a link to the transaction, with a copy of its rows.
@@ -83,38 +85,40 @@ class ChainWriter:
         None: it goes into a file of its own name. Without ``shares`` no chain of a base is continued.
         """
         value, array = item.value, item.array
-        if type(value) is not LoDTensor or value._lod or array.ndim < 2 or array.nbytes < _LEAST:
+        is_table = isinstance(value, SelectedRows) and value.height() == ANY_ID
+        if not (is_table or (type(value) is LoDTensor and not value._lod)) or array.nbytes < _LEAST:
             return None
-        if not array.flags.c_contiguous or not len(array):
+        if array.ndim < 2 or not array.flags.c_contiguous or not len(array):
             return None
         head = self._continue(item, value, shares=shares)
-        watch_rows(value)
+        if isinstance(value, LoDTensor):
+            watch_rows(value)
         if head is not None:
             return Place(head, None)
         run = secrets.token_hex(4)
         return Place(make_path(item.name, run, 0), describe_item(item) | {"link": describe_link(run, None)})
 
-    def _continue(self, item: Item, value: LoDTensor, *, shares: bool) -> str | None:
+    def _continue(self, item: Item, value: LoDTensor | SelectedRows, *, shares: bool) -> str | None:
         """Continue a chain of the variable; return the path of its last link, or None if there is none."""
         facts = describe_item(item)
         for index, origin in enumerate(self._origins):
             if origin.base is not None and not shares:
                 continue
             chain = self._list_chains(index).get(item.name)
-            if chain is None or (chain.dtype, list(chain.shape)) != (facts["dtype"], facts["shape"]):
+            if chain is None or not _fits(chain, facts):
                 continue
-            rows = _find_rows(item, value, chain, origin)
-            if rows is None or not self._is_worth(chain, rows, item.array):
+            link = self._make_link(item, value, chain, index)
+            if link is None or not self._is_worth(chain, link, item.array):
                 continue
             if not self._keep(chain, origin):
                 continue
-            if not len(rows):
+            if not len(link.row_array):
                 return chain.paths[-1]
             path = chain.path(len(chain.records))
-            link = SelectedRows(rows, len(item.array), item.array[rows])
-            described = make_facts(
-                item.name, chain.dtype, (len(rows), *chain.shape[1:]), height=len(item.array)
-            )
+            shape = (len(np.asarray(link.held_array)), *chain.shape[1:])
+            described = make_facts(item.name, chain.dtype, shape, height=chain.height)
+            if chain.kind == VarType.SELECTED_ROWS:
+                described["rows"] = len(item.array)
             self._writing.add(
                 path, selected_rows.encode(link), described | {"link": describe_link(chain.run, chain)}
             )
@@ -149,40 +153,85 @@ class ChainWriter:
             self._chains[index] = found
         return found
 
-    def _is_worth(self, chain: Chain, rows: Array, array: Array) -> bool:
-        """Return whether a chain costs less than the whole value, with a link of these rows."""
-        if not len(rows):
+    def _make_link(
+        self, item: Item, value: LoDTensor | SelectedRows, chain: Chain, index: int
+    ) -> SelectedRows | None:
+        """Return what changed since the last link; None: it is unknown."""
+        if isinstance(value, LoDTensor):
+            rows = self._find_rows(item, value, chain, index)
+            return None if rows is None else SelectedRows(rows, len(item.array), item.array[rows])
+        saved = self._read(chain, index)
+        if not isinstance(saved, SelectedRows):
+            return None
+        return _compare_tables(SelectedRows(value.row_array, value.height(), item.array), saved)
+
+    def _is_worth(self, chain: Chain, link: SelectedRows, array: Array) -> bool:
+        """Return whether a chain costs less than the whole value, with this link."""
+        if not len(link.row_array):
             return True
         links = sum(record.size for record in chain.records[1:])
-        size = links + len(rows) * (8 + array.nbytes // len(array))
+        size = links + link.row_array.nbytes + np.asarray(link.held_array).nbytes
         return len(chain.records) <= _MOST_LINKS and size <= _SHARE * array.nbytes
 
+    def _find_rows(self, item: Item, value: LoDTensor, chain: Chain, index: int) -> Array | None:
+        """Return the rows in which a variable differs from its chain, rising; None: it is unknown."""
+        state = self._origins[index].known.find_state(item.holder, chain.head)
+        if state is not None and state.array() is item.array:
+            past = item.holder.version - value.version
+            rows = find_written_rows(value, state.version - past)
+            if rows is not None:
+                return rows
+        saved = self._read(chain, index)
+        return None if saved is None or saved.held_array is None else _compare(item.array, saved.held_array)
 
-def _find_rows(item: Item, value: LoDTensor, chain: Chain, origin: Origin) -> Array | None:
-    """Return the rows in which a variable differs from its chain, in rising order; None: it is unknown."""
-    state = origin.known.find_state(item.holder, chain.head)
-    if state is not None and state.array() is item.array:
-        past = item.holder.version - value.version
-        rows = find_written_rows(value, state.version - past)
-        if rows is not None:
-            return rows
-    saved = _read(chain, origin.location)
-    return None if saved is None else _compare(item.array, saved)
-
-
-def _read(chain: Chain, location: Location) -> Array | None:
-    """Return the value of a chain; None where it cannot be read or is not what was saved."""
-    try:
-        manifest = location.manifest()
-        contents = open_directory(
-            location, None if manifest is None else manifest.files, complete=False, only=[chain.variable]
-        )
-        held = contents.look(chain.variable, VarType.LOD_TENSOR)
-        if not isinstance(held, Held):
+    def _read(self, chain: Chain, index: int) -> Value | None:
+        """Return the value of a chain; None where it cannot be read or is not what was saved."""
+        try:
+            contents = self._open(index)
+            held = contents.look(chain.variable, chain.kind)
+            if not isinstance(held, Held):
+                return None
+            return contents.read([Want(held)]).values[0]
+        except (PaddlelikeError, OSError):
             return None
-        return contents.read([Want(held)]).values[0].held_array
-    except (PaddlelikeError, OSError):
-        return None
+
+    def _open(self, index: int) -> Contents:
+        """Return the values of a directory, which is listed once for all its chains."""
+        found = self._contents.get(index)
+        if found is None:
+            location = self._origins[index].location
+            manifest = location.manifest()
+            found = open_directory(location, None if manifest is None else manifest.files, complete=False)
+            self._contents[index] = found
+        return found
+
+
+def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
+    """Return whether a variable with these facts is of the type and the shape of a chain."""
+    base = chain.records[0].facts
+    count = 1 if "height" in facts else 0  # of dims that may change
+    keys = ("dtype", "kind", "height")
+    same = [facts.get(key) for key in keys] == [base.get(key) for key in keys]
+    return same and list(facts["shape"])[count:] == list(base["shape"])[count:]
+
+
+def _compare_tables(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
+    """Return the link between two states of a table without a size: changed and new rows, forgotten ids."""
+    ids, values, old = table.row_array, table.held_array, saved.held_array
+    assert values is not None
+    assert old is not None
+    gone = np.zeros(len(old), np.bool_)
+    stay = len(old)  # rows that were there, in their order; others come behind
+    if not np.array_equal(ids[:stay], saved.row_array):
+        places = saved.find_rows(ids)
+        moved = np.flatnonzero((places < 0) | (np.diff(places, prepend=-1) <= 0))
+        stay = moved[0] if len(moved) else len(ids)
+        gone[:] = True
+        gone[places[:stay]] = False
+        old = old[places[:stay]]
+    changed = _compare(values[:stay], old) if stay else np.empty(0, np.int64)
+    rows = np.concatenate([changed, np.arange(stay, len(ids))])
+    return SelectedRows(np.concatenate([ids[rows], saved.row_array[gone]]), table.height(), values[rows])
 
 
 def _compare(array: Array, saved: Array) -> Array:

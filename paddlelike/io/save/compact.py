@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 
 from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.formats.paddle.directory import encode_value, make_facts
 from paddlelike.formats.sources import Buffer
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.interface import Held, Value, Want
-from paddlelike.io.deltas.chain import Broken, list_chains
+from paddlelike.io.deltas.chain import Broken, Chain, list_chains
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.source import read_stamped
 from paddlelike.storage.interfaces import Committed
@@ -65,7 +66,8 @@ def compact(dirname: str | os.PathLike[str]) -> Committed:
     for name, value in values.items():
         array = value.held_array
         assert array is not None
-        facts = make_facts(name, VarType(convert_dtype(array.dtype)).name, array.shape)
+        height = value.height() if isinstance(value, SelectedRows) else None
+        facts = make_facts(name, VarType(convert_dtype(array.dtype)).name, array.shape, height=height)
         writing.add(name, _Checked(encode_value(value), where, stamp), facts)
     return writing.commit()
 
@@ -80,7 +82,7 @@ def _read(where: Location) -> dict[str, Value]:
         return {}
     manifest = where.manifest()
     contents = open_directory(where, None if manifest is None else manifest.files, complete=False)
-    found = [contents.look(name, VarType.LOD_TENSOR) for name in chains]
+    found = [contents.look(name, chain.kind) for name, chain in chains.items() if isinstance(chain, Chain)]
     wants = [Want(held) for held in found if isinstance(held, Held)]
     if len(wants) < len(chains):
         raise LoadError(f"chains of {where.path} were replaced while they were read", hint="compact it again")

@@ -1,23 +1,23 @@
-"""Copies of the arrays of an asynchronous save, which training may change meanwhile."""
+"""The values of an asynchronous save, which training may change meanwhile."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.core import memory
+from paddlelike.formats.sources import Buffer
+from paddlelike.foundation.snapshot import Snapshot
 
 __all__ = ["Copies", "KeptMemory"]
 
 Array = np.ndarray[Any, Any]
 
 _LARGE: Final = 64 << 10  # bytes; memory of smaller copies is not reused
-_PARALLEL: Final = 64 << 20  # bytes from which on several threads copy
-_CHUNK: Final = 16 << 20  # bytes that one thread copies at a time
+_HELD: Final = 32 << 20  # bytes that are copied in the time that a snapshot takes
 
 
 class KeptMemory:
@@ -47,47 +47,70 @@ class KeptMemory:
 
 
 class Copies:
-    """The copies of one save. Memory that is kept and not used for them is returned to the system."""
+    """The contents of files as they were when a save was asked for: a snapshot of all memory, or copies.
+
+    Memory that is kept and not used for copies is returned to the system.
+    """
 
     def __init__(self, kept: KeptMemory) -> None:
         self._kept = kept
         self._used: list[Array] = []
+        self._snapshot: Snapshot | None = None
 
-    def copy(self, arrays: Iterable[Array]) -> list[Array]:
-        """Return copies of the arrays in C order, which are valid until :meth:`release`."""
-        sources = list(arrays)
-        copies = [self._take(array) for array in sources]
+    def hold(self, files: Sequence[Sequence[Buffer]]) -> list[Iterable[Buffer]]:
+        """Return the contents of files as they are now, which can be read until :meth:`release`."""
+        large = [sum(memoryview(buffer).nbytes for buffer in buffers) >= _LARGE for buffers in files]
+        nbytes = sum(memoryview(b).nbytes for buffers in files for b in buffers)
+        if nbytes >= _HELD:
+            with contextlib.suppress(OSError):  # else they are copied
+                self._snapshot = Snapshot()
+        held: list[Iterable[Buffer]] = [
+            _Held(self._snapshot, buffers)
+            if is_large and self._snapshot is not None
+            else [self._copy(buffer) for buffer in buffers]
+            for buffers, is_large in zip(files, large, strict=True)
+        ]
         self._kept.clear()
-        if sum(array.nbytes for array in sources) < _PARALLEL:
-            for target, source in zip(copies, sources, strict=True):
-                np.copyto(target, source)
-            return copies
-        pieces = [piece for pair in zip(copies, sources, strict=True) for piece in _split(*pair)]
-        try:
-            with ThreadPoolExecutor(min(4, os.cpu_count() or 1), "paddlelike-copy") as pool:
-                list(pool.map(lambda piece: np.copyto(*piece), pieces))
-        except BaseException:  # such as an interrupt: a thread may still write into this memory
-            self._used = []
-            raise
-        return copies
+        return held
 
     def release(self) -> None:
-        """End the use of the copies; their memory is for the next save."""
+        """End the use of the contents; the memory of copies is for the next save."""
         used, self._used = self._used, []
         self._kept.give_back(used)
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None:
+            snapshot.close()
 
-    def _take(self, like: Array) -> Array:
-        if like.nbytes < _LARGE:
-            return np.empty(like.shape, like.dtype)
-        buffer = self._kept.take(like.nbytes)
-        self._used.append(buffer)
-        return buffer.view(like.dtype).reshape(like.shape)
+    def _copy(self, buffer: Buffer) -> Buffer:
+        if isinstance(buffer, bytes):
+            return buffer
+        view = memoryview(buffer)
+        if view.nbytes < _LARGE:
+            return view.tobytes()
+        copy = self._kept.take(view.nbytes)
+        self._used.append(copy)
+        np.copyto(copy, np.frombuffer(view, np.uint8))
+        return copy.data
 
 
-def _split(target: Array, source: Array) -> list[tuple[Array, Array]]:
-    """Split a copy into chunks for several threads."""
-    if not source.flags.c_contiguous or source.nbytes <= _CHUNK:
-        return [(target, source)]
-    flat, out = source.reshape(-1), target.reshape(-1)
-    step = max(_CHUNK // source.itemsize, 1)
-    return [(out[at : at + step], flat[at : at + step]) for at in range(0, len(flat), step)]
+class _Held:
+    """The contents of a file in a snapshot."""
+
+    def __init__(self, snapshot: Snapshot, buffers: Sequence[Buffer]) -> None:
+        self._snapshot = snapshot
+        self._spans = [_find_span(buffer) for buffer in buffers]
+
+    def __iter__(self) -> Iterator[Buffer]:
+        for span in self._spans:
+            if isinstance(span, bytes):
+                yield span
+            else:
+                yield from self._snapshot.read(*span)
+
+
+def _find_span(buffer: Buffer) -> bytes | tuple[int, int]:
+    """Return what does not change, or its address and size."""
+    if isinstance(buffer, bytes) or not memoryview(buffer).nbytes:
+        return bytes(buffer)
+    array = np.frombuffer(buffer, np.uint8)
+    return array.ctypes.data, array.nbytes

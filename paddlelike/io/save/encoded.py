@@ -34,7 +34,7 @@ class Item(NamedTuple):
 
     @property
     def array(self) -> Array:
-        """The elements, in the scope's memory or a copy of it."""
+        """The elements, in the scope's memory."""
         array: Array = get_array(self.value)
         return array
 
@@ -43,13 +43,6 @@ class Item(NamedTuple):
         """The entry of a report."""
         array = self.array
         return Moved(array.shape, _get_numpy_name(array.dtype), array.nbytes)
-
-    def with_array(self, array: Array) -> Item:
-        """Return this item with a copy of its elements in place of the array."""
-        value = self.value
-        if isinstance(value, SelectedRows):
-            return self._replace(value=SelectedRows(value.row_array.copy(), value.height(), array))
-        return self._replace(value=LoDTensor(array, value.lod()))
 
 
 def get_item(name: str, scope: Scope) -> Item:

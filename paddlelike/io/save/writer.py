@@ -6,7 +6,7 @@ import functools
 import os
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from paddlelike.errors import SaveError
@@ -98,8 +98,8 @@ class Writer:
     def prepare(self, copies: Copies | None = None) -> None:
         """Decide which files are kept, and pass the others to the transaction.
 
-        The arrays are read at the commit. With ``copies`` those that are written are copied now; and files in
-        place are kept only if no other save can come before the commit, else all are written.
+        The arrays are read at the commit. With ``copies`` those that are written are held as they are now;
+        and files in place are kept only if no other save can come before the commit, else all are written.
 
         Raises
         ------
@@ -117,16 +117,13 @@ class Writer:
         changed = {file: item for file, item in self._singles.items() if not self._is_kept(file, item)}
         singles, links = self._place(changed) if self._options.delta and self._is_whole else (changed, {})
         combined = {f: items for f, items in self._combined.items() if not self._are_kept(f, items)}
+        whole = {file: _encode_single(item) for file, item in singles.items()}
+        whole |= {file: _encode_several(items) for file, items in combined.items()}
+        contents: list[Iterable[Buffer]] = [buffers for buffers, _ in whole.values()]
         if copies is not None:
-            flat = [*singles.values(), *(item for items in combined.values() for item in items)]
-            copied = iter(copies.copy([item.array for item in flat]))
-            singles = {file: item.with_array(next(copied)) for file, item in singles.items()}
-            combined = {f: [item.with_array(next(copied)) for item in items] for f, items in combined.items()}
-        for file, item in singles.items():
-            buffers, facts = _encode_single(item)
+            contents = copies.hold([buffers for buffers, _ in whole.values()])
+        for (file, (_, facts)), buffers in zip(whole.items(), contents, strict=True):
             self._writing.add(file, buffers, links.get(file, facts))
-        for file, items in combined.items():
-            self._writing.add(file, *_encode_several(items))
         for one in self._gathered:
             self._writing.add(one.name, one.buffers, one.facts)
 

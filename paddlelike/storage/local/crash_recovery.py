@@ -5,6 +5,12 @@ the swap. ``staged`` tells the two apart: it holds the random token that is also
 manifest, or, without a manifest, the inodes and times of the new files; an inode number alone would not do,
 since a file system gives it out again. ``staged`` also lists the files of the version before: what others put
 into it while it was swapped out is not among them, and is moved over before the rest is removed.
+
+With ``durability="atomic"`` the version before stays there until the new one is on the disk
+(:mod:`.syncing`), and ``staged`` also says how it is known. Where nobody waits for the disk any more, the
+process or the power failed. Unless the system has run on since then, the files are compared with their
+checksums, and if they do not fit, the version before takes its place again; but not over what somebody else
+wrote since.
 """
 
 from __future__ import annotations
@@ -12,40 +18,100 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from paddlelike.errors import FormatError, StorageError
-from paddlelike.storage.local import journal, manifest_file
-from paddlelike.storage.local.files import File
-from paddlelike.storage.local.filesystem.retired import remove_tree, rescue
+from paddlelike.errors import FormatError, SaveError, StorageError
+from paddlelike.foundation.warn import warn_user
+from paddlelike.storage import hashing, verification
+from paddlelike.storage.local import journal
+from paddlelike.storage.local.filesystem.file import File
+from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.retired import remove_tree, rescue, walk
+from paddlelike.storage.local.filesystem.system import exchange, sync_directory, sync_file_system
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.names import check_path
-from paddlelike.storage.problems import is_system_error
+from paddlelike.storage.local.present_manifest import compare_with_record, read_at
+from paddlelike.storage.names import MANIFEST, check_path
+from paddlelike.storage.problems import explain, is_system_error
 
-__all__ = ["clear", "write_staged"]
+__all__ = ["clear", "recover", "write_staged"]
 
 _MOST: Final = 1 << 28  # bytes of ``staged``
+_WAIT: Final = 600.0  # seconds for another process that compares the files after a power cut
+_PAUSE: Final = 0.02  # seconds between two looks
+
+
+def recover(layout: Layout) -> None:
+    """Finish what a save left that did not end; where there is nothing, this is two ``stat``.
+
+    Raises
+    ------
+    StorageError
+        It cannot be finished by this process; the message says why.
+    """
+    journal.recover(layout)
+    path = os.path.join(layout.staging, "staged")
+    staged = _read_staged(layout) if os.path.lexists(path) else None
+    if staged is None or staged.before is None:
+        return  # what is in place is the old version or the new one, and on its way to the disk or there
+    start = time.monotonic()
+    lock = Lock(layout.lock, layout.base)
+    while time.monotonic() - start < _WAIT:
+        has_lock_file = os.path.lexists(layout.lock)  # as long as the save goes on, if nobody removed it
+        if not os.path.lexists(path):
+            return
+        try:
+            is_ours = lock.acquire(create=not has_lock_file)
+        except SaveError:
+            return  # nothing may be written here: what is read is compared with its checksums
+        if is_ours:
+            try:
+                clear(layout, spare=os.path.isdir(os.path.join(layout.staging, "spare")))
+            finally:
+                lock.release()
+            return
+        if not os.path.lexists(os.path.join(layout.staging, "comparing")):
+            return  # the save itself goes on
+        time.sleep(_PAUSE)
 
 
 def write_staged(
-    layout: Layout, token: str | None, written: Mapping[str, tuple[int, int]], files: Mapping[str, int]
+    layout: Layout,
+    token: str | None,
+    written: Mapping[str, tuple[int, int]],
+    files: Mapping[str, int],
+    dropped: Iterable[str] | None = None,
 ) -> None:
     """Write ``staged``: the token of the new version, or its files' stamps; and the files of the present one.
+
+    ``dropped``, of a save whose version before stays until the new one is on the disk: the files that the new
+    one does not have. Then ``staged`` is on the disk at the end, with its name.
 
     Raises
     ------
     OSError
         It cannot be written.
     """
-    with open(os.path.join(layout.staging, "staged"), "x", encoding="utf-8") as file:
-        file.write(json.dumps({"token": token, "written": written, "files": files}))
+    before = None if dropped is None else _identify(layout.directory, files)
+    held = {"token": token, "written": written, "files": files, "before": before}
+    path = os.path.join(layout.staging, "staged")
+    with open(path, "x", encoding="utf-8") as file:
+        start = _identify_start(path)
+        file.write(json.dumps(held | {"dropped": list(dropped or ()), "start": start}))
+        if before is not None:
+            file.flush()
+            # S17
+            os.fsync(file.fileno())
+            sync_directory(layout.staging)
+            sync_directory(layout.parent)
 
 
-def clear(layout: Layout, *, spare: bool) -> None:
+def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
     """Finish what a killed process left half done, and remove what it left over. The lock is held.
 
-    ``spare``: keep the version before, for the next save to be built upon.
+    ``spare``: keep the version before, for the next save to be built upon. ``synced``: the new version is on
+    the disk.
 
     Raises
     ------
@@ -55,7 +121,8 @@ def clear(layout: Layout, *, spare: bool) -> None:
     journal.finish(layout)
     new, old = os.path.join(layout.staging, "new"), os.path.join(layout.staging, "spare")
     staged = _read_staged(layout)
-    if staged is not None and os.path.isdir(new) and not os.path.islink(new) and _is_swapped(layout, staged):
+    is_there = staged is not None and os.path.isdir(new) and not os.path.islink(new)
+    if staged is not None and is_there and (synced or _settle(layout, staged, new)):
         rescue(new, layout.directory, staged.files, remove=False)
         if spare:
             remove_tree(old)
@@ -74,6 +141,10 @@ class _Staged(NamedTuple):
     token: str | None
     written: dict[str, Any]  # path -> stamp, without a token
     files: dict[str, int]  # path -> inode
+    before: object  # how the version before is known, see _identify; None: it does not have to be
+    dropped: frozenset[str]  # its files that the new version does not have
+    time: int  # of writing it, after all files of the new version
+    is_same_start: bool  # the system was not started again since, so that no power cut was between
 
 
 def _read_staged(layout: Layout) -> _Staged | None:
@@ -81,22 +152,119 @@ def _read_staged(layout: Layout) -> _Staged | None:
     path = os.path.join(layout.staging, "staged")
     with (
         _raise_system_errors(layout),
-        contextlib.suppress(FormatError, ValueError, AttributeError, KeyError, TypeError, RecursionError),
+        contextlib.suppress(FileNotFoundError, FormatError, ValueError, AttributeError),
+        contextlib.suppress(KeyError, TypeError, RecursionError),
     ):
         with File(path) as file:
             held = json.loads(file.read(_MOST).decode())
+            facts = os.lstat(path)
+            start = _identify_start(path)
         written = {path: tuple(stamp) for path, stamp in held["written"].items() if check_path(path) == path}
         files = {path: inode for path, inode in held["files"].items() if type(inode) is int}
         token = held["token"]
-        return _Staged(token if isinstance(token, str) else None, written, files)
+        dropped = frozenset(map(str, held.get("dropped") or ()))
+        token = token if isinstance(token, str) else None
+        same = start is not None and start == held.get("start")
+        return _Staged(token, written, files, held.get("before"), dropped, facts.st_mtime_ns, same)
     return None
+
+
+def _identify_start(staged: str) -> str | None:
+    """Return what tells this start of the system, and ``staged`` from a copy of it; None: nothing does."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{file.read().strip()} {os.stat(staged).st_ino}"
+    except OSError:  # not Linux
+        return None
+
+
+def _identify(directory: str, files: Iterable[str]) -> object:
+    """Return what tells this version of a directory from others: its manifest's checksum, or its files."""
+    path = os.path.join(directory, MANIFEST)
+    if os.path.isfile(path) and not os.path.islink(path):
+        with File(path) as file:
+            return hashing.hash_file(file, "xxh3_128").text
+    stamps = {}
+    for name in files:
+        facts = os.lstat(os.path.join(directory, name))
+        stamps[name] = [facts.st_size, facts.st_mtime_ns]
+    return stamps
+
+
+def _is_before(directory: str, staged: _Staged) -> bool:
+    """Return whether a directory is the version before. Raises StorageError, OSError."""
+    files = {path for path, _, is_folder in walk(directory) if not is_folder}
+    return staged.files.keys() <= files and _identify(directory, files) == staged.before
+
+
+def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
+    """Return whether ``new`` is the version before and is not needed any more.
+
+    Raises
+    ------
+    StorageError
+        The system refuses to read it, or to put it back.
+    """
+    if staged.before is None or not os.path.isdir(layout.directory):
+        return _is_swapped(layout, staged)
+    comparing = os.path.join(layout.staging, "comparing")  # readers wait
+    try:
+        with open(comparing, "w"), _raise_system_errors(layout):
+            if _is_before(layout.directory, staged):
+                return False
+            if _is_swapped(layout, staged) and (staged.is_same_start or _is_whole(layout, staged)):
+                sync_file_system(layout.directory)
+                sync_directory(layout.staging)
+                sync_directory(layout.parent)
+                return True
+            is_cut = not staged.is_same_start and _is_before(new, staged)
+            if not is_cut or _has_newer(layout.directory, staged.time):
+                return _is_swapped(layout, staged)
+        # S17
+        exchange(new, layout.directory)
+        sync_directory(layout.staging)
+        sync_directory(layout.parent)
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        what = f"what the power cut left of {layout.directory} cannot be cleared up"
+        raise explain(StorageError, what, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(comparing)
+    warn_user(
+        f"a power cut damaged {layout.directory} before its last save was on the disk: "
+        "the files of the save before were taken instead, and are in place again"
+    )
+    return False
+
+
+def _is_whole(layout: Layout, staged: _Staged) -> bool:
+    """Return whether all files of the new version are as they were saved. Raises StorageError, OSError."""
+    manifest = read_at(layout)
+    present = {path for path, _, is_folder in walk(layout.directory) if not is_folder}
+    if manifest is None or not staged.files.keys() - staged.dropped <= present:
+        return False
+    found = verification.compare_files(
+        layout.base,
+        manifest,
+        (),
+        lambda name, record: compare_with_record(os.path.join(layout.directory, name), record),
+    )
+    return not (found.missing or found.cut or found.changed)
+
+
+def _has_newer(directory: str, time_ns: int) -> bool:
+    """Return whether somebody has written a file of a directory after a time."""
+    paths = (os.path.join(directory, path) for path, _, is_folder in walk(directory) if not is_folder)
+    return any(os.lstat(path).st_mtime_ns > time_ns for path in paths)
 
 
 def _is_swapped(layout: Layout, staged: _Staged) -> bool:
     """Return whether the directory is the new version. Raises StorageError."""
     if staged.token is not None:
         with _raise_system_errors(layout), contextlib.suppress(FormatError):
-            manifest = manifest_file.read_at(layout)
+            manifest = read_at(layout)
             # S11
             return manifest is not None and manifest.token == staged.token
         return False

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage.interfaces import Path
-from paddlelike.storage.local import files, journal, manifest_file
+from paddlelike.storage.local import crash_recovery, files, manifest_file
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.manifest import Manifest
@@ -46,7 +46,7 @@ class LocalDirectory:
         StorageError
             It cannot be finished by this process.
         """
-        journal.recover(self._layout())
+        crash_recovery.recover(self._layout())
 
     def exists(self) -> bool:
         self.recover()

@@ -7,10 +7,10 @@ import os
 from collections.abc import Collection
 
 from paddlelike.errors import FormatError, PaddlelikeError, StorageError
-from paddlelike.storage.local import manifest_file
-from paddlelike.storage.local.files import File
+from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.retired import has_others
 from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.present_manifest import read_at
 from paddlelike.storage.local.unchanged import is_still, recognize_copy
 from paddlelike.storage.manifest import Manifest, Record
 
@@ -22,7 +22,7 @@ def read_manifest(layout: Layout, names: Collection[str]) -> tuple[Manifest | No
     if not has_others(layout.directory, {*names, layout.manifest_name}):
         return None, None
     try:
-        return manifest_file.read_at(layout), None
+        return read_at(layout), None
     except (StorageError, FormatError) as error:
         return None, f"the manifest before this save was not used: {error.message}"
 

@@ -204,19 +204,22 @@ class Generation:
             os.close(old)
             os.close(new)
 
-    def note_staged(self, token: str | None, records: Mapping[str, Record]) -> None:
-        """Write ``staged``: how the new version is known, and the files of the present one."""
+    def note_staged(self, token: str | None, records: Mapping[str, Record], *, keep: bool) -> None:
+        """Write ``staged``: how the new version is known, and the files of the present one.
+
+        ``keep``: the present one stays beside the directory after the commit.
+        """
         if self.step != "exchange":
             return
         written = {}
         if token is None:
             written = {path: records[path].stamp for path in self._changed if path in records}
-        write_staged(self._layout, token, written, self._files)
+        write_staged(self._layout, token, written, self._files, self._dropped if keep else None)
 
     # The commit
 
-    def commit(self, *, sync: bool) -> None:
-        """Put the new version in place of the present one.
+    def commit(self, *, sync: bool, keep: bool) -> None:
+        """Put the new version in place of the present one, and bring that to the disk where nothing is kept.
 
         Raises
         ------
@@ -227,7 +230,7 @@ class Generation:
             now = time.time_ns()
             os.utime(self.new, ns=(now, now))
         if self.step == "nothing" or (self.step != "journal" and self._swap()):
-            if sync:
+            if sync and not keep:
                 self._sync()
             return
         self.step = "journal"
@@ -266,6 +269,10 @@ class Generation:
                 f"{self._directory} was removed by somebody during the save", hint="save again"
             ) from error
         return True
+
+    def move_late(self) -> None:
+        """Move over what others put into the version before while it was swapped out."""
+        rescue(self.new, self._directory, self._files, remove=False)
 
     def retire(self, *, spare: bool) -> None:
         """Remove the version before, after the commit, but nothing that others put into it since.

@@ -115,9 +115,6 @@ def commit(
                 sync_directory(os.path.join(layout.staging, "new", path))
         # S5
         os.rename(forward, layout.journal)
-        if sync:
-            sync_directory(layout.staging)
-            sync_directory(layout.parent)
     except StorageError as error:
         raise SaveError(error.message, hint=error.hint) from error
     except OSError as error:
@@ -125,6 +122,9 @@ def commit(
             raise _make_removed_error(layout) from error
         raise explain(SaveError, f"{directory} cannot be written", error) from error
     try:
+        if sync:
+            sync_directory(layout.staging)
+            sync_directory(layout.parent)
         _replay(layout, journal)
     except Exception as error:
         # S5

@@ -12,8 +12,10 @@ Nothing is deleted but, with ``remove_stale``, what the same program wrote in an
 
 ``durability`` is what a finished save survives:
 
-- ``"process"``: the death of this process and of all others, at any instant. After a power cut the files are
-  what the file system makes of them; ``verify`` tells.
+- ``"atomic"``: the death of processes at any instant. After a power cut the directory holds all files of this
+  save, or all of the one before, which stays beside it until this one is on the disk (:mod:`.syncing`).
+- ``"process"``: the death of processes alone. After a power cut the files are what the file system makes of
+  them; ``verify`` tells.
 - ``"power"``: also a power cut and a crash of the system: everything is on the disk before the commit, and
   the commit before the return. It takes as long as the disk takes to write the files.
 """
@@ -23,7 +25,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -31,10 +33,11 @@ from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Contents, Path
 from paddlelike.storage.local import crash_recovery as staged
-from paddlelike.storage.local import earlier, generation, journal
+from paddlelike.storage.local import earlier, generation
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.system import sync_file_system
 from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.syncing import sync_beside, wait_for_disk
 from paddlelike.storage.local.target import check_folders, prepare_target
 from paddlelike.storage.local.unchanged import is_still, share_file
 from paddlelike.storage.local.writing import Piece, write_files
@@ -125,15 +128,14 @@ class Transaction:
         keep_generation: bool = SaveOptions.keep_generation,
         remove_stale: bool = SaveOptions.remove_stale,
     ) -> None:
-        if durability not in ("process", "power"):
-            raise ValueError(f'durability is "process" or "power", not {durability!r}')
+        SaveOptions(durability=durability)  # checks it
         if checksum is not None and checksum not in hashing.ALGORITHMS:
             raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
         self.directory = os.path.realpath(os.fspath(directory) or ".")
         self._layout = Layout.of(self.directory if prefix is None else prefix, is_prefix=prefix is not None)
         if self._layout.directory != self.directory:
             raise ValueError(f"prefix={prefix} is not in {self.directory}")
-        self._power = durability == "power"
+        self._durability = durability
         self._checksum = checksum
         self._manifest = manifest
         self._author = Author(program, part)
@@ -154,6 +156,7 @@ class Transaction:
 
         Then what :meth:`keep` finds stays as it is until :meth:`commit` or :meth:`release`.
         """
+        wait_for_disk(self._layout)
         with contextlib.suppress(PaddlelikeError, OSError):  # the commit will say it
             if os.path.isdir(self.directory) and self._lock.acquire():
                 staged.clear(self._layout, spare=self._spare)
@@ -228,6 +231,7 @@ class Transaction:
         if not self._names:
             return Committed(self.directory, {})
         try:
+            wait_for_disk(self._layout)
             check_folders(self.directory, self._names)
             prepare_target(self._layout)
             # S2
@@ -246,14 +250,18 @@ class Transaction:
 
     def _commit_locked(self, lock: Lock) -> Committed:
         staged.clear(self._layout, spare=self._spare)
+        finish = None
         try:
-            records, stale, removed = self._commit()
+            records, stale, removed, finish = self._commit()
         finally:
-            with contextlib.suppress(OSError, PaddlelikeError):  # the next save clears up what is left
-                staged.clear(self._layout, spare=self._spare)
+            if finish is None:
+                with contextlib.suppress(OSError, PaddlelikeError):  # the next save clears up what is left
+                    staged.clear(self._layout, spare=self._spare)
+        written = [records[path].size for path in self._pieces]
+        if finish is not None:
+            sync_beside(self._layout, lock.hand_over(), finish, sum(written))
         if lock.waited:
             self._notes.append(lock.waited)
-        written = [records[path].size for path in self._pieces]
         named = {self._names[path]: records[path] for path in self._names}
         return Committed(
             self.directory,
@@ -284,7 +292,7 @@ class Transaction:
         """Finish the last save of the directory that a kept file is in, and return it."""
         if base not in self._roots:
             layout = self._layout if base is None else Layout.of(base, is_prefix=False)
-            journal.recover(layout)
+            staged.recover(layout)
             self._roots[base] = layout.directory
         return self._roots[base]
 
@@ -301,8 +309,11 @@ class Transaction:
 
     # The save, with the lock held
 
-    def _commit(self) -> tuple[dict[str, Record], list[str], list[str]]:
-        """Return the records of this save's files, the stale files, and those that were removed."""
+    def _commit(self) -> tuple[dict[str, Record], list[str], list[str], Callable[[], None] | None]:
+        """Return the records of this save's files, the stale files, and those that were removed.
+
+        And what is to be called when the commit is on the disk; None: nothing waits for that.
+        """
         layout = self._layout
         for path, record in list(self._kept.items()):
             # S8
@@ -340,15 +351,29 @@ class Transaction:
             )
             self._write(plan, {layout.manifest_name: Piece([data], {})}, None)
         plan.link_others()
-        plan.note_staged(token, records)
+        # S17
+        atomic = self._durability == "atomic" and plan.step != "rename"
+        keep = atomic and plan.step == "exchange" and token is not None and self._checksum is not None
+        sync = atomic or self._durability == "power"
+        plan.note_staged(token, records, keep=keep)
         # S15
-        if self._power:
+        if sync and not keep:
             sync_file_system(plan.new)
-        plan.commit(sync=self._power)
-        earlier.remove_old_manifest(layout)
-        plan.retire(spare=self._spare)
+        plan.commit(sync=sync, keep=keep)
+
+        def finish() -> None:
+            earlier.remove_old_manifest(layout)
+            plan.retire(spare=self._spare)
+            if waits:
+                staged.clear(layout, spare=self._spare, synced=True)
+
+        waits = keep and plan.step == "exchange"  # and not under a journal after all
+        if waits:
+            plan.move_late()
+        else:
+            finish()
         removed = stale if self._remove_stale else []
-        return records, [] if removed else stale, removed
+        return records, [] if removed else stale, removed, finish if waits else None
 
     def _list_facts(self) -> list[Mapping[str, Any]]:
         """Return the facts of the files of this save."""

@@ -7,7 +7,7 @@ import shutil
 
 from paddlelike.errors import SaveError
 from paddlelike.storage import hashing
-from paddlelike.storage.local.files import File
+from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.system import reflink
 from paddlelike.storage.manifest import Record, make_stamp
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError, SaveError
+from paddlelike.foundation.progress import advance_progress, show_progress
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import LARGE
@@ -78,7 +79,7 @@ def write_files(
     SaveError
         With the file that could not be written; the others are in any state.
     """
-    writer = _Writer(root, algorithm, author)
+    writer = _Writer(root, algorithm, author, shown or root)
     try:
         return writer.write(files)
     except _WriteError as unwritten:
@@ -93,8 +94,9 @@ class _WriteError(Exception):
 class _Writer:
     """Writes files below one folder."""
 
-    def __init__(self, root: str, algorithm: str | None, author: Author) -> None:
+    def __init__(self, root: str, algorithm: str | None, author: Author, shown: str) -> None:
         self._root = root
+        self._shown = shown
         self._algorithm = algorithm
         self._author = author
 
@@ -109,7 +111,8 @@ class _Writer:
 
         tasks: list[Callable[[], None]] = [functools.partial(write_large, path) for path in large]
         tasks.append(lambda: records.update(self._write_all_small(files, sizes)))
-        run_in_threads(tasks)
+        with show_progress(f"writing {self._shown}", _list_sizes(files, sizes)):
+            run_in_threads(tasks)
         return records
 
     def _write_large(self, path: str, piece: Piece) -> Record:
@@ -138,6 +141,7 @@ class _Writer:
             fd = os.open(path, _NEW, 0o666, dir_fd=folder)
             try:
                 written = os.write(fd, data)
+                advance_progress(written)
                 if written < len(data):
                     _write(fd, [data[written:]])
                 facts = os.fstat(fd)
@@ -191,6 +195,12 @@ class _Writer:
         if shared.size not in (None, facts.st_size):
             raise SaveError(f"{path} has {facts.st_size} bytes after others wrote it, not {shared.size}")
         return record._replace(size=facts.st_size, checksum=checksum, stamp=make_stamp(facts), pieces=pieces)
+
+
+def _list_sizes(files: Mapping[str, Piece], sizes: Mapping[str, int]) -> Iterator[int]:
+    """Yield the sizes of all files; nothing where one is not known before it is written."""
+    if all(isinstance(piece.buffers, Sequence) for piece in files.values()):
+        yield from sizes.values()
 
 
 def _known_size(buffers: Iterable[Buffer]) -> int:
@@ -255,6 +265,7 @@ def _batches(buffers: Iterable[Buffer], size: int) -> Iterator[list[Buffer]]:
 def _write(fd: int, rest: list[Buffer]) -> None:
     while rest:
         count = os.writev(fd, rest) if hasattr(os, "writev") else os.write(fd, rest[0])
+        advance_progress(count)
         while rest and count >= (size := memoryview(rest[0]).nbytes):
             count -= size
             del rest[0]

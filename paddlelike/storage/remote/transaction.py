@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from paddlelike.errors import SaveError, StorageError
+from paddlelike.foundation.progress import advance_progress, show_progress
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Contents, Path
 from paddlelike.storage.manifest import Author, Record, encode
@@ -220,7 +221,8 @@ class RemoteTransaction:
         """Write what changed into a folder; the stamps of the records are not known yet."""
         hashed = {path: _Hashed(buffers, self._checksum) for path, (buffers, _) in self._pieces.items()}
         if hashed:
-            self._store.write(folder, hashed)
+            with show_progress(f"writing {self._location.path}"):
+                self._store.write(folder, hashed)
         for source in {root for root, _ in self._shared.values()}:
             self._store.copy(source, folder, [p for p, (root, _) in self._shared.items() if root == source])
         records = {
@@ -292,6 +294,7 @@ class _Hashed:
                     hasher.update(piece)
                 self.size += len(piece)
                 yield piece
+                advance_progress(len(piece))
         if hasher is not None:
             self.checksum, self.pieces = hashing.finish(hasher, str(self._algorithm))
 

@@ -29,7 +29,7 @@ def test_optimisations_of_plans_change_no_result(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 1060, 10))
+@pytest.mark.parametrize("first", range(1000, 1040, 10))
 def test_optimisations_change_no_result_of_many_programs(first: int) -> None:
     found = {
         seed: compare(seed, "plain", "eager", "unrolled", "single", "profiled")
@@ -39,7 +39,7 @@ def test_optimisations_change_no_result_of_many_programs(first: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2000, 2004))
+@pytest.mark.parametrize("seed", range(2000, 2002))
 def test_compiled_programs_give_numbers_near_those_of_numpy(seed: int) -> None:
     pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
     assert compare(seed, "jax") == []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import FormatError, GraphError, LoadError, MissingFileError, NotInitializedError
+from paddlelike.errors import GraphError, LoadError, MissingFileError, NotInitializedError
 from paddlelike.framework.codec.schema import messages
 from tests.helpers.golden_data import GOLDEN
 
@@ -311,11 +311,11 @@ def test_an_auc_in_the_program_is_warned_of(exe: fluid.Executor, tmp_path: Path)
         save(str(tmp_path), ["x"], [prediction], exe)
 
 
-def test_a_model_of_paddle_3_is_refused_with_what_to_do(exe: fluid.Executor) -> None:
+def test_a_model_of_paddle_3_is_loaded_by_its_names(exe: fluid.Executor) -> None:
     real = GOLDEN / "paddle300"
-    with pytest.raises(LoadError, match=r"(?s)Paddle 3 \(PIR.*FLAGS_enable_pir_api=0"):
-        load(str(real), exe, "inference.json", "inference.pdiparams")
+    program, feeds, (target,) = load(str(real), exe, "inference.json", "inference.pdiparams")
+    (out,) = exe.run(program, feed={feeds[0]: np.eye(4, dtype="float32")}, fetch_list=[target])
+    weight, bias = (np.array(fluid.global_scope().find_var(f"fc_0.{one}_0").get_tensor()) for one in "wb")
+    np.testing.assert_allclose(out, weight + bias, rtol=1e-6)
     with pytest.raises(MissingFileError, match=r"the directory holds inference\.json"):
         load(str(real), exe)
-    with pytest.raises(FormatError, match="Paddle 3"):
-        fluid.Program.parse_from_string((real / "inference.json").read_bytes())

@@ -300,6 +300,17 @@ def test_a_rule_by_full_name_that_hits_nothing_is_an_error_also_when_not_strict(
             )
 
 
+def test_what_no_file_has_gets_what_init_says(tmp_path: Path) -> None:
+    own(tmp_path, "w", np.ones(2, F32))
+    program = program_of(w=([2], F32), kept=([2], F32), zero=([2, 3], F32), half=([4], F32))
+    fluid.global_scope().var("kept").get_tensor().set(np.full(2, 7, F32))
+    rules = Rules().init("kept", "keep").init("zero", "zero").init("*", 0.5)
+    fluid.io.load_persistables(executor(), tmp_path, program, rules=rules)
+    assert {name: value(name).tolist() for name in ("w", "kept", "zero", "half")} == {
+        "w": [1, 1], "kept": [7, 7], "zero": [[0] * 3] * 2, "half": [0.5] * 4
+    }  # fmt: skip
+
+
 def test_a_file_that_was_renamed_is_not_taken_twice(tmp_path: Path) -> None:
     own(tmp_path, "a", np.ones(2, F32))
     program = program_of(a=([2], F32), b=([2], F32))

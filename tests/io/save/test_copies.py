@@ -1,40 +1,54 @@
-"""The copies of asynchronous saves: their values, and whose memory they have."""
+"""The values of asynchronous saves: what is held, and whose memory copies have."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from paddlelike.formats.sources import Buffer
+from paddlelike.foundation import snapshot
+from paddlelike.foundation.snapshot import Snapshot
 from paddlelike.io.save import copies as module
 from paddlelike.io.save.copies import Copies, KeptMemory
+
+Array = np.ndarray[Any, Any]
+
+
+def join(content: Iterable[Buffer]) -> bytes:
+    return b"".join(content)
+
+
+def hold(copies: Copies, arrays: Sequence[Array]) -> list[Any]:
+    """Hold a file for each array."""
+    return copies.hold([[b"header", memoryview(array)] for array in arrays])
+
+
+def get_memory(content: Any) -> list[int]:
+    return [np.frombuffer(buffer, np.uint8).ctypes.data for buffer in content[1:]]
 
 
 def test_memory_for_copies_is_used_again() -> None:
     kept = KeptMemory()
     copies = Copies(kept)
     arrays = [np.full(n, n, "float32") for n in (100, 50_000, 50_000, 70_000)]
-    first = copies.copy(arrays)
-    for copy, array in zip(first, arrays, strict=True):
-        np.testing.assert_array_equal(copy, array)
-        assert not np.shares_memory(copy, array)
-    where = {copy.ctypes.data for copy in first[1:]}
+    first = hold(copies, arrays)
+    expected = [b"header" + array.tobytes() for array in arrays]
+    for array in arrays:
+        array[...] = 0
+    assert [join(content) for content in first] == expected
+    where = {address for content in first[1:] for address in get_memory(content)}
     copies.release()
     copies = Copies(kept)
-    second = copies.copy(arrays[1:])
-    assert {copy.ctypes.data for copy in second} == where
+    second = hold(copies, arrays[1:])
+    assert {address for content in second for address in get_memory(content)} == where
     copies.release()
-    Copies(kept).copy(arrays[:1])  # the large ones were not wanted: they go
+    hold(Copies(kept), arrays[:1])  # the large ones were not wanted: they go
     assert kept._free == {}
-
-
-def test_large_and_strided_arrays_are_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PARALLEL", 1000)
-    monkeypatch.setattr(module, "_CHUNK", 1001)
-    whole = np.arange(30_000, dtype="float64").reshape(100, 300)
-    for array in (whole, whole[:, ::2], whole.T, whole[:0], whole[3, 4]):
-        (copy,) = Copies(KeptMemory()).copy([np.asarray(array)])
-        np.testing.assert_array_equal(copy, array)
-        assert copy.flags.c_contiguous
 
 
 def test_two_saves_at_once_share_no_memory() -> None:
@@ -42,29 +56,46 @@ def test_two_saves_at_once_share_no_memory() -> None:
     kept = KeptMemory()
     arrays = [np.zeros(50_000, "float32"), np.zeros(50_000, "float32")]
     before = Copies(kept)
-    before.copy(arrays)
+    hold(before, arrays)
     before.release()
     outer, inner, third = Copies(kept), Copies(kept), Copies(kept)
-    of_outer = outer.copy(arrays[:1])
-    of_inner = inner.copy([array + 1 for array in arrays])
+    of_outer = hold(outer, arrays[:1])
+    of_inner = hold(inner, [array + 1 for array in arrays])
     inner.release()
-    of_third = third.copy([array + 2 for array in arrays])
-    assert not any(np.shares_memory(one, other) for one in of_outer for other in (*of_inner, *of_third))
-    np.testing.assert_array_equal(of_outer[0], arrays[0])
+    of_third = hold(third, [array + 2 for array in arrays])
+    addresses = [a for held in (of_outer, of_inner) for content in held for a in get_memory(content)]
+    assert len(set(addresses)) == 3
+    assert not {*get_memory(of_outer[0])} & {a for content in of_third for a in get_memory(content)}
+    assert join(of_outer[0]) == b"header" + bytes(200_000)
 
 
-def test_memory_that_a_thread_may_still_write_into_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Interrupted:
-        """Threads whose end cannot be waited for."""
-
-        def __init__(self, *arguments: object) -> None:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "_PARALLEL", 1)
-    monkeypatch.setattr(module, "ThreadPoolExecutor", Interrupted)
-    kept = KeptMemory()
-    copies = Copies(kept)
-    with pytest.raises(KeyboardInterrupt):
-        copies.copy([np.zeros(50_000, "float32")])
+def test_a_snapshot_holds_what_is_overwritten_and_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_HELD", 0)
+    monkeypatch.setattr(snapshot, "_PIECE", 30_001)
+    arrays = [np.arange(n, dtype="float64") for n in (3, 20_000, 0, 40_000)]
+    expected = [b"header" + array.tobytes() for array in arrays]
+    copies = Copies(KeptMemory())
+    held = hold(copies, arrays)
+    for array in arrays:
+        array[...] = -1
+    assert [join(content) for content in held] == expected
+    del arrays, array
+    np.full(60_000, 7.0)
+    assert [join(content) for content in held] == expected
+    assert isinstance(copies._snapshot, Snapshot)
     copies.release()
-    assert kept._free == {}
+
+
+def test_where_no_snapshot_can_be_made_there_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise BlockingIOError("too many processes")
+
+    monkeypatch.setattr(module, "_HELD", 0)
+    monkeypatch.setattr(os, "fork", refuse)
+    files = len(list(Path("/proc/self/fd").iterdir()))
+    array = np.arange(50_000)
+    expected = b"header" + array.tobytes()
+    (held,) = hold(Copies(KeptMemory()), [array])
+    array[...] = 0
+    assert join(held) == expected
+    assert len(list(Path("/proc/self/fd").iterdir())) == files

@@ -81,4 +81,6 @@ def _save_with_error(
             save(directory, NEW)
         except SaveError:
             return False
+        except UserWarning:  # it was saved, but perhaps not to the disk
+            pass
         return True

@@ -226,6 +226,8 @@ def test_a_quota_that_is_used_up_at_any_call(tmp_path, monkeypatch, call, keep):
                 said = None
             except SaveError as error:
                 said = error
+            except UserWarning:  # it was saved, but perhaps not to the disk
+                said = None
         if len(calls) <= number:  # never refused
             assert said is None
             break

@@ -19,7 +19,7 @@ from typing import Final
 
 from paddlelike.errors import SaveError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.storage.local.filesystem.lock_file import Seen, make_content, read_content, take
+from paddlelike.storage.local.filesystem.lock_file import SAVED, Seen, make_content, read_content, take
 from paddlelike.storage.problems import explain
 
 try:
@@ -39,6 +39,7 @@ _FLAGS: Final = (
 _NO_FLOCK: Final = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _PAUSE: Final = 0.02  # seconds between two attempts
 _LONG: Final = 2.0  # seconds of waiting after which the user is told
+_DISK: Final = 60.0  # seconds in which the disk takes a save that has taken place
 
 
 class Lock:
@@ -51,7 +52,8 @@ class Lock:
     what
         What is locked, for the messages.
     wait
-        Seconds to wait for another holder; None: without limit.
+        Seconds to wait for another holder; None: without limit. A save that only waits for the disk is waited
+        for a minute, even with less: it is no reason to refuse another.
 
     Attributes
     ----------
@@ -79,7 +81,7 @@ class Lock:
         while self._fd < 0 and not self.acquire():
             holder = self._holder()
             seconds = time.monotonic() - start
-            if self._wait is not None and seconds >= self._wait:
+            if self._wait is not None and seconds >= self._limit(self._wait):
                 waited = f"; waited {seconds:.1f} s" if self._wait else ""
                 raise SaveError(
                     f"{self._what} is being saved by {holder} at this moment{waited}; nothing was changed",
@@ -141,6 +143,23 @@ class Lock:
     def release(self) -> None:
         """Release the lock and remove its file; nothing where it is not held."""
         self.__exit__(None, None, None)
+
+    def hand_over(self) -> Lock:
+        """Return a lock that holds what this one held until the disk has the save; this one holds nothing."""
+        other = Lock(self._path, self._what)
+        with contextlib.suppress(OSError):  # then others do not wait longer than they were asked to
+            os.lseek(self._fd, 0, os.SEEK_END)
+            os.write(self._fd, SAVED)
+        with _opening:
+            other._fd, self._fd = self._fd, -1
+            _held.discard(self)
+            _held.add(other)
+        return other
+
+    def _limit(self, wait: float) -> float:
+        """Return the seconds to wait for the present holder."""
+        content = read_content(self._path)
+        return max(wait, _DISK) if content is not None and content.is_saved else wait
 
     def _try(self, *, create: bool) -> bool | None:
         """Return whether the lock was taken; None: its last holder removed the file at this moment."""

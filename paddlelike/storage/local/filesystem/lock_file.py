@@ -17,9 +17,11 @@ import socket
 import time
 from typing import Final, NamedTuple
 
-__all__ = ["Content", "Seen", "make_content", "read_content", "take"]
+__all__ = ["SAVED", "Content", "Seen", "make_content", "read_content", "take"]
 
 _UNFINISHED: Final = 10.0  # seconds after which whoever created an empty lock file is dead
+
+SAVED: Final = b"saved\n"  # after the content: the holder only waits for the disk
 
 Seen = dict[str, tuple[tuple[int, int], float]]  # empty lock files: by path, which one, and first seen when
 
@@ -31,6 +33,7 @@ class Content(NamedTuple):
     host: str
     start: str  # tells the process from a later one with its id
     token: str
+    is_saved: bool = False
 
     def is_stale(self) -> bool:
         """Return whether the holder was a process of this machine, and is dead."""
@@ -47,8 +50,8 @@ def read_content(path: str) -> Content | None:
     """Return the holder that a lock file names; None where it names none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            pid, host, start, *token = file.read(1000).split()
-        return Content(int(pid), host, start, token[0] if token else "0")
+            pid, host, start, *rest = file.read(1000).split()
+        return Content(int(pid), host, start, rest[0] if rest else "0", len(rest) > 1)
     except (OSError, ValueError):
         return None
 

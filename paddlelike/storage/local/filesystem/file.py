@@ -1,0 +1,108 @@
+"""A regular file, opened for reading."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from types import TracebackType
+
+from paddlelike.errors import FormatError, OutOfMemoryError
+from paddlelike.storage.interfaces import Path
+from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
+
+__all__ = ["File"]
+
+
+class File:
+    """A file opened for reading: its size, and bytes at positions, from several threads if wanted.
+
+    Used as a context manager, it closes itself and puts its path in front of a FormatError.
+    """
+
+    __slots__ = ("_fd", "path", "size")
+
+    def __init__(self, path: Path) -> None:
+        self.path = os.fspath(path)
+        self._fd = -1  # until it is open
+        self._fd, facts = open_regular(self.path)
+        self.size = facts.st_size
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return up to ``size`` bytes from ``offset``; fewer only at the end."""
+        wanted = max(min(size, self.size - offset), 0)
+        data = self._pread(wanted, offset)
+        if len(data) < wanted:
+            rest = bytearray(wanted - len(data))
+            count = self.readinto_at(offset + len(data), memoryview(rest))
+            data += bytes(rest[:count])
+        return data
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        """Fill ``target`` from ``offset``; return the number of bytes, smaller only at the end."""
+        done = 0
+        while done < len(target):
+            count = self._preadv(target[done:], offset + done)
+            if count == 0:
+                break
+            done += count
+        return done
+
+    def read(self, most: int | None = None) -> bytes:
+        """Return the whole file.
+
+        Raises
+        ------
+        FormatError
+            It is larger than ``most``.
+        StorageError
+            It cannot be read.
+        """
+        if most is not None and self.size > most:
+            raise FormatError(f"{self.size} bytes; such a file has {most} at most")
+        return self.read_at(0, self.size)
+
+    def close(self) -> None:
+        """Close the file; twice is no error."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with contextlib.suppress(OSError):  # nothing was written through it
+                os.close(fd)
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        if isinstance(error, FormatError):
+            raise FormatError(f"{self.path}: {error.message}", hint=error.hint) from error
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _pread(self, size: int, offset: int) -> bytes:
+        try:
+            if hasattr(os, "pread"):
+                return os.pread(self._fd, size, offset)
+            os.lseek(self._fd, offset, os.SEEK_SET)
+            return os.read(self._fd, size)
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        except MemoryError as error:
+            raise OutOfMemoryError(
+                f"{self.path}: {size} bytes are to be read at once, more than there is memory"
+            ) from error
+
+    def _preadv(self, target: memoryview, offset: int) -> int:
+        if not hasattr(os, "preadv"):
+            data = self._pread(len(target), offset)
+            target[: len(data)] = data
+            return len(data)
+        try:
+            return os.preadv(self._fd, [target], offset)
+        except OSError as error:
+            raise unreadable(self.path, error) from error

@@ -1,0 +1,73 @@
+"""The manifest that lies at a layout, as it is, and the comparison of one file with its record."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Final
+
+from paddlelike.errors import FormatError, StorageError
+from paddlelike.storage import verification
+from paddlelike.storage.local.filesystem.file import File
+from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.manifest import Manifest, Record, decode
+
+__all__ = ["compare_with_record", "read_at"]
+
+_MOST: Final = 1 << 30  # bytes: three million files
+
+
+def read_at(layout: Layout) -> Manifest | None:
+    """Return the manifest of a layout, in its place or the earlier one; None: there is none.
+
+    Raises
+    ------
+    FormatError
+        The manifest is damaged, or names files that cannot be its own.
+    StorageError
+        It cannot be read.
+    """
+    data = _read(layout.manifest)
+    if data is None:
+        data = _read(layout.earlier_manifest)
+        if data is None:
+            return None
+    manifest = decode(data)
+    if manifest.is_prefix != layout.is_prefix:
+        return None  # such as the manifest of ``fluid.save``'s files beside a directory of the same name
+    for path in manifest.files if layout.is_prefix else ():
+        if not layout.owns(path):
+            raise FormatError(
+                f"the manifest of {layout.base} names {path!r}, which cannot be one of its files"
+            )
+    return manifest
+
+
+def compare_with_record(path: str, record: Record) -> tuple[str, str]:
+    """Return the field of :class:`Verification` in which a file belongs, and the reason or "".
+
+    Raises
+    ------
+    StorageError
+        It cannot be read.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return "missing", ""
+    if stat.S_ISLNK(mode):
+        return "missing", f"it is a link to {os.readlink(path)!r}"
+    if not stat.S_ISREG(mode):
+        return "missing", "it is not a regular file"
+    with File(path) as file:
+        return verification.compare_file(file, record)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with File(path) as file:
+            return file.read(_MOST)
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            return None
+        raise

@@ -1,0 +1,81 @@
+"""What waits for the disk after a commit: in a thread, beside what the program does next.
+
+The version before stays beside the directory until then, and the lock is held: the next save into this
+directory waits, whatever its ``wait``; so does the end of the program. The call waits for a moment where few
+bytes were written, so that nothing hidden is left beside small models, and else not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from paddlelike.errors import PaddlelikeError
+from paddlelike.foundation.warn import warn_user
+from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.system import sync_directory, sync_file_system
+from paddlelike.storage.local.layout import Layout
+
+__all__ = ["sync_beside", "wait_for_disk"]
+
+_PATIENCE: Final[float | None] = 0.05  # seconds in which an idle disk takes a small save; None: without limit
+_SMALL: Final = 1 << 20  # bytes
+
+_running: Final[dict[str, threading.Thread]] = {}  # by the directory
+
+
+def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: int) -> None:
+    """Bring a commit to the disk, call ``finish``, which removes the version before, and release the lock.
+
+    ``nbytes`` were written: those of a small save are waited for.
+    """
+    problems: list[str] = []
+
+    def sync() -> None:
+        try:
+            # S17
+            sync_file_system(layout.directory)
+            sync_directory(layout.staging)
+            sync_directory(layout.parent)
+            finish()
+        except FileNotFoundError:  # somebody removed the directory
+            with contextlib.suppress(OSError, PaddlelikeError):
+                finish()
+        except (OSError, PaddlelikeError) as error:
+            problems.append(
+                f"{layout.directory} was saved, but perhaps not to the disk, and the version before stays "
+                f"in {layout.staging} until the next load or save: {error}"
+            )
+        finally:
+            lock.release()
+            if _running.get(layout.base) is thread:
+                del _running[layout.base]
+        if threading.current_thread() is thread and has_returned.is_set():
+            say()
+
+    def say() -> None:
+        while problems:
+            warn_user(problems.pop())
+
+    has_returned = threading.Event()
+    thread = threading.Thread(target=sync, name=f"sync {layout.base}")
+    _running[layout.base] = thread
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter is about to end
+        sync()
+    else:
+        thread.join(_PATIENCE if nbytes < _SMALL else 0)
+    has_returned.set()
+    if not thread.is_alive():
+        say()
+
+
+def wait_for_disk(layout: Layout) -> None:
+    """Wait until this process's last save into a directory is on the disk."""
+    thread = _running.get(layout.base)
+    with contextlib.suppress(RuntimeError):  # this is that thread
+        if thread is not None:
+            thread.join()
