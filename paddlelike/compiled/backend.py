@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from paddlelike.core.places import CUDAPlace, Place
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.framework.flags import flag
+from paddlelike.hooks import Hook
 
 if TYPE_CHECKING:
     import jax
@@ -30,6 +31,8 @@ __all__ = [
     "settings",
     "wide_types",
 ]
+
+_join_workers: Final[Hook[[], None]] = Hook("join_workers")
 
 
 def load_jax() -> ModuleType:
@@ -54,9 +57,11 @@ def load_jax() -> ModuleType:
 def _prepare(jax: ModuleType) -> None:
     """Have CPUs compute in the thread of the caller, which waits for the results anyway.
 
-    Another thread takes 35 microseconds more. No effect where JAX has used its CPUs before.
+    Another thread takes 35 microseconds more. No effect where JAX has used its CPUs before. A worker joins
+    its job.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    _join_workers.function()
 
 
 @functools.cache
@@ -65,14 +70,14 @@ def count_gpus() -> int:
     if find_spec("jax") is None:
         return 0
     try:
-        return len(load_jax().devices("gpu"))
+        return len(load_jax().local_devices(backend="gpu"))
     except RuntimeError:  # what JAX raises for a kind of device that it has not
         return 0
 
 
 def count_devices() -> int:
     """Return how many devices JAX has, CPUs among them."""
-    return len(load_jax().devices("cpu")) + count_gpus()
+    return len(load_jax().local_devices(backend="cpu")) + count_gpus()
 
 
 def computes_on_cpu() -> bool:
@@ -89,21 +94,21 @@ def find_device(place: Place) -> jax.Device:
     """
     jax = load_jax()
     if not isinstance(place, CUDAPlace):
-        return jax.devices("cpu")[0]
+        return jax.local_devices(backend="cpu")[0]
     gpus = count_gpus()
     if place.device_id >= gpus:
         raise UnsupportedError(
             f"{place}: JAX sees {gpus} GPUs",
             hint="install JAX for GPUs: pip install 'jax[cuda12]'; fluid.CPUPlace() works on every machine",
         )
-    return jax.devices("gpu")[place.device_id]
+    return jax.local_devices(backend="gpu")[place.device_id]
 
 
 def find_devices(places: Sequence[Place]) -> list[Any]:
     """Return a device of its own for each place. Raises UnsupportedError when there are fewer."""
     if any(isinstance(place, CUDAPlace) for place in places):
         return [find_device(place) for place in places]
-    cpus = load_jax().devices("cpu")
+    cpus = load_jax().local_devices(backend="cpu")
     if len(cpus) < len(places):
         raise UnsupportedError(
             f"the program is to run on {len(places)} CPU places, JAX has {len(cpus)} CPU devices",

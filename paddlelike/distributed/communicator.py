@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.scope import global_scope
-from paddlelike.errors import RoleError, UnsupportedError
+from paddlelike.errors import RoleError
 from paddlelike.framework.graph.program import Program
 
 if TYPE_CHECKING:
     from paddlelike.distributed.client.client import Client
+    from paddlelike.distributed.client.geo import Geo
 
 __all__ = ["Communicator"]
-
-_GEO = 3  # Fluid's id of the mode
 
 
 class Communicator:
@@ -33,12 +32,11 @@ class Communicator:
     program
         The trainer's program. Its startup program must have been run in the global scope before the start.
     mode, kwargs, envs
-        As in Fluid; the program decides how trainers and servers work together. There is no Geo mode.
+        As in Fluid; the program decides how trainers and servers work together. Of geo-SGD ``kwargs`` has
+        ``push_nums``, the steps between two exchanges, and ``trainers``.
 
     Raises
     ------
-    UnsupportedError
-        Geo mode.
     TypeError
         ``program`` is not a Program.
     """
@@ -52,14 +50,11 @@ class Communicator:
     ) -> None:
         if not isinstance(program, Program):
             raise TypeError(f"Communicator takes a trainer's Program, not {program!r}")
-        if mode == _GEO:
-            raise UnsupportedError(
-                "Communicator: trainers that send differences of parameters (Geo mode) are not supported",
-                hint="use asynchronous mode; gradients of several steps are sent together",
-            )
         self._program = program
+        self._geo = dict(kwargs or {})
         self._envs = dict(envs or {})
         self._client: Client | None = None
+        self._exchange: Geo | None = None
 
     def start(self) -> None:
         """Start the thread; in synchronous training do nothing.
@@ -71,12 +66,21 @@ class Communicator:
         RoleError
             A flag is not a number.
         """
+        from paddlelike.distributed.checkpoint.partitions import find_placement
         from paddlelike.distributed.client.background import Background
+        from paddlelike.distributed.client.geo import Geo, exchanges
         from paddlelike.distributed.client.trainers import find_client, find_trainer_id
 
         block = self._program.global_block()
         client = find_client(global_scope(), find_trainer_id(block), block)
         if client.mode == "sync" or self.is_running():
+            return
+        placement = find_placement(self._program)
+        if placement is not None and placement.is_geo:
+            trainers = self._geo.get("trainers", placement.trainers)
+            nums = self._geo.get("push_nums", 100)
+            self._exchange = exchanges[client] = Geo(client, placement, trainers=trainers, push_nums=nums)
+            self._client = client
             return
         most = self._flag("communicator_max_merge_var_num", 20)
         average = not self._flag("communicator_is_sgd_optimizer", 1)
@@ -86,7 +90,13 @@ class Communicator:
     def stop(self) -> None:
         """Send what is left and end the thread. Raises the error that ended it before, if there was one."""
         client, self._client = self._client, None
-        if client is not None:
+        if client is not None and self._exchange is not None:
+            from paddlelike.distributed.client.geo import exchanges
+
+            self._exchange.exchange(global_scope())
+            del exchanges[client]
+            self._exchange = None
+        elif client is not None:
             client.run_in_background(None)
 
     def is_running(self) -> bool:

@@ -15,6 +15,7 @@ from paddlelike.distributed.checkpoint import operators
 from paddlelike.distributed.checkpoint.partitions import find_placement
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.client.exits import exit_by_code
+from paddlelike.distributed.client.geo import exchanges
 from paddlelike.distributed.client.outbox import SAME_NETWORK
 from paddlelike.distributed.client.trainers import close_client, find_client, find_trainer_id, root_scope
 from paddlelike.distributed.placement import Entry, Kind, base_name
@@ -79,12 +80,33 @@ class RemoteOperators:
 
     def send(self, ctx: Context, values: list[Any]) -> None:
         """Stage values for the next push, cut into blocks where the operator says so."""
+        placement = find_placement(ctx.op.block.program)  # type: ignore[attr-defined]
+        if placement is not None and placement.is_geo:
+            self._note_step(ctx, values)
+            return
         route = self._find_route(ctx)
         if len(values) == 1 and len(route.names) > 1:
             sections = ctx.op.attrs["sections"]
-            values = _cut(values[0], sections) if route.is_cut else values * len(route.names)
+            if route.is_cut:
+                values = _cut(values[0], sections) if sections else _cut_by_id(values[0], len(route.names))
+            else:
+                values *= len(route.names)
         for (server, entry), name, value in zip(route.places, route.names, values, strict=True):
             route.client.stage_entry(server, entry, name, value)
+
+    def _note_step(self, ctx: Context, values: list[Any]) -> None:
+        """Let geo-SGD begin after the startup program, and go on with each step."""
+        geo = exchanges.get(self._client(ctx))
+        if geo is None:
+            return
+        names = ctx.op.attrs["send_varnames"]
+        if list(names) == ["param_init"]:
+            geo.begin(ctx.scope)
+            return
+        looked_up: dict[str, list[Array]] = {}
+        for name, ids in zip(names, values, strict=True):
+            looked_up.setdefault(name, []).append(ids)
+        geo.step(ctx.scope, looked_up)
 
     def send_barrier(self, ctx: Context) -> None:
         """Push what is staged, and in synchronous training commit the round."""
@@ -162,6 +184,20 @@ class RemoteOperators:
         if padding != -1:
             rows[flat == padding] = 0
         return _split(ctx, ids, rows)
+
+    def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
+        """Return the rows of different ids in a table without a size, or those that new ids would get.
+
+        Beside them how often each id was shown so far, -1 for those that have rows.
+        """
+        name, endpoints = ctx.op.input("W")[0], ctx.op.attrs["endpoints"]
+        of = ids % len(endpoints)
+        wanted = [(endpoint, name, ids[of == j]) for j, endpoint in enumerate(endpoints)]
+        found = self._client(ctx).prefetch(wanted)
+        rows = np.empty((len(ids), found[0].shape[1]), found[0].dtype)
+        for j, part in enumerate(found):
+            rows[of == j] = part
+        return rows[:, :-1], rows[:, -1]
 
     def serve(self, ctx: Context) -> None:
         """Be a server until every trainer has left, a signal comes, or :meth:`close` is called.
@@ -265,6 +301,14 @@ def _cut(value: Array | SelectedRows, sections: list[int]) -> list[Any]:
     assert array is not None
     of = np.searchsorted(ends, rows, side="right")
     return [SelectedRows(rows[of == j] - starts[j], n, array[of == j]) for j, n in enumerate(sections)]
+
+
+def _cut_by_id(value: SelectedRows, count: int) -> list[Any]:
+    """Return the rows of each server, which has the ids that are its index modulo the count of servers."""
+    assert value.held_array is not None
+    of = value.row_array % count
+    parts = [np.flatnonzero(of == j) for j in range(count)]
+    return [SelectedRows(value.row_array[at], value.height(), value.held_array[at]) for at in parts]
 
 
 def _split(ctx: Context, ids: list[Array], rows: Array) -> list[Array]:

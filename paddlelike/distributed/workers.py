@@ -9,6 +9,7 @@ from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.client.trainers import find_client, find_trainer_id
 from paddlelike.distributed.roles import read_role
 from paddlelike.distributed.transpiler import DistributeTranspiler
+from paddlelike.errors import UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 
@@ -51,10 +52,17 @@ def distribute_training(program: Program, startup: Program, *, sync_mode: bool) 
     ------
     RoleError
         The environment does not define a role.
+    UnsupportedError
+        The job has no servers.
     """
     role = read_role()
     if role.kind == "local":
         return None
+    if role.kind == "worker":
+        raise UnsupportedError(
+            "paddlelike.training trains with parameter servers, and this job has none",
+            hint="fluid.incubate.fleet.collective trains without servers",
+        )
     transpiler = DistributeTranspiler()
     transpiler.transpile(
         role.index if role.kind == "trainer" else 0,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from paddlelike.backward import append_backward
 from paddlelike.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
+from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
@@ -260,6 +261,12 @@ class Optimizer(State):
         """Append the operator that updates one parameter."""
         param, grad = param_and_grad
         cls = registry.find(self.type)
+        if param.type == VarType.SELECTED_ROWS and not getattr(cls, "elements", ()):
+            raise GraphError(
+                f"{type(self).__name__}: {param.name!r} is a table without a size, of which "
+                "it cannot update single rows",
+                hint="SGD, Momentum, Adagrad, Adam, Ftrl and RMSProp update its rows one by one",
+            )
         inputs: dict[str, Any] = {"Param": param, "Grad": grad, **self._extra_inputs()}
         if any(slot.name == "LearningRate" for slot in cls.input_slots):
             inputs["LearningRate"] = self._create_param_lr(param_and_grad)
@@ -289,6 +296,7 @@ class Optimizer(State):
                     parameter,
                     fill_value=fill,
                     shape=[1] if accumulator.single else None,
+                    type=VarType.LOD_TENSOR if accumulator.single else None,
                     device=accumulator.device,
                 )
 

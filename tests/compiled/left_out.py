@@ -33,6 +33,9 @@ _BY_REASON = {
         fake_init lookup_sparse_table lookup_table_dequant merge_ids ref_by_trainer_id split_ids
         split_selected_rows
     """,
+    "its tables grow": """
+        count_sparse_table make_sparse_table sparse_embedding
+    """,
     "feeds and fetches are the executor's": """
         feed fetch
     """,

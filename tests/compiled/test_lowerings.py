@@ -46,20 +46,20 @@ REFUSED = (
 DRAWN = {"dropout"}
 
 
-#: Recorded cases of one operator that are compared; compiling each takes about a second.
+#: Cases of one operator that are compared; compiling each takes about a second.
 EACH = 3
 
 
-def compared() -> list[Case]:
-    """Return all cases with a second formula, and of the other operators some that were recorded."""
+def compared(each: int = EACH) -> list[Case]:
+    """Return so many cases of each operator: with a second formula, else some that were recorded."""
     lowered = list_lowered()
     cases = [case for case in CASES if case.type in lowered and case.type not in DRAWN]
     known = {case.type for case in cases} | DRAWN
     by_type: dict[str, list[Case]] = {}
-    for case in RECORDED.values():
-        if case.type in lowered and case.type not in known:
+    for case in [*cases, *(case for case in RECORDED.values() if case.type not in known)]:
+        if case.type in lowered:
             by_type.setdefault(case.type, []).append(case)
-    return cases + [case for each in by_type.values() for case in each[:EACH]]
+    return [case for several in by_type.values() for case in several[:each]]
 
 
 def test_lowerings_give_what_the_kernels_give(record_property: Callable[[str, object], None]) -> None:

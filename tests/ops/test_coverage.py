@@ -14,9 +14,7 @@ REAL = table("operators185")
 
 #: What is not here, by reason.
 LEFT_OUT = {
-    "collectives between GPUs or processes; here parameter servers train jobs": """
-        allreduce broadcast c_allgather c_allreduce_max c_allreduce_min c_allreduce_prod c_allreduce_sum
-        c_broadcast c_comm_init c_comm_init_all c_reducescatter c_sync_calc_stream c_sync_comm_stream
+    "compressed gradients, and learning on devices of users": """
         dgc_clip_by_norm dgc_momentum fl_listen_and_serv
     """,
     "simulated or real int8 arithmetic, written by slim or by passes of the C++ engine": """

@@ -11,11 +11,26 @@ import pytest
 from paddlelike.framework.opdef import OpDef, all_ops
 
 EXTERNAL = {
+    "allreduce",
+    "broadcast",
+    "c_allgather",
+    "c_allreduce_max",
+    "c_allreduce_min",
+    "c_allreduce_prod",
+    "c_allreduce_sum",
+    "c_broadcast",
+    "c_comm_init",
+    "c_comm_init_all",
+    "c_gen_nccl_id",
+    "c_reducescatter",
+    "c_sync_comm_stream",
     "checkpoint_notify",
     "create_double_buffer_reader",
     "create_py_reader",
     "distributed_lookup_table",
+    "distributed_sparse_embedding",
     "fetch_barrier",
+    "gen_nccl_id",
     "listen_and_serv",
     "load",
     "load_combine",
@@ -29,6 +44,8 @@ EXTERNAL = {
     "save_combine",
     "send",
     "send_barrier",
+    "sync_batch_norm",
+    "sync_batch_norm_grad",
 }
 
 #: External operators that reach outside by a value: a reader in the scope, a function given to py_func.

@@ -18,6 +18,12 @@ from tests.ops.harness.contract import View
 GOLDEN = table("operators185")
 FORWARD = {name: op for name, op in registry.all_ops().items() if op.forward_of is None}
 
+#: Operators of this package alone: tables that grow, of which Paddle's programs know nothing.
+OURS = ["count_sparse_table", "distributed_sparse_embedding", "make_sparse_table", "sparse_embedding"]
+
+#: Operators that only builds with CUDA have, which the table was not made with.
+OF_CUDA = ["c_gen_nccl_id", "gen_nccl_id", "sync_batch_norm"]
+
 _ABORTED = "needs a program around it: the question aborted the real system"
 #: Operators whose gradient is not compared, and why.
 NOT_ASKED = {
@@ -40,10 +46,10 @@ GIVEN = {
 }  # fmt: skip
 
 
-def test_every_operator_is_one_of_paddles() -> None:
+def test_every_operator_is_one_of_paddles_or_listed_as_ours() -> None:
     unknown = [name for name in FORWARD if name not in GOLDEN and not name.endswith("_grad")]
     unknown = [name for name in unknown if name not in PADDLE2]
-    assert sorted(unknown) == sorted(LATER)
+    assert sorted(unknown) == sorted([*LATER, *OURS, *OF_CUDA])
 
 
 @pytest.mark.parametrize("name", [name for name in FORWARD if name in GOLDEN])

@@ -13,8 +13,8 @@ _FORMULAS: Final = """
     arg_max@2 arg_min arg_min@2 as_complex as_real asin asin_grad asinh assign assign_value atan
     atan2 atan_grad atanh bce_loss bce_loss_grad bilinear_tensor_product
     bilinear_tensor_product_grad bitwise_and bitwise_not bitwise_or bitwise_xor brelu brelu_grad
-    broadcast_tensors cast ceil ceil_grad celu channel_shuffle cholesky clip clip_grad concat
-    concat_grad conj conv_shift cos cos_grad cos_sim_grad cosh crop crop_tensor cross cross_grad
+    broadcast_tensors c_sync_calc_stream cast ceil ceil_grad celu channel_shuffle cholesky clip clip_grad
+    concat concat_grad conj conv_shift cos cos_grad cos_sim_grad cosh crop crop_tensor cross cross_grad
     cummax cummin cumprod cumsum@2 data_norm data_norm_grad density_prior_box dequantize_abs_max
     dequantize_log determinant diag diag_v2 diagonal digamma dist_grad dot dot@2 dot_grad einsum
     elementwise_add elementwise_add_grad elementwise_add_grad_grad elementwise_div

@@ -74,6 +74,22 @@ class CompiledPlan(Plan):
         for read in reversed(self.reads[1:]):
             self.needed_after.insert(0, self.needed_after[0] | read)
 
+    @staticmethod
+    def _arrange(ops: list[Operator]) -> list[Operator]:
+        """Delay sums over workers to the operator that waits for them, so that one piece computes all."""
+        delayed: list[Operator] = []
+        found: list[Operator] = []
+        for op in ops:
+            if op.type == "c_allreduce_sum" and not op.attrs["use_calc_stream"]:
+                delayed.append(op)
+                continue
+            used = {*op.input_arg_names, *op.output_arg_names}
+            if op.type == "c_sync_comm_stream" or any(used & set(one.output("Out")) for one in delayed):
+                found += delayed
+                delayed = []
+            found.append(op)
+        return found + delayed
+
     def _collect(self, op: Operator, table: dict[int, Positions]) -> set[int]:
         found = set(_flatten(table.get(id(op), ())))
         for index in op.sub_blocks():

@@ -28,6 +28,11 @@ def with_local_lookups(program: Program) -> Program:
         op = block.ops[index]
         if op.type == "distributed_lookup_table":
             _replace(block, index, op.attrs["lookup_table_version"], op.input("W")[0], "Outputs")
+        elif op.type == "distributed_sparse_embedding":
+            inputs = op.inputs
+            attrs = {name: op.attrs[name] for name in ("padding_idx", "is_test", "entry")}
+            block._remove_op(index)
+            block._insert_op(index, "sparse_embedding", inputs, {"Out": op.output("Out")}, attrs)
         elif op.type == "merge_ids":
             if table is None:
                 raise SaveError(

@@ -18,8 +18,8 @@ import numpy as np
 
 from paddlelike.distributed.checkpoint.servers import Servers
 from paddlelike.distributed.checkpoint.streams import Gathering, gather_large, make_extra, make_header
-from paddlelike.distributed.checkpoint.tables import gather_shard, join_shards
-from paddlelike.distributed.placement import Placement, Slice
+from paddlelike.distributed.checkpoint.tables import gather_growing, gather_shard, join_shards
+from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.errors import SaveError
 from paddlelike.formats import elements
 from paddlelike.io.partition import GatheredFile
@@ -48,7 +48,9 @@ def gather_files(
     small: list[Slice] = []
     for origin in origins:
         slices = _cover(placement, origin)
-        if slices[0].is_selected_rows and how.joined:
+        if slices[0].kind == Kind.GROWING:
+            extras.append(gather_growing(servers, slices, how))
+        elif slices[0].is_selected_rows and how.joined:
             extras.append(join_shards(servers, slices, how))
         elif slices[0].is_selected_rows:
             extras += [gather_shard(servers, one, how) for one in slices]
@@ -67,6 +69,8 @@ def gather_files(
 def _cover(placement: Placement, origin: str) -> list[Slice]:
     """Return the slices that make up a variable, by rows; of copies on several servers the first."""
     slices = placement.of(origin)
+    if slices[0].kind == Kind.GROWING:
+        return slices
     if not slices[0].is_slice:
         return slices[:1]
     if slices[0].stride > 1:

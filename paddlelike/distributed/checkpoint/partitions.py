@@ -222,7 +222,7 @@ class TrainerPartition:
                 "the program is a trainer's, whose variables are not the rows that a server keeps",
                 hint="load_persistables(exe, dirname, get_pserver_program(endpoint)), or its startup program",
             )
-        remote = set(self._placement.origins(Kind.REMOTE, Kind.TABLE))
+        remote = set(self._placement.origins(Kind.REMOTE, Kind.TABLE, Kind.GROWING))
         variables = [variable for variable in chosen if variable.name not in remote]
         note = "a trainer takes its parameters from the servers; they load this directory by themselves"
         if not variables:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from paddlelike.core.scope import global_scope
-from paddlelike.distributed.client.receivers import Sink
 from paddlelike.errors import SaveError
 from paddlelike.framework.graph.program import Program
 
 if TYPE_CHECKING:
-    pass
+    from paddlelike.distributed.wire import Receiver
 
 __all__ = ["OneByOne", "Servers", "Wanted", "connect_servers", "read_positions"]
 
@@ -31,7 +30,7 @@ class Servers(Protocol):
     def pull(self, wanted: Sequence[Wanted]) -> list[Array]:
         """Pull whole variables of servers into arrays of their own."""
 
-    def stream(self, wanted: Wanted, receiver: Callable[[], Sink]) -> None:
+    def stream(self, wanted: Wanted, receiver: Callable[[], Receiver]) -> None:
         """Pull the bytes of one variable into a sink; into a new one when the call has to be repeated."""
 
     def row_ids(self, wanted: Wanted) -> Array:
@@ -56,7 +55,7 @@ class OneByOne:
         with self._lock:
             return self._servers.pull(wanted)
 
-    def stream(self, wanted: Wanted, receiver: Callable[[], Sink]) -> None:
+    def stream(self, wanted: Wanted, receiver: Callable[[], Receiver]) -> None:
         with self._lock:
             self._servers.stream(wanted, receiver)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,21 +21,27 @@ from paddlelike.distributed.checkpoint.streams import (
     make_header,
     stream_sink,
 )
-from paddlelike.distributed.client.receivers import Sink
+from paddlelike.distributed.client.receivers import Pieces, Sink
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import SaveError
 from paddlelike.formats.paddle import selected_rows
 from paddlelike.formats.paddle.directory import make_facts
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
+from paddlelike.ops.kernels.growing import ANY_ID
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.writing import Shared
 
-__all__ = ["gather_shard", "join_shards"]
+if TYPE_CHECKING:
+    from paddlelike.distributed.wire import Receiver
+
+__all__ = ["gather_growing", "gather_shard", "join_shards"]
 
 Array = np.ndarray[Any, Any]
+
+_MOST: Final = 1 << 40  # bytes of one server's rows
 
 
 def gather_shard(servers: Servers, one: Slice, how: Gathering) -> GatheredFile:
@@ -80,6 +87,49 @@ def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Ga
             return hashing.hash_file(file, how.checksum)
 
     return make_extra(one, Shared(header, len(header) + one.whole[0] * width, fill))
+
+
+def gather_growing(servers: Servers, slices: Sequence[Slice], how: Gathering) -> GatheredFile:
+    """Return the file of a table without a size, its counts or its state, as one process writes it."""
+    one = slices[0]
+    ids = [servers.row_ids((part.endpoint, part.name)) for part in slices]
+    shape = (sum(map(len, ids)), *one.whole[1:])
+    dtype = numpy_dtype(one.dtype)
+    facts = make_facts(one.origin, VarType(one.dtype).name, shape, height=ANY_ID)
+    moved = Moved(shape, dtype.name, math.prod(shape) * dtype.itemsize)
+    return GatheredFile(one.origin, _GrowingFile(servers, slices, ids, shape, how), facts, moved)
+
+
+@dataclass
+class _GrowingFile:
+    """The bytes of a table without a size: the ids of every server, then their rows, one server at a time."""
+
+    servers: Servers
+    slices: Sequence[Slice]
+    ids: Sequence[Array]
+    shape: tuple[int, ...]
+    how: Gathering
+
+    def __iter__(self) -> Iterator[Buffer]:
+        one, ids = self.slices[0], np.concatenate(self.ids)
+        yield selected_rows.encode_header(ids, ANY_ID, one.dtype, self.shape)
+        width = math.prod(self.shape[1:]) * numpy_dtype(one.dtype).itemsize
+        for part, own in zip(self.slices, self.ids, strict=True):
+            pieces: list[Pieces] = []
+
+            def receiver(pieces: list[Pieces] = pieces) -> Receiver:
+                pieces.append(Pieces(_MOST))
+                return pieces[-1]
+
+            self.servers.stream((part.endpoint, part.name), receiver)
+            data = memoryview(pieces[-1].join_pieces())
+            if len(data) < len(own) * width:
+                raise SaveError(
+                    f"the server at {part.endpoint} forgot rows of {part.origin!r} while they were saved",
+                    hint="call shrink and clear between saves, with all trainers waiting",
+                )
+            yield data[: len(own) * width]  # those that came meanwhile are at the end
+        self.how.after()
 
 
 def _fill_shard(servers: Servers, one: Slice, how: Gathering) -> Fill:

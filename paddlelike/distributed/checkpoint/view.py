@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.checkpoint.shards import Shards
-from paddlelike.distributed.placement import TABLE_FOLDER, Slice
+from paddlelike.distributed.placement import TABLE_FOLDER, Kind, Slice
 from paddlelike.errors import LoadError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.io.contents.interface import Contents, Held, Positional, Reading, Unreadable, Want
+from paddlelike.io.contents.interface import Contents, Held, Positional, Reading, Unreadable, Value, Want
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest
 
@@ -61,6 +61,8 @@ class View:
             return self._contents.look(name, kind)
         if one.is_selected_rows:
             return self._shards.look(one)
+        if one.kind == Kind.GROWING:
+            return self._look_growing(one)
         found = self._contents.look(one.origin, VarType.LOD_TENSOR)
         if found is None and one.name != one.origin:
             last = one.first_row + one.rows
@@ -74,7 +76,30 @@ class View:
         return _slice_rows(found, one) if one.is_slice else found
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
-        return self._shards.read(wants, lazily=lazily)
+        reading = self._shards.read(wants, lazily=lazily)
+        pairs = zip(wants, reading.values, strict=True)
+        return reading._replace(values=[self._keep_own(want.held.name, value) for want, value in pairs])
+
+    def _look_growing(self, one: Slice) -> Held | Unreadable | None:
+        found = self._contents.look(one.origin, VarType.SELECTED_ROWS)
+        if isinstance(found, Held) and (found.header.dtype, found.header.shape[1:]) != (
+            one.dtype,
+            one.whole[1:],
+        ):
+            has = f"{found.header.dtype.name}{list(found.header.shape[1:])}"
+            keeps = f"{one.dtype.name}{list(one.whole[1:])}"
+            return Unreadable(found.name, f"file {found.name} holds rows of {has}, the servers keep {keeps}")
+        return found
+
+    def _keep_own(self, name: str, value: Value) -> Value:
+        """Return of a table without a size the rows of this server's ids."""
+        one = self._slices.get(name)
+        if one is None or one.kind != Kind.GROWING:
+            return value
+        assert isinstance(value, SelectedRows)
+        assert value.held_array is not None
+        own = value.row_array % one.stride == one.first_row
+        return SelectedRows(value.row_array[own], value.height(), value.held_array[own])
 
     def _problem(self, one: Slice, found: Held) -> str | None:
         """Return why a file does not hold the variable that this is a slice of, or None."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.client.outbox import Outbox, Value
-from paddlelike.distributed.placement import Entry, Kind
+from paddlelike.distributed.placement import SEEN, Entry, Kind
 
 __all__ = ["Background"]
 
@@ -117,7 +117,7 @@ class Background:
         outboxes: list[Outbox] = [{} for _ in range(servers)]
         for (server, index), one in sums.items():
             value = one.value
-            if self._average and one.entry.kind != Kind.COUNTER:
+            if self._average and one.entry.kind != Kind.COUNTER and not one.entry.name.endswith(SEEN):
                 value = _divide(value, one.count)
             outboxes[server][index] = value.merge() if isinstance(value, SelectedRows) else value
         return outboxes

@@ -24,7 +24,7 @@ from paddlelike.distributed.client.outbox import (
     row_counts,
 )
 from paddlelike.distributed.client.transfers import Transfers
-from paddlelike.distributed.placement import Entry, base_name
+from paddlelike.distributed.placement import Entry, Kind, base_name
 from paddlelike.distributed.protocol.messages import Prefetch, Push
 from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Into, Part, as_bytes
@@ -164,7 +164,8 @@ class Client(Transfers):
         found = []
         for endpoint, name, asked in wanted:
             server, entry = self.find_entry(endpoint, name)
-            found.append(np.zeros((len(asked), *entry.shape[1:]), entry.numpy_dtype))
+            width = entry.shape[1] + (entry.kind == Kind.GROWING)  # with a column of how often ids were shown
+            found.append(np.zeros((len(asked), width), entry.numpy_dtype))
             if asked.size:
                 assert server not in ids, "two tables of one server at once"
                 tables[server], rows[server] = name, found[-1]

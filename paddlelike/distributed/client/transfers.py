@@ -91,9 +91,19 @@ class Transfers(ABC):
 
     def save(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Have every server write its rows of these files; return their answers by endpoint."""
-        options = {"names": list(names)}
-        self._check(self.driver.reach(lambda state, now: state.save(now, directory, options)))
-        return dict(zip(self.endpoints, self.driver.state.manifests, strict=True))
+        return dict(zip(self.endpoints, self._ask(directory, {"names": list(names)}), strict=True))
+
+    def edit_tables(self, do: str, only: str | None = None, **how: Any) -> list[dict[str, Any]]:
+        """Have every server do something once with its tables without a size, or one; return the answers."""
+        return [one["tables"] for one in self._ask("", {"tables": {"do": do, "only": only, **how}})]
+
+    def find_touched(self, since: Sequence[int]) -> list[tuple[int, dict[str, list[int]]]]:
+        """Return for each server the number of its last update by geo-SGD and the rows after ``since``."""
+        return [one["touched"] for one in self._ask("", {"touched": list(since)})]
+
+    def load_table(self, directory: str, names: Sequence[str] | None) -> None:
+        """Have every server load its rows of some variables, or of all."""
+        self._ask(directory, {"load": None if names is None else list(names)})
 
     def exchange(self, text: str) -> list[str]:
         """Give a text to all trainers, who call this at the same place; return those of all by trainer id."""
@@ -107,6 +117,11 @@ class Transfers(ABC):
         self._check(self.driver.reach(lambda state, now: state.share(now, len(data)), exchange))
         texts: list[str] = json.loads(pieces[-1].join_pieces())
         return texts
+
+    def _ask(self, directory: str, options: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Have every server carry out a request once, between two rounds; return their answers."""
+        self._check(self.driver.reach(lambda state, now: state.save(now, directory, options)))
+        return list(self.driver.state.manifests)
 
     def _pull(self, indexes: Sequence[tuple[int, ...]], receivers: Sequence[Callable[[], Receiver]]) -> None:
         def exchange(server: int, request: Pull, is_direct: bool) -> Exchange:

@@ -18,7 +18,7 @@ __all__ = ["DistributedOptimizer", "Fleet", "Mode"]
 
 
 class Mode(IntEnum):
-    """Kinds of fleet; only the first is supported."""
+    """Kinds of fleet."""
 
     TRANSPILER = 1
     PSLIB = 2

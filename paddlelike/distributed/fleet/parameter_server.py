@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from paddlelike.distributed.fleet.base import Fleet, Mode
+from paddlelike.distributed.communicator import Communicator
+from paddlelike.distributed.fleet.base import Mode
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
 from paddlelike.distributed.fleet.strategy import (
     AsyncStrategy,
@@ -17,7 +18,9 @@ from paddlelike.distributed.fleet.strategy import (
     TrainerRuntimeConfig,
     strategy_for,
 )
+from paddlelike.distributed.fleet.tables import DELTAS, TableFleet
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from paddlelike.distributed.transpiler.config import DistributedMode
 from paddlelike.errors import GraphError
 from paddlelike.executor import CompiledProgram, Executor
 from paddlelike.foundation.warn import warn_user
@@ -52,7 +55,7 @@ __all__ = [
 ]
 
 
-class DistributedTranspiler(Fleet):
+class DistributedTranspiler(TableFleet):
     """The fleet of a job on parameter servers.
 
     Attributes
@@ -80,6 +83,7 @@ class DistributedTranspiler(Fleet):
         self._origin_program: Program | None = None
         self._strategy: DistributedStrategy | None = None
         self._transpiler: DistributeTranspiler | None = None
+        self._communicator: Communicator | None = None
 
     def distributed_optimizer(
         self, optimizer: Optimizer, strategy: DistributedStrategy | DistributeTranspilerConfig | None = None
@@ -104,7 +108,7 @@ class DistributedTranspiler(Fleet):
         return TranspilerOptimizer(self, optimizer, strategy_for(strategy))
 
     def init_worker(self) -> None:
-        """Wait until every server listens.
+        """Wait until every server listens; with geo-SGD, begin to count its steps.
 
         Raises
         ------
@@ -113,12 +117,18 @@ class DistributedTranspiler(Fleet):
         GraphError
             Before ``minimize``.
         """
-        self._programs()
+        main, _ = self._programs()
         from paddlelike.distributed.settings import Settings
         from paddlelike.distributed.wire import wait_for_servers  # late: most scripts need no wire
 
         window = Settings.from_environment().limits.window
         wait_for_servers(self._role.get_pserver_endpoints(), window)
+        assert self._strategy is not None
+        config = self._strategy.get_program_config()
+        if config.geo_sgd_mode:
+            how = {"push_nums": config.geo_sgd_need_push_nums, "trainers": self.worker_num()}
+            self._communicator = Communicator(main, DistributedMode.GEO, how)
+            self._communicator.start()
 
     def init_server(self, model_dir: str | None = None) -> None:
         """Initialize the parameters, or load those that trainer 0 saved.
@@ -148,11 +158,14 @@ class DistributedTranspiler(Fleet):
         """Leave the job; servers end when all trainers have left. Raises FaultError for a lost job."""
         from paddlelike.distributed.client.trainers import leave_jobs
 
+        if self._communicator is not None:
+            self._communicator.stop()
+            self._communicator = None
         leave_jobs()
         self._executor.close()
 
     def save_persistables(
-        self, executor: Executor, dirname: str, main_program: Program | None = None
+        self, executor: Executor, dirname: str, main_program: Program | None = None, mode: int = 0
     ) -> SaveReport | None:
         """Save all persistables, including those that only the servers have: on trainer 0.
 
@@ -164,17 +177,24 @@ class DistributedTranspiler(Fleet):
             The directory.
         main_program
             The trainer's program; None: fleet's.
+        mode
+            0: whole; 1: a base of deltas; 2: of large variables the rows that changed, as ``delta=True``;
+            what only servers have is written whole.
 
         Raises
         ------
         TypeError
             ``executor`` is no Executor, or ``main_program`` no Program.
+        ValueError
+            ``mode`` is another.
         GraphError
             The program was not transpiled.
         SaveError
             The save failed; the earlier files are as they were.
         """
         _check_executor(executor, "save_persistables")
+        if mode not in DELTAS:
+            raise ValueError(f"fleet: mode is 0 (whole), 1 (base) or 2 (delta), not {mode!r}")
         program = self._programs()[0] if main_program is None else main_program
         _check_program(program, "save_persistables")
         if not program._is_distributed:
@@ -182,7 +202,8 @@ class DistributedTranspiler(Fleet):
                 "fleet.save_persistables: the program was not transpiled",
                 hint="pass fleet.main_program, or use fluid.io.save_persistables",
             )
-        return save_persistables(executor, dirname, program, None)
+        report: SaveReport = save_persistables(executor, dirname, program, None, **DELTAS[mode])
+        return report
 
     def save_inference_model(
         self,

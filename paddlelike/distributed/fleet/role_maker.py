@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from paddlelike.distributed.fleet.role_maker_base import Role, RoleMakerBase
 from paddlelike.distributed.roles import ProcessRole, read_role
@@ -26,6 +26,8 @@ __all__ = [
 class _EnvironmentRoleMaker(RoleMakerBase):
     """Reads the role from the environment, in the spellings of every generation."""
 
+    _is_collective = False
+
     def generate_role(self) -> None:
         """Read the environment. Raises RoleError that lists everything missing or contradictory."""
         self._fill(read_role())
@@ -36,6 +38,13 @@ class _EnvironmentRoleMaker(RoleMakerBase):
                 f"{type(self).__name__}: no environment variable defines the role of this process",
                 hint="start it by python -m paddlelike.distributed.launch, or set TRAINING_ROLE, "
                 "PADDLE_PSERVERS_IP_PORT_LIST and PADDLE_TRAINERS_NUM",
+            )
+        if self._is_collective is not (role.kind == "worker"):
+            asked, found = ("no servers", "servers") if self._is_collective else ("servers", "none")
+            raise RoleError(
+                f"{type(self).__name__} asks for a job with {asked}, but the environment names {found}",
+                hint="PaddleCloudRoleMaker(is_collective=True) is for jobs without servers, which the "
+                "launcher starts with --run_mode collective",
             )
         self._role = Role.SERVER if role.kind == "server" else Role.WORKER
         self._current_id = role.index
@@ -51,14 +60,13 @@ class PaddleCloudRoleMaker(_EnvironmentRoleMaker):
     Parameters
     ----------
     is_collective
-        Must be False.
+        Whether the job has workers alone, for ``incubate.fleet.collective``. Without any variables the
+        process is then the only worker, as in Fluid.
 
     Raises
     ------
-    UnsupportedError
-        ``is_collective`` is True.
     RoleError
-        By ``fleet.init``: the environment does not define the role.
+        By ``fleet.init``: the environment does not define the role, or that of another kind of job.
 
     Examples
     --------
@@ -74,8 +82,12 @@ class PaddleCloudRoleMaker(_EnvironmentRoleMaker):
 
     def __init__(self, is_collective: bool = False) -> None:
         super().__init__()
-        if is_collective:
-            _refuse_collective("PaddleCloudRoleMaker(is_collective=True)")
+        self._is_collective = bool(is_collective)
+
+    def _fill(self, role: ProcessRole) -> None:
+        if self._is_collective and role.kind == "local":
+            role = ProcessRole("worker", trainer_endpoints=("127.0.0.1:6170",))
+        super()._fill(role)
 
 
 class GeneralRoleMaker(_EnvironmentRoleMaker):
@@ -199,10 +211,43 @@ class UserDefinedRoleMaker(RoleMakerBase):
 
 
 class UserDefinedCollectiveRoleMaker(RoleMakerBase):
-    """For collective training, which is not supported. Raises UnsupportedError."""
+    """The role of a worker in collective training, as the script gives it.
+
+    Parameters
+    ----------
+    current_id
+        The index of this worker.
+    worker_endpoints
+        The endpoints of all workers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument has a wrong type, or a value out of range.
+
+    Examples
+    --------
+    >>> role = UserDefinedCollectiveRoleMaker(1, ["127.0.0.1:6170", "127.0.0.1:6171"])
+    >>> role.is_worker(), role.worker_index(), role.worker_num()
+    (True, 1, 2)
+    """
 
     def __init__(self, current_id: int = 0, worker_endpoints: Sequence[str] | None = None) -> None:
-        _refuse_collective("UserDefinedCollectiveRoleMaker")
+        super().__init__()
+        endpoints = _endpoint_list(worker_endpoints, "worker")
+        _check_integer("current_id", current_id, 0)
+        if current_id >= len(endpoints):
+            raise ValueError(
+                f"UserDefinedCollectiveRoleMaker: current_id is {current_id}, expected 0 to "
+                f"{len(endpoints) - 1} for {len(endpoints)} workers"
+            )
+        self._role = Role.WORKER
+        self._current_id = current_id
+        self._worker_endpoints = endpoints
+        self._trainers_num = len(endpoints)
+
+    def generate_role(self) -> None:
+        """Do nothing: the role was given."""
 
 
 class MPISymetricRoleMaker(RoleMakerBase):
@@ -215,15 +260,15 @@ class MPISymetricRoleMaker(RoleMakerBase):
         )
 
 
-def _endpoint_list(endpoints: Sequence[str] | None) -> list[str]:
+def _endpoint_list(endpoints: Sequence[str] | None, kind: str = "server") -> list[str]:
     if not isinstance(endpoints, list):
-        raise TypeError(f"server_endpoints is a list of 'host:port', not {endpoints!r}")
+        raise TypeError(f"{kind}_endpoints is a list of 'host:port', not {endpoints!r}")
     if not endpoints:
-        raise ValueError("server_endpoints is empty: name at least one server")
+        raise ValueError(f"{kind}_endpoints is empty: name at least one {kind}")
     if strange := [endpoint for endpoint in endpoints if not isinstance(endpoint, str)]:
-        raise TypeError(f"server_endpoints is a list of 'host:port', not of {strange[0]!r}")
+        raise TypeError(f"{kind}_endpoints is a list of 'host:port', not of {strange[0]!r}")
     if len(set(endpoints)) < len(endpoints):
-        raise ValueError(f"server_endpoints names an endpoint twice: {endpoints}")
+        raise ValueError(f"{kind}_endpoints names an endpoint twice: {endpoints}")
     return list(endpoints)
 
 
@@ -232,11 +277,3 @@ def _check_integer(name: str, value: int, least: int) -> None:
         raise TypeError(f"{name} is an int, not {value!r}")
     if value < least:
         raise ValueError(f"{name} is {value}, expected {least} or more")
-
-
-def _refuse_collective(name: str) -> NoReturn:
-    raise UnsupportedError(
-        f"{name}: collective training (nccl2, all-reduce) is not supported",
-        hint="train with parameter servers: PaddleCloudRoleMaker() and "
-        "incubate.fleet.parameter_server.distribute_transpiler",
-    )

@@ -190,12 +190,12 @@ class HalfAsyncStrategy(DistributedStrategy):
 
 
 class GeoStrategy(DistributedStrategy):
-    """Geo-SGD: can be configured, but ``minimize`` refuses it.
+    """Geo-SGD: trainers update parameters, and exchange with the servers how these differ.
 
     Parameters
     ----------
     update_frequency
-        The count of batches after which a trainer sends its parameters.
+        The count of batches after which a trainer exchanges.
     """
 
     def __init__(self, update_frequency: int = 100) -> None:
@@ -208,6 +208,7 @@ class GeoStrategy(DistributedStrategy):
         self._program_config.runtime_split_send_recv = True
         self._program_config.geo_sgd_mode = True
         self._program_config.geo_sgd_need_push_nums = self._update_frequency
+        self._trainer_runtime_config.mode = DistributedMode.GEO
 
 
 class StrategyFactory:
@@ -234,7 +235,7 @@ class StrategyFactory:
 
     @staticmethod
     def create_geo_strategy(update_frequency: int = 100) -> GeoStrategy:
-        """Return a strategy of geo-SGD, which ``minimize`` refuses."""
+        """Return a strategy of geo-SGD."""
         return GeoStrategy(update_frequency)
 
 

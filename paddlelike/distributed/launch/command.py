@@ -14,12 +14,19 @@ from pathlib import Path
 
 from paddlelike.distributed.launch.cluster import ray_job
 from paddlelike.distributed.launch.local import LocalSlot
-from paddlelike.distributed.launch.options import DEFAULT_SERVERS, DEFAULT_WORKERS, make_parser, plan_job
+from paddlelike.distributed.launch.options import (
+    DEFAULT_SERVERS,
+    DEFAULT_WORKERS,
+    is_collective,
+    make_parser,
+    plan_job,
+)
 from paddlelike.distributed.launch.peers import Peers, watch_peers
 from paddlelike.distributed.launch.processes_plan import JobPlan, is_loopback_job, is_this_machine
 from paddlelike.distributed.launch.supervisor import Slot, Supervisor
 from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import PaddlelikeError, RoleError
+from paddlelike.foundation.amounts import format_count
 from paddlelike.import_paddle import add_to_path
 
 __all__ = ["main"]
@@ -34,6 +41,7 @@ def main(
     """Run the launcher and return its exit code. Exits with code 2 for an invalid command line."""
     parser = make_parser(program, log_dir)
     options = parser.parse_args(arguments)
+    is_collective(parser, options)  # checks options of both kinds
     job = None if options.engine == "ray" else plan_job(parser, options)
     if options.engine == "ray" and (
         options.servers or options.trainers or options.start_port or options.host
@@ -80,19 +88,34 @@ async def _launch_locally(
     if is_loopback_job(job):
         # Other users of this machine can connect to the ports, so every job gets a secret of its own.
         environment.setdefault("PADDLELIKE_JOB_TOKEN", secrets.token_hex(16))
-    slots = [
-        LocalSlot(plan, command, log_dir=log_dir, environment=environment)
-        for plan in job.processes()
-        if (is_this_machine(plan.host) if options.host is None else plan.host == options.host)
-    ]
+
+    def make_slots(job: JobPlan) -> list[LocalSlot]:
+        return [
+            LocalSlot(plan, command, log_dir=log_dir, environment=environment)
+            for plan in job.processes()
+            if (is_this_machine(plan.host) if options.host is None else plan.host == options.host)
+        ]
+
+    slots = make_slots(job)
     if not slots:
         raise RoleError(
             f"no process of this job runs here: {options.host or 'this machine'} is none of the hosts "
             f"{', '.join(sorted({plan.host for plan in job.processes()}))}",
             hint="--host says which of them this machine is",
         )
+    workers = format_count(len(job.trainer_hosts), "worker")
+    if not job.servers:
+        logs = "" if log_dir is None else f"; logs: {log_dir}/workerlog.N"
+        viewer.report(f"{workers} {','.join(job.trainer_endpoints)}{logs}")
+
+        def shrink() -> Sequence[Slot]:
+            nonlocal job
+            job = job.shrink(options.elastic[0])
+            return make_slots(job)
+
+        return await _supervise(slots, options, viewer, shrink=None if options.elastic is None else shrink)
     logs = "" if log_dir is None else f"; logs: {log_dir}/serverlog.N, {log_dir}/workerlog.N"
-    viewer.report(f"servers {','.join(job.servers)}, {len(job.trainer_hosts)} workers{logs}")
+    viewer.report(f"servers {','.join(job.servers)}, {workers}{logs}")
     viewer.watch(job.servers, environment)
     here = {str(slot.plan) for slot in slots}
     others = [
@@ -113,6 +136,7 @@ async def _supervise(
     prepare: Callable[[], Awaitable[None]] | None = None,
     *,
     peers: Peers | None = None,
+    shrink: Callable[[], Sequence[Slot]] | None = None,
 ) -> int:
     supervisor = Supervisor(
         slots,
@@ -123,6 +147,7 @@ async def _supervise(
         prepare=prepare,
         restart_single=options.restart == "process",
         peers=peers,
+        shrink=shrink,
     )
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Final
 
 from paddlelike.distributed.launch.processes_plan import LOOPBACK, JobPlan, free_endpoints, port_endpoints
+from paddlelike.distributed.launch.slurm import read_machines
 from paddlelike.distributed.launch.supervisor import RESTART
 from paddlelike.distributed.option_parser import Parser
+from paddlelike.errors import RoleError
 
-__all__ = ["DEFAULT_SERVERS", "DEFAULT_WORKERS", "make_parser", "plan_job"]
+__all__ = ["DEFAULT_SERVERS", "DEFAULT_WORKERS", "is_collective", "make_parser", "plan_job"]
 
 DEFAULT_SERVERS: Final = 2  # as Fluid's launch_ps
 DEFAULT_WORKERS: Final = 2
 
-_COLLECTIVE: Final = (
-    "is for collective training, which is not supported; this launcher starts parameter servers"
-)
+DEFAULT_PORT: Final = 6070  # of Fluid's launch, for workers on several machines
 _REFUSED: Final = {
-    **dict.fromkeys(("--nnodes", "--nproc_per_node", "--master", "--ips", "--cluster_node_ips"), _COLLECTIVE),
-    **dict.fromkeys(("--gpus", "--selected_gpus", "--devices"), "is for GPUs; trainers compute on CPUs here"),
     **dict.fromkeys(
-        ("--with_gloo", "--gloo_port"), "is for gloo; processes synchronize at the parameter servers only"
+        ("--nnodes", "--master"), "is not needed: name every machine with --cluster_node_ips, on all alike"
+    ),
+    **dict.fromkeys(
+        ("--with_gloo", "--gloo_port"), "is not needed: workers find each other by JAX's runtime"
     ),
     "--rank": "is not needed: name every endpoint with --servers and --trainers, on every machine alike",
 }
@@ -31,7 +33,9 @@ _DESCRIPTION: Final = """\
 Start a training job on parameter servers: every server and every worker (trainer) is one process that runs
 the same script. The script learns its role from environment variables, which are set in the spellings of
 every version of Fluid (TRAINING_ROLE, PADDLE_PSERVERS_IP_PORT_LIST, ...). The launcher waits for the workers,
-then ends the servers. Without further options all processes run on this machine, on free ports."""
+then ends the servers. Without further options all processes run on this machine, on free ports. With
+--run_mode collective, or an option of collective training, there are no servers: the workers add their
+gradients up by JAX's distributed runtime (pip install 'paddlelike[jax]')."""
 
 _EPILOG: Final = f"""\
 Restarts: a process that is killed, or that ends with exit code {RESTART}, means that the job can resume from
@@ -46,7 +50,10 @@ Examples:
   python -m paddlelike.distributed.launch --server_num 2 --worker_num 2 train.py --epochs 3
   python -m paddlelike.distributed.launch --servers 10.0.0.1:6174,10.0.0.2:6174 \\
       --trainers 10.0.0.1:6180,10.0.0.2:6180 train.py          (the same command on both machines)
-  python -m paddlelike.distributed.launch --engine ray --address 10.0.0.1:6379 train.py"""
+  python -m paddlelike.distributed.launch --engine ray --address 10.0.0.1:6379 train.py
+  python -m paddlelike.distributed.launch --run_mode collective --nproc_per_node 4 train.py
+  python -m paddlelike.distributed.launch --cluster_node_ips 10.0.0.1,10.0.0.2 --node_ip 10.0.0.1 \\
+      --nproc_per_node 2 train.py               (with each machine's own --node_ip, PADDLELIKE_INSECURE=1)"""
 
 
 def make_parser(program: str, log_dir: str) -> Parser:
@@ -70,6 +77,8 @@ def make_parser(program: str, log_dir: str) -> Parser:
 
 def plan_job(parser: Parser, options: argparse.Namespace) -> JobPlan:
     """Return the job that the options ask for. Exits with code 2 where they contradict each other."""
+    if is_collective(parser, options):
+        return _plan_workers(parser, options)
     servers = options.servers
     count = options.server_num
     if servers and count is not None and count != len(servers):
@@ -89,6 +98,53 @@ def plan_job(parser: Parser, options: argparse.Namespace) -> JobPlan:
     else:
         hosts = (LOOPBACK,) * (DEFAULT_WORKERS if workers is None else workers)
     return JobPlan(servers, hosts, trainers)
+
+
+def is_collective(parser: Parser, options: argparse.Namespace) -> bool:
+    """Return whether the job has workers alone. Exits with code 2 for options of both kinds of jobs."""
+    given = {
+        "--nproc_per_node": options.nproc_per_node,
+        "--selected_gpus": options.selected_gpus,
+        "--cluster_node_ips": options.cluster_node_ips,
+        "--elastic": options.elastic,
+    }
+    asked = [name for name, value in given.items() if value is not None]
+    mode = options.run_mode or ("collective" if asked else "ps")
+    if mode == "ps" and asked:
+        parser.error(f"{asked[0]} is for --run_mode collective")
+    if mode == "collective" and (options.servers or options.server_num is not None):
+        parser.error("collective training has no servers: leave --servers and --server_num out")
+    if mode == "collective" and (options.restart == "process" or options.engine == "ray"):
+        parser.error("--restart process and --engine ray are for parameter servers")
+    return mode == "collective"
+
+
+def _plan_workers(parser: Parser, options: argparse.Namespace) -> JobPlan:
+    devices = options.selected_gpus or ()
+    if not (options.cluster_node_ips or options.trainers or options.host or options.elastic):
+        try:
+            machines = read_machines(os.environ)
+        except RoleError as error:
+            parser.error(str(error))
+        if machines is not None:
+            options.cluster_node_ips, options.host = machines
+    hosts = options.cluster_node_ips or (LOOPBACK,)
+    counts = [options.nproc_per_node, options.worker_num, len(devices) or None]
+    counts.append(None if options.elastic is None else options.elastic[1])
+    found = {count for count in counts if count is not None}
+    if len(found) > 1 or (options.trainers and (found or options.cluster_node_ips)):
+        parser.error("several options say how many workers there are: give one of them")
+    if options.elastic is not None and len(hosts) > 1:
+        parser.error("--elastic is for one machine")
+    if options.trainers:
+        endpoints = options.trainers
+    elif len(hosts) == 1 and options.start_port is None and hosts[0] == LOOPBACK:
+        endpoints = free_endpoints(next(iter(found), DEFAULT_WORKERS))
+    else:
+        start = DEFAULT_PORT if options.start_port is None else options.start_port
+        ports = range(start, start + next(iter(found), DEFAULT_WORKERS))
+        endpoints = tuple(f"{host}:{port}" for host in hosts for port in ports)
+    return JobPlan((), tuple(one.rpartition(":")[0] for one in endpoints), endpoints, devices)
 
 
 def _add_job(parser: Parser) -> None:
@@ -132,13 +188,44 @@ def _add_job(parser: Parser) -> None:
     )
     job.add_argument(
         "--start_port",
+        "--started_port",
         type=_port,
         metavar="PORT",
         help="the port of the first server on 127.0.0.1; the others have the ports after it; default: free "
         "ports",
     )
     job.add_argument(
-        "--run_mode", choices=["ps"], default="ps", help="ps: parameter servers, the only mode supported"
+        "--run_mode",
+        choices=["ps", "collective"],
+        help="ps: parameter servers; collective: workers alone, the default with one of the options below",
+    )
+    job.add_argument(
+        "--nproc_per_node",
+        type=_process_count,
+        metavar="N",
+        help=f"collective: how many workers to start on each machine; default: {DEFAULT_WORKERS}",
+    )
+    job.add_argument(
+        "--selected_gpus",
+        "--gpus",
+        "--devices",
+        type=_items,
+        metavar="N,...",
+        help="collective: a worker for each of these devices, whose number is its FLAGS_selected_gpus",
+    )
+    job.add_argument(
+        "--cluster_node_ips",
+        "--ips",
+        type=_items,
+        metavar="HOST,...",
+        help=f"collective: the machines of the job; their workers have the ports from {DEFAULT_PORT}, or "
+        "--started_port, on. A job step of Slurm needs it not: srun --ntasks-per-node=1 with the launcher",
+    )
+    job.add_argument(
+        "--elastic",
+        type=_range,
+        metavar="MIN:MAX",
+        help="collective: begin with MAX workers; after each failure go on with one less, down to MIN",
     )
 
 
@@ -211,6 +298,20 @@ def _endpoints(text: str) -> tuple[str, ...]:
     if len(set(endpoints)) < len(endpoints):
         raise argparse.ArgumentTypeError(f"{text} names an endpoint twice")
     return endpoints
+
+
+def _items(text: str) -> tuple[str, ...]:
+    items = tuple(entry.strip() for entry in text.split(","))
+    if not all(items) or len(set(items)) < len(items):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names")
+    return items
+
+
+def _range(text: str) -> tuple[int, int]:
+    least, _, most = text.partition(":")
+    if not least.isdecimal() or not most.isdecimal() or not 0 < int(least) <= int(most):
+        raise argparse.ArgumentTypeError(f"{text!r} is not MIN:MAX, two numbers of workers")
+    return int(least), int(most)
 
 
 def _integer(text: str, low: int, high: float, expected: str) -> int:

@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from paddlelike.distributed.wire.security import is_loopback
@@ -28,6 +28,9 @@ _STALE: Final = (
     "PADDLE_CURRENT_ENDPOINT",
     "PADDLE_PORT",
     "PADDLE_PSERVERS",
+    "PADDLE_PSERVERS_IP_PORT_LIST",
+    "PADDLE_PSERVERS_NUM",
+    "PADDLE_PSERVER_ENDPOINTS",
     "PADDLE_PSERVER_ID",
     "PADDLE_PSERVER_IPS",
     "PADDLE_PSERVER_PORT",
@@ -73,16 +76,25 @@ class JobPlan:
     Attributes
     ----------
     servers
-        The endpoints of all servers.
+        The endpoints of all servers; none for a job of workers that train by collectives.
     trainer_hosts
         The host of each trainer.
     trainer_endpoints
-        The trainers' endpoints if they were given, else empty.
+        The trainers' endpoints if they were given, else empty. A job without servers has them.
+    devices
+        For jobs without servers: the numbers of the devices of each host's trainers, by ``--selected_gpus``.
     """
 
     servers: tuple[str, ...]
     trainer_hosts: tuple[str, ...]
     trainer_endpoints: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+    def shrink(self, least: int) -> JobPlan:
+        """Return the job with one trainer less, but at least ``least``; it has no servers."""
+        kept = max(least, len(self.trainer_hosts) - 1)
+        hosts, endpoints = self.trainer_hosts[:kept], self.trainer_endpoints[:kept]
+        return replace(self, trainer_hosts=hosts, trainer_endpoints=endpoints)
 
     def processes(self) -> list[ProcessPlan]:
         """Return every process of the job, servers first.
@@ -111,23 +123,29 @@ class JobPlan:
         variables = self._make_shared_variables("TRAINER", host) | {"PADDLE_TRAINER_ID": str(index)}
         if self.trainer_endpoints:
             variables["PADDLE_CURRENT_ENDPOINT"] = self.trainer_endpoints[index]
+        if self.devices:
+            variables["FLAGS_selected_gpus"] = self.devices[index % len(self.devices)]
         return ProcessPlan("worker", index, host, f"workerlog.{index}", variables)
 
     def _make_shared_variables(self, role: str, host: str) -> dict[str, str]:
-        hosts, ports = zip(*(server.rpartition(":")[::2] for server in self.servers), strict=True)
         trainers = str(len(self.trainer_hosts))
         variables = {
             "PADDLE_CURRENT_IP": host,
             "PADDLE_IS_LOCAL": "0",
-            "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(self.servers),
-            "PADDLE_PSERVERS_NUM": str(len(self.servers)),
-            "PADDLE_PSERVER_ENDPOINTS": ",".join(self.servers),
             "PADDLE_ROLE": role,
             "PADDLE_TRAINERS": trainers,
             "PADDLE_TRAINERS_NUM": trainers,
             "PADDLE_TRAINING_ROLE": role,
             "POD_IP": host,
             "TRAINING_ROLE": role,
+        }
+        if not self.servers:
+            return variables | {"PADDLE_TRAINER_ENDPOINTS": ",".join(self.trainer_endpoints)}
+        hosts, ports = zip(*(server.rpartition(":")[::2] for server in self.servers), strict=True)
+        variables |= {
+            "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(self.servers),
+            "PADDLE_PSERVERS_NUM": str(len(self.servers)),
+            "PADDLE_PSERVER_ENDPOINTS": ",".join(self.servers),
         }
         if len(set(ports)) == 1:  # the older generations have one port for all servers
             variables |= {

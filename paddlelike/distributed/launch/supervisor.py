@@ -113,6 +113,8 @@ class Supervisor:
     peers
         The servers of other launchers of the same job, if there are any: the job is restarted when one of
         them has reached a later attempt, and workers start when all of them have reached the same.
+    shrink
+        Returns the processes to go on with after a failure; None: the same.
     """
 
     def __init__(
@@ -126,6 +128,7 @@ class Supervisor:
         prepare: Callable[[], Awaitable[None]] | None = None,
         restart_single: bool = False,
         peers: Peers | None = None,
+        shrink: Callable[[], Sequence[Slot]] | None = None,
     ) -> None:
         self.slots = slots
         self.max_restarts = max_restarts
@@ -136,6 +139,7 @@ class Supervisor:
         self._prepare = prepare
         self._restart_single = restart_single
         self._peers = peers
+        self._shrink = shrink
         self._restarts: Counter[str] = Counter()  # by process, where processes are restarted singly
         self._interrupt = asyncio.Event()
         self._running: dict[asyncio.Task[int], Slot] = {}
@@ -181,7 +185,11 @@ class Supervisor:
             if self._restart_single or attempt > self.max_restarts:
                 self.report(f"no restart is left of {self.max_restarts}")
                 return shell_code(code)
-            self.report(f"restart {attempt} of {self.max_restarts}, of the whole job")
+            whole = "of the whole job"
+            if self._shrink is not None:
+                self.slots = self._shrink()
+                whole = f"with {len(self.slots)} workers"
+            self.report(f"restart {attempt} of {self.max_restarts}, {whole}")
             await self._pause(_backoff(attempt))
 
     async def _attempt(self, attempt: int) -> _Failure | _Overtaken | None:

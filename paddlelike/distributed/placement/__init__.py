@@ -6,6 +6,8 @@ from paddlelike.distributed.placement.kinds import Kind
 from paddlelike.distributed.placement.overview import DistributedVar, Overview
 from paddlelike.distributed.placement.placement import Placement
 from paddlelike.distributed.placement.server_table import (
+    DELTA,
+    SEEN,
     TRAINER_SUFFIX,
     Entry,
     ServerTable,
@@ -16,6 +18,8 @@ from paddlelike.distributed.placement.server_table import (
 from paddlelike.distributed.placement.slices import TABLE_FOLDER, Slice, shard_name
 
 __all__ = [
+    "DELTA",
+    "SEEN",
     "TABLE_FOLDER",
     "TRAINER_SUFFIX",
     "DistributedVar",

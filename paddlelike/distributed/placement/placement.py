@@ -18,6 +18,7 @@ from typing import Any, overload
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.placement.kinds import Kind
+from paddlelike.distributed.placement.server_table import DELTA
 from paddlelike.distributed.placement.slices import Slice
 from paddlelike.errors import GraphError
 
@@ -130,6 +131,11 @@ class Placement(Sequence[Slice]):
             if distance >= 0 and distance % one.stride == 0 and distance // one.stride < one.rows:
                 return one.endpoint
         raise GraphError(f"no server keeps row {row} of {origin!r}")
+
+    @cached_property
+    def is_geo(self) -> bool:
+        """Whether trainers send differences of parameters that they update themselves."""
+        return any(one.gradient.endswith(DELTA) for one in self._slices)
 
     @cached_property
     def _by_endpoint(self) -> dict[str, list[Slice]]:

@@ -22,10 +22,16 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.distributed.placement.kinds import Kind
 from paddlelike.errors import FormatError
 
-__all__ = ["TRAINER_SUFFIX", "Entry", "ServerTable", "base_name", "rows_at", "values_at"]
+__all__ = ["DELTA", "SEEN", "TRAINER_SUFFIX", "Entry", "ServerTable", "base_name", "rows_at", "values_at"]
 
 #: What the transpiler appends to a gradient's name for the trainer that sends it.
 TRAINER_SUFFIX: Final = re.compile(r"\.trainer_(\d+)(\.pserver_\d+)?$")
+
+
+#: What follows the name of a parameter in that of its difference, which geo-SGD sends.
+DELTA: Final = ".delta"
+#: What follows the name of a table's counts in that of what trainers have seen of it.
+SEEN: Final = "@SEEN"
 
 
 def values_at(index: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.distributed.placement.kinds import Kind
@@ -56,6 +57,11 @@ class Slice:
     def is_selected_rows(self) -> bool:
         """Whether the server keeps it as SelectedRows, which hold only rows met so far."""
         return self.kind == Kind.TABLE
+
+    @property
+    def like(self) -> dict[str, Any]:
+        """Shape and element type of the whole variable."""
+        return {"shape": self.whole, "dtype": self.dtype}
 
     @property
     def rows(self) -> int:

@@ -7,7 +7,7 @@ from typing import Literal
 
 __all__ = ["Kind", "ProcessRole", "Reading", "Understanding"]
 
-Kind = Literal["trainer", "server", "local"]
+Kind = Literal["trainer", "worker", "server", "local"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,19 @@ class ProcessRole:
     Attributes
     ----------
     kind
-        ``"trainer"``, ``"server"``, or ``"local"``: not in a job.
+        ``"trainer"``, ``"server"``, ``"worker"`` (a trainer of a job without servers, by collectives), or
+        ``"local"``: not in a job.
     servers
         Every server's endpoint, ``host:port``, in the order that all processes have.
     trainers
         The count of trainers.
     index
-        A trainer's id, or a server's index in ``servers``.
+        A trainer's or worker's id, or a server's index in ``servers``.
     endpoint
         A server's own endpoint, an element of ``servers``; None for others.
     trainer_endpoints
-        The trainers' endpoints, if the environment has them; no process connects to them.
+        The trainers' endpoints, if the environment has them. To those of trainers no process connects; at
+        the first of workers JAX's runtime coordinates the job.
     """
 
     kind: Kind

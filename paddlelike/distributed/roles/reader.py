@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from paddlelike.distributed.roles.facts import ProcessRole, Understanding
 from paddlelike.distributed.roles.variables import (
+    COLLECTIVE,
     DEFAULT_PORT,
     FALSE,
     GENERATIONS,
@@ -54,11 +55,7 @@ class RoleReader:
         name = self._role_name()
         servers = self._servers()
         if not servers and variables.value("PADDLE_TRAINER_ENDPOINTS") and name in {None, "TRAINER"}:
-            problems.append(
-                "PADDLE_TRAINER_ENDPOINTS without a list of servers asks for collective training (nccl2), "
-                "which is not supported; set PADDLE_PSERVERS_IP_PORT_LIST for parameter servers"
-            )
-            return None
+            return self._worker()
         if name is None and not servers and not problems:
             return ProcessRole("local")
         if name is None and not problems:
@@ -72,6 +69,37 @@ class RoleReader:
         if name == "TRAINER":
             return self._trainer(servers, trainers, trainer_endpoints)
         return None
+
+    def _worker(self) -> ProcessRole:
+        """Return the role of a trainer without servers, in collective training."""
+        variables = self._variables
+        self._generation = COLLECTIVE
+        endpoints = variables.items("PADDLE_TRAINER_ENDPOINTS")
+        variables.record("workers", ",".join(endpoints), "PADDLE_TRAINER_ENDPOINTS")
+        self._check_endpoints("PADDLE_TRAINER_ENDPOINTS", endpoints)
+        self._trainer_count(endpoints)
+        given = {}
+        index = variables.integer("PADDLE_TRAINER_ID")
+        if index is not None:
+            given["PADDLE_TRAINER_ID"] = index
+        current = variables.value("PADDLE_CURRENT_ENDPOINT")
+        if current is not None and current not in endpoints:
+            self._problems.append(f"PADDLE_CURRENT_ENDPOINT={current} is not in PADDLE_TRAINER_ENDPOINTS")
+        elif current is not None:
+            given["PADDLE_CURRENT_ENDPOINT"] = endpoints.index(current)
+        if len(set(given.values())) > 1:
+            self._problems.append(
+                "this worker is "
+                + " but ".join(f"number {number} by {name}" for name, number in given.items())
+            )
+        if not given and len(endpoints) > 1:
+            self._problems.append(f"PADDLE_TRAINER_ID, the id of this worker, 0 to {len(endpoints) - 1}")
+        for name, number in given.items():
+            variables.record("worker", str(number), name)
+            if not 0 <= number < len(endpoints):
+                self._problems.append(f"{name}={number}, expected 0 to {len(endpoints) - 1}")
+        rank = next(iter(given.values()), 0)
+        return ProcessRole("worker", (), len(endpoints), rank, None, endpoints)
 
     def _trainer(
         self, servers: tuple[str, ...], trainers: int | None, trainer_endpoints: tuple[str, ...]
@@ -236,7 +264,9 @@ class RoleReader:
             names = ", ".join(old)
             variables.remarks.append(f"ignored, of Paddle before Fluid (generation 0, v2): {names}")
         if variables.value("DISTRIBUTED_TRAINER_ENDPOINTS") is not None:
-            variables.remarks.append("ignored, for collective training: DISTRIBUTED_TRAINER_ENDPOINTS")
+            variables.remarks.append(
+                "ignored, PADDLE_TRAINER_ENDPOINTS counts: DISTRIBUTED_TRAINER_ENDPOINTS"
+            )
 
 
 def _host(endpoint: str) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from paddlelike.distributed.roles.facts import Reading
 
-__all__ = ["DEFAULT_PORT", "FALSE", "GENERATIONS", "ROLES", "SERVER_LISTS", "Variables"]
+__all__ = ["COLLECTIVE", "DEFAULT_PORT", "FALSE", "GENERATIONS", "ROLES", "SERVER_LISTS", "Variables"]
 
 #: By variable with a list of servers, the generation that uses it.
 GENERATIONS: Final[Mapping[str, str]] = {
@@ -16,6 +16,9 @@ GENERATIONS: Final[Mapping[str, str]] = {
     "PADDLE_PSERVERS": "2 (cluster scripts)",
     "PADDLE_PSERVER_IPS": "1 (0.14 to 1.5)",
 }
+
+#: The generation of variables without servers.
+COLLECTIVE: Final = "3 (collective training, without servers)"
 
 #: The same variables, with the one that has the port of hosts without any.
 SERVER_LISTS: Final[Mapping[str, str | None]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,10 @@ from paddlelike.distributed.server.position import read_position
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
-from paddlelike.io.load.load import load_persistables
+from paddlelike.io.load.load import load_persistables, load_vars
+from paddlelike.ops.kernels.growing import GrowingRows
 
-__all__ = ["RollbackPoints"]
+__all__ = ["RollbackPoints", "load_table"]
 
 Value = LoDTensor | SelectedRows
 
@@ -104,7 +105,18 @@ class RollbackPoints:
         return [*sorted(str(path) for path in root.iterdir() if path.is_dir()), str(root)]
 
 
+def load_table(scope: Scope, program: Program, directory: str, names: Sequence[str] | None) -> None:
+    """Load this server's rows of some variables, or of all, while it serves."""
+    with scope_guard(scope):
+        if names is None:
+            load_persistables(Executor(), directory, program)
+            return
+        load_vars(Executor(), directory, program, vars=[program.global_block().var(name) for name in names])
+
+
 def _copy(value: Value) -> Value:
+    if isinstance(value, GrowingRows):
+        return value.copy()
     array = None if value.held_array is None else np.array(value.held_array)
     if isinstance(value, SelectedRows):
         return SelectedRows(value.row_array.copy(), value.height(), array)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.placement import TRAINER_SUFFIX, Kind, ServerTable, base_name
+from paddlelike.distributed.placement import DELTA, TRAINER_SUFFIX, Kind, ServerTable, base_name
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import collect_reads, collect_writes
+from paddlelike.ops.kernels.growing import ANY_ID
 
 __all__ = ["Lookup", "Served"]
 
@@ -43,6 +44,8 @@ class Served:
         #: By table, the block that looks rows up, and the names of ids and rows there.
         self.lookups = _lookups(op)
         self.parameters = _parameters(program, self.blocks)
+        #: By table without a size, its counts and its state.
+        self.growing = _growing(program, self.blocks.values())
         self.table = ServerTable(self._rows())
         self.parameter_indexes = [entry.index for entry in self.table.having(Kind.PARAMETER)]
 
@@ -75,7 +78,7 @@ class Served:
     @property
     def sparse(self) -> set[int]:
         """The indexes of the gradients of tables, which come as selected rows."""
-        tables = {entry.name for entry in self.table.having(Kind.REMOTE, Kind.TABLE)}
+        tables = {entry.name for entry in self.table.having(Kind.REMOTE, Kind.TABLE, Kind.GROWING)}
         return {self.table[gradient].index for gradient, name in self.parameters.items() if name in tables}
 
     def contribution(self, gradient: str, trainer: int) -> str:
@@ -85,18 +88,24 @@ class Served:
 
     def _rows(self) -> Iterator[tuple[str, Kind, tuple[int, ...], VarType]]:
         block = self.op.block
+        growing = {*self.growing, *(name for names in self.growing.values() for name in names)}
         for gradient in sorted(self.blocks):
             parameter = block._var_recursive(self.parameters[gradient])
             found = block._find_var_recursive(gradient)
             variable = parameter if found is None else found
             is_table = parameter.type == VarType.SELECTED_ROWS
             shape = variable.shape if is_table else parameter.shape
+            if parameter.name in growing:
+                shape = (ANY_ID, *shape[1:])
             yield gradient, Kind.GRADIENT, tuple(shape), parameter.dtype
         kinds = self._kinds(block)
         gradients = {*self.blocks, *(n for names in self.inputs.values() for n in names.values())}
         for name in sorted(block.vars):
             variable = block.vars[name]
             if variable.persistable and variable.type in _VALUES and name not in gradients:
+                if name in growing:
+                    yield name, Kind.GROWING, (ANY_ID, *variable.shape[1:]), variable.dtype
+                    continue
                 kind = (
                     Kind.TABLE if variable.type == VarType.SELECTED_ROWS else kinds.get(name, Kind.SCHEDULE)
                 )
@@ -150,11 +159,26 @@ def _parameters(program: Program, blocks: dict[str, int]) -> dict[str, str]:
     found = {}
     for gradient, index in blocks.items():
         names = [name for op in program.blocks[index].ops for name in op.input("Param")]
+        if gradient.endswith(DELTA):  # geo-SGD: a sum of both
+            names = [name for op in program.blocks[index].ops for name in op.output("Out")]
         if len(names) != 1:
             raise GraphError(
                 f"block {index} takes gradient {gradient!r} and updates {names}, not one parameter"
             )
         found[gradient] = names[0]
+    return found
+
+
+def _growing(program: Program, blocks: Iterable[int]) -> dict[str, list[str]]:
+    """Return by table without a size the names of its counts and of its state, which grow with it."""
+    ops = [op for index in blocks for op in program.blocks[index].ops]
+    found = {op.input("Table")[0]: op.input("Param") for op in ops if op.type == "count_sparse_table"}
+    for op in ops:
+        table = op.input("Param")[0] if op.input("Param") else ""
+        if table in found:
+            written = [program.global_block().var(name) for name in sorted({*op.output_arg_names})]
+            state = [one.name for one in written if one.type == VarType.SELECTED_ROWS and one.name != table]
+            found[table] = [*found[table], *state]
     return found
 
 

@@ -84,6 +84,8 @@ class Service(Workers):
 
     def lookup(self, table: str, ids: Array) -> Array:
         """Return the rows (n, width) of ids (n,) in a table. Raises FrameError for ids outside of it."""
+        if table in self.served.growing:
+            return self.variables.grown(table, ids)
         found = self.served.lookups.get(table)
         if found is None:
             return self.variables.rows(table, ids)

@@ -17,6 +17,7 @@ from paddlelike.distributed.protocol.header import read_pairs
 from paddlelike.distributed.protocol.messages import Push
 from paddlelike.distributed.wire.parts import Into
 from paddlelike.errors import FrameError
+from paddlelike.ops.kernels.growing import ANY_ID
 
 __all__ = ["Contribution", "Staging"]
 
@@ -111,7 +112,7 @@ class Contribution(Into):
             self.check(begun | announced)
         for rows in self.sparse.values():
             ids = rows.row_array
-            if ids.size and not (ids.min() >= 0 and ids.max() < rows.height()):
+            if ids.size and rows.height() < ANY_ID and not (ids.min() >= 0 and ids.max() < rows.height()):
                 raise FrameError(
                     f"the gradient has rows {ids.min()} to {ids.max()}; its variable has {rows.height()} rows"
                 )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.distributed.placement import Entry, Kind
+from paddlelike.distributed.placement import DELTA, Entry, Kind
 from paddlelike.distributed.server.fused import FusedUpdate, find_fused_update
 from paddlelike.distributed.server.grouped import find_groups
 from paddlelike.distributed.server.served import Lookup, Served
@@ -24,6 +24,7 @@ from paddlelike.distributed.wire import as_bytes
 from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError
 from paddlelike.framework.opdef import Context
 from paddlelike.framework.passes.views import collect_writes
+from paddlelike.ops.kernels.growing import GrowingRows, edit_table
 
 __all__ = ["Variables"]
 
@@ -54,6 +55,9 @@ class Variables:
         #: Parameters that are updated together; their gradients lie behind one another in the staging.
         self.groups = find_groups(served, self._fused)
         self._schedule = threading.Lock()  # its block is one for all trainers
+        self._updates = 0  # by geo-SGD
+        self._touched: dict[str, Array] = {}  # by table, the number of the last of them for each row
+        self._finding = threading.RLock()  # places in tables, in synchronous training
         self._bytes: dict[int, tuple[Array, memoryview]] = {}  # by index of the entry, which stays mostly
         self._check_values()
         self._start_counters()
@@ -91,6 +95,10 @@ class Variables:
         """Return the ids that a table which is sharded by id has met, and all its rows, also unused ones."""
         value = self._find_value(entry)
         assert isinstance(value, SelectedRows)
+        if entry.kind == Kind.GROWING and self.guards:
+            with self.guard(entry.name):  # updates go on meanwhile
+                assert value.held_array is not None
+                return value.row_array.copy(), value.held_array.copy()
         assert value.held_array is not None
         return value.row_array, value.held_array
 
@@ -109,6 +117,59 @@ class Variables:
             )
         with self.guards.get(table, contextlib.nullcontext()):
             return self.value(entry)[ids]
+
+    def find_growing(self, name: str) -> GrowingRows:
+        """Return a table without a size, its counts or its state."""
+        value = self._find_value(self._served.table[name])
+        if not isinstance(value, GrowingRows):
+            raise EnforceNotMet(
+                f"{name!r} on the server at {self._served.endpoint} is no table that grows",
+                hint="run the server's startup program before its main program",
+            )
+        return value
+
+    def guard(self, name: str) -> contextlib.AbstractContextManager[Any]:
+        """Return what keeps others from a table without a size."""
+        return self.guards.get(name, self._finding)
+
+    def grown(self, table: str, ids: Array) -> Array:
+        """Return the rows of ids in a table without a size, those that new ids would get, and a column.
+
+        It holds how often each id was shown so far, -1 for those that have rows.
+        """
+        with self.guard(table):
+            rows, counts = self.find_growing(table), self.find_growing(self._served.growing[table][0])
+            held, counted = rows.held_array, counts.held_array
+            assert held is not None
+            assert counted is not None
+            out = np.zeros((len(ids), held.shape[1] + 1), held.dtype)
+            places, known = rows.find_rows(ids), counts.find_rows(ids)
+            there = places >= 0
+            out[known >= 0, -1] = counted[known[known >= 0], 0]
+            out[there, :-1], out[there, -1] = held[places[there]], -1
+            out[~there, :-1] = rows.make_rows(ids[~there])
+            return out
+
+    def find_touched(self, since: int) -> tuple[int, dict[str, list[int]]]:
+        """Return the number of the last update by geo-SGD, and the rows updated after ``since``, by table."""
+        with self._schedule:
+            found = {name: np.flatnonzero(numbers > since) for name, numbers in self._touched.items()}
+            return self._updates, {name: rows.tolist() for name, rows in found.items() if len(rows)}
+
+    def edit_tables(self, request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+        """Do with the tables without a size what ``request["do"]`` says: shrink, clear or count.
+
+        Return a number by table, those of ``count`` by what they count.
+        """
+        answer = {}
+        how = {key: value for key, value in request.items() if key not in ("do", "only")}
+        for name, others in self._served.growing.items():
+            if request["only"] not in (None, name):
+                continue
+            with self.guard(name):
+                table, counts, *states = map(self.find_growing, (name, *others))
+                answer[name] = edit_table(request["do"], table, counts, states, **how)
+        return answer
 
     def run_lookup(self, lookup: Lookup, ids: Array) -> Array:
         """Return the rows of ids in a table that is sharded by id, by its block; new ids get rows."""
@@ -176,11 +237,23 @@ class Variables:
                 with self._schedule:
                     ctx.write(name, ctx.read(name) + given[entry.index])
                     ctx.run_block(served.schedule)
-        for entry in served.table.having(Kind.GRADIENT):
+        gradients = served.table.having(Kind.GRADIENT)
+        for entry in sorted(gradients, key=lambda one: served.blocks[one.name]):  # rows, then their updates
             if entry.index in given:
                 with self.guards[served.parameters[entry.name]]:
                     ctx.write(served.contribution(entry.name, trainer), given[entry.index])
                     ctx.run_block(served.blocks[entry.name])
+                    rows = given[entry.index]
+                    if entry.name.endswith(DELTA) and isinstance(rows, SelectedRows):
+                        self._touch(served.parameters[entry.name], rows)
+
+    def _touch(self, table: str, rows: SelectedRows) -> None:
+        """Note which rows of a table a trainer of geo-SGD has updated."""
+        with self._schedule:
+            self._updates += 1
+            if table not in self._touched:
+                self._touched[table] = np.zeros(rows.height(), np.int64)
+            self._touched[table][rows.row_array] = self._updates
 
     def reread(self) -> None:
         """Let the run see the values that were set in its scope from outside."""

@@ -164,7 +164,7 @@ class _PrefetchVerb(_Verb):
     def begin(self, head: Header) -> Into:
         request = self.read(Prefetch, head)
         entry = self.service.served.table.get(request.table)
-        if entry is None or entry.kind not in (Kind.REMOTE, Kind.TABLE, Kind.PARAMETER):
+        if entry is None or entry.kind not in (Kind.REMOTE, Kind.TABLE, Kind.PARAMETER, Kind.GROWING):
             raise FrameError(f"a prefetch of {request.table!r}, which is not a table of this server")
         if request.count > _MOST_IDS:
             raise FrameError(f"a prefetch of {request.count} ids; the limit of one call is {_MOST_IDS}")
@@ -218,7 +218,7 @@ def _yield_asked(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
     for asked in indexes:
         index = asked % len(table)
         entry = table.entries[index]
-        if entry.kind == Kind.TABLE and asked < 2 * len(table):
+        if entry.kind in (Kind.TABLE, Kind.GROWING) and asked < 2 * len(table):
             rows, values = service.variables.shard(entry)
             yield Part(0, 0, as_bytes(rows if asked >= len(table) else values))
         elif entry.kind == Kind.GRADIENT or asked >= len(table):

@@ -23,7 +23,7 @@ from paddlelike.distributed.protocol.server import ServerState
 from paddlelike.distributed.protocol.server.work import Apply, Merge, Work, Write
 from paddlelike.distributed.server.monitor import Monitor
 from paddlelike.distributed.server.position import empty_load, read_position
-from paddlelike.distributed.server.rollback import RollbackPoints
+from paddlelike.distributed.server.rollback import RollbackPoints, load_table
 from paddlelike.distributed.server.save_roots import check_save_directory
 from paddlelike.distributed.server.served import Served
 from paddlelike.distributed.server.staging import Staging
@@ -292,6 +292,15 @@ class Workers:
     def _write(self, request: Save) -> dict[str, Any]:
         """Write this server's rows of the files named; without names only report the training position."""
         answer: dict[str, Any] = {"position": self.state.position()}
+        if "touched" in request.options:
+            since = request.options["touched"][self.served.op.attrs["pserver_id"]]
+            answer["touched"] = self.variables.find_touched(since)
+        if "tables" in request.options:
+            answer["tables"] = self.variables.edit_tables(request.options["tables"])
+        if "load" in request.options:
+            check_save_directory(request.directory, self._save_roots, self.served.endpoint)
+            program = self.served.op.block.program
+            load_table(self._ctx.scope, program, request.directory, request.options["load"])
         names = request.options.get("names", [])
         if names:
             placement = self.served.op.block.program._parameters_on_pservers

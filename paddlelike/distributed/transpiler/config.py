@@ -22,6 +22,7 @@ class DistributedMode(IntEnum):
     SYNC = 0  # when those of all trainers have arrived
     ASYNC = 1  # each as it arrives, merged by the trainer before
     HALF_ASYNC = 2  # each as it arrives
+    GEO = 3  # differences of parameters, each as it arrives
 
 
 class DistributeTranspilerConfig:
@@ -39,7 +40,16 @@ class DistributeTranspilerConfig:
         Train in rounds of all trainers; a trainer that is not in sync mode may cut gradients while it sends.
     half_async, completely_not_async : bool
         Half-asynchronous trainers; asynchronous programs in which servers still wait for all.
-    enable_dc_asgd, mode, geo_sgd_mode, nccl_comm_num, collective_mode, ...
+    mode : str
+        ``pserver``; or, without servers, ``nccl2`` (gradients are added up by
+        ``CompiledProgram.with_data_parallel`` with ``num_trainers``) or ``collective`` (by operators).
+    collective_mode : str
+        In the mode collective: ``grad_allreduce``, ``local_sgd`` or ``single_process_multi_thread``.
+    nccl_comm_num, use_hierarchical_allreduce, hierarchical_allreduce_inter_nranks
+        Kept in the programs; one connection carries everything.
+    geo_sgd_mode, geo_sgd_need_push_nums
+        Trainers update parameters themselves and send differences each that many steps, with a Communicator.
+    enable_dc_asgd, ...
         For ways of training that are not supported; see Raises.
     print_log, wait_port
         No effect in the transpiler; fleet waits for the servers unless ``wait_port`` is False.
@@ -49,7 +59,7 @@ class DistributeTranspilerConfig:
     ValueError
         ``runtime_split_send_recv`` and ``sync_mode`` are set together. An unknown option is a warning.
     UnsupportedError
-        By ``DistributeTranspiler``, for DC-ASGD, geo-SGD and the modes nccl2 and collective.
+        By ``DistributeTranspiler``, for DC-ASGD.
 
     >>> config = DistributeTranspilerConfig()
     >>> config.sync_mode = False
@@ -138,24 +148,16 @@ def check_config(config: DistributeTranspilerConfig) -> None:
     Raises
     ------
     UnsupportedError
-        A mode other than pserver, DC-ASGD, or geo-SGD.
+        DC-ASGD.
     ValueError, TypeError
-        ``min_block_size`` is too small, or ``split_method`` is no dispatcher.
+        ``mode`` is none, ``min_block_size`` is too small, or ``split_method`` is no dispatcher.
     """
-    if config.mode != "pserver":
-        raise UnsupportedError(
-            f"config.mode is {config.mode!r}: training by collectives (nccl2, collective) is not supported",
-            hint='config.mode = "pserver"; CompiledProgram.with_data_parallel uses several threads instead',
-        )
+    if config.mode not in ("pserver", "nccl2", "collective"):
+        raise ValueError(f"config.mode is {config.mode!r}, expected 'pserver', 'nccl2' or 'collective'")
     if config.enable_dc_asgd:
         raise UnsupportedError(
             "config.enable_dc_asgd: DC-ASGD, which corrects late gradients, is not supported",
             hint="leave it False; asynchronous training without it is config.sync_mode = False",
-        )
-    if config.geo_sgd_mode:
-        raise UnsupportedError(
-            "config.geo_sgd_mode: geo-SGD, in which trainers update parameters themselves, is not supported",
-            hint="leave it False; half-asynchronous training is config.half_async = True",
         )
     if config.min_block_size < MIN_BLOCK_SIZE:
         raise ValueError(
@@ -188,6 +190,11 @@ class Job:
     def merges(self) -> bool:
         """Whether servers sum the gradients of all trainers, which arrive as ``NAME.trainer_<i>``."""
         return self.sync or (self.config.completely_not_async and self.trainers > 1)
+
+    @property
+    def is_geo(self) -> bool:
+        """Whether trainers update parameters themselves."""
+        return self.config.geo_sgd_mode
 
     @property
     def suffix(self) -> str:

@@ -20,8 +20,11 @@ __all__ = ["place_all"]
 def place_all(source: Program, startup: Program, training: Training, plan: Plan) -> Overview:
     """Return all slices of a job; ``source`` has the network with updates, ``startup`` its initializers."""
     slices = list(_yield_trained(plan))
+    if plan.job.is_geo:
+        return Overview(slices, endpoints=plan.job.endpoints, trainers=plan.job.trainers)
     slices += _optimizer_state(source, training, plan)
     slices += _table(source, plan)
+    slices += _growing(source, training, plan)
     slices += _schedules(source, startup, training, plan)
     slices += _averages(source, startup, training, plan, {(one.endpoint, one.name) for one in slices})
     return Overview(slices, endpoints=plan.job.endpoints, trainers=plan.job.trainers)
@@ -106,6 +109,28 @@ def _table(source: Program, plan: Plan) -> Iterator[Slice]:
         )
 
 
+def _growing(source: Program, training: Training, plan: Plan) -> Iterator[Slice]:
+    """Return the tables without a size, their counts and their state on every server."""
+    block, servers = source.global_block(), plan.job.endpoints
+
+    def spread(var: Variable, gradient: str = "", owner: str = "") -> Iterator[Slice]:
+        is_rows, shape = var.type == VarType.SELECTED_ROWS, tuple(var.shape)
+        kind = Kind.GROWING if is_rows else Kind.OPTIMIZER
+        for i, endpoint in enumerate(servers):
+            at, stride = (i, len(servers)) if is_rows else (0, 1)
+            places = (endpoint, at, at, shape, shape, var.dtype, kind)
+            yield Slice(var.name, var.name, *places, gradient=gradient, owner=owner, stride=stride)
+
+    for one in plan.growing:
+        name = one.table.param.name
+        yield from spread(one.table.param, one.table.grad_name)
+        yield from spread(one.counts.param, one.counts.grad_name, name)
+        for op in training.ops:
+            if is_update(op) and op.input("Param") == [name]:
+                for _, state in sorted(yield_state(op, block), key=lambda pair: pair[0]):
+                    yield from spread(state, owner=name)
+
+
 def _schedules(source: Program, startup: Program, training: Training, plan: Plan) -> Iterator[Slice]:
     """Return learning rates and counters, on every server that has them."""
     initialised = {name for op in startup.global_block().ops for name in op.output_arg_names}
@@ -118,6 +143,7 @@ def _schedules(source: Program, startup: Program, training: Training, plan: Plan
         names = set(everywhere)
         here = {one.param.name for one in plan.trained for p in one.pieces if p.endpoint == endpoint}
         here |= {plan.table} if plan.table is not None else set()
+        here |= {one.table.param.name for one in plan.growing}
         for op in training.ops:
             if is_update(op) and op.input("Param")[0] in here:
                 for slot in ("LearningRate", "Beta1Tensor", "Beta2Tensor"):

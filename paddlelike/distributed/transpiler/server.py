@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.transpiler.config import thread_counts
+from paddlelike.distributed.transpiler.config import DistributedMode, thread_counts
 from paddlelike.distributed.transpiler.schedule import add_schedule
-from paddlelike.distributed.transpiler.split_plan import Piece, Plan
+from paddlelike.distributed.transpiler.split_plan import Growing, Piece, Plan
 from paddlelike.distributed.transpiler.state import shape_on_server, yield_state
 from paddlelike.distributed.transpiler.table_server import TableBlocks, add_table
 from paddlelike.distributed.transpiler.training import Training, find_target, is_update, own_attrs
@@ -18,7 +18,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["make_server_program"]
+__all__ = ["Server", "make_server_program"]
 
 #: In the name of the sum of a sparse gradient and its decay.
 _NEW_GRAD = "@NEWGRAD@"
@@ -29,7 +29,7 @@ def make_server_program(source: Program, training: Training, plan: Plan, endpoin
 
     ``source`` is the network with its updates, ``training`` its training operators; neither is changed.
     """
-    server = _Server(source, training, plan, endpoint)
+    server = Server(source, training, plan, endpoint)
     server.declare()
     schedule = add_schedule(server.program, source)
     parent = server.program.num_blocks - 1
@@ -47,7 +47,9 @@ def make_server_program(source: Program, training: Training, plan: Plan, endpoin
     return server.program
 
 
-class _Server:
+class Server:
+    """The program of one server while it is made."""
+
     def __init__(self, source: Program, training: Training, plan: Plan, endpoint: str) -> None:
         self.program = Program()
         self.program.random_seed = source.random_seed
@@ -56,7 +58,7 @@ class _Server:
         self.pieces = plan.pieces_on(endpoint)
         self.here: dict[str, str] = {}  # by name in the network: parameters and gradients on this server
         self.of_param: dict[str, Piece] = {}
-        for one in plan.trained:
+        for one in (*plan.trained, *(half for table in plan.growing for half in (table.counts, table.table))):
             for piece in one.pieces:
                 if piece.endpoint == endpoint:
                     self.of_param[one.param.name] = piece
@@ -91,7 +93,14 @@ class _Server:
             name=name, persistable=persistable, type=like.type, dtype=like.dtype, shape=like.shape
         )
 
-    def listen(self, blocks: list[Block], schedule: Block | None, table: TableBlocks | None) -> None:
+    def listen(
+        self,
+        blocks: list[Block],
+        schedule: Block | None,
+        table: TableBlocks | None,
+        *,
+        mode: DistributedMode | None = None,
+    ) -> None:
         """Append the operator listen_and_serv."""
         config = self.plan.job.config
         attrs: dict[str, Any] = {
@@ -99,7 +108,7 @@ class _Server:
             "endpoint": self.endpoint,
             "pserver_id": self.plan.job.endpoints.index(self.endpoint),
             "Fanin": self.plan.job.trainers,
-            "distributed_mode": config._distributed_mode,
+            "distributed_mode": config._distributed_mode if mode is None else mode,
             "grad_to_block_id": self.gradient_blocks,
             "sparse_grad_to_param": self.sparse,
             "lr_decay_block_id": -1 if schedule is None else schedule.idx,
@@ -118,7 +127,8 @@ class _Server:
         by_target: dict[str, list[Operator]] = {}
         for op in self.training.ops:
             by_target.setdefault(find_target(op), []).append(op)
-        blocks = []
+        create = self.program._create_block
+        blocks = [self._add_count(create(parent), one) for one in self.plan.growing]  # rows, then updates
         for op in self.training.ops:
             if is_update(op) and op.input("Param")[0] in self.of_param:
                 target = find_target(op)
@@ -126,6 +136,17 @@ class _Server:
                 self._add_update(block, by_target[target], self.of_param[target])
                 blocks.append(block)
         return blocks
+
+    def _add_count(self, block: Block, one: Growing) -> Block:
+        """Count the ids that trainers have seen, and make rows of those that the table admits."""
+        counts, seen = one.counts.param.name, one.counts.pieces[0].merged
+        self.gradient_blocks.append(f"{seen}:{block.idx}")
+        if self.plan.job.merges:
+            block.append_op("sum", {"X": self._arriving(one.counts.pieces[0])}, {"Out": seen})
+        inputs = {"Param": counts, "Table": one.table.param.name, "Grad": seen}
+        outputs = {"ParamOut": counts, "TableOut": one.table.param.name}
+        block.append_op("count_sparse_table", inputs, outputs, {"entry": one.entry})
+        return block
 
     def _add_update(self, block: Block, ops: Iterable[Operator], piece: Piece) -> None:
         self.gradient_blocks.append(f"{piece.merged}:{block.idx}")
@@ -169,7 +190,11 @@ class _Server:
         for slot, whole in yield_state(op, self.source):
             shape = shape_on_server(op, slot, whole, piece.param.shape)
             self.block.create_var(
-                name=whole.name, persistable=whole.persistable, dtype=whole.dtype, shape=shape
+                name=whole.name,
+                persistable=whole.persistable,
+                dtype=whole.dtype,
+                shape=shape,
+                type=whole.type,
             )
             inputs[slot] = whole.name
         for slot, names in op.inputs.items():

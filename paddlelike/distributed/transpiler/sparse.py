@@ -1,15 +1,17 @@
 """Tables on servers, of which trainers fetch only the rows that they look up.
 
-Of tables in blocks of rows (``is_sparse``) lookups become ``distributed_lookup_table``. Of tables sharded by
-id (``is_distributed``) lookups become split_ids, prefetch, merge_ids, and gradients are split by id as well.
+Of tables in blocks of rows (``is_sparse``) lookups become ``distributed_lookup_table``, of tables without a
+size ``distributed_sparse_embedding``. Of tables sharded by id (``is_distributed``) lookups become split_ids,
+prefetch, merge_ids, and gradients are split by id as well.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
-from paddlelike.distributed.transpiler.split_plan import Plan, Trained
-from paddlelike.distributed.transpiler.training import remote_lookups
+from paddlelike.distributed.transpiler.split_plan import Plan, Trained, make_control_variable
+from paddlelike.distributed.transpiler.training import own_attrs, remote_lookups
 from paddlelike.errors import GraphError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
@@ -17,7 +19,59 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["declare_table_gradients", "fetch_rows_remotely", "shard_table"]
+__all__ = ["declare_table_gradients", "fetch_rows_remotely", "grow_remotely", "shard_table"]
+
+_DIST = {"op_role": OpRole.Dist}
+
+# Without a size
+
+
+def grow_remotely(program: Program, plan: Plan) -> list[Variable]:
+    """Replace the look-ups in tables without a size; send what they have seen, and the gradients.
+
+    Return the control variables of the sends.
+    """
+    block, sent = program.global_block(), []
+    for one in plan.growing:
+        name = one.table.param.name
+        parts: list[Variable] = []
+        for op in [op for op in block.ops if op.type == "sparse_embedding" and op.input("W") == [name]]:
+            seen = block.create_var(
+                name=f"{one.counts.grad.name}.{len(parts)}",
+                type=one.counts.grad.type,
+                dtype=one.counts.grad.dtype,
+                shape=one.counts.grad.shape,
+            )
+            _look_up_remotely(block, plan, op, seen)
+            parts.append(seen)
+        last = next(op for op in block.ops if parts[-1].name in op.output_arg_names)
+        outputs = {"Out": one.counts.grad}
+        _insert(block, last.idx + 1, functools.partial(block.append_op, "sum", {"X": parts}, outputs, _DIST))
+        for half in (one.counts, one.table):
+            half.sent = make_control_variable(program)
+            sent.append(half.sent)
+            writer = [op for op in block.ops if half.grad.name in op.output_arg_names][-1]
+            _insert(block, writer.idx + 1, functools.partial(_send_by_id, block, half))
+    return sent
+
+
+def _look_up_remotely(block: Block, plan: Plan, op: Operator, seen: Variable) -> None:
+    outputs = {"Out": op.output("Out"), "Seen": seen}
+    attrs = {**own_attrs(op), "endpoints": list(plan.job.endpoints)}
+    at = _remove_ops(block, [op], op.idx)
+    add = functools.partial(block.append_op, "distributed_sparse_embedding", op.inputs, outputs, attrs)
+    _insert(block, at, add)
+
+
+def _send_by_id(block: Block, one: Trained) -> None:
+    attrs = {
+        "epmap": one.endpoints,
+        "send_varnames": [one.grad.name for _ in one.pieces],
+        "op_role": OpRole.RPC,
+        "op_role_var": [one.param.name, one.grad.name],
+    }
+    block.append_op("send", {"X": [one.grad]}, {"Out": one.sent}, attrs)
+
 
 # Blocks of rows
 
@@ -84,7 +138,7 @@ def _remove_ops(block: Block, ops: Sequence[Operator], at: int) -> int:
     return at
 
 
-def _insert(block: Block, at: int, append: Callable[[], None]) -> None:
+def _insert(block: Block, at: int, append: Callable[[], object]) -> None:
     """Call ``append``, which appends operators to a block, and move these to the index ``at``."""
     count = len(block.ops)
     append()

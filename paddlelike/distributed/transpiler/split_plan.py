@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.placement import SEEN
 from paddlelike.distributed.transpiler.config import Job
 from paddlelike.distributed.transpiler.slicing import block_name, count_block_rows
-from paddlelike.distributed.transpiler.training import Training, trainable_pairs
+from paddlelike.distributed.transpiler.training import Training, find_growing, trainable_pairs
 from paddlelike.errors import GraphError
 from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["Piece", "Plan", "Trained", "make_control_variable", "make_plan"]
+__all__ = ["Growing", "Piece", "Plan", "Trained", "make_control_variable", "make_plan"]
 
 #: Optimizers that look at all rows of a parameter at once, so that it must stay in one piece.
 _NEEDS_WHOLE = ("lamb",)
@@ -83,18 +84,29 @@ class Trained:
 
 
 @dataclass
+class Growing:
+    """A table without a size and its counts, each with a piece on every server, and who gets a row."""
+
+    table: Trained
+    counts: Trained
+    entry: str
+
+
+@dataclass
 class Plan:
-    """The trained variables in program order and in the order of sending, and the sharded table."""
+    """The trained variables in program order and in the order of sending, and the tables that lie by id."""
 
     job: Job
     trained: list[Trained]
     sending: list[Trained] = field(default_factory=list)
     table: str | None = None  #: the table that is sharded by id
     table_sent: Variable | None = None  #: the control variable of its send
+    growing: list[Growing] = field(default_factory=list)
 
     def pieces_on(self, endpoint: str) -> list[Piece]:
         """Return the pieces on a server, in the order of sending."""
-        return [p for one in self.sending for p in one.pieces if p.endpoint == endpoint]
+        tables = [half for one in self.growing for half in (one.counts, one.table)]
+        return [p for one in (*self.sending, *tables) for p in one.pieces if p.endpoint == endpoint]
 
 
 def make_plan(program: Program, training: Training, job: Job, table: str | None) -> Plan:
@@ -106,7 +118,9 @@ def make_plan(program: Program, training: Training, job: Job, table: str | None)
     whole = {op.input("Param")[0] for op in training.ops if op.type in _NEEDS_WHOLE}
     trained = []
     renamed: dict[str, str] = {}
-    for param, grad in trainable_pairs(training, without=table):
+    growing = _plan_growing(program, training, job)
+    by_id = {one.table.param.name for one in growing} | {table or ""}
+    for param, grad in trainable_pairs(training, without=by_id):
         cut = job.config.slice_var_up and param.name not in whole
         heights = count_block_rows(
             param.shape,
@@ -118,8 +132,39 @@ def make_plan(program: Program, training: Training, job: Job, table: str | None)
             renamed[grad.name] = grad.name + job.suffix
     _rename(program, renamed)
     plan = Plan(job, trained, _sending_order(trained, job, program.random_seed), table)
+    plan.growing = growing
     _place_pieces(plan)
     return plan
+
+
+def _plan_growing(program: Program, training: Training, job: Job) -> list[Growing]:
+    """Return the tables without a size; declare what is sent of the ids that a trainer has seen."""
+    found, block = [], program.global_block()
+    pairs = {param.name: (param, grad) for param, grad in training.pairs}
+    for name, ops in find_growing(program).items():
+        if name not in pairs:
+            raise GraphError(
+                f"table {name!r} is not trained, so no server would keep it",
+                hint="let the loss depend on its rows, or look them up by embedding",
+            )
+        counts = block.var(ops[0].input("Counts")[0])
+        seen = block.create_var(
+            name=counts.name + SEEN,
+            type=VarType.SELECTED_ROWS,
+            dtype=counts.dtype,
+            shape=[counts.shape[0], 2],
+        )
+        table, counted = (
+            Trained(
+                one,
+                grad,
+                grad.name,
+                [Piece(one, grad, i, i, grad.name, at) for i, at in enumerate(job.endpoints)],
+            )
+            for one, grad in (pairs[name], (counts, seen))
+        )
+        found.append(Growing(table, counted, ops[0].attrs["entry"]))
+    return found
 
 
 def _cut(program: Program, param: Variable, grad: Variable, heights: list[int], suffix: str) -> Trained:

@@ -47,7 +47,7 @@ def _tables(plan: Plan) -> list[str]:
 def receive_initial_values(startup: Program, main: Program, plan: Plan) -> None:
     """Let a trainer's startup program receive the initial values of all parameters from the servers."""
     block, job = startup.global_block(), plan.job
-    dense = [one for one in plan.trained if not one.remote]
+    dense = [one for one in plan.trained if not one.remote or job.is_geo]
     for one in dense:
         for piece in one.param_pieces:
             if not block.has_var(piece.name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.transpiler.sparse import fetch_rows_remotely
+from paddlelike.distributed.transpiler.sparse import fetch_rows_remotely, grow_remotely
 from paddlelike.distributed.transpiler.split_plan import Plan, Trained, make_control_variable
 from paddlelike.distributed.transpiler.training import (
     Training,
@@ -37,7 +37,7 @@ def add_traffic(program: Program, plan: Plan, counter: Variable | None) -> None:
         is_rows = one.pieces[0].grad.type == VarType.SELECTED_ROWS
         one.remote = is_rows and one.param.name in lookups and one.param.name not in needed
     _send_gradients(program, plan)
-    _receive_parameters(program, plan, counter)
+    _receive_parameters(program, plan, counter, grow_remotely(program, plan))
 
 
 def _send_gradients(program: Program, plan: Plan) -> None:
@@ -79,10 +79,12 @@ def _cut_gradient(block: Block, one: Trained) -> None:
     block.append_op(type_, {"X": one.grad}, {"Out": one.grad_pieces}, {how: one.heights, **_DIST})
 
 
-def _receive_parameters(program: Program, plan: Plan, counter: Variable | None) -> None:
+def _receive_parameters(
+    program: Program, plan: Plan, counter: Variable | None, growing: list[Variable]
+) -> None:
     block, job = program.global_block(), plan.job
     barrier = make_control_variable(program)
-    sent = [one.sent for one in plan.sending]
+    sent = [*(one.sent for one in plan.sending), *growing]
     if plan.table is not None:
         plan.table_sent = make_control_variable(program)
         sent.append(plan.table_sent)

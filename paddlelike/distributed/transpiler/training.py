@@ -7,7 +7,7 @@ LRSched: learning rates); ``op_role_var`` names the parameter and its gradient.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from paddlelike.framework.graph.variable import Parameter, Variable
 __all__ = [
     "LOOKUPS",
     "Training",
+    "find_growing",
     "find_table",
     "find_target",
     "find_training",
@@ -100,12 +101,12 @@ def find_target(op: Operator) -> str:
     return str(op.attrs["op_role_var"][0])
 
 
-def trainable_pairs(training: Training, *, without: str | None) -> list[tuple[Variable, Variable]]:
-    """Return the trainable parameters with their gradients, ``without`` the table that is sharded by id."""
+def trainable_pairs(training: Training, *, without: Collection[str]) -> list[tuple[Variable, Variable]]:
+    """Return the trainable parameters with their gradients, ``without`` the tables that lie by id."""
     return [
         (param, grad)
         for param, grad in training.pairs
-        if param.name != without and not (isinstance(param, Parameter) and not param.trainable)
+        if param.name not in without and not (isinstance(param, Parameter) and not param.trainable)
     ]
 
 
@@ -177,6 +178,34 @@ def find_table(program: Program) -> str | None:
                 hint="pass is_sparse=True together with is_distributed=True",
             )
     return tables[0] if tables else None
+
+
+def find_growing(program: Program) -> dict[str, list[Operator]]:
+    """Return by name the tables without a size, with the operators that look their rows up.
+
+    Raises GraphError where another operator reads such a table, or two look-ups admit ids differently.
+    """
+    found: dict[str, list[Operator]] = {}
+    for op in program.global_block().ops:
+        if op.type == "sparse_embedding":
+            found.setdefault(op.input("W")[0], []).append(op)
+    for name, ops in found.items():
+        rules = {"none" if op.attrs["entry"].startswith("show_click") else op.attrs["entry"] for op in ops}
+        if len(rules) > 1:
+            raise GraphError(
+                f"the look-ups in table {name!r} have different entries: {[op.attrs['entry'] for op in ops]}",
+                hint="on servers a table admits ids in one way: pass one entry= to each sparse_embedding",
+            )
+    for block in program.blocks:
+        for op in block.ops:
+            is_own = op.type.startswith("sparse_embedding") and block.idx == 0
+            if not is_own and op.attrs.get("op_role") != OpRole.Optimize:
+                for name in found.keys() & set(op.input_arg_names):
+                    raise GraphError(
+                        f"operator {op.type!r} reads table {name!r}, whose rows are on servers",
+                        hint="look rows up by sparse_embedding, outside of loops and branches",
+                    )
+    return found
 
 
 def _unique(names: Iterable[str]) -> list[str]:

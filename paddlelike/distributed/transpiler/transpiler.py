@@ -7,14 +7,22 @@ from it, in any order and any number of times.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paddlelike.distributed.collective.modes import transpile_collective
 from paddlelike.distributed.placement import Overview
 from paddlelike.distributed.transpiler.config import (
     DistributedMode,
     DistributeTranspilerConfig,
     Job,
     check_config,
+)
+from paddlelike.distributed.transpiler.geo import (
+    add_geo_traffic,
+    make_geo_server,
+    send_start,
+    turn_into_differences,
 )
 from paddlelike.distributed.transpiler.placing import place_all
 from paddlelike.distributed.transpiler.schedule import count_asynchronously
@@ -29,12 +37,12 @@ from paddlelike.distributed.transpiler.startup import (
 )
 from paddlelike.distributed.transpiler.trainer import add_traffic, remove_updates
 from paddlelike.distributed.transpiler.training import Training, find_table, find_training
-from paddlelike.errors import GraphError
+from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["DistributeTranspiler"]
+__all__ = ["DistributeTranspiler", "GeoSgdTranspiler"]
 
 
 @dataclass
@@ -81,7 +89,7 @@ class DistributeTranspiler:
     Raises
     ------
     UnsupportedError
-        For DC-ASGD, geo-SGD and the modes nccl2 and collective.
+        For DC-ASGD; for geo-SGD with a table without a size.
 
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 13]), fluid.data("y", [None, 1])
@@ -107,7 +115,7 @@ class DistributeTranspiler:
         trainer_id: int,
         program: Program | None = None,
         pservers: str = "127.0.0.1:6174",
-        trainers: int = 1,
+        trainers: int | str | Sequence[str] = 1,
         sync_mode: bool = True,
         startup_program: Program | None = None,
         current_endpoint: str = "127.0.0.1:6174",
@@ -124,11 +132,11 @@ class DistributeTranspiler:
         pservers
             The endpoints of all servers, with commas between them, equal in all processes.
         trainers
-            The count of trainers.
+            The count of trainers; in the modes nccl2 and collective, the endpoints of all of them.
         sync_mode
             Whether servers wait for the gradients of all trainers; set it alike in the config.
         current_endpoint
-            This process's endpoint, if it is a server.
+            This process's endpoint, if it is a server; in the modes nccl2 and collective, this trainer's.
 
         Raises
         ------
@@ -150,6 +158,10 @@ class DistributeTranspiler:
         """
         main = default_main_program() if program is None else program
         startup = default_startup_program() if startup_program is None else startup_program
+        if self.config.mode != "pserver":
+            check_config(self.config)
+            transpile_collective(self.config, main, startup, trainer_id, trainers, current_endpoint)
+            return
         job = self._job(trainer_id, pservers, trainers, sync_mode, current_endpoint)
         if main._is_distributed:
             raise GraphError(
@@ -198,8 +210,9 @@ class DistributeTranspiler:
                 f"trainers={result.job.trainers}",
                 hint=f"trainers are numbered from 0 to {result.job.trainers - 1}",
             )
-        remove_updates(result.main, result.startup, result.main_training)
-        fake_tables(result.startup, result.plan)
+        if not result.job.is_geo:
+            remove_updates(result.main, result.startup, result.main_training)
+            fake_tables(result.startup, result.plan)
         if wait_port:
             _wait_for(result.job.endpoints)
         return result.main
@@ -223,7 +236,8 @@ class DistributeTranspiler:
         """
         result = _require(self._result)
         result.placement.on(endpoint)
-        program = make_server_program(result.source, result.source_training, result.plan, endpoint)
+        make = make_geo_server if result.job.is_geo else make_server_program
+        program = make(result.source, result.source_training, result.plan, endpoint)
         self._mark(program, endpoint, result)
         return program
 
@@ -274,7 +288,12 @@ class DistributeTranspiler:
         return program
 
     def _job(
-        self, trainer_id: int, pservers: str, trainers: int, sync_mode: bool, current_endpoint: str
+        self,
+        trainer_id: int,
+        pservers: str,
+        trainers: int | str | Sequence[str],
+        sync_mode: bool,
+        current_endpoint: str,
     ) -> Job:
         if not isinstance(trainers, int) or isinstance(trainers, bool) or trainers < 1:
             raise TypeError(f"trainers is {trainers!r}, expected the count of trainers, 1 or more")
@@ -291,6 +310,7 @@ class DistributeTranspiler:
                 f"pservers is {pservers!r}, expected different endpoints host:port with commas between them"
             )
         check_config(self.config)  # it may have changed since __init__
+        sync_mode = sync_mode and not self.config.geo_sgd_mode
         if sync_mode and self.config._distributed_mode != DistributedMode.SYNC:
             warn_user(
                 "config.sync_mode is False but transpile() has sync_mode=True: servers will not wait for all "
@@ -308,9 +328,20 @@ class DistributeTranspiler:
         program._parameters_on_pservers = result.placement
 
 
+class GeoSgdTranspiler(DistributeTranspiler):
+    """The transpiler with ``config.geo_sgd_mode``: trainers update parameters and send their differences."""
+
+    def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
+        super().__init__(config)
+        self.config.sync_mode = False
+        self.config.geo_sgd_mode = True
+
+
 def _rewrite(main: Program, startup: Program, job: Job) -> tuple[Training, Plan]:
     """Turn a network into a trainer's programs, which still hold the updates."""
     training = find_training(main)
+    if job.is_geo:
+        return training, _rewrite_geo(main, startup, training, job)
     table = find_table(main)
     plan = make_plan(main, training, job, table)
     grads = [] if table is None else declare_table_gradients(main, plan)
@@ -321,6 +352,21 @@ def _rewrite(main: Program, startup: Program, job: Job) -> tuple[Training, Plan]
     if table is not None:
         shard_table(main, plan, grads)
     return training, plan
+
+
+def _rewrite_geo(main: Program, startup: Program, training: Training, job: Job) -> Plan:
+    plan = make_plan(main, training, job, None)
+    if plan.growing:
+        raise UnsupportedError(
+            "geo-SGD with a table without a size, which trainers do not have whole",
+            hint="train it synchronously or asynchronously, or use embedding(is_sparse=True) with a size",
+        )
+    turn_into_differences(main, plan)
+    add_geo_traffic(main, plan)
+    check_startup(startup, plan)
+    receive_initial_values(startup, main, plan)
+    send_start(startup, plan)
+    return plan
 
 
 def _require(result: _Transpiled | None) -> _Transpiled:

@@ -29,7 +29,7 @@ __all__ = [
     "propose",
 ]
 
-_LARGEST: Final = math.log(1000.0 / 16.0)  # of the logarithm by which a size grows
+LARGEST: Final = math.log(1000.0 / 16.0)  # of the logarithm by which a size grows
 
 
 class ProposalAttrs(Attrs):
@@ -144,7 +144,7 @@ def _move_anchors(anchors: Array, deltas: Array, variances: Array, offset: float
     center = anchors[:, :2] + real(0.5) * size
     steps = variances * deltas
     middle = steps[:, :2] * size + center
-    new_size = exp(np.minimum(steps[:, 2:], real(_LARGEST))) * size
+    new_size = exp(np.minimum(steps[:, 2:], real(LARGEST))) * size
     half = new_size / real(2)
     return np.concatenate([middle - half, middle + half - real(offset)], 1)
 

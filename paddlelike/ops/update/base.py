@@ -17,6 +17,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel, OpDef, Spec
+from paddlelike.ops.kernels.growing import GrowingRows
 from paddlelike.ops.update.groups import make_flat_kernel, make_group_kernel
 from paddlelike.ops.update.rules import Rows, Step, apply, is_empty_sparse
 
@@ -67,6 +68,8 @@ class Update(OpDef):
     def run(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], *, as_dense: bool = False) -> Any:
         """Carry out an update; ``as_dense``: the rows of a sparse gradient stand for a dense one."""
         places = _find_places(cls, cls.list_elements(keywords))  # type: ignore[arg-type] # mypy: no class is Hashable
+        if isinstance(inputs[places.elements[0]], GrowingRows):
+            return cls._update_table(inputs, keywords, places)
         arrays = param, grad, *state = [inputs[index] for index in places.elements]
         others: Sequence[Any] = [inputs[index] for index in places.others]
         rows = cls.choose_rows(keywords, as_dense=as_dense)
@@ -83,6 +86,26 @@ class Update(OpDef):
         results = (*new, *others, *inputs)
         found = [results[index] for index in places.outputs]
         return tuple(found) if len(found) > 1 else found[0]
+
+    @classmethod
+    def _update_table(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], places: _Places) -> Any:
+        """Carry out an update of a table without a size, as one of the rows that it has."""
+        table, grad, *state = [inputs[index] for index in places.elements]
+        if not isinstance(grad, SelectedRows):
+            raise ShapeError(f"{cls.type}: Param is a table without a size; Grad must be sparse")
+        for one in state:
+            one.follow(table)
+        at = table.find_rows(grad.row_array)
+        known = at >= 0
+        rows = SelectedRows(at[known], len(table.row_array), np.asarray(grad.held_array)[known])
+        arrays = list(inputs)
+        for index, value in zip(places.elements, (table, rows, *state), strict=True):
+            arrays[index] = rows if value is rows else value.held_array
+        cls.run(arrays, keywords)
+        for one in (table, *state):
+            one.get_tensor().touch()
+        outputs = tuple(inputs[index] for index in _find_overwritten(cls))
+        return outputs if len(outputs) > 1 else outputs[0]
 
     @classmethod
     def read_sparse_step(cls, *others: Any, **keywords: Any) -> Step:
@@ -122,6 +145,12 @@ def _find_places(cls: type[Update], elements: Sequence[str]) -> _Places:
     found = [elements[0], *elements[2:], *others, *names]
     outputs = [found.index(cls.inplace[slot.name]) for slot in cls.output_slots]
     return _Places(tuple(map(names.index, elements)), tuple(map(names.index, others)), tuple(outputs))
+
+
+def _find_overwritten(cls: type[Update]) -> list[int]:
+    """Return the indexes of the inputs that the outputs overwrite."""
+    names = [slot.name for slot in cls.input_slots]
+    return [names.index(cls.inplace[slot.name]) for slot in cls.output_slots]
 
 
 def _check_shapes(type: str, given: dict[str, Spec | None]) -> None:

@@ -18,6 +18,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Kernel, RowUpdate, register
 from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels.growing import GrowingRows
 from paddlelike.ops.kernels.recording import LEAST
 from paddlelike.ops.update.base import Update, is_plain_rate, norm, read_scalar, require_dense
 from paddlelike.ops.update.rules import BLOCK, Rows, Rule, Step, apply, is_empty_sparse
@@ -48,7 +49,7 @@ class Sgd(Update):
     @classmethod
     def forward(cls, *inputs: Any, **keywords: Any) -> Any:
         param, rate, grad = inputs
-        if isinstance(param, SelectedRows):
+        if isinstance(param, SelectedRows) and not isinstance(param, GrowingRows):
             return _sgd_table(param, read_scalar(rate), grad)
         return cls.run(inputs, keywords)
 

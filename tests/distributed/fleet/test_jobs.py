@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.formats.paddle import selected_rows
+from tests.distributed.launch.launcher import wait_until
 from tests.helpers.saved_files import read_variables
 
 PROJECT = Path(__file__).parents[3]
@@ -40,7 +43,7 @@ def losses(home: Path, worker: int) -> list[float]:
     return [float(text) for text in re.findall(r"loss (\S+)", log)]
 
 
-@pytest.mark.parametrize("mode", ["sync", "async", "half_async"])
+@pytest.mark.parametrize("mode", ["sync", "async", "half_async", "geo"])
 def test_a_job_learns_and_its_servers_end(mode: str, tmp_path: Path) -> None:
     run_job(tmp_path, mode, 0, 80, "-", "models")
     for worker in range(2):
@@ -85,3 +88,57 @@ def test_a_job_can_be_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert seen, said
     assert all(f"{server}: round" in seen[-1] for server in servers)
     assert re.search(r"round [1-9]\d*, \d+\.\d/s, in \d+\.\d\d MB/s, out", seen[-1])
+
+
+def _run_days(home: Path, servers: int) -> subprocess.Popen[str]:
+    home.mkdir()
+    command = [
+        sys.executable,
+        "-m",
+        "paddlelike.distributed.launch",
+        f"--server_num={servers}",
+        "--worker_num=2",
+    ]
+    environment = os.environ | {"PYTHONPATH": str(PROJECT), "SECONDS_A_STEP": "0.02"}
+    job = [*command, str(JOB.with_name("growing.py")), str(home / "saves")]
+    return subprocess.Popen(job, cwd=home, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def _read_table(path: Path) -> dict[int, bytes]:
+    rows = selected_rows.read(path.read_bytes())
+    return {i: row.tobytes() for i, row in zip(rows.rows(), np.asarray(rows.array), strict=True)}
+
+
+def test_days_on_tables_without_a_size_end_alike_on_three_servers_of_which_one_is_killed(
+    tmp_path: Path,
+) -> None:
+    found = {}
+    for name, servers in (("two", 2), ("killed", 3)):
+        home = tmp_path / name
+        with _run_days(home, servers) as launcher:
+            if name == "killed":
+                wait_until((home / "saves" / "day11").exists, "the second day")
+                os.kill(int((home / "server0.pid").read_text()), signal.SIGKILL)
+            _, said = launcher.communicate(timeout=120)
+            assert launcher.returncode == 0, said
+        files = sorted((home / "saves" / "day29").glob("emb*"))
+        found[name] = {file.name: _read_table(file) for file in files}
+    assert found["two"] == found["killed"]
+    assert set(found["two"]) == {"emb", "emb_counts", "emb_moment_0"}
+    assert 10 < len(found["two"]["emb"]) <= len(found["two"]["emb_counts"]) < 60  # of some 70 ids that came
+    assert "emb" in read_variables(tmp_path / "two" / "saves" / "model")
+
+
+def test_a_script_of_pslib_trains_saves_forgets_and_loads(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(PROJECT), "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "paddlelike.distributed.launch", "--max_restarts=0"]
+    command += ["--server_num=2", "--worker_num=2", str(JOB.with_name("clicks.py")), str(tmp_path / "saves")]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    log = (tmp_path / "log" / "workerlog.0").read_text()
+    found = [float(text) for text in re.findall(r"loss (\S+)", log)]
+    assert len(found) == 3
+    assert found[-1] < 0.05  # of 0.69 without any knowledge
+    rows, empty, again, count, clicked = log.splitlines()[-1].split()
+    assert (rows, empty, again, count, clicked) == ("58", "0", "58", "58", "True")  # 39 words, 19 users
+    assert set(_read_table(tmp_path / "saves" / "table" / "embedding")) >= {1 << 50, 1}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import UnsupportedError
 
 
 def test_scripts_find_fleet_under_fluids_names() -> None:
@@ -28,23 +26,11 @@ assert again is role_maker and fluid.incubate.fleet.base.role_maker is role_make
 assert fluid.incubate.fleet.parameter_server.distribute_transpiler.fleet is fleet
 assert strategies.StrategyFactory is StrategyFactory
 assert isinstance(fleet, Fleet) and fleet._mode == Mode.TRANSPILER
+from paddlelike.incubate.fleet.parameter_server.pslib import fleet as pslib, fleet_embedding
+assert isinstance(pslib, Fleet) and pslib._mode == Mode.PSLIB
 assert DistributeTranspilerConfig is fluid.DistributeTranspilerConfig
 """
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-@pytest.mark.parametrize(
-    ("module", "why"),
-    [
-        ("incubate.fleet.collective", "training by collectives"),
-        ("incubate.fleet.parameter_server.pslib", "pslib, the parameter server inside Baidu's"),
-    ],
-)
-def test_other_kinds_of_fleet_say_why_they_are_not_here(module: str, why: str) -> None:
-    found = importlib.import_module(f"paddlelike.{module}")
-    with pytest.raises(UnsupportedError, match=why) as caught:
-        found.fleet.init()
-    assert "parameter_server.distribute_transpiler" in str(caught.value)
 
 
 def test_the_modules_between_hold_names_only() -> None:

@@ -108,11 +108,22 @@ def test_a_role_that_cannot_be_is_refused(name: str) -> None:
         UserDefinedRoleMaker(**arguments | changed)
 
 
+def test_workers_of_collective_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = PaddleCloudRoleMaker(is_collective=True)
+    assert (alone.is_first_worker(), alone.worker_num(), len(alone.get_trainer_endpoints())) == (True, 1, 1)
+    monkeypatch.setenv("PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:6170,127.0.0.1:6171")
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
+    role = PaddleCloudRoleMaker(is_collective=True)
+    assert (role.is_worker(), role.worker_index(), role.worker_num()) == (True, 1, 2)
+    with pytest.raises(RoleError, match="asks for a job with servers, but the environment names none"):
+        PaddleCloudRoleMaker().generate_role()
+    with pytest.raises(ValueError, match="current_id is 1, expected 0 to 0"):
+        UserDefinedCollectiveRoleMaker(1, ["a:1"])
+    with pytest.raises(ValueError, match="worker_endpoints names an endpoint twice"):
+        UserDefinedCollectiveRoleMaker(0, ["a:1", "a:1"])
+
+
 def test_other_kinds_of_training_are_refused_with_the_way_out() -> None:
-    with pytest.raises(UnsupportedError, match="collective training"):
-        PaddleCloudRoleMaker(is_collective=True)
-    with pytest.raises(UnsupportedError, match="collective training"):
-        UserDefinedCollectiveRoleMaker(0, ["a:1"])
     with pytest.raises(UnsupportedError, match=r"paddlelike\.distributed\.launch"):
         MPISymetricRoleMaker()
     with pytest.raises(TypeError, match="iface"):

@@ -8,13 +8,16 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from paddlelike.distributed.launch.options import make_parser, plan_job
 from paddlelike.distributed.launch.processes_plan import (
     JobPlan,
     free_endpoints,
     is_this_machine,
     port_endpoints,
 )
+from paddlelike.distributed.launch.slurm import expand_hosts
 from paddlelike.distributed.roles import describe, read_role
+from paddlelike.errors import RoleError
 
 ONE_PORT = ("127.0.0.1:6174", "127.0.0.2:6174")
 TWO_PORTS = ("127.0.0.1:6170", "127.0.0.1:6171")
@@ -45,6 +48,40 @@ def test_leftovers_of_another_job_do_not_reach_the_processes() -> None:
         environment = process.environment(theirs)
         assert describe(environment).problems == ()
         assert environment["HOME"] == "/root"
+
+
+def test_a_job_step_of_slurm_names_its_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_STEP_NODELIST", "gpu[08-10],login")
+    monkeypatch.setenv("SLURM_NODEID", "2")
+    parser = make_parser("launch", "log")
+    options = parser.parse_args(["--run_mode", "collective", "--nproc_per_node", "2", "train.py"])
+    plan = plan_job(parser, options)
+    hosts = ["gpu08", "gpu09", "gpu10", "login"]
+    assert plan.trainer_endpoints == tuple(f"{host}:{port}" for host in hosts for port in (6070, 6071))
+    assert options.host == "gpu10"
+    monkeypatch.setenv("SLURM_NODEID", "4")
+    with pytest.raises(SystemExit):
+        plan_job(parser, parser.parse_args(["--run_mode", "collective", "train.py"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("a", "a"),
+        ("a,b1", "a b1"),
+        ("n[1-3]", "n1 n2 n3"),
+        ("n[098-101,7].x,m", "n098.x n099.x n100.x n101.x n7.x m"),
+        ("r[1-2]n[3-4]", "r1n3 r1n4 r2n3 r2n4"),
+    ],
+)
+def test_host_lists_of_slurm(text: str, hosts: str) -> None:
+    assert expand_hosts(text) == tuple(hosts.split())
+
+
+@pytest.mark.parametrize("text", ["n[1-3", "n]", "n[a-b]", ",", "a,,b", "n[]", "n[1--2]", "n[3-1]"])
+def test_host_lists_that_are_not_understood_are_errors(text: str) -> None:
+    with pytest.raises(RoleError, match="is not understood"):
+        expand_hosts(text)
 
 
 def cluster_quick_start(get: Callable[..., str | None]) -> tuple[str | None, str, str, int, int]:
@@ -113,3 +150,18 @@ def test_a_machine_knows_its_own_addresses() -> None:
     assert is_this_machine("localhost")
     assert not is_this_machine("198.51.100.7")  # kept for documentation by RFC 5737
     assert not is_this_machine("no such host")
+
+
+def test_workers_alone_have_the_variables_of_collective_training() -> None:
+    endpoints = ("10.0.0.1:6070", "10.0.0.1:6071", "10.0.0.2:6070", "10.0.0.2:6071")
+    hosts = tuple(one.rpartition(":")[0] for one in endpoints)
+    plan = JobPlan((), hosts, endpoints, devices=("4", "5"))
+    stale = {"PADDLE_PSERVERS_IP_PORT_LIST": "10.0.0.9:1", "PADDLE_PSERVER_ENDPOINTS": "10.0.0.9:1"}
+    for index, process in enumerate(plan.processes()):
+        environ = process.environment(stale)
+        role = read_role(environ)
+        assert (role.kind, role.index, role.trainer_endpoints) == ("worker", index, endpoints)
+        assert environ["FLAGS_selected_gpus"] == ("4", "5")[index % 2]
+        assert environ["PADDLE_CURRENT_ENDPOINT"] == endpoints[index]
+    fewer = plan.shrink(3)
+    assert fewer.trainer_endpoints == fewer.shrink(3).trainer_endpoints == endpoints[:3]

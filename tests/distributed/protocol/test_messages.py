@@ -16,7 +16,6 @@ from paddlelike.distributed.protocol.messages import (
     HelloReply,
     Push,
     Refused,
-    Save,
     SaveReply,
     Staged,
     Waiting,
@@ -88,11 +87,15 @@ def test_a_wrong_field_is_named(change, text):
         request_from_header("Beat", header)
 
 
-def test_a_missing_field_is_named():
-    header = sample(Save).to_header()
-    del header["directory"]
-    with pytest.raises(FormatError, match="lacks 'directory'"):
-        request_from_header("Save", header)
+@pytest.mark.parametrize("verb", REQUESTS)
+def test_a_missing_field_is_named(verb):
+    cls = REQUESTS[verb]
+    for field in dataclasses.fields(cls):
+        if field.default is field.default_factory is dataclasses.MISSING:
+            header = sample(cls).to_header()
+            del header[field.name]
+            with pytest.raises(FormatError, match=f"lacks '{field.name}'"):
+                request_from_header(verb, header)
 
 
 def test_an_unknown_verb_is_refused():

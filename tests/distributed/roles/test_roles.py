@@ -173,8 +173,29 @@ def test_an_id_beyond_the_trainers_is_refused() -> None:
 
 def test_endpoints_of_trainers_without_servers_are_collective_training() -> None:
     collective = {"PADDLE_TRAINER_ENDPOINTS": "10.0.0.3:1,10.0.0.4:1", "PADDLE_TRAINER_ID": "0"}
-    assert "collective training (nccl2), which is not supported" in problem_of(collective)
-    assert "collective training" in problem_of(collective | {"PADDLE_TRAINING_ROLE": "TRAINER"})
+    found = read_role(collective)
+    assert (found.kind, found.index, found.trainers) == ("worker", 0, 2)
+    assert found.trainer_endpoints == ("10.0.0.3:1", "10.0.0.4:1")
+    assert read_role(collective | {"PADDLE_TRAINING_ROLE": "TRAINER"}) == found
+    assert "collective training" in str(describe(collective))
+
+
+@pytest.mark.parametrize(
+    ("variables", "text"),
+    [
+        ({}, "PADDLE_TRAINER_ID, the id of this worker, 0 to 1"),
+        ({"PADDLE_TRAINER_ID": "2"}, "PADDLE_TRAINER_ID=2, expected 0 to 1"),
+        ({"PADDLE_CURRENT_ENDPOINT": "10.0.0.9:1"}, "PADDLE_CURRENT_ENDPOINT=10.0.0.9:1 is not in"),
+        (
+            {"PADDLE_CURRENT_ENDPOINT": "10.0.0.4:1", "PADDLE_TRAINER_ID": "0"},
+            "this worker is number 0 by PADDLE_TRAINER_ID but number 1 by PADDLE_CURRENT_ENDPOINT",
+        ),
+        ({"PADDLE_TRAINER_ID": "0", "PADDLE_TRAINERS_NUM": "3"}, "3 by PADDLE_TRAINERS_NUM but 2"),
+    ],
+    ids=["no id", "beyond", "unknown", "two", "count"],
+)
+def test_workers_whose_variables_do_not_fit_are_refused(variables: dict[str, str], text: str) -> None:
+    assert text in problem_of({"PADDLE_TRAINER_ENDPOINTS": "10.0.0.3:1,10.0.0.4:1"} | variables)
 
 
 def test_variables_of_version_2_of_paddle_are_named_and_ignored() -> None:

@@ -10,7 +10,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.communicator import Communicator
-from paddlelike.errors import FaultError, UnsupportedError
+from paddlelike.errors import FaultError
 from tests.distributed.jobs import (
     Job,
     Network,
@@ -145,9 +145,7 @@ def test_an_error_that_ends_a_communicator_is_raised_in_training() -> None:
         other.close()
 
 
-def test_geo_mode_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="Geo"):
-        Communicator(fluid.Program(), 3)
+def test_a_communicator_takes_a_program() -> None:
     with pytest.raises(TypeError, match="takes a trainer's Program"):
         Communicator("program")  # type: ignore[arg-type]
 

@@ -163,6 +163,26 @@ EXEMPT = {
         [name for name in registry.all_ops() if name.endswith("_grad_grad")],
     ),
     "tests/models": ("models of Paddle 2.6.2 hold them, with values", PADDLE2),
+    "tests/distributed/collective": (
+        "they need workers that run",
+        [
+            *(
+                "allreduce",
+                "broadcast",
+                "c_allgather",
+                "c_allreduce_max",
+                "c_allreduce_min",
+                "c_allreduce_prod",
+            ),
+            *("c_allreduce_sum", "c_broadcast", "c_comm_init", "c_comm_init_all", "c_gen_nccl_id"),
+            *("c_reducescatter", "c_sync_calc_stream", "c_sync_comm_stream", "gen_nccl_id"),
+            "sync_batch_norm",
+        ],
+    ),
+    "tests/distributed/test_sparse_tables.py": (
+        "they work on tables that grow",
+        ["make_sparse_table", "sparse_embedding"],
+    ),
     "tests/reader": (
         "they take batches from a reader",
         ["create_double_buffer_reader", "create_py_reader", "read"],
@@ -171,7 +191,9 @@ EXEMPT = {
         "they need trainers and servers that run",
         [
             "checkpoint_notify",
+            "count_sparse_table",
             "distributed_lookup_table",
+            "distributed_sparse_embedding",
             "fetch_barrier",
             "listen_and_serv",
             "lookup_sparse_table",

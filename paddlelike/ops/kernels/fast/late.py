@@ -245,10 +245,9 @@ def compile_function(
     ``reorder``, ``helpers``, ``text``: see :class:`FastKernel`.
     """
     numba = importlib.import_module("numba")
-    if not (logger := logging.getLogger("numba")).level:
-        logger.setLevel(
-            logging.WARNING
-        )  # a script that logs at DEBUG wants its own lines, not the compiler's
+    logger = logging.getLogger("numba")
+    if not logger.level:  # a script that logs at DEBUG wants its own lines, not the compiler's
+        logger.setLevel(logging.WARNING)
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if reorder:
         options["fastmath"] = {"reassoc", "contract", "nsz"}

@@ -1,0 +1,147 @@
+"""Geo-SGD of one trainer: what it sends of the parameters that it updates itself, and what it takes over.
+
+Every ``push_nums`` steps the difference since the last exchange, over the count of trainers, goes to the
+servers, which add it up; then what others have added comes back. Of a table only the rows that were looked up
+go, and the rows that anybody sent since come. Fluid does so in threads beside the training; here a step waits
+for it, so that it is known which steps the servers have.
+
+Source: ``GeoSgdCommunicator`` of Fluid 1.8.5, ``operators/distributed/communicator.cc``.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.distributed.client.client import Client
+from paddlelike.distributed.placement import Kind, Placement, Slice
+from paddlelike.errors import NotInitializedError
+
+__all__ = ["Geo", "exchanges"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Geo:
+    """The exchanges of one trainer.
+
+    Parameters
+    ----------
+    trainers
+        Differences are divided by their count.
+    push_nums
+        Steps between two exchanges.
+    """
+
+    def __init__(self, client: Client, placement: Placement, *, trainers: int, push_nums: int) -> None:
+        self._client: Client = weakref.proxy(client)  # which ``exchanges`` has as its key
+        self._trainers, self._push_nums = trainers, max(push_nums, 1)
+        origins = placement.origins(Kind.PARAMETER, Kind.REMOTE)
+        self._slices = {name: placement.of(name) for name in origins}
+        self._old: dict[str, Array] = {}  # as of the last exchange
+        self._ids: dict[str, list[Array]] = {name: [] for name in origins if self._is_sparse(name)}
+        self._seen: dict[str, int] = {}  # by endpoint, the last of its updates whose rows came
+        self._steps = 0
+
+    def begin(self, scope: Scope) -> None:
+        """Note the parameters with which the training begins."""
+        self._old = {name: self._find(scope, name).array.copy() for name in self._slices}
+
+    def step(self, scope: Scope, looked_up: Mapping[str, list[Array]]) -> None:
+        """Note the ids of a step by table, and exchange if it is due."""
+        for name, ids in looked_up.items():
+            self._ids[name] += [np.unique(one) for one in ids]
+        self._steps += 1
+        if self._steps % self._push_nums == 0:
+            self.exchange(scope)
+
+    def exchange(self, scope: Scope) -> None:
+        """Send what changed here and take over what others sent."""
+        client = self._client
+        if not self._old:
+            self.begin(scope)
+        for name, slices in self._slices.items():
+            if name in self._ids:
+                ids = np.unique(np.concatenate([np.empty(0, np.int64), *self._ids[name]]))
+                self._ids[name].clear()
+                delta = self._subtract(name, self._find(scope, name).array[ids], ids)
+                for one in slices:
+                    mine = (ids >= one.first_row) & (ids < one.first_row + one.rows)
+                    rows = SelectedRows(ids[mine] - one.first_row, one.rows, delta[mine])
+                    client.stage(one.endpoint, one.gradient, rows)
+                continue
+            delta = self._subtract(name, self._find(scope, name).array)
+            for one in slices:
+                client.stage(one.endpoint, one.gradient, _rows_of(delta, one))
+        client.push()
+        self._take_dense(scope)
+        self._take_rows(scope)
+
+    def _subtract(self, name: str, new: Array, at: Any = slice(None)) -> Array:
+        """Return this trainer's share of a difference, and count it as sent."""
+        delta: Array = (new - self._old[name][at]) * new.dtype.type(1 / self._trainers)
+        self._old[name][at] += delta
+        return delta
+
+    def _take_dense(self, scope: Scope) -> None:
+        dense = [one for name, slices in self._slices.items() if name not in self._ids for one in slices]
+        found = self._client.pull([(one.endpoint, one.name) for one in dense])
+        for one, value in zip(dense, found, strict=True):
+            tensor, old = self._find(scope, one.origin).tensor, _rows_of(self._old[one.origin], one)
+            with tensor.writing() as array:
+                _rows_of(array, one)[...] += value - old
+            old[...] = value
+
+    def _take_rows(self, scope: Scope) -> None:
+        if not self._ids:
+            return
+        since = [self._seen.get(endpoint, 0) for endpoint in self._client.endpoints]
+        for endpoint, (number, rows) in zip(
+            self._client.endpoints, self._client.find_touched(since), strict=True
+        ):
+            self._seen[endpoint] = number
+            for one in (one for name in self._ids for one in self._slices[name] if one.endpoint == endpoint):
+                at = np.array(rows.get(one.name, ()), np.int64)
+                (value,) = self._client.prefetch([(endpoint, one.name, at)])
+                at += one.first_row
+                with self._find(scope, one.origin).tensor.writing() as array:
+                    array[at] += value - self._old[one.origin][at]
+                self._old[one.origin][at] = value
+
+    def _is_sparse(self, name: str) -> bool:
+        return self._slices[name][0].kind == Kind.REMOTE
+
+    def _find(self, scope: Scope, name: str) -> _Parameter:
+        holder = scope.find_var(name)
+        tensor = None if holder is None else holder.value
+        if not isinstance(tensor, LoDTensor) or tensor.array is None:
+            raise NotInitializedError(
+                f"geo-SGD: {name!r} has no value in this trainer", hint="run the startup program first"
+            )
+        return _Parameter(tensor)
+
+
+class _Parameter:
+    """A parameter of this trainer."""
+
+    def __init__(self, tensor: LoDTensor) -> None:
+        self.tensor = tensor
+
+    @property
+    def array(self) -> Array:
+        """Its values."""
+        return np.asarray(self.tensor.array)
+
+
+def _rows_of(array: Array, one: Slice) -> Array:
+    """Return the rows of a server in a whole parameter."""
+    return array[one.first_row : one.first_row + one.rows] if one.is_slice else array
+
+
+#: The exchanges of the trainers of this process.
+exchanges: weakref.WeakKeyDictionary[Client, Geo] = weakref.WeakKeyDictionary()

@@ -1,0 +1,425 @@
+"""The workers of this process's job: carries out collective operators, and notices when a worker is lost.
+
+Exchanges run in a thread of their own, in the order of the program. Sums whose results nobody reads before
+the next ``c_sync_comm_stream`` are put together, up to 4 MiB for one exchange, and go on behind the
+computation; what is put together depends on the program and its shapes alone, so that bits do not depend
+on time.
+
+A worker that is killed closes its connections, and the exchange of the others fails; one that is stopped or
+cut off leaves no signs of life. Either way the others find out who it is, and end with a FaultError.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.distributed.client.exits import exit_by_code
+from paddlelike.distributed.collective.job import Job, make_job, read_job
+from paddlelike.distributed.collective.runtime import PULSE, Exchanges, Notes, connect, disconnect
+from paddlelike.distributed.settings import Settings
+from paddlelike.errors import FaultError, GraphError, PaddlelikeError, RoleError, UnsupportedError
+from paddlelike.framework.flags import flag
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.opdef import Context
+
+__all__ = ["JobWorkers", "find_workers"]
+
+Array = np.ndarray[Any, Any]
+
+_Work = tuple[Callable[[Exchanges], Array], Future[Array]]
+
+_BUCKET: Final = 4 << 20  # bytes of sums in one exchange
+_EXIT: Final = 5.0  # seconds for the end of a process whose job is lost
+
+
+class JobWorkers:
+    """The workers of one process's job; see :class:`paddlelike.framework.opdef.remote.Workers`.
+
+    Exchanges raise FaultError when a worker is lost, GraphError when workers exchange different things.
+    """
+
+    def __init__(self) -> None:
+        self._job: Job | None = None
+        self._member: _Member | None = None
+        self._is_joining = False
+        self._staged: dict[str, list[tuple[Array, Array]]] = {}  # by dtype: values, and where results go
+        self._pending: list[tuple[Future[Array], list[Array]]] = []
+        self._may_wait: weakref.WeakKeyDictionary[Program, tuple[int, dict[int, bool]]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._shared: weakref.WeakKeyDictionary[Scope, weakref.WeakSet[Program]] = weakref.WeakKeyDictionary()
+
+    def join(self, endpoints: Sequence[str], rank: int) -> None:
+        """Join the job of the workers at these endpoints as worker ``rank``.
+
+        Raises RoleError for another job than the process is in, DeadlineError when workers do not come,
+        ExtraMissingError without JAX.
+        """
+        job = make_job(endpoints, rank)
+        is_bound = self._job is not None and self._job.size > 1
+        if self._job is not None and is_bound and self._job != job:
+            raise RoleError(
+                f"this process is {self._job.name(self._job.rank)} of {self._job.size}, and cannot join "
+                f"another job as {job.name(rank)} of {job.size}"
+            )
+        if not is_bound:
+            self._is_joining = True  # JAX, when it is loaded, asks for it again
+            try:
+                self._member = _Member(job) if job.size > 1 else None
+            finally:
+                self._is_joining = False
+            self._job = job
+
+    def check(self, count: int, rank: int) -> None:
+        """Raise RoleError unless this process is worker ``rank`` of ``count``."""
+        job = self._find_job()
+        if (job.size, job.rank) != (count, rank):
+            raise RoleError(
+                f"the program is that of worker {rank} of {count}, but this process is worker {job.rank} of "
+                f"{job.size}",
+                hint="let trainer_id and the count of trainers come from the environment, as the job's do",
+            )
+
+    def refuse_threads(self) -> None:
+        """Raise UnsupportedError."""
+        raise UnsupportedError(
+            "collectives between threads of one process (single_process_multi_thread) are not supported",
+            hint="CompiledProgram.with_data_parallel runs several copies in one process; collective_mode = "
+            "'grad_allreduce' trains with several processes",
+        )
+
+    def reduce(self, ctx: Context, value: Any, how: str) -> Any:
+        """Return the "sum", "max", "min" or "prod" over the workers; sums are there after ``wait``."""
+        if isinstance(value, SelectedRows):
+            return self._add_up_rows(ctx, value, how)
+        if self._find_job().size == 1:
+            return value.copy()
+        if how == "sum" and self._is_read_after_wait(ctx):
+            return self._stage(value)
+        self.wait()
+        return self._exchange(lambda exchanges: exchanges.reduce(value, how))
+
+    def broadcast(self, ctx: Context, value: Any, root: int) -> Array:
+        """Return the value of worker ``root``. Raises GraphError for a worker that is not there."""
+        job = self._find_job()
+        if not 0 <= root < job.size:
+            raise GraphError(f"operator {ctx.op.type!r}: root is {root}, expected 0 to {job.size - 1}")
+        self.wait()
+        if job.size == 1:
+            return np.array(value)
+        return self._exchange(lambda exchanges: exchanges.broadcast(value, root))
+
+    def gather(self, ctx: Context, value: Array, count: int) -> Array:
+        """Return the rows of all ``count`` workers. Raises GraphError where there are others."""
+        if self._check_count(ctx, count) == 1:
+            return value.copy()
+        self.wait()
+        return self._exchange(lambda exchanges: exchanges.gather(value))
+
+    def scatter(self, ctx: Context, value: Array, count: int) -> Array:
+        """Return this worker's rows of the sum. Raises GraphError for parts that are not equal."""
+        if self._check_count(ctx, count) == 1:
+            return value.copy()
+        if len(value) % count:
+            raise GraphError(
+                f"operator {ctx.op.type!r}: X has {len(value)} rows, which {count} workers cannot share"
+            )
+        self.wait()
+        return self._exchange(lambda exchanges: exchanges.scatter(value))
+
+    def wait(self) -> None:
+        """Wait until the results of every ``reduce`` have their elements."""
+        if not self._staged and not self._pending:
+            return
+        for dtype in list(self._staged):
+            self._send_staged(dtype)
+        pending, self._pending = self._pending, []
+        for future, results in pending:
+            found = self._find_member().wait(future)
+            begin = 0
+            for result in results:
+                result.reshape(-1)[:] = found[begin : begin + result.size]
+                begin += result.size
+
+    def share(self, scope: Scope, program: Program) -> None:
+        """Give all workers the persistables of worker 0, before the first run of a program in a scope."""
+        shared = self._shared.setdefault(scope, weakref.WeakSet())
+        if self._find_job().size == 1 or program in shared:
+            return
+        shared.add(program)
+        by_dtype: dict[str, list[LoDTensor]] = {}
+        for name in sorted(one.name for one in program.list_vars() if one.persistable):
+            holder = scope.find_var(name)
+            tensor = None if holder is None else holder.value
+            if isinstance(tensor, LoDTensor) and tensor.held_array is not None:
+                by_dtype.setdefault(tensor.held_array.dtype.str, []).append(tensor)
+        for _, tensors in sorted(by_dtype.items()):
+            arrays = [np.asarray(tensor.held_array) for tensor in tensors]
+            together = np.concatenate([array.reshape(-1) for array in arrays])
+            found = self._exchange(partial(Exchanges.broadcast, value=together, root=0))
+            ends = np.cumsum([array.size for array in arrays])
+            for tensor, array, part in zip(tensors, arrays, np.split(found, ends[:-1]), strict=True):
+                tensor.set(part.reshape(array.shape))
+
+    def join_environment(self) -> None:
+        """Join the job that the environment describes, if it describes one; raises as :meth:`join`."""
+        job = None if self._job is not None or self._is_joining else read_job()
+        if job is not None:
+            self.join(job.endpoints, job.rank)
+
+    def _find_job(self) -> Job:
+        self.join_environment()
+        if self._job is None:
+            raise RoleError(
+                "this process is in no job of workers",
+                hint="run the startup program that was transpiled, or start the script by python -m "
+                "paddlelike.distributed.launch --run_mode collective",
+            )
+        return self._job
+
+    def _find_member(self) -> _Member:
+        self._find_job()
+        assert self._member is not None
+        return self._member
+
+    def _check_count(self, ctx: Context, count: int) -> int:
+        size = self._find_job().size
+        if count != size:
+            raise GraphError(f"operator {ctx.op.type!r}: nranks is {count}, but the job has {size} workers")
+        return size
+
+    def _exchange(self, function: Callable[[Exchanges], Array]) -> Array:
+        member = self._find_member()
+        return member.wait(member.submit(function))
+
+    def _stage(self, value: Array) -> Array:
+        """Put a value among those that are added up together; return the array that gets the sum."""
+        result = np.empty_like(value, order="C")
+        dtype = value.dtype.str
+        staged = self._staged.setdefault(dtype, [])
+        staged.append((value.copy(), result))  # its memory may be used again before it is sent
+        if sum(one.nbytes for one, _ in staged) >= _BUCKET:
+            self._send_staged(dtype)
+        return result
+
+    def _send_staged(self, dtype: str) -> None:
+        staged = self._staged.pop(dtype)
+        together = np.concatenate([value.reshape(-1) for value, _ in staged])
+        future = self._find_member().submit(lambda exchanges: exchanges.sum(together))
+        self._pending.append((future, [result for _, result in staged]))
+
+    def _add_up_rows(self, ctx: Context, value: SelectedRows, how: str) -> SelectedRows:
+        """Return the rows of all workers, one after the other, which adds them up."""
+        if how != "sum":
+            raise UnsupportedError(f"operator {ctx.op.type!r} takes no SelectedRows; c_allreduce_sum does")
+        rows, values = value.row_array, np.asarray(value.get_tensor())
+        if self._find_job().size == 1:
+            return SelectedRows(rows.copy(), value.height(), values.copy())
+        self.wait()
+        counts = self._exchange(lambda exchanges: exchanges.gather(np.array([len(rows)], np.int64)))
+        # Of one size on all workers, and of few sizes over the steps: each is compiled.
+        room = 1 << int(max(counts.max() - 1, 0)).bit_length()
+        padding = room - len(rows)
+        wide_rows = np.concatenate([rows, np.zeros(padding, rows.dtype)])
+        wide = np.concatenate([values, np.zeros((padding, *values.shape[1:]), values.dtype)])
+        kept = np.concatenate([np.arange(room) < count for count in counts])
+        all_rows = self._exchange(lambda exchanges: exchanges.gather(wide_rows))
+        all_values = self._exchange(lambda exchanges: exchanges.gather(wide))
+        return SelectedRows(all_rows[kept], value.height(), all_values[kept])
+
+    def _is_read_after_wait(self, ctx: Context) -> bool:
+        """Return whether a ``c_sync_comm_stream`` comes before the next operator that reads the result."""
+        op: Operator = ctx.op  # type: ignore[assignment]
+        if op.attrs.get("use_calc_stream", True) or flag("FLAGS_check_nan_inf"):
+            return False
+        program = op.block.program
+        version, found = self._may_wait.get(program, (-1, {}))
+        if version != program._version:
+            version, found = program._version, {}
+            self._may_wait[program] = version, found
+        key = id(op)
+        if key not in found:
+            found[key] = _has_sync_before_use(op)
+        return found[key]
+
+
+def _has_sync_before_use(op: Operator) -> bool:
+    (name,) = op.output("Out")
+    if op.block.idx or op.block.var(name).persistable:  # loops repeat, and a scope copies what it keeps
+        return False
+    ops = op.block.ops
+    for other in ops[ops.index(op) + 1 :]:
+        if other.type == "c_sync_comm_stream":
+            return True
+        if name in other.input_arg_names or name in other.output_arg_names:
+            return False
+    return False
+
+
+class _Member:
+    """This process as a worker of a job: its thread for exchanges, its signs of life, its end."""
+
+    def __init__(self, job: Job) -> None:
+        settings = Settings.from_environment()
+        self.job = job
+        self._lease, self._barrier = settings.lease, settings.limits.barrier
+        exit_by_code()
+        self._ending = threading.Event()
+        limits = settings.limits
+        self._notes = connect(job, window=limits.window, lease=self._lease, ending=self._ending)
+        self._exchanges = Exchanges(job, self._notes)
+        self._work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+        self._fault: FaultError | None = None
+        self._watch = _Watch(self._notes, job, self._lease)  # of the last exchange that took long
+        self._entered = 0  # exchanges that this worker has begun
+        for run in (self._run, self._show_life):
+            threading.Thread(target=run, name=f"paddlelike-collective{run.__name__}", daemon=True).start()
+        atexit.register(self._leave)
+
+    def submit(self, function: Callable[[Exchanges], Array]) -> Future[Array]:
+        """Let the thread carry out an exchange. Raises FaultError when the job is lost already."""
+        if self._fault is not None:
+            raise self._fault
+        future: Future[Array] = Future()
+        self._entered += 1
+        self._work.put((function, future))
+        return future
+
+    def wait(self, future: Future[Array]) -> Array:
+        """Return the result of an exchange. Raises FaultError when a worker is lost."""
+        try:
+            return future.result(timeout=PULSE)
+        except TimeoutError:
+            pass
+        except (RuntimeError, ValueError) as error:  # JAX raises either
+            self._fail(error)
+        self._watch = watch = _Watch(self._notes, self.job, self._lease)
+        begin = time.monotonic()
+        while True:
+            try:
+                return future.result(timeout=PULSE)
+            except TimeoutError:
+                lost = watch.find_lost()
+            except (RuntimeError, ValueError) as error:
+                self._fail(error)
+            if not lost and time.monotonic() - begin > self._barrier:
+                lost = watch.find_behind(self._entered)
+            if lost:
+                self._raise_fault(lost)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        """Raise FaultError that names the worker without which an exchange failed."""
+        if isinstance(error, PaddlelikeError):
+            raise error
+        self._watch = watch = _Watch(self._notes, self.job, 3 * PULSE)
+        end = time.monotonic() + max(self._lease, 5 * PULSE)
+        while not (lost := watch.find_lost()) and time.monotonic() < end:
+            time.sleep(PULSE / 4)
+        self._raise_fault(lost or "a worker", error)
+
+    def _raise_fault(self, lost: str, cause: BaseException | None = None) -> NoReturn:
+        self._fault = FaultError(
+            f"{self.job.name(self.job.rank)} lost {lost}",
+            hint="the launcher starts the job again; by hand, start all workers and load the last save",
+        )
+        raise self._fault from cause
+
+    def _run(self) -> None:
+        while True:
+            function, future = self._work.get()
+            try:
+                future.set_result(function(self._exchanges))
+            except BaseException as error:  # the thread that waits raises it
+                future.set_exception(error)
+
+    def _show_life(self) -> None:
+        beat = 0
+        while not self._ending.wait(PULSE):
+            beat += 1
+            try:
+                self._notes.write(f"pulse/{self.job.rank}", f"{beat} {self._entered}")
+            except RuntimeError:  # the coordinator is lost: JAX ends the process
+                return
+
+    def _leave(self) -> None:
+        """Tell the others that this process ends; worker 0, the coordinator, ends last."""
+        self._ending.set()
+        if self._fault is not None:
+            # A thread that waits for a lost worker, or JAX's own end, must not keep the process.
+            end = threading.Timer(_EXIT, partial(os._exit, FaultError.exit_code))
+            end.daemon = True
+            end.start()
+        try:
+            self._notes.write(f"left/{self.job.rank}", "after a fault" if self._fault else "at its end")
+            if self.job.rank == 0:
+                watch = self._watch if self._fault is not None else _Watch(self._notes, self.job, 3 * PULSE)
+                while not watch.have_all_left():
+                    time.sleep(PULSE / 10)
+                time.sleep(PULSE / 2)  # for the others to disconnect
+            elif self._fault is None:
+                disconnect()
+        except RuntimeError:
+            pass
+
+
+class _Watch:
+    """Signs of life of the other workers, seen by this one: each is timed by this process's own clock."""
+
+    def __init__(self, notes: Notes, job: Job, lease: float) -> None:
+        self._notes, self._job, self._lease = notes, job, lease
+        self._seen: dict[int, tuple[str, float]] = {}
+
+    def find_lost(self) -> str | None:
+        """Return the workers that are lost, in words; None while there is none."""
+        silent, left = self._look()
+        ended = [rank for rank, how in left.items() if how != "after a fault"]
+        names = [f"{self._job.name(rank)}, which ended before the others" for rank in ended]
+        names += [
+            f"{self._job.name(rank)}, which gives no sign of life" for rank in silent if rank not in left
+        ]
+        return " and ".join(names) or None
+
+    def find_behind(self, entered: int) -> str:
+        """Return the workers that have not come to exchange number ``entered``, in words."""
+        behind = [rank for rank, (text, _) in self._seen.items() if int(text.split()[-1] or 0) < entered]
+        return " and ".join(f"{self._job.name(one)}, which does not come" for one in behind) or "a worker"
+
+    def have_all_left(self) -> bool:
+        """Return whether every other worker has left, or gives no sign of life."""
+        silent, left = self._look()
+        return {*silent, *left, self._job.rank} == set(range(self._job.size))
+
+    def _look(self) -> tuple[list[int], dict[int, str]]:
+        try:
+            pulses, left = self._notes.read("pulse"), self._notes.read("left")
+        except RuntimeError:
+            return [0], {}
+        now = time.monotonic()
+        for rank in range(self._job.size):
+            text = pulses.get(rank, "0 0")
+            if rank not in self._seen or self._seen[rank][0] != text:
+                self._seen[rank] = text, now
+        others = [rank for rank in self._seen if rank != self._job.rank]
+        return [rank for rank in others if now - self._seen[rank][1] > self._lease], left
+
+
+_WORKERS: Final = JobWorkers()
+
+
+def find_workers() -> JobWorkers:
+    """Return the workers of this process's job, one for the process."""
+    return _WORKERS

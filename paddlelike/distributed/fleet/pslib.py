@@ -1,0 +1,246 @@
+"""``fluid.incubate.fleet.parameter_server.pslib``: the face of Baidu's own servers, on those of this package.
+
+Sparse tables are tables without a size; training is asynchronous, by the optimizer that the script gives, for
+the tables as well. Ids that are forgotten follow the numbers of pslib's accessors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from paddlelike.distributed import sparse_tables
+from paddlelike.distributed.fleet.base import Mode
+from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
+from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
+from paddlelike.distributed.fleet.role_maker import PaddleCloudRoleMaker
+from paddlelike.distributed.fleet.strategy import AsyncStrategy
+from paddlelike.distributed.sparse_tables import ShowClickEntry, sparse_embedding
+from paddlelike.errors import UnsupportedError
+from paddlelike.executor import Executor
+from paddlelike.foundation.warn import warn_user
+from paddlelike.framework.graph.guards import default_main_program
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io import save_persistables
+from paddlelike.layers import cast, lod_reset, sequence_expand_as, squeeze
+
+if TYPE_CHECKING:
+    from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
+    from paddlelike.optimizer.base import Optimizer
+
+__all__ = ["DownpourOptimizer", "PSLib", "fleet", "fleet_embedding"]
+
+#: By ``mode`` of pslib's saves: all, the difference, a base, all.
+_MODES: Final[dict[int, dict[str, Any]]] = {0: {}, 1: {"delta": True}, 2: {"delta": "base"}, 3: {}}
+#: By the key of a strategy, the argument of ``shrink`` and pslib's own value.
+_ACCESSOR: Final = {
+    "sparse_delete_threshold": ("threshold", 0.8),
+    "sparse_show_click_decay_rate": ("show_click_decay_rate", 0.98),
+    "sparse_delete_after_unseen_days": ("delete_after_unseen_days", 30),
+    "sparse_nonclk_coeff": ("nonclk_coeff", 0.1),
+    "sparse_click_coeff": ("click_coeff", 1.0),
+}
+
+
+class DownpourOptimizer(TranspilerOptimizer):
+    """An optimizer whose ``minimize`` makes the programs of asynchronous training with servers.
+
+    ``sparse_delete_threshold``, ``sparse_show_click_decay_rate``, ``sparse_nonclk_coeff`` and
+    ``sparse_click_coeff`` of a dict ``strategy``, or of the dict of a table in it, say what is forgotten.
+    """
+
+    def __init__(self, optimizer: Optimizer, strategy: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fleet, optimizer, AsyncStrategy())
+        fleet._accessor = dict(strategy or {})
+
+    def minimize(  # type: ignore[override]
+        self, losses: Any, scopes: Any = None, startup_programs: Any = None, *args: Any, **how: Any
+    ) -> Any:
+        """See :meth:`.TranspilerOptimizer.minimize`; a list of one loss is taken. Raises as it does."""
+        given = [losses, startup_programs]
+        loss, startup = (one[0] if isinstance(one, list) and len(one) == 1 else one for one in given)
+        return list(super().minimize(loss, scopes, startup, *args, **how))
+
+
+class PSLib(DistributedTranspiler):
+    """The fleet of pslib's scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._mode = Mode.PSLIB
+        self._accessor: dict[str, Any] = {}
+        self._is_started = False
+
+    def init(self, role_maker: RoleMakerBase | None = None) -> None:
+        """Take a role; None: from the environment."""
+        super().init(PaddleCloudRoleMaker() if role_maker is None else role_maker)
+
+    def distributed_optimizer(self, optimizer: Optimizer, strategy: Any = None) -> DownpourOptimizer:
+        """Return a :class:`DownpourOptimizer`."""
+        _ = self._role
+        return DownpourOptimizer(optimizer, strategy)
+
+    def init_server(self, model_dir: str | None = None, **how: Any) -> None:
+        """Initialize this server; called by trainers, as in pslib: let the servers load a directory."""
+        if self.is_server():
+            super().init_server(model_dir)
+            self._is_started = True
+        elif model_dir:
+            self.load_model(model_dir, **how)
+
+    def run_server(self) -> None:
+        """Serve until every trainer has left, with the values that the server begins with or has loaded."""
+        if not self._is_started:
+            self.init_server()
+        super().run_server()
+
+    def save_persistables(
+        self,
+        executor: Executor | None,
+        dirname: str,
+        main_program: Program | None = None,
+        mode: int = 0,
+        **_: Any,
+    ) -> Any:
+        """Save all; ``mode`` 1: what changed, 2: a base of that, 3: as 0. Waits for all trainers."""
+        if mode not in _MODES:
+            raise ValueError(f"fleet: mode is 0 or 3 (all), 1 (delta) or 2 (base), not {mode!r}")
+        save, how = save_persistables, _MODES[mode]
+        return self._together(lambda own: save(self._executor, dirname, main_program or own, **how))
+
+    def save_model(self, model_dir: str, mode: int = 0, **_: Any) -> None:
+        """Do as :meth:`save_persistables`."""
+        self.save_persistables(None, model_dir, mode=mode)
+
+    def load_model(self, model_dir: str, mode: int = 0, **_: Any) -> None:
+        """Let the servers load what a save wrote, with its deltas."""
+        self._together(lambda program: sparse_tables.load_all(model_dir, program))
+
+    def save_inference_model(
+        self,
+        executor: Executor,
+        dirname: str,
+        feeded_var_names: Sequence[str] | None = None,
+        target_vars: Sequence[Variable] | None = None,
+        main_program: Program | None = None,
+        export_for_deployment: bool = True,
+    ) -> Any:
+        """Save an inference model; without names save all, as pslib does."""
+        if feeded_var_names is None or target_vars is None:
+            return self.save_persistables(executor, dirname)
+        return super().save_inference_model(
+            executor, dirname, feeded_var_names, target_vars, main_program, export_for_deployment
+        )
+
+    def save_cache_model(
+        self, executor: Executor | None, dirname: str, main_program: Program | None = None, **how: Any
+    ) -> int:
+        """Save table ``table_id`` (0), with all its rows; return their count."""
+        table = how.get("table_id", 0)
+        self.save_one_table(table, dirname)
+        return int(self.print_table_stat(table).get("rows", -1))
+
+    def shrink_sparse_table(self) -> dict[str, int]:
+        """End a day of all tables."""
+        tables = (one for one in self._accessor.values() if isinstance(one, Mapping))
+        given = {**next(tables, {}), **self._accessor}
+        how = {name: given.get(key, value) for key, (name, value) in _ACCESSOR.items()}
+        return self.shrink(how.pop("threshold"), **how)
+
+    def shrink_dense_table(self, decay: float, *_: Any, **__: Any) -> None:
+        """Do nothing, with a warning: the sums of data_norm are the trainers' own here."""
+        warn_user("fleet.shrink_dense_table: servers keep no sums of data_norm here, so that none decay")
+
+    def clear_one_table(self, table: int | str) -> None:
+        """Forget all rows of a table."""
+        self._together(lambda program: sparse_tables.clear(program, self._name(table)))
+
+    def set_pull_local_thread_num(self, thread_num: int) -> None:
+        """Do nothing: the wire has no such threads."""
+
+    def __getattr__(self, name: str) -> Any:
+        left_out = ("confirm", "revert", "save_model_with_whitelist", "load_pslib_whitelist")
+        if name in left_out:
+            raise UnsupportedError(
+                f"fleet.{name} of pslib is not here", hint="save before a pass, load_model goes back to it"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+fleet = PSLib()
+
+
+def _pull_sparse(
+    input: Variable,
+    size: int,
+    table_id: int,
+    accessor_class: str,
+    name: str = "embedding",
+    ctr_label_name: str = "",
+    padding_id: int = 0,
+    dtype: str = "float32",
+    scale_sparse_grad: bool = True,
+) -> Variable:
+    """Return the rows of ids in the table ``name``, which counts shows, and clicks by a variable's name."""
+    entry = None
+    if ctr_label_name:
+        click = default_main_program().global_block().var(ctr_label_name)
+        if input.lod_level:  # a click for each id of a sequence
+            click = sequence_expand_as(cast(click, "float32"), input)
+            click.stop_gradient = True
+        entry = ShowClickEntry("", click.name)
+    return sparse_embedding(input, [1, size], padding_id, entry=entry, param_attr=name, dtype=dtype)
+
+
+def _embed(
+    input: Variable,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: Any = None,
+    dtype: str = "float32",
+) -> Variable:
+    if getattr(param_attr, "name", None) is None or not isinstance(size, list | tuple):
+        raise ValueError("fleet_embedding: param_attr must have a name, and size must be a list or tuple")
+    if not (is_sparse and is_distributed) or dtype != "float32":
+        raise ValueError("fleet_embedding: is_sparse and is_distributed must be True, and dtype float32")
+    name, click = param_attr.name, fleet_embedding.click_name
+    return _pull_sparse(input, size[-1], 0, "DownpourCtrAccessor", name, click, padding_idx or 0)
+
+
+def _embed_flat(input: Variable, *args: Any, **how: Any) -> Variable:
+    """Return rows as ``layers.embedding`` does: without the last dim of ids, which is 1."""
+    found = _embed(input, *args, **how)
+    flat = squeeze(found, [len(input.shape) - 1]) if input.shape[-1] == 1 else found
+    return lod_reset(flat, input) if input.lod_level else flat
+
+
+class fleet_embedding:  # noqa: N801  (pslib's name)
+    """Inside a ``with``, ``fluid.layers.embedding`` and ``fluid.embedding`` look rows up in servers' tables.
+
+    ``click_name``: the variable with a click for each sample; None: clicks are not counted.
+    ``scale_sparse_grad`` is taken, and gradients are those of the loss as it is.
+    """
+
+    click_name = ""
+
+    def __init__(self, click_name: str | None, scale_sparse_grad: bool = True) -> None:
+        self._click_name = click_name or ""
+        self._old: list[tuple[ModuleType, Callable[..., Variable]]] = []
+
+    def __enter__(self) -> None:
+        fleet_embedding.click_name = self._click_name
+        for name, embed in ((".layers", _embed_flat), (".fluid", _embed), ("", _embed)):
+            module = import_module(f"paddlelike{name}")
+            self._old.append((module, module.embedding))
+            module.__dict__["embedding"] = embed
+
+    def __exit__(self, *_: object) -> None:
+        fleet_embedding.click_name = ""
+        for module, embed in self._old:
+            module.__dict__["embedding"] = embed
+        self._old.clear()

@@ -1,0 +1,80 @@
+"""fleet's verbs for tables without a size: forgetting, counting, clearing, one table saved or loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from paddlelike.core.scope import global_scope
+from paddlelike.distributed import sparse_tables
+from paddlelike.distributed.fleet.base import Fleet
+from paddlelike.errors import GraphError
+from paddlelike.executor import Executor
+from paddlelike.framework.graph.program import Program
+
+__all__ = ["DELTAS", "TableFleet"]
+
+Answer = TypeVar("Answer")
+
+#: By ``mode`` of Paddle's saves: a whole save, a base of chains of deltas, a delta.
+DELTAS: dict[int, dict[str, Any]] = {0: {}, 1: {"delta": "base"}, 2: {"delta": True}}
+
+
+class TableFleet(Fleet):
+    """A fleet whose trainers ask servers for what they do with tables; a table is a name, or an index.
+
+    Every trainer calls these methods at the same place; trainer 0 asks, and nobody goes on before it is done.
+    """
+
+    main_program: Program | None
+    _executor: Executor
+
+    def barrier_worker(self) -> None:
+        """Wait until every trainer has come here. Raises FaultError where one is lost."""
+        if self.main_program is None or not self.is_worker() or self.worker_num() == 1:
+            super().barrier_worker()
+            return
+        from paddlelike.distributed.client.trainers import find_client, find_trainer_id  # late: needs a wire
+
+        block = self.main_program.global_block()
+        find_client(global_scope(), find_trainer_id(block), block).exchange("")
+
+    def shrink(self, threshold: float | None = None, **how: float) -> dict[str, int]:
+        """End a day: see :func:`paddlelike.distributed.sparse_tables.shrink`."""
+        return self._together(lambda program: sparse_tables.shrink(threshold, program, **how)) or {}
+
+    def clear_model(self) -> None:
+        """Forget all rows of all tables."""
+        self._together(sparse_tables.clear)
+
+    def print_table_stat(self, table: int | str) -> dict[str, float]:
+        """Print and return what the servers hold of a table."""
+        name = self._name(table)
+        found = self._together(lambda program: sparse_tables.print_table_stat(program, name))
+        return (found or {}).get(name, {})
+
+    def save_one_table(self, table: int | str, path: str, mode: int = 0) -> None:
+        """Save a table with its counters and its state."""
+        save = sparse_tables.save_one_table
+        self._together(lambda program: save(self._executor, self._name(table), path, program, **DELTAS[mode]))
+
+    def load_one_table(self, table: int | str, path: str, mode: int = 0) -> None:
+        """Let the servers load what ``save_one_table`` or ``save_persistables`` wrote of a table."""
+        load = sparse_tables.load_one_table
+        self._together(lambda program: load(self._executor, self._name(table), path, program))
+
+    def _together(self, ask: Callable[[Program], Answer]) -> Answer | None:
+        """Return what trainer 0 is answered while the others wait; to these None."""
+        if self.main_program is None:
+            raise GraphError(
+                "fleet has no programs yet", hint="fleet.distributed_optimizer(...).minimize(loss) makes them"
+            )
+        self.barrier_worker()
+        try:
+            return ask(self.main_program) if self.is_first_worker() else None
+        finally:
+            self.barrier_worker()
+
+    def _name(self, table: int | str) -> str:
+        assert self.main_program is not None
+        return sparse_tables.find_name(table, self.main_program)

@@ -1,0 +1,324 @@
+"""Tables without a size: ``sparse_embedding``, who gets a row, counters, and forgetting.
+
+The names are those of Paddle 2.x (``paddle.static.nn``, ``paddle.distributed``, ``fleet``). The tables lie in
+the scope of this process, or on servers: then trainer 0 asks them, and others call these functions in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.scope import global_scope
+from paddlelike.distributed.checkpoint.partitions import find_endpoint, find_placement
+from paddlelike.distributed.placement import Kind
+from paddlelike.errors import EnforceNotMet, GraphError
+from paddlelike.framework.graph.guards import default_main_program
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.initializer import Constant
+from paddlelike.io.load.load import load_vars
+from paddlelike.io.save.save import save_vars
+from paddlelike.layers.checks import check_variable
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.ops.kernels.growing import GrowingRows, edit_table
+from paddlelike.ops.nn.sparse_table import COUNTS
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.distributed.client.client import Client
+    from paddlelike.executor.run import Executor
+    from paddlelike.param_attr import ParamAttrLike
+
+__all__ = [
+    "CountFilterEntry",
+    "ProbabilityEntry",
+    "ShowClickEntry",
+    "clear",
+    "find_name",
+    "load_all",
+    "load_one_table",
+    "print_table_stat",
+    "save_one_table",
+    "shrink",
+    "sparse_embedding",
+]
+
+Answer = TypeVar("Answer")
+
+
+class CountFilterEntry:
+    """Admits an id once it was looked up ``count_filter`` times.
+
+    Raises ValueError unless that is an integer of at least 0.
+
+    >>> CountFilterEntry(10)._to_attr()
+    'count_filter_entry:10'
+    """
+
+    def __init__(self, count_filter: int) -> None:
+        if not isinstance(count_filter, int) or count_filter < 0:
+            raise ValueError(f"count_filter must be an integer of at least 0, got {count_filter!r}")
+        self._count_filter = count_filter
+
+    def _to_attr(self) -> str:
+        return f"count_filter_entry:{self._count_filter}"
+
+
+class ProbabilityEntry:
+    """Admits this share of all ids, in (0, 1); which ones follows from the ids alone.
+
+    Raises ValueError for another share.
+    """
+
+    def __init__(self, probability: float) -> None:
+        if not isinstance(probability, float) or not 0 < probability < 1:
+            raise ValueError(f"probability must be a float in (0, 1), got {probability!r}")
+        self._probability = probability
+
+    def _to_attr(self) -> str:
+        return f"probability_entry:{self._probability}"
+
+
+class ShowClickEntry:
+    """Counts shows and clicks by two variables, with one number for each row of ids; admits all ids.
+
+    "" as a name: an id is shown as often as it is looked up, and never clicked.
+
+    Raises ValueError unless both names are texts.
+    """
+
+    def __init__(self, show_name: str, click_name: str) -> None:
+        if not isinstance(show_name, str) or not isinstance(click_name, str):
+            raise ValueError(f"show_name and click_name must be str, got {show_name!r} and {click_name!r}")
+        self.names = show_name, click_name
+
+    def _to_attr(self) -> str:
+        return ":".join(["show_click_entry", *self.names])
+
+
+def sparse_embedding(
+    input: Variable,
+    size: Sequence[int],
+    padding_idx: int | None = None,
+    is_test: bool = False,
+    entry: CountFilterEntry | ProbabilityEntry | ShowClickEntry | None = None,
+    table_class: str = "MemorySparseTable",
+    param_attr: ParamAttrLike = None,
+    dtype: DtypeLike = "float32",
+    slot: int | None = None,
+) -> Variable:
+    """Return the rows of a table without a size at any int64 ids: (..., width) for ids of shape (...).
+
+    A row is made at the first look-up of its id that ``entry`` admits, by the initializer of ``param_attr``
+    (constant, uniform or normal) and the id alone; until then, and with ``is_test``, it is zeros. The row of
+    ``padding_idx`` stays zeros (-1: there is none). Of ``size`` only the width counts, and the initializer's
+    default bounds; ``table_class`` and ``slot`` are taken as Paddle does and change nothing in one process.
+    Raises TypeError unless ``input`` is an int64 variable, GraphError for another entry or initializer.
+
+    >>> import paddlelike as fluid
+    >>> ids = fluid.data("ids", [None, 2], "int64")
+    >>> sparse_embedding(ids, [1, 8], entry=CountFilterEntry(3)).shape
+    (-1, 2, 8)
+    """
+    check_variable("sparse_embedding", "input", input, (VarType.INT64,))
+    if entry is not None and not isinstance(entry, CountFilterEntry | ProbabilityEntry | ShowClickEntry):
+        raise GraphError(
+            f"sparse_embedding: entry is {entry!r}",
+            hint="expected CountFilterEntry, ProbabilityEntry or ShowClickEntry of this module, or None",
+        )
+    helper = LayerHelper("sparse_embedding")
+    table = helper.create_parameter(param_attr, size, dtype, type=VarType.SELECTED_ROWS)
+    name = f"{table.name}_counts"
+    block = helper.main_program.global_block()
+    if block.has_var(name):
+        counts = block.var(name)
+    else:
+        counts = helper.create_global_variable(
+            name=name,
+            shape=[size[0], len(COUNTS)],
+            dtype="float32",
+            type=VarType.SELECTED_ROWS,
+            persistable=True,
+        )
+        counts.stop_gradient = True
+        helper.set_variable_initializer(counts, Constant(0.0))
+    inputs: dict[str, Any] = {"W": table, "Counts": counts, "Ids": input}
+    if isinstance(entry, ShowClickEntry):
+        inputs |= {
+            slot: block.var(one) for slot, one in zip(("Show", "Click"), entry.names, strict=True) if one
+        }
+    out = helper.create_variable_for_type_inference(dtype)
+    attrs = {
+        "padding_idx": -1 if padding_idx is None else padding_idx,
+        "is_test": is_test,
+        "entry": "none" if entry is None else entry._to_attr(),
+    }
+    helper.append_op(type="sparse_embedding", inputs=inputs, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
+def shrink(
+    threshold: float | None = None,
+    program: Program | None = None,
+    *,
+    show_click_decay_rate: float = 0.98,
+    delete_after_unseen_days: float = 30,
+    nonclk_coeff: float = 0.1,
+    click_coeff: float = 1.0,
+) -> dict[str, int]:
+    """End a day: forget the ids that were not seen for long or count little; return how many, by table.
+
+    Each call adds a day to what was not seen since and multiplies shows and clicks by
+    ``show_click_decay_rate``. An id is forgotten, with its row, its optimizer state and its counters, when
+    it was not seen for more than ``delete_after_unseen_days``, or its score, ``nonclk_coeff`` times shows
+    without a click plus ``click_coeff`` times clicks, is below ``threshold`` (None: no id is). What is
+    returned counts rows. The coefficients are those of Paddle's accessors.
+    """
+    answers = _edit_tables(
+        program,
+        "shrink",
+        threshold=threshold,
+        show_click_decay_rate=show_click_decay_rate,
+        delete_after_unseen_days=delete_after_unseen_days,
+        nonclk_coeff=nonclk_coeff,
+        click_coeff=click_coeff,
+    )
+    return {name: int(answer["forgotten"]) for name, answer in answers.items()}
+
+
+def clear(program: Program | None = None, table: str | None = None) -> None:
+    """Forget all rows, optimizer state and counters of all tables, or of one."""
+    _edit_tables(program, "clear", table)
+
+
+def print_table_stat(program: Program | None = None, table: str | None = None) -> dict[str, dict[str, float]]:
+    """Print and return what each table holds, or one: rows, ids that were counted, shows, clicks, bytes."""
+    found = _edit_tables(program, "count")
+    found = {name: answer for name, answer in found.items() if table in (None, name)}
+    for name, answer in found.items():
+        del answer["forgotten"]
+        text = ", ".join(f"{key} {value:.15g}" for key, value in answer.items())
+        print(f"{name}: {text}")  # noqa: T201  (what it is for)
+    return found
+
+
+def save_one_table(
+    executor: Executor, name: str, path: str, program: Program | None = None, **options: Any
+) -> Any:
+    """Save a table, its counters and its optimizer state to a directory of Paddle's SelectedRows streams."""
+    return save_vars(executor, path, program, vars=_list_variables(name, program), **options)
+
+
+def load_one_table(executor: Executor, name: str, path: str, program: Program | None = None) -> Any:
+    """Load what :func:`save_one_table` or ``save_persistables`` wrote of a table; run startup before.
+
+    With a trainer's program the servers load it, each its rows, from a directory that they may write into.
+    """
+    program = default_main_program() if program is None else program
+    if find_placement(program) is not None and find_endpoint(program) is None:
+        names = [one.name for one in _list_variables(name, program)]
+        return _ask_servers(program, lambda client: client.load_table(path, names))
+    return load_vars(executor, path, program, vars=_list_variables(name, program))
+
+
+def load_all(path: str, program: Program) -> None:
+    """Let servers load all that they keep, while they serve, from a directory that they may write into."""
+    _ask_servers(program, lambda client: client.load_table(path, None))
+
+
+def find_name(table: int | str, program: Program) -> str:
+    """Return the name of a table, given that or its index among the program's."""
+    names = list(_find_tables(program))
+    if isinstance(table, int) and 0 <= table < len(names):
+        return names[table]
+    if table not in names:
+        raise GraphError(
+            f"the program has no table {table!r}", hint=f"its tables are {', '.join(names) or 'none'}"
+        )
+    return str(table)
+
+
+def _edit_tables(
+    program: Program | None, do: str, only: str | None = None, **how: Any
+) -> dict[str, dict[str, float]]:
+    """Do something with every table, here or on the servers; return the sums of their answers."""
+    program = default_main_program() if program is None else program
+    if find_placement(program) is not None:
+        return _add_up(_ask_servers(program, lambda client: client.edit_tables(do, only, **how)) or ())
+    return {
+        name: edit_table(do, table, counts, states, **how)
+        for name, others in _find_tables(program).items()
+        if only in (None, name)
+        for table, counts, *states in [[_find_rows(one) for one in others]]
+    }
+
+
+def _ask_servers(program: Program, ask: Callable[[Client], Answer]) -> Answer | None:
+    """Return what servers answer trainer 0, None to the others."""
+    if not program._is_chief:
+        return None
+    from paddlelike.distributed.client.trainers import find_client, find_trainer_id  # late: needs a wire
+
+    block = program.global_block()
+    return ask(find_client(global_scope(), find_trainer_id(block), block))
+
+
+def _add_up(answers: Iterable[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    total: dict[str, dict[str, float]] = {}
+    for answer in answers:
+        for name, numbers in answer.items():
+            into = total.setdefault(name, dict.fromkeys(numbers, 0))
+            for key, value in numbers.items():
+                into[key] += value
+    return total
+
+
+def _find_tables(program: Program) -> dict[str, list[str]]:
+    """Return, by table, its name and those of its counts and its optimizer state."""
+    placement = find_placement(program)
+    if placement is not None:
+        growing = [one for one in placement if one.kind == Kind.GROWING]
+        tables = dict.fromkeys(one.origin for one in growing if not one.owner)
+        owned = [(one.owner, one.origin) for one in growing]
+        return {name: [name, *dict.fromkeys(o for owner, o in owned if owner == name)] for name in tables}
+    found: dict[str, list[str]] = {}
+    ops = program.global_block().ops
+    for op in ops:
+        if op.type == "sparse_embedding":
+            name = op.input("W")[0]
+            found.setdefault(name, [name, op.input("Counts")[0]])
+    for op in ops:
+        for name in found.keys() & set(op.outputs.get("ParamOut", ())):
+            state = {one for one in op.output_arg_names if one not in found[name]}
+            found[name] += sorted(one for one in state if _is_table(program, one))
+    return found
+
+
+def _is_table(program: Program, name: str) -> bool:
+    return program.global_block().var(name).type == VarType.SELECTED_ROWS
+
+
+def _list_variables(name: str, program: Program | None) -> list[Variable]:
+    """Return the variables of a table; a trainer's program has those of its state on servers only."""
+    program = default_main_program() if program is None else program
+    tables = _find_tables(program)
+    find_name(name, program)
+    placement, block, others = find_placement(program), program.global_block(), Program().global_block()
+    slices = {} if placement is None else {one.origin: one for one in placement}
+    return [
+        block.var(one)
+        if block.has_var(one)
+        else others.create_var(name=one, persistable=True, type=VarType.SELECTED_ROWS, **slices[one].like)
+        for one in tables[name]
+    ]
+
+
+def _find_rows(name: str) -> GrowingRows:
+    holder = global_scope().find_var(name)
+    if holder is None or not isinstance(holder.value, GrowingRows):
+        raise EnforceNotMet(
+            f"the scope holds no table {name!r}", hint="run the startup program; is it the right scope_guard?"
+        )
+    return holder.value

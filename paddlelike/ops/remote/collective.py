@@ -1,0 +1,309 @@
+"""Operators between the workers of a job that trains by collectives; all of them run each at the same place.
+
+Each worker computes the gradients of its own part of the batch; ``c_allreduce_sum`` adds them up, so that
+all of them make the same step. Communication may go on behind the computation until
+``c_sync_comm_stream``. These classes declare the operators; the run context carries them out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.framework.opdef import (
+    ABSENT,
+    REQUIRED,
+    Array,
+    Bool,
+    Context,
+    GradOp,
+    Int,
+    Ints,
+    OpDef,
+    OpView,
+    Spec,
+    String,
+    Strings,
+    grad_name,
+    register,
+)
+from paddlelike.framework.opdef.remote import find_workers
+
+__all__ = [
+    "AllReduce",
+    "Broadcast",
+    "CAllGather",
+    "CAllReduceMax",
+    "CAllReduceMin",
+    "CAllReduceProd",
+    "CAllReduceSum",
+    "CBroadcast",
+    "CCommInit",
+    "CCommInitAll",
+    "CGenNcclId",
+    "CReduceScatter",
+    "CSyncCalcStream",
+    "CSyncCommStream",
+    "GenNcclId",
+]
+
+_CALC = {"use_calc_stream": Bool(False)}
+_RING = {"ring_id": Int(0), **_CALC}
+
+
+class _Exchange(OpDef):
+    inputs = ("X",)
+    outputs = ("Out",)
+    attrs = _RING
+    context = True
+    external = True
+
+
+class _CAllReduce(_Exchange):
+    """``Out[i] = reduce(X of worker 0 [i], X of worker 1 [i], ...)``, the same on all workers."""
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return x
+
+    @staticmethod
+    def forward(ctx: Context, x: Any) -> Any:
+        return find_workers(ctx).reduce(ctx, x, ctx.op.type.removeprefix("c_allreduce_"))
+
+
+@register
+class CAllReduceSum(_CAllReduce):
+    """The sum over the workers. Of SelectedRows: the rows of all workers, one after the other."""
+
+    type = "c_allreduce_sum"
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        """Return the sum of the gradients over the workers."""
+        return [_derive_gradient(op, "c_allreduce_sum")]
+
+
+@register
+class CAllReduceMax(_CAllReduce):
+    """The greatest element over the workers."""
+
+    type = "c_allreduce_max"
+
+
+@register
+class CAllReduceMin(_CAllReduce):
+    """The least element over the workers."""
+
+    type = "c_allreduce_min"
+
+
+@register
+class CAllReduceProd(_CAllReduce):
+    """The product over the workers."""
+
+    type = "c_allreduce_prod"
+
+
+@register
+class AllReduce(_Exchange):
+    """The same, by a number: ``reduce_type`` 0 is the sum, 1 the product, 2 the greatest, 3 the least."""
+
+    type = "allreduce"
+    attrs = {"reduce_type": Int(0), "sync_mode": Bool(False)}
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return x
+
+    @staticmethod
+    def forward(ctx: Context, x: Any, *, reduce_type: int) -> Any:
+        return find_workers(ctx).reduce(ctx, x, ("sum", "prod", "max", "min")[reduce_type])
+
+
+@register
+class CBroadcast(_Exchange):
+    """``Out = X`` of worker ``root``."""
+
+    type = "c_broadcast"
+    attrs = {"ring_id": Int(0), "root": Int(0), **_CALC}
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return x
+
+    @staticmethod
+    def forward(ctx: Context, x: Any, *, root: int) -> Any:
+        return find_workers(ctx).broadcast(ctx, x, root)
+
+
+@register
+class Broadcast(CBroadcast):
+    """``Out = X`` of worker ``root``, as an older operator has it."""
+
+    type = "broadcast"
+    attrs = {"sync_mode": Bool(False), "root": Int(0)}
+
+
+@register
+class CAllGather(_Exchange):
+    """``Out``: ``X`` of all ``nranks`` workers, joined along the first dim."""
+
+    type = "c_allgather"
+    attrs = {**_RING, "nranks": Int(REQUIRED)}
+
+    @staticmethod
+    def infer(x: Spec, *, nranks: int) -> Spec:
+        return Spec((_scale_rows(x.shape[0], nranks, 1), *x.shape[1:]), x.dtype)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, *, nranks: int) -> Array:
+        return find_workers(ctx).gather(ctx, x, nranks)
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        """Return the sum over the workers, of which each keeps its own rows."""
+        return [_derive_gradient(op, "c_reducescatter")]
+
+
+@register
+class CReduceScatter(_Exchange):
+    """``Out``: of the sum over the ``nranks`` workers the rows of this one, an equal part of them."""
+
+    type = "c_reducescatter"
+    attrs = {"ring_id": Int(0), "nranks": Int(1), **_CALC}
+
+    @staticmethod
+    def infer(x: Spec, *, nranks: int) -> Spec:
+        return Spec((_scale_rows(x.shape[0], 1, nranks), *x.shape[1:]), x.dtype)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, *, nranks: int) -> Array:
+        return find_workers(ctx).scatter(ctx, x, nranks)
+
+
+@register
+class CSyncCalcStream(OpDef):
+    """``Out = X``: on GPUs what comes behind it waits for the computation; here that has always ended."""
+
+    type = "c_sync_calc_stream"
+    inputs = ("X",)
+    outputs = ("Out",)
+    views = True
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return x
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x
+
+
+@register
+class CSyncCommStream(OpDef):
+    """``Out = X``, when all communication before it has ended."""
+
+    type = "c_sync_comm_stream"
+    inputs = ("X",)
+    outputs = ("Out",)
+    attrs = {"ring_id": Int(0)}
+    views = True
+    context = True
+    external = True
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return x
+
+    @staticmethod
+    def forward(ctx: Context, x: Any) -> Any:
+        find_workers(ctx).wait()
+        return x
+
+
+@register
+class CGenNcclId(OpDef):
+    """Joins the job: this is worker ``rank`` at ``endpoint``, the others are at ``other_endpoints``.
+
+    In Fluid worker 0 sends the others an identifier here, ``Out``; there is none here.
+    """
+
+    type = "c_gen_nccl_id"
+    inputs = ()
+    outputs = ("Out",)
+    attrs = {"endpoint": String(REQUIRED), "other_endpoints": Strings(REQUIRED), "rank": Int(0)}
+    context = True
+    external = True
+
+    @staticmethod
+    def forward(ctx: Context, *, endpoint: str, other_endpoints: list[str], rank: int) -> None:
+        endpoints = [*other_endpoints[:rank], endpoint, *other_endpoints[rank:]]
+        find_workers(ctx).join(endpoints, rank)
+
+
+@register
+class GenNcclId(OpDef):
+    """Joins the job: this is worker ``trainer_id`` of those at ``trainers``. ``NCCLID`` gets no value."""
+
+    type = "gen_nccl_id"
+    inputs = ()
+    outputs = ("NCCLID",)
+    attrs = {
+        "trainers": Strings(REQUIRED),
+        "trainer_id": Int(REQUIRED),
+        "nccl_comm_num": Int(1),
+        "use_hierarchical_allreduce": Bool(False),
+        "hierarchical_allreduce_inter_nranks": Int(1),
+    }
+    context = True
+    external = True
+
+    @staticmethod
+    def forward(ctx: Context, *, trainers: list[str], trainer_id: int) -> None:
+        find_workers(ctx).join(trainers, trainer_id)
+
+
+@register
+class CCommInit(OpDef):
+    """Begins ring ``ring_id`` of the job: checks that this is worker ``rank`` of ``nranks``."""
+
+    type = "c_comm_init"
+    inputs = ("X",)
+    outputs = ()
+    attrs = {"nranks": Int(REQUIRED), "rank": Int(REQUIRED), "ring_id": Int(0)}
+    context = True
+    external = True
+
+    @staticmethod
+    def infer(x: Spec) -> tuple[()]:
+        return ()
+
+    @staticmethod
+    def forward(ctx: Context, x: Any, *, nranks: int, rank: int) -> tuple[()]:
+        find_workers(ctx).check(nranks, rank)
+        return ()
+
+
+@register
+class CCommInitAll(OpDef):
+    """Begins a ring of threads of one process, one for each of its ``devices``: not supported."""
+
+    type = "c_comm_init_all"
+    inputs = ()
+    outputs = ()
+    attrs = {"devices": Ints(ABSENT), "ring_id": Int(ABSENT)}
+    context = True
+    external = True
+
+    @staticmethod
+    def forward(ctx: Context) -> tuple[()]:
+        find_workers(ctx).refuse_threads()
+        return ()
+
+
+def _scale_rows(rows: int, factor: int, divisor: int) -> int:
+    return rows if rows < 0 else rows * factor // divisor
+
+
+def _derive_gradient(op: OpView, type: str) -> GradOp:
+    d_out, d_x = grad_name(op.output("Out")[0]), grad_name(op.input("X")[0])
+    return GradOp(type, {"X": [d_out]}, {"Out": [d_x]}, dict(op.attrs))

@@ -1,0 +1,104 @@
+"""Networks, optimizers and jobs whose transpiled programs are recorded; Paddle 1.8.5 runs this file, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PAIR = ["127.0.0.1:6170", "127.0.0.1:6171"]
+FOUR = ["10.0.0.1:6170", "10.0.0.2:6170", "10.0.0.3:6170", "10.0.0.4:6170"]
+
+CASES: dict[str, dict[str, Any]] = {
+    "grad_sgd_rank0": {"network": "line", "optimizer": "sgd"},
+    "grad_sgd_rank1": {"network": "line", "optimizer": "sgd", "rank": 1},
+    "grad_momentum_3_rings": {"network": "normalized", "optimizer": "momentum", "rings": 3},
+    "grad_adam_2_rings_rank1": {"network": "normalized", "optimizer": "adam", "rank": 1, "rings": 2},
+    "grad_clip_shared": {"network": "shared", "optimizer": "clipped", "rings": 2},
+    "grad_embedding_4_workers": {"network": "embedded", "optimizer": "adam", "rank": 2, "endpoints": FOUR},
+    "local_sgd_rank0": {"network": "line", "optimizer": "sgd", "how": "local_sgd"},
+    "local_momentum_2_rings_rank1": {
+        "network": "normalized",
+        "optimizer": "momentum",
+        "how": "local_sgd",
+        "rings": 2,
+        "rank": 1,
+    },
+    "local_adam_shared": {"network": "shared", "optimizer": "adam", "how": "local_sgd"},
+    "threads": {"network": "line", "optimizer": "sgd", "how": "single_process_multi_thread"},
+    "nccl2_rank0": {"network": "line", "optimizer": "sgd", "mode": "nccl2"},
+    "nccl2_hierarchical_rank1": {
+        "network": "normalized",
+        "optimizer": "momentum",
+        "mode": "nccl2",
+        "rank": 1,
+        "rings": 2,
+        "endpoints": FOUR,
+        "inter": 2,
+    },
+}
+
+
+def build(fluid: Any, case: dict[str, Any]) -> None:
+    """Append the network of a case and its updates to the default programs."""
+    _OPTIMIZERS[case["optimizer"]](fluid).minimize(_NETWORKS[case["network"]](fluid))
+
+
+def transpile(fluid: Any, case: dict[str, Any], main: Any, startup: Any) -> None:
+    """Transpile both programs as the case says."""
+    rank, endpoints = case.get("rank", 0), case.get("endpoints", PAIR)
+    config = fluid.DistributeTranspilerConfig()
+    config.mode = case.get("mode", "collective")
+    config.nccl_comm_num = case.get("rings", 1)
+    if config.mode == "collective":
+        config.collective_mode = case.get("how", "grad_allreduce")
+    if "inter" in case:
+        config.use_hierarchical_allreduce = True
+        config.hierarchical_allreduce_inter_nranks = case["inter"]
+    fluid.DistributeTranspiler(config).transpile(
+        rank,
+        program=main,
+        trainers=",".join(endpoints),
+        startup_program=startup,
+        current_endpoint=endpoints[rank],
+    )
+
+
+def _line(fluid: Any) -> Any:
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
+    return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+
+
+def _normalized(fluid: Any) -> Any:
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1], "int64")
+    hidden = fluid.layers.batch_norm(fluid.layers.fc(x, 8, act="relu"))
+    return fluid.layers.mean(fluid.layers.cross_entropy(fluid.layers.fc(hidden, 3, act="softmax"), y))
+
+
+def _shared(fluid: Any) -> Any:
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
+    attr = fluid.ParamAttr(name="w")
+    hidden = fluid.layers.fc(x, 4, param_attr=attr, bias_attr=False)
+    hidden = fluid.layers.fc(hidden, 4, param_attr=attr, act="tanh")
+    return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+
+
+def _embedded(fluid: Any) -> Any:
+    ids, y = fluid.data("ids", [None, 1], "int64"), fluid.data("y", [None, 1])
+    rows = fluid.layers.embedding(ids, [10, 4])
+    return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(rows, 1), y))
+
+
+def _adam(fluid: Any) -> Any:
+    return fluid.optimizer.Adam(fluid.layers.exponential_decay(0.1, 10, 0.5, staircase=True))
+
+
+def _momentum(fluid: Any) -> Any:
+    return fluid.optimizer.Momentum(0.1, 0.9, regularization=fluid.regularizer.L2Decay(1e-4))
+
+
+_NETWORKS = {"line": _line, "normalized": _normalized, "shared": _shared, "embedded": _embedded}
+_OPTIMIZERS = {
+    "sgd": lambda fluid: fluid.optimizer.SGD(0.1),
+    "momentum": _momentum,
+    "adam": _adam,
+    "clipped": lambda fluid: fluid.optimizer.SGD(0.1, grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)),
+}

@@ -1,0 +1,142 @@
+"""Programs that workers run: each prints lines of JSON, which its test reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+import numpy as np
+
+import paddlelike as fluid
+from paddlelike.incubate.fleet import collective as collective_fleet
+from paddlelike.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
+from paddlelike.layers import collective
+from paddlelike.transpiler.collective import GradAllReduce, LocalSGD
+
+ENDPOINTS = os.environ["PADDLE_TRAINER_ENDPOINTS"].split(",")
+RANK = int(os.environ["PADDLE_TRAINER_ID"])
+STEPS = 8
+
+
+def report(**found: Any) -> None:
+    print(json.dumps(found), flush=True)  # noqa: T201
+
+
+def make_batch(step: int) -> tuple[Any, Any]:
+    """Return the batch of a step, of all workers together."""
+    x = np.random.default_rng(step).random((16, 8), np.float32)
+    return x, x.sum(1, keepdims=True)
+
+
+def build() -> tuple[fluid.Program, fluid.Program, Any]:
+    """Return a small network; with different initial values in every worker."""
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 1 + RANK
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x, y = fluid.data("x", [None, 8]), fluid.data("y", [None, 1])
+        hidden = fluid.layers.fc(x, 16, act="tanh")
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+        fluid.optimizer.Momentum(0.01, 0.9).minimize(loss)
+    return main, startup, loss
+
+
+def train(kind: str = "GradAllReduce", fault: str = "", victim: str = "0") -> None:
+    """Train; the worker ``victim`` gets the signal ``fault`` after half of the steps."""
+    main, startup, loss = build()
+    if len(ENDPOINTS) > 1:
+        transpiler = {"GradAllReduce": GradAllReduce, "LocalSGD": LocalSGD}[kind](2)
+        transpiler.transpile(startup, main, RANK, ENDPOINTS, ENDPOINTS[RANK])
+    exe = fluid.Executor()
+    exe.run(startup)
+    losses = []
+    for step in range(STEPS):
+        x, y = (part[RANK :: len(ENDPOINTS)] for part in make_batch(step))
+        losses.append(float(exe.run(main, feed={"x": x, "y": y}, fetch_list=[loss])[0]))
+        if fault and step == STEPS // 2 and int(victim) == RANK:
+            report(fault=fault)
+            os.kill(os.getpid(), signal.Signals[fault])
+    values = {one.name: read(one.name) for one in main.list_vars() if one.persistable and one.type == 7}
+    report(losses=losses, values=values)
+
+
+def train_fleet(options: str = "{}", path: str = "", killed_at: str = "", last: str = "") -> None:
+    """Train as scripts of fleet do, with a checkpoint below ``path`` after each step, and save to ``last``.
+
+    Worker 1 is killed at a step, unless the launcher has started the job again.
+    """
+    strategy = collective_fleet.DistributedStrategy()
+    for name, value in json.loads(options).items():
+        setattr(strategy, name, value)
+    fleet = collective_fleet.fleet
+    fleet.init(PaddleCloudRoleMaker(is_collective=True))
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 1 + fleet.worker_index()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x, y = fluid.data("x", [None, 8]), fluid.data("y", [None, 1])
+        hidden = fluid.layers.batch_norm(fluid.layers.fc(x, 16))
+        hidden = fluid.layers.fc(fluid.layers.tanh(hidden), 16) if "sync_batch_norm" in options else x
+        ids = fluid.layers.cast(fluid.layers.slice(x * 10, [1], [0], [1]), "int64")
+        rows = fluid.layers.embedding(ids, [10, 4], is_sparse=True)
+        hidden = fluid.layers.concat([hidden, rows], 1)
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+        fleet.distributed_optimizer(fluid.optimizer.Adam(0.01), strategy).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fleet.startup_program)
+    status = fleet.load_check_point(exe, path, fleet.worker_index()) if path else None
+    losses = []
+    first = not int(os.environ.get("PADDLELIKE_JOB_ATTEMPT", "0"))
+    for step in range(0 if status is None else status.next(), STEPS):
+        if first and killed_at == str(step) and fleet.worker_index() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        x, y = (part[fleet.worker_index() :: fleet.worker_num()] for part in make_batch(step))
+        losses.append(float(exe.run(fleet.main_program, feed={"x": x, "y": y}, fetch_list=[loss])[0]))
+        if path:
+            fleet.save_check_point(exe, path, collective_fleet.TrainStatus(step))
+    if last:
+        fleet.save_persistables(exe, last, filename="all")
+    report(losses=losses, values={one.name: read(one.name) for one in main.all_parameters() if one.trainable})
+
+
+def operators() -> None:
+    """Run every collective layer once on values that differ by worker."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [4, 2], "float32")
+        ids = fluid.data("ids", [3], "int64")
+        fetched = {
+            "sum": collective._c_allreduce(x),
+            "max": collective._c_allreduce(x, reduce_type="max"),
+            "min": collective._c_allreduce(x, reduce_type="min"),
+            "prod": collective._c_allreduce(x, reduce_type="prod"),
+            "ints": collective._c_allreduce(ids),
+            "old": collective._allreduce(x, reduce_type="max"),
+            "gather": collective._c_allgather(x, len(ENDPOINTS)),
+            "scatter": collective._c_reducescatter(x, len(ENDPOINTS)),
+            "later": collective._c_sync_comm_stream(collective._c_allreduce(fluid.layers.scale(x, 2.0)), 0),
+            "root": collective._c_broadcast(fluid.layers.scale(x, 3.0), root=1),
+            "old root": collective._broadcast(fluid.layers.scale(x, 4.0), root=1),
+        }
+    feed = {"x": np.arange(8, dtype="float32").reshape(4, 2) - RANK, "ids": np.arange(3) * 2**40 + RANK}
+    found = fluid.Executor().run(main, feed=feed, fetch_list=list(fetched.values()))
+    report(**{name: value.tolist() for name, value in zip(fetched, found, strict=True)})
+
+
+def differ() -> None:
+    """Exchange arrays of another shape in every worker."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        x = fluid.data("x", [None, 2], "float32")
+        out = collective._c_allreduce(x)
+    fluid.Executor().run(main, feed={"x": np.ones((3 + RANK, 2), "float32")}, fetch_list=[out])
+
+
+def read(name: str) -> str:
+    """Return the bytes of a variable as text."""
+    return np.asarray(fluid.global_scope().find_var(name).get_tensor()).tobytes().hex()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,156 @@
+"""Workers in processes of their own: their numbers, and what happens when one is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.distributed.collective.jobs import Ended, find_reports, run_workers
+
+pytest.importorskip("jax", reason="workers exchange through JAX's distributed runtime")
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[Ended]:
+    """Two workers that train with fleet, undisturbed."""
+    return run_workers(2, "train_fleet")
+
+
+@pytest.mark.parametrize(("backend", "count"), [("numpy", 2), ("jax", 2), ("numpy", 4)])
+def test_workers_have_the_losses_of_one_process_with_the_whole_batch(backend: str, count: int) -> None:
+    environ = {"FLAGS_backend": backend}
+    (alone,) = run_workers(1, "train", environ=environ)
+    workers = run_workers(count, "train", environ=environ)
+    assert [one.code for one in [alone, *workers]] == [0] * (1 + count), workers[0].errors
+    losses = np.mean([one.reports[0]["losses"] for one in workers], axis=0)
+    np.testing.assert_allclose(losses, alone.reports[0]["losses"], rtol=1e-6)
+    assert workers[0].reports[0]["values"] == workers[1].reports[0]["values"]
+
+
+def test_local_sgd_takes_the_mean_of_the_changes() -> None:
+    one, other = run_workers(2, "train", "LocalSGD")
+    assert (one.code, other.code) == (0, 0), one.errors
+    mine, theirs = one.reports[0]["values"], other.reports[0]["values"]
+    assert mine["fc_0.w_0"] == theirs["fc_0.w_0"]
+    assert mine["fc_0.w_0@SNAPSHOT"] == mine["fc_0.w_0"]
+    velocity = next(name for name in mine if name.startswith("fc_0.w_0_velocity"))
+    assert mine[velocity] != theirs[velocity]  # each worker's own
+
+
+@pytest.mark.parametrize("options", [{}, {"sync_batch_norm": True}], ids=["nccl2", "sync_batch_norm"])
+def test_fleet_trains_as_one_process(options: dict[str, Any]) -> None:
+    (alone,) = run_workers(1, "train_fleet", json.dumps(options))
+    workers = run_workers(2, "train_fleet", json.dumps(options))
+    assert [one.code for one in [alone, *workers]] == [0, 0, 0], workers[0].errors
+    losses = np.mean([one.reports[0]["losses"] for one in workers], axis=0)
+    # The sums of float32 have another order.
+    np.testing.assert_allclose(losses, alone.reports[0]["losses"], rtol=2e-6)
+    assert workers[0].reports[0]["values"] == workers[1].reports[0]["values"]
+
+
+def test_a_checkpoint_has_the_bytes_of_the_last_run_and_of_one_process(
+    tmp_path: Path, whole: list[Ended]
+) -> None:
+    again = run_workers(2, "train_fleet", "{}", str(tmp_path / "model"))
+    assert [one.reports for one in again] == [one.reports for one in whole]
+    saved = sorted((tmp_path / "model").iterdir())[-1] / "_paddle_fleet_param__"
+    # One process goes on from it: all steps are done, and what it saves of these values are the same bytes.
+    (alone,) = run_workers(1, "train_fleet", "{}", str(tmp_path / "model"), "", str(tmp_path / "copy"))
+    assert alone.code == 0, alone.errors
+    assert alone.reports == [{"losses": [], "values": whole[0].reports[0]["values"]}]
+    assert (tmp_path / "copy" / "all").read_bytes() == saved.read_bytes()
+
+
+def test_every_operator() -> None:
+    workers = run_workers(2, "operators")
+    assert [one.code for one in workers] == [0, 0], workers[0].errors
+    x = np.stack([np.arange(8, dtype="float32").reshape(4, 2) - rank for rank in range(2)])
+    ids = np.stack([np.arange(3) * 2**40 + rank for rank in range(2)])
+    for rank, worker in enumerate(workers):
+        expected: dict[str, Any] = {
+            "sum": x.sum(0),
+            "max": x.max(0),
+            "min": x.min(0),
+            "prod": x.prod(0),
+            "ints": ids.sum(0),
+            "old": x.max(0),
+            "gather": x.reshape(8, 2),
+            "scatter": x.sum(0)[2 * rank : 2 * rank + 2],
+            "later": 2 * x.sum(0),
+            "root": 3 * x[1],
+            "old root": 4 * x[1],
+        }
+        assert worker.reports == [{name: value.tolist() for name, value in expected.items()}]
+
+
+def test_workers_that_exchange_different_shapes_are_told_so() -> None:
+    workers = run_workers(2, "differ", environ={"PADDLELIKE_LEASE": "3"})
+    assert all(one.code for one in workers)
+    texts = "".join(one.errors for one in workers)
+    assert "exchanges a sum of float32 [3, 2]" in texts or "exchanges a sum of float32 [4, 2]" in texts
+    assert "all workers run the same programs in the same order" in texts
+
+
+@pytest.mark.parametrize(("fault", "victim"), [("SIGKILL", 0), ("SIGKILL", 1), ("SIGSTOP", 1)])
+def test_the_others_end_with_an_error_that_names_the_lost_worker(fault: str, victim: int) -> None:
+    workers = run_workers(
+        3, "train", "GradAllReduce", fault, str(victim), environ={"PADDLELIKE_LEASE": "2"}, lost=victim
+    )
+    assert workers[victim].reports == [{"fault": fault}]
+    for rank, worker in enumerate(workers):
+        if rank != victim:
+            assert worker.code == 75, worker.errors
+            assert worker.reports == []
+            assert f"lost worker {victim} (127.0.0." in worker.errors
+
+
+@pytest.mark.parametrize(("error", "code"), [("None", 0), ("ValueError()", 1), ("FaultError('lost')", 75)])
+def test_an_abort_of_jax_does_not_change_the_exit_code_of_a_process_that_ends(error: str, code: int) -> None:
+    script = f"""
+import os, sys, threading
+from paddlelike.distributed.collective.job import make_job
+from paddlelike.distributed.collective.runtime import _exit_when_jax_aborts
+from paddlelike.errors import FaultError
+ending = threading.Event()
+kept = _exit_when_jax_aborts(make_job(["127.0.0.1:1", "127.0.0.1:2"], 1), ending)
+ending.set()
+error = {error}
+if error is not None:
+    sys.last_value = error
+os.abort()
+"""
+    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == code
+
+
+@pytest.mark.parametrize("elastic", [False, True], ids=["as many", "fewer"])
+def test_the_launcher_starts_a_job_again_from_its_last_checkpoint(
+    tmp_path: Path, whole: list[Ended], elastic: bool
+) -> None:
+    options = ["--elastic", "1:2"] if elastic else ["--nproc_per_node", "2"]
+    script = Path(__file__).parent / "programs.py"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "paddlelike.distributed.launch", "--log_dir", str(tmp_path / "log")),
+            *(*options, str(script), "train_fleet", "{}", str(tmp_path / "model"), "5"),
+        ],
+        capture_output=True, text=True, timeout=90, env=os.environ | {"PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "worker 1 was killed by SIGKILL" in done.stderr
+    assert f"restart 1 of 3, {'with 1 workers' if elastic else 'of the whole job'}" in done.stderr
+    (report,) = find_reports((tmp_path / "log" / "workerlog.0").read_text())
+    expected = whole[0].reports[0]
+    assert len(report["losses"]) == 3
+    if elastic:  # the losses of the whole batch, of sums in another order
+        both = np.mean([one.reports[0]["losses"] for one in whole], axis=0)
+        np.testing.assert_allclose(report["losses"], both[5:], rtol=2e-6)
+    else:
+        assert report == {"losses": expected["losses"][5:], "values": expected["values"]}

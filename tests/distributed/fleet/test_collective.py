@@ -1,0 +1,163 @@
+"""fleet without servers: its programs, strategies and checkpoints, in one process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.distributed.fleet.collective import (
+    Collective,
+    CollectiveOpBasedOptimizer,
+    DistributedStrategy,
+    TrainStatus,
+)
+from paddlelike.distributed.fleet.role_maker import PaddleCloudRoleMaker, UserDefinedCollectiveRoleMaker
+from paddlelike.errors import GraphError, LoadError, UnsupportedError
+
+PAIR = ["127.0.0.1:6170", "127.0.0.1:6171"]
+
+
+def make_fleet(endpoints: list[str], rank: int = 0, **options: Any) -> Collective:
+    """Return a fleet with the programs of a line."""
+    fleet = Collective()
+    fleet.init(UserDefinedCollectiveRoleMaker(rank, endpoints))
+    strategy = DistributedStrategy()
+    for name, value in options.items():
+        setattr(strategy, name, value)
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        x, y = fluid.data("x", [None, 3]), fluid.data("y", [None, 1])
+        hidden = fluid.layers.fc(x, 4, act="tanh")
+        if "recompute_checkpoints" in options:
+            strategy.recompute_checkpoints = [hidden]
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+        fleet.distributed_optimizer(fluid.optimizer.Momentum(0.1, 0.9), strategy).minimize(loss)
+    return fleet
+
+
+def types(program: Any) -> list[str]:
+    return [op.type for op in program.global_block().ops]
+
+
+@pytest.mark.parametrize(
+    ("options", "sums"),
+    [
+        ({}, 0),
+        ({"mode": "collective", "collective_mode": "grad_allreduce"}, 4),
+        ({"use_local_sgd": True}, 4),
+        ({"forward_recompute": True, "recompute_checkpoints": []}, 0),
+    ],
+    ids=["nccl2", "grad_allreduce", "local_sgd", "recompute"],
+)
+def test_programs_of_a_worker(options: dict[str, Any], sums: int) -> None:
+    fleet = make_fleet(PAIR, 1, **options)
+    assert fleet._transpiled_program is not None
+    assert fleet._origin_program is not None
+    assert types(fleet._transpiled_program).count("c_allreduce_sum") == sums
+    assert "c_allreduce_sum" not in types(fleet._origin_program)
+    assert ("gen_nccl_id" in types(fleet.startup_program)) is (sums == 0)
+    assert isinstance(fleet.main_program, fluid.Program) is (sums > 0)
+
+
+def test_mixed_precision_trains_in_float32_and_says_so() -> None:
+    with pytest.warns(UserWarning, match="no float16 arithmetic"):
+        make_fleet(PAIR, use_amp=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"use_dist_fc": True}, UnsupportedError, "use_dist_fc"),
+        ({"collective_mode": "local_sgd"}, ValueError, "it needs 'collective'"),
+        ({"forward_recompute": True}, ValueError, "needs strategy.recompute_checkpoints"),
+        ({"sync_batch_norm": True, "use_local_sgd": True}, UnsupportedError, "for the mode nccl2"),
+    ],
+    ids=["dist_fc", "modes", "recompute", "sync_batch_norm"],
+)
+def test_strategies_that_cannot_be_are_refused(
+    options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        make_fleet(PAIR, **options)
+
+
+def test_names_that_fluids_own_scripts_set_are_kept_and_others_are_seen() -> None:
+    strategy = DistributedStrategy()
+    with pytest.warns(UserWarning, match=r"no option 'fuse_memory_size': it has no effect$"):
+        strategy.fuse_memory_size = 1
+    assert strategy.fuse_memory_size == 1
+    with pytest.warns(UserWarning, match=r"'use_locl_sgd': it has no effect; did you mean 'use_local_sgd'\?"):
+        strategy.use_locl_sgd = True
+    with pytest.raises(UnsupportedError, match="multi_batch_merge_pass"):
+        strategy._finalize_strategy_and_create_passes()
+
+
+def test_a_sharded_update_among_workers_is_refused_by_name() -> None:
+    fleet = make_fleet(PAIR, reduce_strategy=fluid.BuildStrategy.ReduceStrategy.Reduce)
+    with pytest.raises(UnsupportedError, match=r"build_strategy\.reduce_strategy with 2 workers"):
+        fluid.Executor().run(fleet.main_program, feed=make_feed())
+
+
+def test_the_base_of_optimizers_asks_for_a_strategy() -> None:
+    with pytest.raises(TypeError, match="strategy must be a DistributedStrategy"):
+        CollectiveOpBasedOptimizer(fluid.optimizer.SGD(0.1))
+
+
+def test_checkpoints_of_one_worker(tmp_path: Path) -> None:
+    fleet = make_fleet(PAIR[:1])
+    path = str(tmp_path / "model")
+    exe, scope = fluid.Executor(), fluid.Scope()
+    with fluid.scope_guard(scope):
+        exe.run(fleet.startup_program)
+        assert fleet.load_check_point(exe, path, 0) is None
+        with pytest.raises(LoadError, match="holds no checkpoint"):
+            fleet.load_check_point(exe, path, 0, ignore_empty=False)
+        for epoch in range(3):
+            exe.run(fleet.main_program, feed=make_feed())
+            fleet.save_check_point(exe, path, TrainStatus(epoch))
+        wanted = np.array(scope.find_var("fc_0.w_0").get_tensor())
+        fleet.save_persistables(exe, str(tmp_path / "plain"), filename="all")
+    names = sorted(one.name for one in Path(path).iterdir())
+    assert names == [f"__paddle_fleet_checkpoint__.{number}" for number in range(3)]
+    newest = Path(path) / names[-1]
+    assert json.loads((newest / "fleet_train_status").read_text()) == {"epoch_no": 2}
+    # What one process writes.
+    assert (newest / "_paddle_fleet_param__").read_bytes() == (tmp_path / "plain" / "all").read_bytes()
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(fleet.startup_program)
+        status = fleet.load_check_point(exe, path, 0)
+        assert status == TrainStatus(2)
+        assert status.next() == 3
+        assert np.array_equal(fluid.global_scope().find_var("fc_0.w_0").get_tensor(), wanted)
+    fleet.clean_redundant_check_points(path, checkpoint_num=2)
+    assert sorted(one.name for one in Path(path).iterdir()) == names[1:]
+    (newest / "fleet_train_status").write_text("{}")
+    with pytest.raises(LoadError, match="holds no epoch"):
+        fleet.load_check_point(exe, path, 0)
+
+
+def test_only_worker_0_saves(tmp_path: Path) -> None:
+    fleet = make_fleet(PAIR, 1)
+    with pytest.warns(UserWarning, match="worker 0 saves for all workers"):
+        assert fleet.save_persistables(fluid.Executor(), str(tmp_path / "model")) is None
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(UnsupportedError, match="not by fs="):
+        fleet.save_check_point(fluid.Executor(), str(tmp_path), TrainStatus(0), fs=object())
+
+
+def test_what_needs_servers_warns_and_what_needs_programs_says_so(tmp_path: Path) -> None:
+    fleet = Collective()
+    fleet.init(PaddleCloudRoleMaker(is_collective=True))
+    for name in ("init_worker", "run_worker", "init_server", "run_server", "stop_worker"):
+        with pytest.warns(UserWarning, match=rf"fleet\.{name}\(\) has no effect"):
+            getattr(fleet, name)()
+    with pytest.raises(GraphError, match="fleet has no programs yet"):
+        fleet.save_persistables(fluid.Executor(), str(tmp_path))
+
+
+def make_feed() -> dict[str, Any]:
+    return {"x": np.ones((2, 3), "float32"), "y": np.ones((2, 1), "float32")}
