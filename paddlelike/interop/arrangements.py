@@ -1,31 +1,58 @@
-"""Models for prediction of Fluid 1.8 as the two files that Paddle 2.x opens.
+"""Models for prediction between Fluid 1.8, Paddle 2.x and Paddle 3: a program, and a file of all values.
 
-Paddle 2.x reads the programs of 1.8, and so the program is written byte for byte, and the values of all
-parameters in one file, in the order of their names. Whether Paddle 2.x still has an operator is its matter.
+Paddle 2.x reads the programs of 1.8, and so these are written byte for byte; the report names the operators
+that Paddle 2.6 no longer has. The values are in the order of their names.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
+from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.errors import LoadError, SaveError
+from paddlelike.executor.run import Executor
 from paddlelike.formats.paddle.combined import CombinedFile
+from paddlelike.formats.paddle.recognize import is_pir, is_program
 from paddlelike.formats.sources import Buffer
+from paddlelike.framework.codec.encode import encode_program
+from paddlelike.framework.graph.program import Program
 from paddlelike.interop.content import list_persistables, open_content
 from paddlelike.interop.damage import refuse_damage
-from paddlelike.interop.onnx.models import ModelReport
+from paddlelike.interop.fluid18 import make_fluid18
+from paddlelike.interop.onnx.models import ModelReport, find_values
+from paddlelike.interop.paddle3.write import write_pir
+from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.options import Durability, SaveOptions
 
-__all__ = ["SUFFIX", "convert_arrangement"]
+__all__ = ["convert_arrangement", "is_arrangement"]
 
 Path = str | os.PathLike[str]
 
 SUFFIX: Final = ".pdmodel"
 _VALUES: Final = ".pdiparams"
+_PIR: Final = ".json"
+_HEAD: Final = 64
+#: Operators of Fluid 1.8 that Paddle 2.6.2 does not have, or has no CPU kernel of.
+_GONE: Final = frozenset({
+    "allreduce", "center_loss", "checkpoint_notify", "conv_shift", "cos_sim", "diag", "equal_reduce",
+    "expand_as", "filter_by_instag", "fl_listen_and_serv", "flatten", "gaussian_random_batch_size_like",
+    "inplace_abn", "isfinite", "lookup_sparse_table", "lstm_unit", "lstmp", "margin_rank_loss",
+    "mean_iou", "merge_ids", "one_hot", "pad2d", "pad_constant_like", "prefetch", "proximal_adagrad",
+    "prroi_pool", "random_crop", "recv", "recv_save", "ref_by_trainer_id", "rnn_memory_helper",
+    "roi_perspective_transform", "sample_logits", "sequence_topk_avg_pooling", "sigmoid_focal_loss",
+    "smooth_l1_loss", "space_to_depth", "split_byref", "split_ids", "split_selected_rows",
+    "squared_l2_distance", "squeeze", "target_assign", "tree_conv", "unsqueeze",
+})  # fmt: skip
+
+
+def is_arrangement(source: Path, target: Path) -> bool:
+    """Return whether a conversion is one to the files of Paddle 2.x or 3, or of these to a directory."""
+    here, there = os.fspath(source), os.fspath(target)
+    return there.endswith((SUFFIX, _PIR)) or (not os.path.splitext(there)[1] and _is_program_file(here))
 
 
 def convert_arrangement(
@@ -36,14 +63,16 @@ def convert_arrangement(
     verify: bool = True,
     durability: Durability = SaveOptions.durability,
 ) -> ModelReport:
-    """Write the model of a directory as ``target``, a ``.pdmodel``, and the ``.pdiparams`` beside it.
+    """Write a model as a ``.pdmodel``, or as a ``.json`` of Paddle 3, with the ``.pdiparams`` beside it.
 
-    Both files are written, or none.
+    A directory as ``target`` gets ``__model__`` and ``__params__``, which Fluid 1.8 opens. Both files are
+    written, or none.
 
     Parameters
     ----------
     source
-        A directory with one program and the values of its parameters.
+        A directory with one program and the values of its parameters, or a ``.pdmodel``, or an
+        ``inference.json`` of Paddle 3, beside its values.
     overwrite
         Allow the two files to exist.
     verify
@@ -53,6 +82,8 @@ def convert_arrangement(
     ------
     SaveError
         A file of the target exists, or cannot be written.
+    UnsupportedError
+        Paddle 3, or Fluid 1.8, lacks an operator or attribute, or it is not written here; it is named.
     LoadError, FormatError
         The source is damaged, holds no program or several, or lacks values.
 
@@ -73,7 +104,9 @@ def convert_arrangement(
     """
     here, there = os.fspath(source), os.fspath(target)
     directory, name = os.path.split(there)
-    values_name = name.removesuffix(SUFFIX) + _VALUES
+    values_name = os.path.splitext(name)[0] + _VALUES
+    if not name.endswith((SUFFIX, _PIR)):
+        directory, name, values_name = there, "__model__", "__params__"
     for one in (name, values_name):
         if not overwrite and os.path.lexists(os.path.join(directory, one)):
             raise SaveError(
@@ -81,21 +114,49 @@ def convert_arrangement(
                 hint="remove it, choose another path, or pass overwrite=True",
             )
     refuse_damage(here, verify=verify)
-    with open_content(here) as content:
+    program, data, values = _read_model(here)
+    feeds, fetches = find_ports(program, here)
+    lacking: set[str] = set()
+    counts = Counter(op.type for op in program.global_block().ops if op.type not in ("feed", "fetch"))
+    if name.endswith(_PIR):
+        data = write_pir(program)
+    elif not name.endswith(SUFFIX):
+        data = encode_program(make_fluid18(program))
+    else:
+        lacking = {op.type for block in program.blocks for op in block.ops} & _GONE
+    files: dict[str, list[Buffer]] = {name: [data]}
+    if values:
+        files[values_name] = list(CombinedFile().write(values))
+    write_all(directory or ".", files, durability=durability)
+    return ModelReport(here, there, dict(counts), tuple(feeds), tuple(fetches), tuple(sorted(lacking)))
+
+
+def _is_program_file(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return is_program(file.read(_HEAD))
+
+
+def _read_model(path: str) -> tuple[Program, bytes, dict[str, Any]]:
+    """Return the program of a model, its ProgramDesc, and its values in the order of their names."""
+    if _is_program_file(path):
+        folder, name = os.path.split(path)
+        with scope_guard(scope := Scope()):
+            program = load_inference_model(folder or ".", Executor(), name, find_values(path))[0]
+        names = sorted(one.name for one in list_persistables(program))
+        return program, encode_program(program), {one: scope.var(one).get_tensor() for one in names}
+    with open_content(path) as content:
         program = content.get_program()
-        feeds, fetches = find_ports(program, here)
         held = {one.name: one for one in content.variables}
         wanted = sorted(one.name for one in list_persistables(program))
         missing = [one for one in wanted if one not in held]
         if missing:
             raise LoadError(
-                f"{here} holds no values of {', '.join(missing[:5])}, which its program needs",
+                f"{path} holds no values of {', '.join(missing[:5])}, which its program needs",
                 hint="give the directory of the model, and copy the files of the parameters into it",
             )
         with content.where.open_file(next(iter(content.programs))) as file:
-            files: dict[str, list[Buffer]] = {name: [file.read()]}
-        if wanted:
-            files[values_name] = list(CombinedFile().write({one: content.read(held[one]) for one in wanted}))
-        write_all(directory or ".", files, durability=durability)
-    counts = Counter(op.type for op in program.global_block().ops if op.type not in ("feed", "fetch"))
-    return ModelReport(here, there, dict(counts), tuple(feeds), tuple(fetches))
+            data = file.read()
+        data = encode_program(program) if is_pir(data) else data
+        return program, data, {one: content.read(held[one]) for one in wanted}

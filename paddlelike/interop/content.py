@@ -31,7 +31,7 @@ from paddlelike.storage.manifest import Manifest
 if TYPE_CHECKING:
     from paddlelike.storage.interfaces import File
 
-__all__ = ["Content", "FileFacts", "Held", "open_content"]
+__all__ = ["Content", "FileFacts", "Held", "find_model_files", "open_content"]
 
 _LARGEST_MODEL: Final = 1 << 28  # bytes of an ONNX file whose program is looked into
 _LARGEST_PROGRAM: Final = 1 << 31  # bytes: what protobuf reads
@@ -61,7 +61,7 @@ class _ChainedDirectory(VariableDirectory):
 
     def read(self, source: Any, entry: Entry, *, into: Any = None) -> Value:
         contents = open_directory(source, only=[entry.name])
-        held = contents.look(entry.name, VarType.LOD_TENSOR)
+        held = contents.look(entry.name, entry.kind)
         if not isinstance(held, Looked):
             raise FormatError(f"the chain of {entry.name!r} was replaced while it was read")
         return contents.read([Want(held, None, into)]).values[0]
@@ -157,10 +157,13 @@ class Content:
         path = chain.path(0)
         with self.where.open_file(path) as file:
             try:
-                entry = VariableDirectory().read_entry(name, file, VarType.LOD_TENSOR)
+                entry = VariableDirectory().read_entry(name, file, chain.kind)
             except FormatError as error:
                 self.files.append(FileFacts(path, "other", "link 0 of a chain", file.size, error.message))
                 return
+        if entry.height is not None:  # as it is after its links
+            row = entry.nbytes // max(entry.shape[0], 1)
+            entry = entry._replace(shape=chain.shape, nbytes=row * chain.shape[0])
         self.variables.append(Held(name, entry, path, _ChainedDirectory()))
         for at, (path, record) in enumerate(zip(chain.paths, chain.records, strict=True)):
             rows = record.facts["shape"][0]
@@ -197,13 +200,15 @@ class Content:
 
     def _add_streams(self, name: str, file: File, head: bytes) -> tuple[str, str]:
         """Add the variables of a file of Paddle's streams."""
-        if find_dense_part(head) is None and not is_selected_rows(head):
+        if find_dense_part(head) is None and not is_selected_rows(head, file):
             raise _UnknownError(explain(head, file.size) or "")
         directory = VariableDirectory()
         entry = directory.read_entry(name, file)
         if not entry.surplus:
-            self.variables.append(Held(name, entry, name, directory))
-            return "variable", "a Paddle variable"
+            alone = self._find_names(name, [entry])  # a combined file of one value
+            if alone is None or self.where.has(alone[0]):
+                self.variables.append(Held(name, entry, name, directory))
+                return "variable", "a Paddle variable"
         combined = CombinedFile()
         entries = combined.entries(file)
         names = self._find_names(name, entries)
@@ -230,6 +235,18 @@ class Content:
             if [(one.dtype, one.shape) for one in wanted] == facts:
                 return [one.name for one in wanted]
         return None
+
+
+def find_model_files(path: str | os.PathLike[str]) -> tuple[str | None, str | None]:
+    """Return the names of the only program and of the only combined file in a directory, if there is one."""
+    if os.path.isfile(path):
+        return None, None
+    with open_content(path) as content:
+        kinds = [file.kind for file in content.files]
+        programs = list(content.programs)
+        combined = [file.name for file in content.files if file.kind == "combined"]
+    model = programs[0] if len(programs) == 1 else None
+    return model, combined[0] if len(combined) == 1 and "variable" not in kinds else None
 
 
 class _UnknownError(Exception):
@@ -290,12 +307,12 @@ def open_content(path: str | os.PathLike[str]) -> Content:
 def _order(name: str) -> tuple[int, str]:
     """Return the order of looking: programs first, which name the values of other files."""
     base = os.path.basename(name)
-    return (0 if base.startswith("__model__") or base.endswith(".pdmodel") else 1), name
+    return (0 if base.startswith("__model__") or base.endswith((".pdmodel", ".json")) else 1), name
 
 
 def _list_under(where: Location, prefix: str) -> list[str]:
     """Return the files of ``fluid.save`` under a prefix."""
-    ends = (".pdparams", ".pdopt", ".pdmodel", ".pdiparams", ".pdmanifest")
+    ends = (".pdparams", ".pdopt", ".pdmodel", ".json", ".pdiparams", ".pdmanifest")
     return [prefix + end for end in ends if prefix and where.has(prefix + end)]
 
 
@@ -304,7 +321,7 @@ def _find_companions(where: Location, name: str) -> list[str]:
     if not _order(name)[0]:
         return []
     stem = os.path.splitext(name)[0]
-    return [one for one in ("__model__", f"{stem}.pdmodel") if where.has(one)]
+    return [one for one in ("__model__", f"{stem}.pdmodel", f"{stem}.json") if where.has(one)]
 
 
 def _find_near(where: Location, name: str) -> str | None:

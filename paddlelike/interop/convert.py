@@ -22,8 +22,9 @@ from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.progress import show_progress
+from paddlelike.interop.content import find_model_files
 from paddlelike.interop.damage import refuse_damage
-from paddlelike.interop.progress import ProgressBar
 from paddlelike.interop.spool import Spool
 from paddlelike.io.deltas.chain import FOLDER
 from paddlelike.storage.local.transaction import write_all
@@ -32,6 +33,7 @@ from paddlelike.storage.options import Durability, SaveOptions
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
+    from paddlelike.interop.onnx.models import ModelReport
 
 __all__ = ["ConvertReport", "convert"]
 
@@ -95,8 +97,13 @@ def convert(
     drop_lod: bool = False,
     progress: Callable[[int, int], None] | bool | None = None,
     durability: Durability = SaveOptions.durability,
-) -> ConvertReport:
-    """Convert a file or directory of tensors to another format.
+) -> ConvertReport | ModelReport:
+    """Convert a file or directory of tensors to another format, or a model to another system's.
+
+    A model, a program with its values, becomes one of ONNX, of Paddle 2.x or of Paddle 3 where ``dst`` ends
+    in ``.onnx``, ``.pdmodel`` or ``.json`` and ``format`` is None; and a ``.pdmodel``, ``.json`` or ``.onnx``
+    a directory of Fluid 1.8 where ``dst`` has no suffix. Of the arguments below only ``overwrite``,
+    ``verify`` and ``durability`` are for models. What follows is about values.
 
     Elements are copied bit for bit. Memory stays below the largest variable plus a constant: elements that
     lie in the source as they are in memory are mapped, others go through a temporary file. Files of DyNet
@@ -127,10 +134,11 @@ def convert(
     drop_lod
         Leave out the LoD of sequences where the target's format has none; the report names them.
     progress
-        Called with the bytes done and all bytes, now and then. None: a bar on standard error when that is a
-        terminal, ``rich`` is installed (extra ``progress``) and it takes over a second; False: nothing.
+        Called with the bytes done and all bytes, now and then. None: a line on standard error when that is a
+        terminal and it takes over a second; False: nothing.
     durability
-        ``"process"``: what is written survives the death of the process; ``"power"``: also a power cut.
+        ``"atomic"``: after a power cut there is what this call wrote, or what was there before;
+        ``"process"``: after the end of the process alone; ``"power"``: it is on the disk at the end.
 
     Raises
     ------
@@ -153,6 +161,19 @@ def convert(
     begin = time.perf_counter()
     options = SaveOptions(durability=durability)
     source, target = os.fspath(src), os.fspath(dst)
+    if format is None:
+        from paddlelike.interop.arrangements import convert_arrangement, is_arrangement
+        from paddlelike.interop.onnx.models import convert_model, is_model_conversion
+
+        if is_arrangement(source, target):
+            return convert_arrangement(
+                source, target, overwrite=overwrite, verify=verify, durability=durability
+            )
+        if is_model_conversion(source, target):
+            found = find_model_files(source)
+            return convert_model(
+                source, target, model_filename=found[0], params_filename=found[1], overwrite=overwrite
+            )
     target_format = _find_target(target, format)
     if not overwrite and os.path.lexists(target):
         raise SaveError(f"{target} exists", hint="remove it, choose another path, or pass overwrite=True")
@@ -181,9 +202,9 @@ def convert(
             values = dict(sorted(values.items()))
         written = target_format.write(values)  # checks everything before the first byte
         total = sum(_array(value).nbytes for value in values.values())
-        if progress is None or progress is True:
-            progress = stack.enter_context(ProgressBar(f"{source} -> {target}"))
-        report_bytes = _Progress(progress or None, total)
+        wanted = progress is None or progress is True
+        stack.enter_context(show_progress(f"{source} -> {target}" if wanted else None, (total,)))
+        report_bytes = _Progress(progress if callable(progress) else None, total)
         _write(target, target_format, written, spool, report_bytes, options)
     seconds = time.perf_counter() - begin
     return ConvertReport(

@@ -1,4 +1,4 @@
-"""Models of Fluid 1.8 as the two files of Paddle 2.x."""
+"""Models of Fluid 1.8 as the two files of Paddle 2.x; test_fluid18.py has the way back."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import paddlelike as fluid
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.interop.arrangements import convert_arrangement
 from paddlelike.interop.onnx.models import convert_model
@@ -66,14 +67,21 @@ def test_real_paddle_2_opens_the_two_files(name: str, tmp_path: Path) -> None:
     python = os.environ.get("PADDLELIKE_PADDLE262_PYTHON")
     if python is None:
         pytest.skip("PADDLELIKE_PADDLE262_PYTHON names no interpreter of Paddle 2.6.2")
-    convert_arrangement(write_old(name, tmp_path), tmp_path / "model.pdmodel")
+    report = convert_arrangement(write_old(name, tmp_path), tmp_path / "model.pdmodel")
     (tmp_path / "io.npz").write_bytes(MODELS[name]["io.npz"])
     command = [python, "-c", OPEN_262, str(tmp_path / "model"), str(tmp_path / "io.npz")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={})
+    assert bool(report.lacking) == (name in GONE)
     if name in GONE:
+        assert GONE[name] in report.lacking
         assert GONE[name] in done.stderr
     else:
         assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_report_names_what_paddle_2_no_longer_has(tmp_path: Path) -> None:
+    report = fluid.convert(write_old("ctr", tmp_path), tmp_path / "model.pdmodel")
+    assert str(report).endswith("\n  Paddle 2.6 has no kernel of cos_sim")
 
 
 def test_what_is_there_is_not_replaced(tmp_path: Path) -> None:
@@ -92,6 +100,7 @@ def test_without_a_program_or_values_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "old" / "__model__").write_bytes((FIT / "inference" / "__model__").read_bytes())
     with pytest.raises(LoadError, match=r"holds no values of fc_0\.b_0, fc_0\.w_0"):
         convert_arrangement(tmp_path / "old", tmp_path / "a.pdmodel")
-    with pytest.raises(LoadError, match="holds no program, which an ONNX model is made of"):
-        convert_model(FIT / "persistables", tmp_path / "a.onnx")
+    for make in (convert_model, fluid.convert):
+        with pytest.raises(LoadError, match="holds no program, which an ONNX model is made of"):
+            make(FIT / "persistables", tmp_path / "a.onnx")
     assert list_names(tmp_path) == ["old"]

@@ -9,6 +9,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import paddlelike as fluid
@@ -17,7 +18,7 @@ from tests.helpers.canonical import SETS
 from tests.helpers.golden_data import GOLDEN
 from tests.helpers.networks import NETWORKS
 from tests.helpers.runs import building
-from tests.models.archive import find_names, read_archive
+from tests.models.archive import find_names, read_archive, run_model, write_files
 from tests.zoo.encoded import drop_lines
 
 
@@ -71,3 +72,47 @@ def test_the_export_of_a_whole_network(name: str, tmp_path: Path) -> None:
     model = find_names(files)[0] or "__model__"
     load_networks().save(name, tmp_path)
     assert encode((tmp_path / name / model).read_bytes()) == encode(files[model])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the program computes auc")
+@pytest.mark.parametrize("first", "abcdefghijklmnopqrstuvwxyz")
+def test_a_model_of_paddle2_that_is_exported_again_stays_one(first: str, tmp_path: Path) -> None:
+    for name, files in read_archive("layers262").items():
+        if not name.startswith(first) or name == "while_loop":  # see below
+            continue
+        (tmp_path / name / "old").mkdir(parents=True)
+        write_files(files, tmp_path / name / "old")
+        pairs = run_model(tmp_path / name / "old", files)
+        with fluid.scope_guard(fluid.Scope()):
+            exe = fluid.Executor()
+            loaded = fluid.io.load_inference_model(str(tmp_path / name / "old"), exe, *find_names(files))
+            program, feeds, targets = loaded
+            fluid.io.save_inference_model(str(tmp_path / name / "new"), feeds, targets, exe, program)
+        again = run_model(tmp_path / name / "new", {**files, "files.json": b"[null, null]"})
+        for (one, _), (other, _) in zip(pairs, again, strict=True):
+            assert (one.lod(), np.array(one).tobytes()) == (other.lod(), np.array(other).tobytes()), name
+
+
+def test_a_loop_over_what_is_fed_is_left_out_aloud(tmp_path: Path) -> None:
+    write_files(read_archive("layers262")["while_loop"], tmp_path)
+    exe = fluid.Executor()
+    with fluid.scope_guard(fluid.Scope()):
+        loaded = fluid.io.load_inference_model(str(tmp_path), exe, "model.pdmodel", None)
+        program, feeds, targets = loaded
+        with pytest.warns(UserWarning, match=r"operator 'while' updates 'x0', which is fed: as in Fluid"):
+            fluid.io.save_inference_model(str(tmp_path / "again"), feeds, targets, exe, program)
+
+
+def test_the_version_of_paddle2_stays(tmp_path: Path) -> None:
+    files = read_archive("layers262")["dot"]
+    write_files(files, tmp_path)
+    exe = fluid.Executor()
+    with fluid.scope_guard(fluid.Scope()):
+        loaded = fluid.io.load_inference_model(str(tmp_path), exe, *find_names(files))
+        program, feeds, targets = loaded
+        assert program.clone(for_test=True).paddle_version == program.paddle_version == 2006002
+        fluid.io.save_inference_model(str(tmp_path / "again"), feeds, targets, exe, program)
+        again, *_ = fluid.io.load_inference_model(str(tmp_path / "again"), exe)
+        assert again.paddle_version == 2006002
+        assert not again.encoded.op_compatible_map.pair  # 1.8's table

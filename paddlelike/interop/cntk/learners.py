@@ -17,6 +17,7 @@ FSAdagradLearner a, m: averages; c: average of N                           m of 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from paddlelike import layers
@@ -42,7 +43,7 @@ _LARGE: Final = 1e30
 _FIRST_WEIGHT: Final = 0.02  # of RMSProp
 
 
-class _Learner(Optimizer):
+class _Learner(Optimizer, ABC):
     """Makes a step of a gradient, and lets ``sgd`` subtract it."""
 
     kind: ClassVar[str]
@@ -67,9 +68,9 @@ class _Learner(Optimizer):
         inputs = {"Param": param, "Grad": step, "LearningRate": self._create_param_lr(param_and_grad)}
         return block.append_op(type="sgd", inputs=inputs, outputs={"ParamOut": param})
 
+    @abstractmethod
     def _make_step(self, param: Parameter, g: Variable) -> Variable:
         """Return the step of a parameter for a learning rate of 1; ``g`` is a sum of gradients."""
-        raise NotImplementedError
 
     def _state(self, param: Parameter, name: str) -> Variable:
         return self._get_accumulator(f"{self.kind}_{name}", param)

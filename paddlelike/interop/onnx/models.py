@@ -16,7 +16,7 @@ from paddlelike.interop.onnx.exporter.export import export_onnx
 from paddlelike.interop.onnx.importer.build import import_onnx
 from paddlelike.io.export.save import save_inference_model
 
-__all__ = ["ModelReport", "convert_model", "is_model_conversion"]
+__all__ = ["ModelReport", "convert_model", "find_values", "is_model_conversion"]
 
 Path = str | os.PathLike[str]
 
@@ -26,23 +26,31 @@ _HEAD: Final = 1024
 
 @dataclass(frozen=True, repr=False)
 class ModelReport(Displayed):
-    """The result of a conversion; prints as one line."""
+    """The result of a conversion of a model.
+
+    Attributes
+    ----------
+    lacking
+        Operators that the system of the target once had, and no longer runs.
+    """
 
     source: str
     target: str
     operators: dict[str, int]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<ModelReport: {self}>"
+        return f"<ModelReport: {str(self).partition(chr(10))[0]}>"
 
     def __str__(self) -> str:
         ports = f"{', '.join(self.inputs)} -> {', '.join(self.outputs)}"
         count = sum(self.operators.values())
-        return (
+        line = (
             f"converted a model of {format_count(count, 'operator')}, {ports}: {self.source} -> {self.target}"
         )
+        return line + f"\n  Paddle 2.6 has no kernel of {', '.join(self.lacking)}" * bool(self.lacking)
 
 
 def is_model_conversion(source: Path, target: Path) -> bool:
@@ -67,6 +75,12 @@ def _has_program(path: str) -> bool:
         return is_program(file.read(_HEAD))
 
 
+def find_values(path: str) -> str | None:
+    """Return the name of the file of values beside a program, if there is one."""
+    beside = f"{os.path.splitext(path)[0]}.pdiparams"
+    return os.path.basename(beside) if os.path.isfile(beside) and os.path.getsize(beside) else None
+
+
 def convert_model(
     source: Path,
     target: Path,
@@ -78,7 +92,7 @@ def convert_model(
 ) -> ModelReport:
     """Convert a model for prediction to an ONNX file, or an ONNX file to a directory of such a model.
 
-    ``source`` is a directory, a ``.pdmodel`` beside its parameters, or an ONNX file.
+    ``source`` is a directory, a ``.pdmodel`` or ``.json`` beside its parameters, or an ONNX file.
 
     Parameters
     ----------
@@ -113,11 +127,9 @@ def convert_model(
                 f"{here} is an ONNX file already", hint="to change its opset: onnx.version_converter"
             )
         directory = here
-        if os.path.isfile(here):  # a .pdmodel, with its parameters beside it
+        if os.path.isfile(here):  # with its parameters beside it
             directory, model_filename = os.path.split(here)
-            beside = f"{os.path.splitext(model_filename)[0]}.pdiparams"
-            if params_filename is None and os.path.isfile(os.path.join(directory, beside)):
-                params_filename = beside
+            params_filename = params_filename or find_values(here)
         report = export_onnx(
             directory or ".",
             there,

@@ -1,4 +1,7 @@
-"""Small models of the real CNTK 2.7, one an operation or layer, with inputs and outputs (dump_cntk.py)."""
+"""Small models of the real CNTK 2.7, one an operation or layer, with inputs and outputs.
+
+They are made by ``tests/interop/dumps/dump_cntk.py`` and ``dump_cntk_stacks.py``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,17 @@ Arrays = dict[str, Any]
 @cache
 def read_cases() -> dict[str, Arrays]:
     """Return the arrays of each case: ``model``, ``x0``, ``l0`` (lengths), ``y0``."""
-    data = lzma.decompress((GOLDEN / "cntk" / "operators.npz.xz").read_bytes())
+    return _read("operators") | {name: case for name, case in _read("stacks").items() if "y0" in case}
+
+
+def read_without_outputs() -> dict[str, Arrays]:
+    """Return the cases whose outputs are random, or known to no CPU."""
+    return {name: case for name, case in _read("stacks").items() if "y0" not in case}
+
+
+@cache
+def _read(archive: str) -> dict[str, Arrays]:
+    data = lzma.decompress((GOLDEN / "cntk" / f"{archive}.npz.xz").read_bytes())
     cases: dict[str, Arrays] = {}
     with np.load(io.BytesIO(data)) as file:
         for key in file.files:

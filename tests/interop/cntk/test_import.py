@@ -13,9 +13,9 @@ from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import SizeT, decode, encode
 from paddlelike.interop.cntk.operations import NAMES, NUMBERS
 from paddlelike.interop.cntk.reading.readers import load_readers
-from paddlelike.interop.cntk.reading.recurrent import SHIFTS
+from paddlelike.interop.cntk.reading.recurrent.loops import SHIFTS
 from tests.helpers.golden_data import GOLDEN
-from tests.interop.cntk.operators import compare, make_feed, read_cases, run
+from tests.interop.cntk.operators import compare, make_feed, read_cases, read_without_outputs, run
 
 MODELS = GOLDEN / "cntk"
 
@@ -33,6 +33,87 @@ def test_an_operation_computes_what_cntk_computes(name: str) -> None:
     outputs = run(program, make_feed(case, feeds), fetches)
     assert len(outputs) == len([key for key in case if key.startswith("y")])
     compare(outputs, case)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def roll_gru(x: np.ndarray, parts: list[np.ndarray], hidden: int) -> np.ndarray:
+    """cuDNN's GRU, whose reset gate applies after the product with the state."""
+    w, r, b, c = parts
+    h, found = np.zeros(hidden), []
+    for row in x @ w.T + b:
+        given, moved = np.split(row, 3), np.split(r @ h + c, 3)
+        reset, update = (sigmoid(given[i] + moved[i]) for i in (0, 1))
+        h = (1 - update) * np.tanh(given[2] + reset * moved[2]) + update * h
+        found.append(h)
+    return np.array(found)
+
+
+def test_a_stack_of_gru_is_cudnns(scope: fluid.Scope) -> None:
+    """A second formula: no CPU of CNTK's computes it."""
+    case, hidden = read_without_outputs()["stack-gru-2-both"], 3
+    program, feeds, fetches = fluid.import_cntk(case["model"].tobytes())
+    (out,) = run(program, make_feed(case, feeds), fetches)
+    (parameter,) = program.all_parameters()
+    flat = np.asarray(scope.find_var(parameter.name).get_tensor()).astype("float64")
+    shapes = [(9, width) for wide in (3, 6) for _ in "io" for width in (wide, hidden)] + [(9,)] * 8
+    ends = np.cumsum([np.prod(shape) for shape in shapes])
+    assert ends[-1] == flat.size
+    parts = [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
+    found = []
+    for x in np.split(case["x0"].astype("float64"), np.cumsum(case["l0"])[:-1]):
+        for layer in (0, 1):
+            both = []
+            for way in (0, 1):
+                at = 4 * layer + 2 * way
+                mine = [*parts[at : at + 2], *parts[8 + at : 10 + at]]
+                steps = roll_gru(x[::-1] if way else x, mine, hidden)
+                both.append(steps[::-1] if way else steps)
+            x = np.concatenate(both, 1)
+        found.append(x)
+    np.testing.assert_allclose(out, np.concatenate(found), rtol=0, atol=1e-6)
+
+
+#: Mean and variance of what is drawn, by the formulas of the distributions.
+MOMENTS = {
+    "uniform": (0.5, 9 / 12),
+    "normal": (1.0, 0.25),
+    "bernoulli": (0.3, 0.21),
+    "gumbel": (1 + 2 * np.euler_gamma, 4 * np.pi**2 / 6),
+    "normal-like": (0.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_random_numbers_have_the_distribution(name: str) -> None:
+    program, feeds, fetches = fluid.import_cntk(read_without_outputs()[f"random-{name}"]["model"].tobytes())
+    program.random_seed = 5
+    feed = {feed: np.zeros((1, 40, 50), "float32") for feed in feeds}
+    (out,) = run(program, feed, fetches)
+    mean, variance = MOMENTS[name]
+    assert out.shape[-2:] == (40, 50)
+    assert abs(out.mean() - mean) < 4 * np.sqrt(
+        variance / out.size
+    )  # four standard errors; the seed is fixed
+    assert abs(out.var() / variance - 1) < 0.2
+
+
+def test_samples_by_weights() -> None:
+    models = {name: case["model"].tobytes() for name, case in read_without_outputs().items()}
+    program, _, fetches = fluid.import_cntk(models["random-sample-again"])
+    program.random_seed = 5
+    (rows,) = run(program, {}, fetches)
+    assert rows.shape == (2000, 10)
+    np.testing.assert_array_equal(rows.sum(1), 1)
+    np.testing.assert_allclose(rows.mean(0), np.arange(1, 11) / 55, atol=0.04)  # four standard errors
+    program, _, fetches = fluid.import_cntk(models["random-sample-once"])
+    (rows,) = run(program, {}, fetches)
+    assert rows.shape == (4, 10)
+    assert sorted(rows.sum(0)) == [0] * 6 + [1] * 4
+    with pytest.raises(UnsupportedError, match="without repetition"):
+        fluid.import_cntk(models["random-frequency-once"])
 
 
 @pytest.mark.parametrize("name", ["mlp", "mlp64", "convnet", "plain", "bn"])
@@ -103,8 +184,8 @@ def change(name: str, **numbers: int) -> bytes:
 
 
 def test_operations_that_do_not_map_are_all_listed(scope: fluid.Scope) -> None:
-    data = change("convnet", ReLU=NUMBERS["RandomSample"], Tanh=NUMBERS["RandomSample"], Pooling=900)
-    with pytest.raises(UnsupportedError, match=r"RandomSample \(2\); operation 900 \(2\)") as caught:
+    data = change("convnet", ReLU=NUMBERS["LambdaRank"], Tanh=NUMBERS["LambdaRank"], Pooling=900)
+    with pytest.raises(UnsupportedError, match=r"LambdaRank \(2\); operation 900 \(2\)") as caught:
         fluid.import_cntk(data)
     assert "convert" in (caught.value.hint or "")
     assert scope.local_var_names() == []

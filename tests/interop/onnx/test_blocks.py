@@ -72,6 +72,7 @@ def build(network, shape=(None, 3)):
     return main, out
 
 
+@pytest.mark.filterwarnings("ignore:Loop .* has no limit of turns. here it ends after 10,000,000")
 @pytest.mark.parametrize("opset", [11, 17])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_blocks_of_a_program(name: str, opset: int, tmp_path: Path) -> None:
@@ -108,8 +109,23 @@ def test_a_block_that_holds_an_operator_without_a_counterpart_is_refused(tmp_pat
         return layers.array_read(array, zero)
 
     main, out = build(network)
-    with pytest.raises(UnsupportedError, match="read_from_array; write_to_array"):
-        fluid.export_onnx(main, tmp_path / "b.onnx", ["x"], [out])
+    with pytest.raises(UnsupportedError, match="arrays of tensors need opset 14"):
+        fluid.export_onnx(main, tmp_path / "b.onnx", ["x"], [out], opset=13)
+
+
+def test_an_array_grows_and_is_overwritten(tmp_path: Path) -> None:
+    def network(x):
+        array = layers.create_array("float32")
+        places = [layers.fill_constant([1], "int64", place) for place in (0, 1, 0)]
+        for by, place in enumerate(places, 1):
+            layers.array_write(layers.scale(x, float(by)), place, array)
+        count = layers.cast(layers.array_length(array), "float32")
+        return layers.concat([layers.array_read(array, place) for place in places[:2]]) + count
+
+    main, out = build(network)
+    fluid.export_onnx(main, tmp_path / "b.onnx", ["x"], [out])
+    (got,) = run_onnx(tmp_path / "b.onnx", {"x": X})
+    np.testing.assert_array_equal(got, np.concatenate([X * 3, X * 2]) + 2)
 
 
 # Boxes
@@ -153,6 +169,59 @@ def test_suppression(kind: str, options, tmp_path: Path) -> None:
     assert lengths.tolist() == np.diff(want.lod()[0]).tolist()
     rows = np.concatenate([each[:count] for each, count in zip(batch, lengths, strict=True)])
     np.testing.assert_array_equal(rows, np.asarray(want))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"use_gaussian": True, "keep_top_k": 7},
+        {"normalized": False, "nms_top_k": 6, "background_label": 1},
+    ],
+    ids=["all", "gaussian", "pixels"],
+)
+def test_scores_that_fall_by_overlaps(options, tmp_path: Path) -> None:
+    boxes, scores = make_boxes(20)
+    main = fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
+        inputs = [fluid.data("boxes", [None, 20, 4]), fluid.data("scores", [None, 3, 20])]
+        given = {"score_threshold": 0.2, "post_threshold": 0.1, "nms_top_k": 100, "keep_top_k": 30} | options
+        out, index = layers.matrix_nms(*inputs, **given, return_index=True)
+    feed = {"boxes": boxes, "scores": scores}
+    with fluid.scope_guard(fluid.Scope()):
+        rows, places = fluid.Executor().run(main, feed=feed, fetch_list=[out, index], return_numpy=False)
+    fluid.export_onnx(main, tmp_path / "n.onnx", list(feed), [out, index])
+    batch, lengths, numbers, _ = run_onnx(tmp_path / "n.onnx", feed)
+    assert lengths.tolist() == np.diff(rows.lod()[0]).tolist()
+    assert 5 < lengths.sum() < 60
+    kept = [(i, j) for i, count in enumerate(lengths) for j in range(count)]
+    np.testing.assert_allclose(batch[tuple(np.transpose(kept))], np.asarray(rows), rtol=1e-5)
+    np.testing.assert_array_equal(numbers[tuple(np.transpose(kept))], np.asarray(places))
+
+
+@pytest.mark.parametrize("corners", [True, False], ids=["corners", "centers"])
+@pytest.mark.parametrize("kind", ["BILINEAR", "BILINEAR by edges", "NEAREST", "BICUBIC"])
+@pytest.mark.parametrize("size", ["tensor", "list", "scale", "batch of any size"])
+def test_images_of_unknown_size(kind: str, corners: bool, size: str, tmp_path: Path) -> None:
+    main = fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 2, None, None])
+        options = {"resample": kind.split()[0], "align_corners": corners, "align_mode": int("by" not in kind)}
+        if size == "scale":
+            options["scale"] = 2.0
+        elif size == "tensor":
+            options["out_shape"] = layers.fill_constant([2], "int32", 7)
+        elif size == "list":
+            options["out_shape"] = [layers.fill_constant([1], "int32", 9), 4]
+        else:
+            options["out_shape"] = [3, 8]
+        out = layers.image_resize(x, **options)
+    feed = {"x": np.random.default_rng(4).standard_normal((2, 2, 5, 6)).astype("float32")}
+    with fluid.scope_guard(fluid.Scope()):
+        (want,) = fluid.Executor().run(main, feed=feed, fetch_list=[out])
+    fluid.export_onnx(main, tmp_path / "r.onnx", ["x"], [out])
+    (got,) = run_onnx(tmp_path / "r.onnx", feed)
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
 
 
 def test_boxes_of_several_densities(tmp_path: Path) -> None:

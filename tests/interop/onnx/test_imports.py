@@ -16,6 +16,7 @@ from onnx import TensorProto, helper
 import paddlelike as fluid
 from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
 from tests.helpers.golden_data import GOLDEN, arrays
+from tests.interop.onnx.runs import run_onnx
 from tests.models.archive import find_names, read_archive, write_files
 
 MODELS = read_archive("onnx_models")
@@ -180,25 +181,63 @@ X = ("x", TensorProto.FLOAT, ["n", 3])
 
 def test_all_operators_that_cannot_be_expressed_are_listed() -> None:
     nodes = [
-        helper.make_node("Unique", ["x"], ["u"]),
+        helper.make_node("Multinomial", ["x"], ["u"]),
         helper.make_node("DFT", ["d"], ["v"]),
-        helper.make_node("Unique", ["v"], ["y"]),
+        helper.make_node("Multinomial", ["d"], ["y"]),
     ]
     model = make_model(nodes, [X, ("d", TensorProto.FLOAT, [1, 4, 1])], [("y", TensorProto.FLOAT, ["k"])])
     scope = fluid.Scope()
-    with pytest.raises(UnsupportedError, match=r"DFT; Unique \(2\)") as caught:
+    with pytest.raises(UnsupportedError, match=r"DFT; Multinomial \(2\)") as caught:
         fluid.import_onnx(model.SerializeToString(), scope=scope)
     assert caught.value.hint
 
 
 def test_attributes_that_cannot_be_expressed_are_listed_with_their_nodes() -> None:
     nodes = [
-        helper.make_node("ArgMax", ["x"], ["a"], name="one", axis=1, select_last_index=1),
+        helper.make_node("ArgMax", ["x"], ["a"], name="one", axis=0, select_last_index=1),
         helper.make_node("ArgMax", ["x"], ["b"], name="two", axis=0, select_last_index=1),
     ]
-    outputs = [("a", TensorProto.INT64, ["n", 1]), ("b", TensorProto.INT64, [1, 3])]
+    outputs = [("a", TensorProto.INT64, [1, 3]), ("b", TensorProto.INT64, [1, 3])]
     with pytest.raises(UnsupportedError, match=r"ArgMax \(one\): .*; ArgMax \(two\): "):
         fluid.import_onnx(make_model(nodes, [X], outputs).SerializeToString())
+
+
+@pytest.mark.parametrize("kind", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("corners", [0, 1])
+@pytest.mark.parametrize("opset", [16, 22])
+def test_places_of_an_image(kind: str, padding: str, corners: int, opset: int, tmp_path: Path) -> None:
+    """As onnxruntime; many places are beyond the ends, and several images are in a batch."""
+    rng = np.random.default_rng(3)
+    feed = {"x": rng.standard_normal((2, 3, 5, 4)).astype("float32")}
+    feed["grid"] = rng.uniform(-1.6, 1.6, (2, 6, 7, 2)).astype("float32")
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(kind, kind) if opset >= 20 else kind
+    node = helper.make_node(
+        "GridSample", ["x", "grid"], ["y"], mode=mode, padding_mode=padding, align_corners=corners
+    )
+    inputs = [("x", TensorProto.FLOAT, ["n", 3, 5, 4]), ("grid", TensorProto.FLOAT, ["n", 6, 7, 2])]
+    model = make_model([node], inputs, [("y", TensorProto.FLOAT, ["n", 3, 6, 7])], opset=opset)
+    onnx.save(model, tmp_path / "g.onnx")
+    (want,) = run_onnx(tmp_path / "g.onnx", feed)
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, fetches = fluid.import_onnx(tmp_path / "g.onnx")
+        (got,) = fluid.Executor().run(program, feed=feed, fetch_list=fetches)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-5)  # float32 in another order
+
+
+def test_different_elements_in_the_order_in_which_they_come() -> None:
+    """A second formula, numpy's; the cases of the specification try the sorted ones."""
+    x = np.random.default_rng(2).integers(0, 5, 20)
+    node = helper.make_node("Unique", ["x"], ["y", "first", "back", "count"], sorted=0)
+    outputs = [(name, TensorProto.INT64, ["k"]) for name in ("y", "first", "back", "count")]
+    model = make_model([node], [("x", TensorProto.INT64, ["n"])], outputs)
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, fetches = fluid.import_onnx(model.SerializeToString())
+        y, first, back, count = fluid.Executor().run(program, feed={"x": x}, fetch_list=fetches)
+    np.testing.assert_array_equal(y[back], x)
+    np.testing.assert_array_equal(first, np.sort(np.unique(x, return_index=True)[1]))
+    np.testing.assert_array_equal(y, x[first])
+    np.testing.assert_array_equal(count, [np.sum(x == one) for one in y])
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,13 @@ OTHER = {
     "test_mod_float_edge_cases_fmod_0_float16": "the sign of a zero",
     "test_mod_float_edge_cases_fmod_0_float32": "the sign of a zero",
     "test_mod_float_edge_cases_fmod_0_float64": "the sign of a zero",
+    "test_gridsample_bicubic": "its values are written with four digits",
     "test_roialign_aligned_false": "its values are written with four digits",
     "test_resize_downsample_scales_cubic_align_corners": "onnxruntime takes the whole size, too",
     "test_resize_downsample_scales_linear_align_corners": "onnxruntime takes the whole size, too",
 }
-#: Kinds of cases that cannot run: no element at all, or types that numpy does not have by itself.
-LEFT_OUT = ("bfloat16", "bf16", "empty_set", "allowzero")
+#: Kinds of cases that cannot run: no element at all, random ones, or types that numpy does not have.
+LEFT_OUT = ("bfloat16", "bf16", "bernoulli", "empty_set", "allowzero")
 
 
 def freeze(model, feed):
@@ -94,7 +95,7 @@ def test_cases_of_the_specification(capsys) -> None:
     with capsys.disabled():
         print(f"onnx: {counts['equal']} cases of the specification equal, {counts['refused']} refused")  # noqa: T201
     assert not wrong
-    assert counts["equal"] >= 1100
+    assert counts["equal"] >= 1295
 
 
 #: Why operators of ONNX are not read.
@@ -103,25 +104,16 @@ REASONS = {
         "BitCast",
         "BitShift",
         "CausalConvWithState",
-        "Col2Im",
-        "CumProd",
-        "DeformConv",
         "DFT",
-        "MaxRoiPool",
         "MaxUnpool",
         "MelWeightMatrix",
+        "Multinomial",
         "STFT",
         "TensorScatter",
-        "Unique",
     ),
-    "quantized": (
+    "quantized, by convolution": (
         "ConvInteger",
-        "DequantizeLinear",
-        "DynamicQuantizeLinear",
-        "MatMulInteger",
         "QLinearConv",
-        "QLinearMatMul",
-        "QuantizeLinear",
     ),
     "lists of tensors, and values that may be absent": (
         "ConcatFromSequence",
@@ -145,14 +137,6 @@ REASONS = {
         "StringSplit",
         "TfIdfVectorizer",
     ),
-    "random": (
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    ),
 }
 
 
@@ -173,4 +157,4 @@ def test_operators_that_are_read(capsys) -> None:
         for reason, names in REASONS.items():
             print(f"  not: {reason}: {', '.join(sorted(names))}")  # noqa: T201
     assert not rest
-    assert len(direct & set(newest)) >= 125
+    assert len(direct & set(newest)) >= 135

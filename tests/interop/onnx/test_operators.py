@@ -14,6 +14,7 @@ import paddlelike as fluid
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import UnsupportedError
 from paddlelike.interop.onnx.exporter.converters import load_table
+from paddlelike.interop.onnx.exporter.traced.operator import can_trace
 from tests.interop.onnx.runs import build, run_here, run_onnx
 from tests.models.archive import collect_types, read_archive
 from tests.ops.harness.collect import CASES
@@ -55,16 +56,21 @@ FUSED = [
         note="flat",
     ),
 ]
-#: Tried in test_sequences.py and test_blocks.py.
+#: Tried in test_sequences.py, test_random.py, test_blocks.py and test_models.py.
 ON_SEQUENCES = {
-    name for name, function in TABLE.items() if function.__module__.endswith((".sequence", ".recurrent"))
-} - {"rnn"} | {"ctc_align", "fused_embedding_seq_pool"}
+    name
+    for name, function in TABLE.items()
+    if function.__module__.endswith((".random", ".sequence", ".recurrent"))
+} - {"rnn"} | {"crf_decoding", "ctc_align", "fused_embedding_seq_pool", "fusion_seqpool_concat"}
 IN_BLOCKS = {
     "conditional_block",
     "conditional_block_infer",
     "density_prior_box",
+    "matrix_nms",
     "multiclass_nms2",
+    "print",
     "recurrent",
+    "reorder_lod_tensor_by_rank",
     "rnn_memory_helper",
 }
 EXPRESSED = [
@@ -75,9 +81,6 @@ EXPRESSED = [
 ]
 #: Cases that are refused, with what the error says.
 REFUSED = {
-    "bilinear_interp-scale-tensor": "input Scale is computed at run time",
-    "bilinear_interp-size-tensor": "input OutSize is computed at run time",
-    "bilinear_interp-size-tensors": "input SizeTensor is computed at run time",
     "concat-axis-tensor": "input AxisTensor is computed at run time",
     "data_norm-affine": "slot_dim or enable_scale_and_shift is set",
     "data_norm-slots": "slot_dim or enable_scale_and_shift is set",
@@ -119,8 +122,51 @@ def test_operator(case, tmp_path: Path) -> None:
         np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-5)
 
 
+#: Cases of one operator that are tried: tracing each takes a while.
+EACH = 3
+
+
+def test_operators_that_the_compiled_engine_traces(tmp_path: Path, record_property) -> None:
+    """Each case of those without a function in the table is refused, or onnxruntime agrees."""
+    pytest.importorskip("jax", reason="the extra jax is not installed")
+    from tests.compiled.harness.recorded import RECORDED
+
+    tried: dict[str, int] = {}
+    expressed, wrong = set(), []
+    for case in (*CASES, *RECORDED.values()):
+        if case.type in TABLE or "_grad" in case.type or "@" in case.type or not can_trace(case.type, 0):
+            continue
+        if any(isinstance(one, SelectedRows | fluid.LoDTensor) for one in _list_values(case)):
+            continue
+        tried[case.type] = tried.get(case.type, 0) + 1
+        if tried[case.type] > EACH:
+            continue
+        program, feed, outputs = build(case)
+        file = tmp_path / f"{len(expressed)}.onnx"
+        try:
+            fluid.export_onnx(program, file, list(feed), outputs)
+        except UnsupportedError:
+            assert not file.exists()
+            continue
+        got, want = run_onnx(file, feed), run_here(program, feed, outputs)
+        file.unlink()
+        equal = all(
+            theirs.shape == ours.shape
+            and theirs.dtype == ours.dtype
+            and np.allclose(theirs, ours, rtol=1e-5, atol=1e-5, equal_nan=True)
+            for ours, theirs in zip(want, got, strict=True)
+        )
+        expressed.add(case.type)
+        wrong += [] if equal else [case.id]
+    assert wrong == []
+    assert len(expressed) >= 95
+    record_property("summary", f"onnx: {len(expressed)} operators by way of their lowerings")
+
+
 def test_every_operator_of_the_table_is_tried() -> None:
     """By a case of its own tests, or by a model of Paddle 2.6.2 (test_models.py)."""
     tried = {case.type for case in EXPRESSED if case.id not in REFUSED}
-    models = collect_types(read_archive("layers262")) | collect_types(read_archive("models185"))
+    models = set().union(
+        *(collect_types(read_archive(one)) for one in ("layers262", "models185", "spectra262"))
+    )
     assert set(TABLE) - tried - models - ON_SEQUENCES - IN_BLOCKS == set()

@@ -174,3 +174,15 @@ def _read_cast(step: Step) -> Value:
 def _read_filled(step: Step) -> Value:
     fill = step.attr("fillValue", float)
     return step.give(step.unary("fill_any_like", step.value().variable, value=fill, dtype=-1))
+
+
+@reads("StraightThrough")
+def _read_straight_through(step: Step) -> Value:
+    """1 where the input is above 0, else -1; the gradient passes as if it were the input."""
+    x = step.value().variable
+    above = step.cast(step.binary("greater_than", x, step.unary("fill_zeros_like", x), dtype="bool"), x.dtype)
+    signs = step.scale(above, 2.0, -1.0)
+    signs.stop_gradient = True
+    held = step.unary("assign", x)
+    held.stop_gradient = True
+    return step.give(step.binary("elementwise_add", step.binary("elementwise_sub", x, held), signs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import Step, Value
 
@@ -83,3 +84,19 @@ def _multiply_rows(step: Step, left: Value, right: Value) -> Value:
     product = step.binary("elementwise_mul", left.variable, right.variable)
     attrs = {"dim": [1], "keep_dim": True, "reduce_all": False}
     return step.give(step.unary("reduce_sum", product, **attrs), left, 1)
+
+
+@reads("EyeLike")
+def _read_eye(step: Step) -> Value:
+    """Ones on the diagonal; the rows may be the samples."""
+    value, dtype = step.value(), step.value().variable.dtype
+    if value.sequence or value.rank != (1 if value.dynamic else 2):
+        step.refuse("its input has no two dims")
+    columns = value.shape[-1]
+    if not value.dynamic:
+        attrs = {"num_rows": value.shape[0], "num_columns": columns, "dtype": int(dtype)}
+        return step.give(step.emit("eye", {}, attrs, dtype=dtype))
+    ones = step.fill_rows(value, 1)
+    places = step.unary("cumsum", ones, axis=0, exclusive=True, reverse=False)
+    options = {"depth": columns, "dtype": int(VarType.FP32), "allow_out_of_range": True}
+    return step.give(step.cast(step.emit("one_hot_v2", {"X": places}, options, dtype="float32"), dtype))

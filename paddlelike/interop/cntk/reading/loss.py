@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import Step, Value
@@ -51,3 +52,15 @@ def _read_logistic(step: Step) -> Value:
     rest = step.unary("log", step.scale(p, -1, 1))
     miss = step.binary("elementwise_mul", step.scale(labels, -1, 1), rest)
     return step.give(step.scale(_sum(step, step.binary("elementwise_add", hit, miss)), -1), rank=1)
+
+
+@reads("ClassificationError")
+def _read_classification_error(step: Step) -> Value:
+    """1 where the greatest elements are at different places, else 0."""
+    rows = _check_rows(step, step.value(), step.value(1))
+    if len(step.values) > 2:
+        step.refuse("it looks at more than the best class")
+    attrs = {"axis": -1, "dtype": int(VarType.INT64)}
+    best = [step.emit("arg_max", {"X": one}, attrs, dtype="int64") for one in rows]
+    wrong = step.cast(step.binary("not_equal", *best, dtype="bool"), rows[0].dtype)
+    return step.give(step.reshape_all(wrong, [-1, 1]), rank=1)

@@ -23,6 +23,8 @@ _TABLE: Final = Table[Reader](
         "loss",
         "linalg",
         "nn.normalization",
+        "random",
+        "recurrent.stack",
         "sequence",
         "tensor.reshape",
     ),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from paddlelike.core.dtypes import VarType
 from paddlelike.interop.cntk.function import CHOSEN
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import Step, Value
@@ -49,9 +46,7 @@ def _read_to_sequence(step: Step) -> Value:
     value = step.value()
     if len(step.values) > 1 or not value.dynamic or value.sequence or value.rank < 1 or value.shape[0] < 1:
         step.refuse("it has lengths, or its input has no dim of steps")
-    attrs: dict[str, Any] = {"shape": [-1], "value": float(value.shape[0]), "dtype": int(VarType.INT64)}
-    attrs |= {"input_dim_idx": 0, "output_dim_idx": 0}
-    lengths = step.emit("fill_constant_batch_size_like", {"Input": value.variable}, attrs, dtype="int64")
+    lengths = step.fill_rows(value, value.shape[0])
     out = step.emit("sequence_unpad", {"X": value.variable, "Length": lengths})
     return Value(out, dynamic=True, sequence=True, rank=value.rank - 1)
 

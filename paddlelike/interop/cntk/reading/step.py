@@ -158,6 +158,12 @@ class Step:
         """Return ``by * x + plus``."""
         return self.unary("scale", x, scale=float(by), bias=float(plus))
 
+    def fill_rows(self, value: Value, number: float) -> Variable:
+        """Return an int64 for each sample of a value, all of them the same."""
+        attrs: dict[str, Any] = {"shape": [-1], "value": float(number), "dtype": int(VarType.INT64)}
+        attrs |= {"input_dim_idx": 0, "output_dim_idx": 0}
+        return self.emit("fill_constant_batch_size_like", {"Input": value.variable}, attrs, dtype="int64")
+
     def cast(self, x: Variable, dtype: DtypeLike) -> Variable:
         """Return a variable as elements of another type."""
         wanted = convert_dtype(dtype)

@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from paddlelike.framework.graph.operator import Operator
 from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.traced.operator import convert_traced, is_traceable
 from paddlelike.interop.reader_tables import Table
 
-__all__ = ["Converter", "converts", "load_table"]
+__all__ = ["Converter", "converts", "find_converter", "load_table"]
 
 Converter = Callable[[Step], None]
 
 _TABLE: Final = Table[Converter](
     "paddlelike.interop.onnx.exporter.families",
     (
-        "control",
-        "detection",
+        "control.blocks",
+        "control.rank_table",
+        "control.tensor_array",
+        "detection.anchors",
+        "detection.boxes",
+        "detection.proposals",
+        "detection.regions",
+        "detection.suppression",
+        "detection.yolo",
         "elementwise.activation",
         "elementwise.binary",
+        "elementwise.special",
         "fused",
         "linalg",
         "loss",
@@ -26,14 +36,21 @@ _TABLE: Final = Table[Converter](
         "nn.embedding",
         "nn.image",
         "nn.normalization",
+        "random",
         "recurrent",
         "reduction",
         "sequence",
         "tensor.assign",
         "tensor.gather",
         "tensor.pad",
+        "tensor.put",
         "tensor.reshape",
     ),
 )
 converts = _TABLE.add
 load_table = _TABLE.load
+
+
+def find_converter(op: Operator) -> Converter | None:
+    """Return what translates an operator: a function of its own, or the one that traces its lowering."""
+    return load_table().get(op.type) or (convert_traced if is_traceable(op) else None)

@@ -20,7 +20,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.exporting import InexpressibleError, cut_program
-from paddlelike.interop.onnx.exporter.converters import load_table
+from paddlelike.interop.onnx.exporter.converters import find_converter
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
 from paddlelike.interop.onnx.exporter.model import (
     LARGEST,
@@ -180,19 +180,20 @@ def _bind(graph: Graph, program: Program, inputs: list[str]) -> set[str]:
 
 def _convert(graph: Graph, program: Program) -> Counter[str]:
     """Translate every operator. Raises UnsupportedError with all that ONNX cannot express."""
-    table, counts = load_table(), Counter[str]()
+    counts = Counter[str]()
     missing: Counter[str] = Counter()
     refused: list[str] = []
     inner = [op for block in program.blocks[1:] for op in block.ops]
-    missing.update(op.type for op in inner if op.type not in table)
+    missing.update(op.type for op in inner if find_converter(op) is None)
     for op in program.global_block().ops:
         if op.type in _PORTS:
             continue
         try:
-            if op.type not in table:
+            convert = find_converter(op)
+            if convert is None:
                 missing[op.type] += 1
                 raise InexpressibleError
-            table[op.type](Step(graph, op))
+            convert(Step(graph, op))
             counts[op.type] += 1
         except InexpressibleError as error:
             if str(error):
@@ -248,14 +249,15 @@ def _make_outputs(graph: Graph, program: Program, outputs: list[str]) -> tuple[l
                 f"export_onnx: {name} is fetched, but nothing computes it that ONNX can express"
             )
         variable = program.global_block().var(name)
+        dtype = graph.types.get(name, variable.dtype)
         lengths, value = graph.lengths.get(name), graph.values[name]
         if lengths is not None:
-            zero = np.zeros((), numpy_dtype(variable.dtype))
+            zero = np.zeros((), numpy_dtype(dtype))
             value = pad_rows(graph, value, lengths, value=zero)
             _free_name(graph, name, graph.values[name])
             found.append(_name_output(graph, name, value))
             found.append(_name_output(graph, f"{name}.lengths", lengths))
-            declared.append(describe(found[-2], variable.dtype, (-1, -1, *variable.shape[1:])))
+            declared.append(describe(found[-2], dtype, (-1, -1, *variable.shape[1:])))
             declared.append(describe(found[-1], VarType.INT64, (-1,)))
             continue
         again = value in given
@@ -263,7 +265,7 @@ def _make_outputs(graph: Graph, program: Program, outputs: list[str]) -> tuple[l
         if value not in computed or again or name not in graph.taken:
             value = _name_output(graph, name, value)
         found.append(value)
-        declared.append(describe(value, variable.dtype, variable.shape))
+        declared.append(describe(value, dtype, variable.shape))
     return found, declared
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import MutableSequence, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
-from paddlelike.core.dtypes import dtype_row, numpy_dtype
+from paddlelike.core.dtypes import VarType, dtype_row, numpy_dtype
+from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from paddlelike.core.typing import DtypeLike
 
-__all__ = ["Graph", "Step"]
+__all__ = ["Graph", "RankTable", "Step"]
 
 Array = np.ndarray[Any, Any]
 
@@ -27,6 +28,7 @@ _ATTRIBUTES: Final = {"ReduceSum": "axes", "Split": "split", "Squeeze": "axes", 
 _STRICT: Final = {"GreaterOrEqual": "Greater", "LessOrEqual": "Less"}  # which came with version 12
 _CHOICES: Final = {"Max": "Greater", "Min": "Less"}
 _SINCE: Final = {
+    "Col2Im": 18,
     "BitwiseAnd": 18,
     "BitwiseNot": 18,
     "BitwiseOr": 18,
@@ -45,7 +47,14 @@ _EARLY: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
 }
 #: They pass a LoD on only where the first dim stays, as the declaration of the output says.
 _REGROUPING: Final = ("flatten", "reshape", "squeeze", "transpose", "unsqueeze")
-_LATER: Final = 2_000_000  # the version of a program of Paddle 2.0.0
+
+
+class RankTable(NamedTuple):
+    """The sequences of a batch, the longest first; all are values int64 ``(N,)``."""
+
+    order: str  # which sequences
+    longest: str  # their lengths in that order
+    lengths: str  # in the order of the batch
 
 
 class Graph:
@@ -56,12 +65,14 @@ class Graph:
 
     def __init__(self, opset: int, version: int) -> None:
         self.opset = opset
-        self.later = version >= _LATER  # a program of Paddle 2.x, whose scalars have no dims
+        self.later = version >= PADDLE2_VERSION  # a program of Paddle 2.x, whose scalars have no dims
         self.nodes: list[Any] = []
         self.constants: dict[str, Array] = {}
         self.values: dict[str, str] = {}  # variable -> its present value
         self.taken: set[str] = set()
         self.lengths: dict[str, str] = {}  # variable with a LoD -> the lengths of its sequences, int64 (N,)
+        self.tables: dict[str, RankTable] = {}  # variable -> the table that it is
+        self.types: dict[str, VarType] = {}  # of variables that the program declares with another one
         self.read: set[str] = set()  # variables that operators of the program read, and fetches
         self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
@@ -189,7 +200,8 @@ class Step:
 
     def dtype(self, slot: str = "X") -> np.dtype[Any]:
         """Return the element type of a slot's variable."""
-        return numpy_dtype(self.variable(slot).dtype)
+        variable = self.variable(slot)
+        return numpy_dtype(self.graph.types.get(variable.name, variable.dtype))
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Return an attribute, or its default in Paddle, or ``default``."""
@@ -289,6 +301,7 @@ class Step:
             return
         name = self.op.output(slot)[index]
         self._note_lengths(slot, name, lengths)
+        self._pass_type_on(name)
         own = self.graph.nodes[self._start :]
         if any(value in node.output for node in own):
             named = self.graph.take_name(name)
@@ -297,6 +310,13 @@ class Step:
                 _rename(node.input, value, named)
             value = named
         self.graph.values[name] = value
+
+    def _pass_type_on(self, name: str) -> None:
+        """Note the type of an output that is declared as an input is whose value has another one."""
+        find = self.op.block._var_recursive
+        for one in self.op.input_arg_names:
+            if one in self.graph.types and find(one).dtype == find(name).dtype:
+                self.graph.types.setdefault(name, self.graph.types[one])
 
     def _note_lengths(self, slot: str, name: str, lengths: str | None) -> None:
         known = registry.find_for_version(self.op.type, self.op.block.program.paddle_version)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import Step, Value
+from paddlelike.layers.emit import emit_all
 
 _LARGEST: Final = 1 << 20  # pixels along a dim
 
@@ -166,3 +168,60 @@ def _pool(step: Step, image: Value, window: list[int], strides: list[int], pads:
         **_describe(count, pads),
     }
     return step.emit(f"pool{count}d", {"X": x}, attrs)
+
+
+@reads("ROIPooling")
+def _read_roi_pooling(step: Step) -> Value:
+    """The regions of a sample are its static rows: as many for every image."""
+    image, regions = step.value(), step.value(1)
+    if image.rank != 3 or regions.rank != 2 or not (image.dynamic and regions.dynamic):
+        step.refuse("its image has no 3 dims and samples, or its regions are no rows of samples")
+    if step.attr("poolingType", int) != 0:
+        step.refuse("it pools by means")
+    count, (height, width) = regions.shape[0], step.attr("roiOutputShape", Shape)
+    counts = step.fill_rows(image, count)
+    ends = step.unary("cumsum", counts, axis=0, exclusive=False, reverse=False)
+    first = {"shape": [1], "value": 0.0, "dtype": int(VarType.INT64)}
+    offsets = [step.emit("fill_constant", {}, first, dtype="int64"), ends]
+    inputs = {
+        "X": image.variable,
+        "ROIs": step.reshape_all(regions.variable, [-1, 4]),
+        "RoisLod": step.emit("concat", {"X": offsets}, {"axis": 0}, dtype="int64"),
+    }
+    options: dict[str, Any] = {"pooled_height": int(height), "pooled_width": int(width)}
+    options |= {"spatial_scale": float(step.attr("spatialScale", float))}
+    out, _ = emit_all("roi_pool", inputs, {"Out": image.variable.dtype, "Argmax": "int32"}, options)
+    return image._replace(variable=step.reshape_all(out, [-1, count, image.shape[0], height, width]), rank=4)
+
+
+@reads("Unpooling")
+def _read_unpooling(step: Step) -> Value:
+    """The first input where the second has the greatest element of each window; zeros elsewhere."""
+    pooled, image = step.value(), step.value(1)
+    window = [int(one) for one in step.attr("unpoolingWindowShape", Shape)]
+    strides, sizes = _dims(step, "strides", 2), list(image.shape[1:])
+    fits = [
+        size == window[dim] + strides[dim] * ((size - window[dim]) // strides[dim])
+        for dim, size in enumerate(sizes)
+    ]
+    if (
+        len(window) != 2
+        or image.rank != 3
+        or step.attr("poolingType", int) != 0
+        or not all(fits)
+        or window != strides
+    ):
+        step.refuse("its windows are not side by side in an image of two dims, or it is no maximum")
+    if any(_pad(step, sizes, window, strides)):
+        step.refuse("it pads")
+    attrs = {
+        "ksize": window,
+        "strides": strides,
+        "paddings": [0, 0],
+        "global_pooling": False,
+        "adaptive": False,
+    }
+    outputs = {"Out": image.variable.dtype, "Mask": "int32"}
+    _, places = emit_all("max_pool2d_with_index", {"X": image.variable}, outputs, attrs)
+    options = {"ksize": window, "strides": strides, "paddings": [0, 0], "unpooling_type": "max"}
+    return step.give(step.emit("unpool", {"X": pooled.variable, "Indices": places}, options), image)

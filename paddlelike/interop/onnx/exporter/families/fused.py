@@ -17,3 +17,20 @@ def _convert_embedding_pool(step: Step) -> None:
     rows = step.add("Gather", step.input("W"), step.reshape(step.input("Ids"), -1), axis=0)
     batch = pad_rows(step.graph, rows, lengths, value=np.zeros((), step.dtype("W")))
     step.give("Out", step.reshape(step.reduce("ReduceSum", batch, [1], keep=False), -1, width))
+
+
+@converts("fusion_seqpool_concat")
+def _convert_pools(step: Step) -> None:
+    """The sums, or means, of the sequences of every input, side by side."""
+    kind, parts = step.attr("pooltype"), []
+    for name, rows in zip(step.op.input("X"), step.inputs("X"), strict=True):
+        if kind not in ("SUM", "AVERAGE", "SQRT") or name not in step.graph.lengths:
+            step.refuse(f"pooltype is {kind}, or {name} holds no sequences")
+        lengths = step.graph.lengths[name]
+        batch = pad_rows(step.graph, rows, lengths, value=np.zeros((), step.dtype()))
+        out = step.reduce("ReduceSum", batch, [1], keep=False)
+        count = step.unsqueeze(step.cast(lengths, step.dtype()), 1)
+        if kind != "SUM":
+            out = step.add("Div", out, count if kind == "AVERAGE" else step.add("Sqrt", count))
+        parts.append(out)
+    step.give("Out", step.add("Concat", *parts, axis=1))

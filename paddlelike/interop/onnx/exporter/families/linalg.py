@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from paddlelike.interop.onnx.exporter.converters import converts
@@ -114,15 +116,74 @@ def _convert_dot(step: Step) -> None:
 @converts("p_norm")
 def _convert_p_norm(step: Step) -> None:
     order = step.attr("porder")
-    if order not in (1.0, 2.0) or step.attr("asvector"):
-        step.refuse(f"porder is {order}, or the norm is that of all elements")
+    kind = {1.0: "ReduceL1", 2.0: "ReduceL2", np.inf: "ReduceMax", -np.inf: "ReduceMin"}.get(order)
+    if kind is None:
+        step.refuse(f"porder is {order}")
     if not step.graph.later and np.isfinite(order):
         step.refuse("epsilon is added as Fluid 1.8 has it")
-    kind = "ReduceL1" if order == 1 else "ReduceL2"
-    step.give("Out", step.reduce(kind, step.input(), [step.attr("axis")], keep=bool(step.attr("keepdim"))))
+    x = step.input() if np.isfinite(order) else step.add("Abs", step.input())
+    axes = range(step.rank()) if step.attr("asvector") else [step.attr("axis")]
+    step.give("Out", step.reduce(kind, x, axes, keep=bool(step.attr("keepdim"))))
 
 
 @converts("tril_triu")
 def _convert_tril_triu(step: Step) -> None:
     diagonal = step.constant(step.attr("diagonal"), np.int64)
     step.give("Out", step.add("Trilu", step.input(), diagonal, upper=int(not step.attr("lower"))))
+
+
+@converts("multi_dot")
+def _convert_multi_dot(step: Step) -> None:
+    step.give("Out", functools.reduce(lambda left, right: step.add("MatMul", left, right), step.inputs("X")))
+
+
+@converts("matrix_power")
+def _convert_matrix_power(step: Step) -> None:
+    if step.attr("n") < 1:
+        step.refuse(f"n is {step.attr('n')}, which needs an inverse or a unit matrix")
+    x = out = step.input()
+    for _ in range(step.attr("n") - 1):
+        out = step.add("MatMul", out, x)
+    step.give("Out", out)
+
+
+@converts("determinant", "slogdeterminant")
+def _convert_determinant(step: Step) -> None:
+    out = step.add("Det", step.input("Input"))
+    if step.op.type == "slogdeterminant":
+        parts = (step.add("Sign", out), step.add("Log", step.add("Abs", out)))
+        out = step.add("Concat", *(step.unsqueeze(one, 0) for one in parts), axis=0)
+    step.give("Out", out)
+
+
+@converts("frame")
+def _convert_frame(step: Step) -> None:
+    """Windows along the last axis, (..., frame_length, frames), or the first, (frames, frame_length, ...)."""
+    length, axis = step.attr("frame_length"), 0 if step.attr("axis") == 0 else step.rank() - 1
+    size = step.dims(step.input(), axis, axis + 1)
+    end = step.reshape(step.add("Add", size, step.ints(1 - length)))
+    starts = step.add(
+        "Range", step.constant(0, "int64"), end, step.constant(step.attr("hop_length"), "int64")
+    )
+    within = step.constant(np.arange(length), "int64")
+    sides = (starts, within) if axis == 0 else (within, starts)
+    places = step.add("Add", step.unsqueeze(sides[0], 1), step.unsqueeze(sides[1], 0))
+    step.give("Out", step.add("Gather", step.input(), places, axis=axis))
+
+
+@converts("overlap_add")
+def _convert_overlap_add(step: Step) -> None:
+    """The sum of frames, as a transposed convolution of them with a unit matrix."""
+    rank, first = step.rank(), step.attr("axis") == 0
+    x = step.transpose(step.input(), [*range(2, rank), 1, 0]) if first else step.input()
+    length = step.shape()[1 if first else rank - 2]
+    if length < 0:
+        step.refuse("the length of a frame is not known")
+    rows = step.add(
+        "Reshape", x, step.add("Concat", step.ints(-1, length), step.dims(x, rank - 1, rank), axis=0)
+    )
+    unit = step.constant(np.eye(length).reshape(length, 1, length), step.dtype())
+    whole = step.add("ConvTranspose", rows, unit, strides=[step.attr("hop_length")])
+    outer = step.dims(x, 0, rank - 2)
+    out = step.add("Reshape", whole, step.add("Concat", outer, step.ints(-1), axis=0))
+    step.give("Out", step.transpose(out, [rank - 2, *range(rank - 2)]) if first else out)

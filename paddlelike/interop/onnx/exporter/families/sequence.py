@@ -183,3 +183,78 @@ def _convert_im2sequence(step: Step) -> None:
     lengths = step.add("Expand", count, step.dims(windows, 0, 1))
     rows = step.reshape(step.transpose(windows, [0, 2, 3, 1]), -1, channels * kh * kw)
     step.give("Out", rows, lengths=lengths)
+
+
+def _mark_ends(step: Step, slot: str = "X") -> str:
+    """Return for each row how many rows of its sequence there are from it on, int64."""
+    owners, places = find_owners(step.graph, step.lengths(slot))
+    return step.add("Sub", step.add("Gather", step.lengths(slot), owners, axis=0), places)
+
+
+def _look_ahead(step: Step, rows: str, by: int) -> str:
+    """Return the row that is so many places later, the last one where there is none."""
+    count = step.dims(rows, 0, 1)
+    end = step.reshape(count)
+    places = step.add("Range", step.constant(0, np.int64), end, step.constant(1, np.int64))
+    later = step.add("Min", step.add("Add", places, step.ints(by)), step.add("Sub", count, step.ints(1)))
+    return step.add("Gather", rows, later, axis=0)
+
+
+@converts("sequence_enumerate")
+def _convert_enumerate(step: Step) -> None:
+    """The ids of each row and of those after it, with ``pad_value`` beyond the end of the sequence."""
+    left, ids = step.unsqueeze(_mark_ends(step), 1), step.reshape(step.input(), -1, 1)
+    columns = [
+        step.add("Where", step.add("Greater", left, step.ints(ahead)), _look_ahead(step, ids, ahead),
+                 step.like(step.attr("pad_value")))
+        for ahead in range(step.attr("win_size"))
+    ]  # fmt: skip
+    step.give("Out", step.add("Concat", *columns, axis=1))
+
+
+@converts("sequence_erase")
+def _convert_erase(step: Step) -> None:
+    owners, _ = find_owners(step.graph, step.lengths())
+    ids = step.reshape(step.input(), -1, 1)
+    tokens = step.like([step.attr("tokens") or [np.iinfo(np.int32).min]])
+    hits = step.reduce("ReduceMax", step.cast(step.add("Equal", ids, tokens), "int32"), [1], keep=False)
+    kept = step.add("Equal", hits, step.constant(0, np.int32))
+    blank = step.add("Sub", step.lengths(), step.lengths())
+    counts = step.add("ScatterElements", blank, owners, step.cast(kept, np.int64), axis=0, reduction="add")
+    step.give("Out", step.add("Compress", step.input(), kept, axis=0), lengths=counts)
+
+
+@converts("row_conv")
+def _convert_row_conv(step: Step) -> None:
+    """Each row and those after it in its sequence, times the rows of the filter."""
+    left, out = step.unsqueeze(_mark_ends(step), 1), None
+    for ahead in range(step.shape("Filter")[0]):
+        factor = step.add("Gather", step.input("Filter"), step.constant(ahead, np.int64), axis=0)
+        part = step.add("Mul", _look_ahead(step, step.input(), ahead), factor)
+        part = step.add("Where", step.add("Greater", left, step.ints(ahead)), part, step.like(0))
+        out = part if out is None else step.add("Add", out, part)
+    assert out is not None
+    step.give("Out", out)
+
+
+@converts("sequence_slice")
+def _convert_slice(step: Step) -> None:
+    """A part of each sequence."""
+    owners, places = find_owners(step.graph, step.lengths())
+    start, count = (step.cast(step.reshape(step.input(slot), -1), "int64") for slot in ("Offset", "Length"))
+    first, counts = (step.add("Gather", one, owners, axis=0) for one in (start, count))
+    behind = step.add("GreaterOrEqual", places, first)
+    kept = step.add("And", behind, step.add("Less", places, step.add("Add", first, counts)))
+    step.give("Out", step.add("Compress", step.input(), kept, axis=0), lengths=count)
+
+
+@converts("sequence_scatter")
+def _convert_scatter(step: Step) -> None:
+    """Each row of X with the updates of a sequence added at its ids."""
+    if step.graph.opset < 16 or step.rank() != 2:
+        step.refuse("it adds, which needs opset 16, or X has not two dims")
+    owners, _ = find_owners(step.graph, step.lengths("Ids"))
+    ids = step.cast(step.reshape(step.input("Ids"), -1, 1), "int64")
+    places = step.add("Concat", step.unsqueeze(owners, 1), ids, axis=1)
+    updates = step.reshape(step.input("Updates"), -1)
+    step.give("Out", step.add("ScatterND", step.input(), places, updates, reduction="add"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.onnx.importer.graph import InexpressibleError, Typed, Value
 from paddlelike.interop.onnx.importer.node import Node
@@ -16,6 +17,7 @@ from paddlelike.interop.onnx.importer.readers import reads
 if TYPE_CHECKING:
     from onnx import GraphProto, ValueInfoProto
 
+_MOST_TURNS: Final = 10_000_000  # of a loop that says none
 _DIRECTIONS: Final = ("input_directions", "output_directions", "input_axes", "output_axes")
 
 
@@ -153,6 +155,12 @@ def _start(node: Node, limit: str | None = None) -> _Turns:
     turn = graph.variable(node.emit("fill_constant", shape=[1], value=0.0, dtype=int(VarType.INT64)))
     if node.type == "Loop" and node.has(0):
         limit = node.reshape(node.input(0), 1)
+    elif node.type == "Loop":
+        limit = node.constant([_MOST_TURNS], np.int64)
+        warn_user(
+            f"Loop {node.proto.name!r:.60} has no limit of turns: here it ends after {_MOST_TURNS:,}, "
+            "whatever its condition says"
+        )
     if node.type == "Loop" and node.has(1):
         going = node.reshape(node.input(1), 1)
     else:

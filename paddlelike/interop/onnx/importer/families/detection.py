@@ -68,13 +68,37 @@ def _order_corners(node: Node) -> str:
 
 @reads("RoiAlign")
 def _read_roi_align(node: Node) -> None:
-    """Fluid has the regions of an image together: they are put in order, and their results back."""
     rule = node.attr(
         "coordinate_transformation_mode", "half_pixel" if node.opset >= 16 else "output_half_pixel"
     )
     if rule != "output_half_pixel" or node.attr("mode", "avg") != "avg":
         node.refuse(f"coordinate_transformation_mode is {rule!r}, mode is {node.attr('mode', 'avg')!r}")
-    owners = node.cast(node.input(2), VarType.INT64)
+    regions, back = _order_regions(node, node.input(1), node.cast(node.input(2), VarType.INT64))
+    out = node.emit(
+        "roi_align",
+        regions,
+        pooled_height=node.attr("output_height", 1),
+        pooled_width=node.attr("output_width", 1),
+        spatial_scale=float(node.attr("spatial_scale", 1.0)),
+        sampling_ratio=node.attr("sampling_ratio", 0) or -1,
+    )
+    node.give(node.emit("gather", {"X": out, "Index": back}))
+
+
+@reads("MaxRoiPool")
+def _read_max_roi_pool(node: Node) -> None:
+    """The first number of a region is its image."""
+    owners = node.cast(node.reshape(node.slice(node.input(1), 1, 0, 1), -1), VarType.INT64)
+    regions, back = _order_regions(node, node.slice(node.input(1), 1, 1, 5), owners)
+    height, width = node.attr("pooled_shape")
+    options = {"pooled_height": height, "pooled_width": width}
+    scale = float(node.attr("spatial_scale", 1.0))
+    out = node.emit("roi_pool", regions, spatial_scale=scale, **options)
+    node.give(node.emit("gather", {"X": out, "Index": back}))
+
+
+def _order_regions(node: Node, regions: str, owners: str) -> tuple[dict[str, str], str]:
+    """Return the inputs of an operator on regions, those of an image together, and their order back."""
     count = node.slice(node.dims_at_run(owners), 0, 0, 1)
     key = node.emit("elementwise_add", node.emit("elementwise_mul", owners, count), _count(node, count))
     graph = node.graph
@@ -86,17 +110,5 @@ def _read_roi_align(node: Node) -> None:
     owned = node.cast(compare(node, "equal", node.unsqueeze(owners, 1), images), VarType.INT64)
     ends = node.emit("cumsum", node.emit("reduce_sum", owned, dim=[0], keep_dim=False), axis=0)
     offsets = node.emit("concat", [node.constant([0], np.int64), ends], axis=0)
-    given = {
-        "X": node.input(),
-        "ROIs": node.emit("gather", {"X": node.input(1), "Index": order}),
-        "RoisLod": offsets,
-    }
-    out = node.emit(
-        "roi_align",
-        given,
-        pooled_height=node.attr("output_height", 1),
-        pooled_width=node.attr("output_width", 1),
-        spatial_scale=float(node.attr("spatial_scale", 1.0)),
-        sampling_ratio=node.attr("sampling_ratio", 0) or -1,
-    )
-    node.give(node.emit("gather", {"X": out, "Index": back}))
+    ordered = node.emit("gather", {"X": regions, "Index": order})
+    return {"X": node.input(), "ROIs": ordered, "RoisLod": offsets}, back

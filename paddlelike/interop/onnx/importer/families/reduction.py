@@ -77,11 +77,31 @@ def _add_exponentials(node: Node, x: str, axes: list[int] | None, *, keep: bool)
 
 @reads("ArgMax", "ArgMin")
 def _read_arg(node: Node) -> None:
-    if node.attr("select_last_index", 0):
-        node.refuse("it takes the last one of equals")
     kind, keep = "arg_max" if node.type == "ArgMax" else "arg_min", bool(node.attr("keepdims", 1))
     x = node.input() if node.rank() > 1 or keep else node.unsqueeze(node.input(), 1)
-    node.give(node.emit(kind, x, axis=node.axis(0), keepdims=keep, dtype=int(VarType.INT64)))
+    axis, last = node.axis(0), bool(node.attr("select_last_index", 0))
+    if last:
+        x = node.emit("flip", x, dims=[axis])
+        if node.dims()[axis] < 0:
+            node.refuse("it takes the last one of equals, along a dim whose size is not known")
+    out = node.emit(kind, x, axis=axis, keepdims=keep, dtype=int(VarType.INT64))
+    node.give(node.scale(out, -1.0, float(node.dims()[axis] - 1)) if last else out)
+
+
+@reads("CumProd")
+def _read_cumprod(node: Node) -> None:
+    axes = node.numbers(1)
+    axis = node.normalize((axes or [0])[0], node.rank())
+    x = node.input()
+    if node.attr("reverse", 0):
+        x = node.emit("flip", x, dims=[axis])
+    if node.attr("exclusive", 0):
+        if node.dims()[axis] < 0:
+            node.refuse("the size of the dim is not known")
+        first = node.scale(node.emit("fill_zeros_like", node.slice(x, axis, 0, 1)), 1.0, 1.0)
+        x = node.emit("concat", [first, node.slice(x, axis, 0, node.dims()[axis] - 1)], axis=axis)
+    out = node.emit("cumprod", x, dim=axis)
+    node.give(node.emit("flip", out, dims=[axis]) if node.attr("reverse", 0) else out)
 
 
 @reads("TopK")

@@ -231,15 +231,18 @@ _INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear", "bicubic")
     *(f"{name}_interp_v2" for name in (*_INTERPOLATIONS, "linear")),
 )
 def _convert_interpolation(step: Step) -> None:
-    """Resize has no such rule for every position of Paddle's: the weights of each dim are a matrix."""
-    step.refuse_inputs("OutSize", "SizeTensor", "Scale")
+    """Resize has no such rule for every position of Paddle's: the weights of each dim are a matrix.
+
+    Where the sizes are not known, Resize has to do.
+    """
     layout, rank, shape = step.attr("data_layout"), step.rank(), step.shape()
     spatial = shape[1:-1] if is_channels_last(layout) else shape[2:]
-    if -1 in spatial:
-        step.refuse(f"X has shape {shape}: its height and width are not known")
     size = [step.attr(name) for name in ("out_d", "out_h", "out_w")][-len(spatial) :]
     given = step.attr("scale", 0.0)
     scales = list(given) if isinstance(given, list | tuple) else [given] * len(spatial)
+    if -1 in spatial or any(step.has(slot) for slot in ("OutSize", "SizeTensor", "Scale")):
+        step.give("Out", to_format(step, _resize(step, size, scales), layout, rank))
+        return
     if scales and min(scales) > 0:
         size = [int(n * by) for n, by in zip(spatial, scales, strict=True)]
     later = step.op.type.endswith("_v2") and bool(scales) and min(scales) > 0
@@ -256,6 +259,32 @@ def _convert_interpolation(step: Step) -> None:
     step.give("Out", to_format(step, out, layout, rank))
 
 
+def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> str:
+    """Return X, channels first, in a size or by a scale that is computed."""
+    x = to_channels_first(step, step.input(), step.attr("data_layout"), step.rank())
+    kind, corners = step.attr("interp_method"), step.attr("align_corners")
+    options: dict[str, Any] = {"mode": {"nearest": "nearest", "bicubic": "cubic"}.get(kind, "linear")}
+    asymmetric = kind == "nearest" or (kind != "bicubic" and step.attr("align_mode") == 1)
+    places = "align_corners" if corners else "asymmetric" if asymmetric else "half_pixel"
+    options["coordinate_transformation_mode"] = places
+    if kind == "nearest":
+        options["nearest_mode"] = "round_prefer_ceil" if corners else "floor"
+    else:
+        options["cubic_coeff_a"] = -0.75
+    if step.has("OutSize") or step.has("SizeTensor"):
+        asked = step.numbers("", "OutSize", "SizeTensor")
+    elif step.has("Scale"):
+        factors = step.cast(step.reshape(step.input("Scale"), -1), "float32")
+        lengths = step.cast(step.dims(x, 2, step.rank()), "float32")
+        asked = step.cast(step.add("Floor", step.add("Mul", lengths, factors)), "int64")
+    elif scales and min(scales) > 0:
+        return step.add("Resize", x, "", step.constant([1, 1, *scales], np.float32), **options)
+    else:
+        asked = step.ints(*size)
+    dims = step.add("Concat", step.dims(x, 0, 2), asked, axis=0)
+    return step.add("Resize", x, "", "", dims, **options)
+
+
 def _multiply_dim(step: Step, x: str, rank: int, axis: int, matrix: str) -> str:
     """Return the product of one dim with a matrix."""
     order = [*(i for i in range(rank) if i != axis), axis]
@@ -269,3 +298,26 @@ def _convert_pixel_shuffle(step: Step) -> None:
     x = to_channels_first(step, step.input(), layout, rank)
     out = step.add("DepthToSpace", x, blocksize=step.attr("upscale_factor"), mode="CRD")
     step.give("Out", to_format(step, out, layout, rank))
+
+
+@converts("unpool", "unpool3d")
+def _convert_unpool(step: Step) -> None:
+    """An image of zeros with the elements of X at the places from which a pool took them."""
+    sizes = step.shape("Out")[2:]
+    if min(sizes) < 0:
+        step.refuse("the size of the image is not known")
+    channels = step.dims(step.input(), 0, 2)
+    blank = step.add("Concat", channels, step.ints(int(np.prod(sizes))), axis=0)
+    zeros = step.add("Expand", step.like(0), blank)
+    places = step.cast(step.reshape(step.input("Indices"), 0, 0, -1), "int64")
+    out = step.add("ScatterElements", zeros, places, step.reshape(step.input(), 0, 0, -1), axis=2)
+    step.give("Out", step.reshape(out, 0, 0, *sizes))
+
+
+@converts("fold")
+def _convert_fold(step: Step) -> None:
+    pads = step.attr("paddings")
+    attrs = {"strides": step.attr("strides"), "dilations": step.attr("dilations")}
+    attrs["pads"] = pads if len(pads) == 4 else [*pads, *pads]
+    sizes = (step.ints(*step.attr(name)) for name in ("output_sizes", "kernel_sizes"))
+    step.give("Y", step.add("Col2Im", step.input(), *sizes, **attrs))

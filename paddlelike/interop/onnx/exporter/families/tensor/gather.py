@@ -173,3 +173,62 @@ def _convert_assign_value(step: Step) -> None:
 def _convert_range(step: Step) -> None:
     bounds = [step.reshape(step.input(slot)) for slot in ("Start", "End", "Step")]
     step.give("Out", step.add("Range", *bounds))
+
+
+@converts("put_along_axis")
+def _convert_put_along_axis(step: Step) -> None:
+    kinds = {"assign": "none", "add": "add", "mul": "mul", "multiply": "mul"}
+    kind = kinds.get(step.attr("Reduce"))
+    if kind is None or (kind != "none" and step.graph.opset < 16):
+        step.refuse(f"Reduce is {step.attr('Reduce')!r}; add and mul need opset 16")
+    index = step.input("Index")
+    value = step.add("Expand", step.input("Value"), step.add("Shape", index))
+    attrs = {} if kind == "none" else {"reduction": kind}
+    x = step.input("Input")
+    step.give("Result", step.add("ScatterElements", x, index, value, axis=step.attr("Axis"), **attrs))
+
+
+@converts("index_add")
+def _convert_index_add(step: Step) -> None:
+    """Slices are added with the dim of the index in front."""
+    order = list(range(step.rank()))
+    order.insert(0, order.pop(step.attr("axis") % step.rank()))
+    x, value = (step.transpose(step.input(slot), order) for slot in ("X", "AddValue"))
+    index = step.cast(step.reshape(step.input("Index"), -1, 1), "int64")
+    out = _scatter_add(step, x, index, value)
+    step.give("Out", step.transpose(out, np.argsort(order).tolist()))
+
+
+@converts("index_put")
+def _convert_index_put(step: Step) -> None:
+    indices = [step.op.block._var_recursive(name) for name in step.op.input("indices")]
+    if any(one.dtype == VarType.BOOL for one in indices):
+        step.refuse("an index is a mask")
+    several = [step.cast(one, "int64") for one in step.inputs("indices")]
+    shape = several[0]
+    for other in several[1:]:
+        shape = step.add("Add", shape, other)
+    dims = step.add("Shape", shape)
+    rank = max(len(one.shape) for one in indices)
+    whole = [step.unsqueeze(step.add("Expand", one, dims), rank) for one in several]
+    places = step.add("Concat", *whole, axis=-1)
+    rest = step.dims(step.input("x"), len(several), step.rank("x"))
+    value = step.add("Expand", step.input("value"), step.add("Concat", dims, rest, axis=0))
+    x = step.input("x")
+    if step.attr("accumulate"):
+        step.give("out", _scatter_add(step, x, places, value))
+    else:
+        step.give("out", step.add("ScatterND", x, places, value))
+
+
+@converts("logspace")
+def _convert_logspace(step: Step) -> None:
+    start, stop, base = (
+        step.cast(step.reshape(step.input(slot)), "float64") for slot in ("Start", "Stop", "Base")
+    )
+    count, one = step.cast(step.reshape(step.input("Num")), "int64"), step.constant(1, np.int64)
+    places = step.cast(step.add("Range", step.constant(0, np.int64), count, one), "float64")
+    gaps = step.cast(step.add("Max", step.add("Sub", count, one), one), "float64")
+    gap = step.add("Div", step.add("Sub", stop, start), gaps)
+    exponents = step.add("Add", start, step.add("Mul", places, gap))
+    step.give("Out", step.cast(step.add("Pow", base, exponents), VarType(step.attr("dtype"))))

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
@@ -287,11 +286,34 @@ def _interpolate(node: Node, mode: str, factors: Sequence[float], touched: Seque
     )
 
 
-@reads("GridSample")
-def _read_grid_sample(node: Node) -> None:
-    if node.attr("mode", "bilinear") not in ("bilinear", "linear") or not node.attr("align_corners", 0):
-        node.refuse("it is not bilinear between the centres of the corners")
-    if node.attr("padding_mode", "zeros") != "zeros" or node.rank() != 4:
-        node.refuse(f"padding_mode is {node.attr('padding_mode', 'zeros')!r}, or X is no image")
-    given = {"X": node.input(), "Grid": node.cast(node.input(1), VarType.FP32)}
-    node.give(node.emit("grid_sampler", given, slot="Output"))
+@reads("Col2Im")
+def _read_col2im(node: Node) -> None:
+    image, block = node.numbers(1), node.numbers(2)
+    if image is None or block is None or len(image) != 2:
+        node.refuse("it is no image of two dims")
+    pads = list(node.attr("pads", [0] * 4))
+    options = {"strides": node.attr("strides", [1, 1]), "dilations": node.attr("dilations", [1, 1])}
+    channels = node.dims()[1] // (block[0] * block[1])
+    sizes = {"output_sizes": image, "kernel_sizes": block, "paddings": pads}
+    node.give(node.emit("fold", node.input(), shaped=(node.dims()[0], channels, *image), **sizes, **options))
+
+
+@reads("DeformConv")
+def _read_deformable(node: Node) -> None:
+    pads = list(node.attr("pads", [0] * 4))
+    if node.rank() != 4 or pads[:2] != pads[2:] or -1 in node.dims(2)[1:]:
+        node.refuse("it is no image of two dims, or pads its ends unevenly")
+    offset = node.input(2)
+    if node.has(4):
+        mask = node.input(4)
+    else:
+        half = node.dims(2)[1] // 2
+        mask = node.scale(node.emit("fill_zeros_like", node.slice(offset, 1, 0, half)), 1.0, 1.0)
+    options = {"strides": node.attr("strides", [1, 1]), "dilations": node.attr("dilations", [1, 1])}
+    options |= {"paddings": pads[:2], "groups": node.attr("group", 1), "im2col_step": 1}
+    options["deformable_groups"] = node.attr("offset_group", 1)
+    given = {"Input": node.input(), "Offset": offset, "Mask": mask, "Filter": node.input(1)}
+    out = node.emit("deformable_conv", given, slot="Output", **options)
+    if node.has(3):
+        out = node.emit("elementwise_add", out, node.reshape(node.input(3), 1, -1, 1, 1))
+    node.give(out)

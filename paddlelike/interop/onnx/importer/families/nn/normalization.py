@@ -167,3 +167,17 @@ def _read_lrn(node: Node) -> None:
     node.give(
         node.emit("lrn", node.input(), n=size, **{name: float(value) for name, value in options.items()})
     )
+
+
+@reads("RMSNormalization")
+def _read_rms(node: Node) -> None:
+    """Divided by the root of the mean square over the dims from ``axis`` on."""
+    axis = node.axis(-1)
+    x = node.cast(node.input(), np.float32) if node.attr("stash_type", 1) == 1 else node.input()
+    dims = list(range(axis, node.rank()))
+    mean = node.emit(
+        "reduce_mean", node.emit("square", x), dim=dims, keep_dim=True, reduce_all=len(dims) == node.rank()
+    )
+    root = node.emit("sqrt", node.scale(mean, 1.0, float(node.attr("epsilon", 1e-5))))
+    normal = node.cast(node.emit("elementwise_div", x, root), node.dtype())
+    node.give(node.emit("elementwise_mul", normal, node.input(1)))

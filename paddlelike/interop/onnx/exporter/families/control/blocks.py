@@ -14,7 +14,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, dtype_row, numpy_dtype
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.interop.onnx.exporter.converters import converts, load_table
+from paddlelike.interop.onnx.exporter.converters import converts, find_converter
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
 
 if TYPE_CHECKING:
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 def translate_block(step: Step, block: Block) -> None:
     """Append the nodes of a block to those of the graph, which the caller has put aside."""
-    table = load_table()
     for op in block.ops:
-        if op.type not in table:
+        convert = find_converter(op)
+        if convert is None:
             step.refuse(f"{op.type} in its block")
-        table[op.type](Step(step.graph, op))
+        convert(Step(step.graph, op))
 
 
 def make_graph(
     step: Step, name: str, fill: Callable[[], list[str]], inputs: list[Any] | None = None
 ) -> tuple[Any, list[str]]:
     """Return a graph of the nodes that ``fill`` appends, and the values that it gives."""
-    from onnx import helper
+    from onnx import ValueInfoProto, helper
 
     graph = step.graph
     kept, before, held = graph.nodes, dict(graph.values), dict(graph.lengths)
@@ -45,7 +45,7 @@ def make_graph(
         for value in given:  # an output is computed by a node of the graph itself
             (out,) = graph.add("Identity", [value])
             outs.append(out)
-        ports = [helper.make_empty_tensor_value_info(out) for out in outs]
+        ports = [ValueInfoProto(name=out) for out in outs]  # tensors or sequences
         return helper.make_graph(graph.nodes, name, inputs or [], ports), outs
     finally:
         graph.nodes, graph.values, graph.lengths = kept, before, held
@@ -69,8 +69,10 @@ def _find_condition(step: Step, slot: str) -> str:
     return step.reshape(step.input(slot))
 
 
-def _fill_absent(graph: Graph, variable: Variable) -> str:
-    """Return zeros in the place of a variable that has no value yet: nobody reads them."""
+def make_empty(graph: Graph, variable: Variable) -> str:
+    """Return zeros, or no elements, in the place of a variable that has no value yet: nobody reads them."""
+    if variable.type == VarType.LOD_TENSOR_ARRAY:
+        return graph.add("SequenceEmpty", [], dtype=dtype_row(variable.dtype).onnx)[0]
     dims = [max(dim, 1) for dim in variable.shape]
     return graph.add(
         "ConstantOfShape", [graph.add_constant(np.array(dims, np.int64))], value=_zero(variable)
@@ -86,8 +88,9 @@ def _zero(variable: Variable) -> TensorProto:
 def _check_tensors(step: Step, names: list[str]) -> None:
     for name in names:
         variable = step.op.block._var_recursive(name)
-        if variable.type != VarType.LOD_TENSOR or name in step.graph.lengths:
-            step.refuse(f"its block assigns to {name}, which is no tensor without a LoD")
+        kinds = (VarType.LOD_TENSOR, VarType.LOD_TENSOR_ARRAY)
+        if variable.type not in kinds or name in step.graph.lengths:
+            step.refuse(f"its block assigns to {name}, which is no tensor without a LoD, and no array")
 
 
 @converts("conditional_block", "conditional_block_infer")
@@ -106,7 +109,7 @@ def _convert_conditional_block(step: Step) -> None:
 
     def stay() -> list[str]:
         return [
-            graph.values[name] if name in graph.values else _fill_absent(graph, block._var_recursive(name))
+            graph.values[name] if name in graph.values else make_empty(graph, block._var_recursive(name))
             for name in names
         ]
 
@@ -139,7 +142,7 @@ def _convert_while(step: Step) -> None:
     _check_tensors(step, names)
     variables = [step.op.block._var_recursive(name) for name in names]
     start = [
-        graph.values[name] if name in graph.values else _fill_absent(graph, variable)
+        graph.values[name] if name in graph.values else make_empty(graph, variable)
         for name, variable in zip(names, variables, strict=True)
     ]
     turn, going = graph.take_name("turn"), graph.take_name("going")
@@ -147,7 +150,9 @@ def _convert_while(step: Step) -> None:
     ports = [helper.make_tensor_value_info(turn, dtype_row(VarType.INT64).onnx, [])]
     ports.append(helper.make_tensor_value_info(going, dtype_row(VarType.BOOL).onnx, []))
     for port, variable in zip(inside, variables, strict=True):
-        ports.append(helper.make_tensor_value_info(port, dtype_row(variable.dtype).onnx, None))
+        is_array = variable.type == VarType.LOD_TENSOR_ARRAY
+        make = helper.make_tensor_sequence_value_info if is_array else helper.make_tensor_value_info
+        ports.append(make(port, dtype_row(variable.dtype).onnx, None))
     first = _find_condition(step, "Condition")
 
     def run() -> list[str]:
@@ -161,3 +166,9 @@ def _convert_while(step: Step) -> None:
     outs = graph.add("Loop", ["", first, *start], count=max(len(names), 1), body=body) if names else []
     for name, out in zip(names, outs, strict=True):
         step.give("Out", out, step.op.output("Out").index(name))
+
+
+@converts("print")
+def _convert_print(step: Step) -> None:
+    """The model prints nothing."""
+    step.give("Out", step.input("In"))

@@ -1,0 +1,1 @@
+"""Recurrent networks: loops through steps, and the stacks of cuDNN."""

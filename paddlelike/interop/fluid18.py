@@ -1,0 +1,158 @@
+"""Programs of Paddle 2.x as programs of Fluid 1.8, where its operators compute the same.
+
+An operator stays if 1.8.5 has its type, its inputs and its attributes, or attributes that say what 1.8.5
+does anyway, and if 1.8.5's shape rule gives its outputs the shapes that they have. Everything else is
+refused by name. What Paddle 2.x calls a value without dims has one element in one dim, as every number in
+Fluid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from typing import Any, Final
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError
+from paddlelike.framework.environment import PADDLE2_VERSION
+from paddlelike.framework.graph.attributes import COMMON_ATTRS, complete_attrs
+from paddlelike.framework.graph.inference import infer_outputs
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.opdef import OpDef, registry
+from paddlelike.framework.passes.clone import copy
+
+__all__ = ["make_fluid18"]
+
+#: Attributes of kernels, which say nothing of what is computed.
+_IGNORED: Final = frozenset({"mkldnn_data_type", "place_type", "use_mkldnn", "with_quant_attr"})
+#: What 1.8.5 does, in the words of attributes that it does not have; others must be empty, zero or False.
+_MEANT: Final[dict[tuple[str, str], Any]] = {
+    ("affine_grid", "align_corners"): True,
+    ("flatten2", "stop_axis"): -1,
+    ("grid_sampler", "align_corners"): True,
+    ("grid_sampler", "mode"): "bilinear",
+    ("grid_sampler", "padding_mode"): "zeros",
+    ("linspace", "dtype"): int(VarType.FP32),
+    ("pixel_shuffle", "data_format"): "NCHW",
+    ("prelu", "data_format"): "NCHW",
+    ("softmax_with_cross_entropy", "use_softmax"): True,
+    ("softplus", "beta"): 1.0,
+    ("softplus", "threshold"): 20.0,
+    ("temporal_shift", "data_format"): "NCHW",
+    ("top_k", "axis"): -1,
+    ("top_k", "largest"): True,
+    ("top_k", "sorted"): True,
+    ("unpool", "data_format"): "NCHW",
+    ("yolo_box", "iou_aware_factor"): 0.5,  # without iou_aware
+}
+_RENAMED: Final = {
+    ("expand", "repeat_times"): "expand_times",
+    ("flatten2", "start_axis"): "axis",
+    ("flip", "axis"): "dims",
+    ("matmul", "trans_x"): "transpose_X",
+    ("matmul", "trans_y"): "transpose_Y",
+    ("roll", "axis"): "dims",
+    ("trace", "axis1"): "dim1",
+    ("trace", "axis2"): "dim2",
+}
+#: Of whole numbers below zero, 1.8.5 rounds the quotient towards zero; its ``unique`` does not sort.
+_OTHER_NUMBERS: Final = frozenset({"elementwise_floordiv", "elementwise_mod", "unique"})
+#: Types of 1.8.5 that compute the same as some of Paddle 2.
+_SAME: Final = {
+    "bicubic_interp_v2": "bicubic_interp", "bilinear_interp_v2": "bilinear_interp",
+    "flatten_contiguous_range": "flatten2", "matmul_v2": "matmul", "nearest_interp_v2": "nearest_interp",
+    "silu": "swish", "tile": "expand", "top_k_v2": "top_k", "trilinear_interp_v2": "trilinear_interp",
+}  # fmt: skip
+
+
+def make_fluid18(program: Program) -> Program:
+    """Return a program of Paddle 2.x as one of Fluid 1.8; an older program as it is.
+
+    Raises
+    ------
+    UnsupportedError
+        Operators that Fluid 1.8 does not have in this form; it lists all of them.
+    """
+    if program.paddle_version < PADDLE2_VERSION:
+        return program
+    clone = copy(program)
+    clone.encoded, clone.is_versioned = None, True
+    numbers = [one for one in clone.list_vars() if one.type == VarType.LOD_TENSOR and not one.shape]
+    for variable in clone.list_vars():
+        variable.encoded = None
+    for variable in numbers:
+        variable.shape = (1,)
+    ops = [op for block in clone.blocks for op in block.ops]
+    read = {name for op in ops for name in op.input_arg_names}
+    refused = {found for op in ops for found in _change(op, read)}
+    refused |= {f"{one.name}, a value without dims" for one in numbers if one.persistable}
+    if refused:
+        raise UnsupportedError(
+            f"Fluid 1.8 does not have, in this form: {'; '.join(sorted(refused))}",
+            hint="a .pdmodel or .json as the target keeps the operators of Paddle 2",
+        )
+    return clone
+
+
+def _change(op: Operator, read: Container[str]) -> Iterator[str]:
+    """Give an operator the form of 1.8.5, and yield what stands against it."""
+    op.encoded, op.encoded_types, later = None, {}, op.type
+    op.type = _SAME.get(op.type, op.type)
+    known = registry.find_or_none(op.type)
+    if known is None or known.since != "1" or op.type in _OTHER_NUMBERS:
+        yield later
+        return
+    slots = {slot.name for slot in known.input_slots}
+    yield from (f"{later} with {slot}" for slot, names in op.inputs.items() if names and slot not in slots)
+    op.inputs = {slot: names for slot, names in op.inputs.items() if slot in slots}
+    _complete_outputs(op, known)
+    op.attrs = {_RENAMED.get((op.type, name), name): value for name, value in op.attrs.items()}
+    _fit_values(op)
+    for name, value in op.attrs.items():
+        if not (name in known.attrs or name in COMMON_ATTRS or name in _IGNORED):
+            meant = _MEANT.get((op.type, name))
+            if value != meant if meant is not None else value:
+                yield f"{later} with {name}={value!r}"
+    if op.type == "roll" and not op.attrs.get("dims"):
+        yield "roll with axis=[]"
+    try:
+        op.attrs = complete_attrs(known, op.attrs)
+        for name, spec in infer_outputs(op.block, op, known):
+            declared = op.block._var_recursive(name).shape
+            if name in read and not _agree(declared, spec.shape):
+                yield f"{later} to the shape {list(declared)}, there {list(spec.shape)}"
+    except (EnforceNotMet, ShapeError) as error:
+        yield f"{later} ({str(error).splitlines()[0]})"
+
+
+def _fit_values(op: Operator) -> None:
+    """Say in 1.8.5's way what attributes of the same name say in another."""
+    attrs = op.attrs
+    if op.type == "flatten2" and attrs.get("stop_axis") == len(op.block.var(op.input("X")[0]).shape) - 1:
+        attrs["stop_axis"] = -1
+    if op.type.startswith("reduce_") and (attrs.get("reduce_all") or not attrs.get("dim")):
+        attrs |= {"dim": [0], "reduce_all": True}
+    if attrs.get("shape") == [] and not (op.input("ShapeTensor") or op.input("ShapeTensorList")):
+        attrs["shape"] = [1]
+    scale = attrs.get("scale")
+    if isinstance(scale, list) and len(set(scale)) <= 1:  # of each dim
+        attrs["scale"] = scale[0] if scale else 0.0
+
+
+def _complete_outputs(op: Operator, known: type[OpDef]) -> None:
+    """Create the outputs that 1.8.5 insists on, which Paddle 2 leaves out of models; drop those it lacks."""
+    first = op.output_arg_names[0] if op.output_arg_names else ""
+    op.outputs = {slot.name: list(op.outputs.get(slot.name, ())) for slot in known.output_slots}
+    for slot in known.output_slots:
+        if not op.outputs[slot.name] and not slot.optional and first:
+            made = op.block.create_var(name=f"{first}.{slot.name}", dtype=op.block.var(first).dtype)
+            op.outputs[slot.name] = [made.name]
+
+
+def _agree(declared: Sequence[int], inferred: Sequence[int]) -> bool:
+    """Return whether shapes are the same as far as they are known."""
+    if not inferred:
+        return True
+    return len(declared) == len(inferred) and all(
+        a == b or -1 in (a, b) for a, b in zip(declared, inferred, strict=True)
+    )

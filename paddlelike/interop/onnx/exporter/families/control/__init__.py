@@ -1,0 +1,1 @@
+"""Branches, loops, and arrays of tensors."""

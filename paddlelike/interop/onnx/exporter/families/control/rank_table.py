@@ -1,0 +1,102 @@
+"""Sequences of unequal length step by step, the longest first: what DynamicRNN is made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, dtype_row
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.families.control.blocks import make_empty, make_graph
+from paddlelike.interop.onnx.exporter.graph import RankTable, Step
+from paddlelike.interop.onnx.exporter.sequences import find_owners
+
+
+def _find_table(step: Step) -> RankTable:
+    (name,) = step.op.input("RankTable")
+    if name not in step.graph.tables:
+        step.refuse(f"nothing made the table {name} that ONNX can express")
+    return step.graph.tables[name]
+
+
+@converts("lod_rank_table")
+def _convert_table(step: Step) -> None:
+    if step.attr("level"):
+        step.refuse(f"it ranks level {step.attr('level')} of the LoD")
+    lengths = step.lengths()
+    longest, order = step.add_several("TopK", lengths, step.add("Shape", lengths), count=2)
+    step.graph.tables[step.op.output("Out")[0]] = RankTable(order, longest, lengths)
+
+
+@converts("max_sequence_len")
+def _convert_max_length(step: Step) -> None:
+    step.give("Out", step.reduce("ReduceMax", _find_table(step).longest, [0], keep=True))
+
+
+def _count_active(step: Step, table: RankTable, turn: str) -> str:
+    """Return how many sequences have a step of that number, as a row."""
+    active = step.cast(step.add("Greater", table.longest, turn), VarType.INT64)
+    return step.reduce("ReduceSum", active, [0], keep=True)
+
+
+@converts("shrink_rnn_memory")
+def _convert_shrink(step: Step) -> None:
+    count = _count_active(step, _find_table(step), step.input("I"))
+    step.give("Out", step.add("Slice", step.input(), step.ints(0), count, step.ints(0)))
+
+
+@converts("lod_tensor_to_array")
+def _convert_to_array(step: Step) -> None:
+    from onnx import helper
+
+    graph, table = step.graph, _find_table(step)
+    firsts = step.add("CumSum", table.lengths, step.constant(0, np.int64), exclusive=1)
+    firsts = step.add("Gather", firsts, table.order, axis=0)
+    turn, going, array = (graph.take_name(name) for name in ("turn", "going", "steps"))
+    element = dtype_row(step.variable().dtype).onnx
+    ports = [
+        helper.make_tensor_value_info(turn, dtype_row(VarType.INT64).onnx, []),
+        helper.make_tensor_value_info(going, dtype_row(VarType.BOOL).onnx, []),
+        helper.make_tensor_sequence_value_info(array, element, None),
+    ]
+
+    def run() -> list[str]:
+        starts = step.add("Slice", firsts, step.ints(0), _count_active(step, table, turn))
+        rows = step.add("Gather", step.input(), step.add("Add", starts, turn), axis=0)
+        return [going, step.add("SequenceInsert", array, rows)]
+
+    body, _ = make_graph(step, "step", run, ports)
+    count = step.reduce("ReduceMax", table.longest, [0], keep=False)
+    step.give("Out", step.add("Loop", count, "", make_empty(graph, step.variable("Out")), body=body))
+
+
+@converts("array_to_lod_tensor")
+def _convert_from_array(step: Step) -> None:
+    """The rows of all steps one after the other, sorted by their sequence and then by their step."""
+    table = _find_table(step)
+    most = step.reduce("ReduceMax", table.longest, [0], keep=False)
+    steps = step.unsqueeze(step.add("Range", step.constant(0, np.int64), most, step.constant(1, np.int64)), 1)
+    places = step.add("Add", step.unsqueeze(step.add("Mul", table.order, most), 0), steps)
+    is_there = step.add("Less", steps, step.unsqueeze(table.longest, 0))
+    places = step.add("Compress", step.reshape(places, -1), step.reshape(is_there, -1), axis=0)
+    rows = step.add("ConcatFromSequence", step.input(), axis=0)
+    step.give("Out", _sort_rows(step, rows, places), lengths=table.lengths)
+
+
+def _sort_rows(step: Step, rows: str, places: str) -> str:
+    _, order = step.add_several("TopK", places, step.add("Shape", places), count=2, largest=0)
+    return step.add("Gather", rows, order, axis=0)
+
+
+@converts("reorder_lod_tensor_by_rank")
+def _convert_reorder(step: Step) -> None:
+    table = _find_table(step)
+    if not step.has_lengths():
+        step.give("Out", step.add("Gather", step.input(), table.order, axis=0))
+        return
+    lengths = step.lengths()
+    _, ranks = step.add_several("TopK", table.order, step.add("Shape", lengths), count=2, largest=0)
+    owners, places = find_owners(step.graph, lengths)
+    most = step.reduce("ReduceMax", lengths, [0], keep=False)
+    places = step.add("Add", step.add("Mul", step.add("Gather", ranks, owners, axis=0), most), places)
+    sorted_lengths = step.add("Gather", lengths, table.order, axis=0)
+    step.give("Out", _sort_rows(step, step.input(), places), lengths=sorted_lengths)

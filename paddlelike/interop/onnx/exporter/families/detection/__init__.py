@@ -1,0 +1,1 @@
+"""Operators to ONNX: anchors, boxes, regions."""

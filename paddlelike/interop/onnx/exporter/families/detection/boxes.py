@@ -1,0 +1,81 @@
+"""Boxes: coded by anchors, and their overlaps."""
+
+from __future__ import annotations
+
+from paddlelike.interop.onnx.exporter.converters import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+
+__all__ = ["find_overlaps"]
+
+
+def _edges(step: Step, boxes: str) -> list[str]:
+    """Return xmin, ymin, xmax, ymax, each with a last dim of 1."""
+    return step.add_several("Split", boxes, step.ints(1, 1, 1, 1), count=4, axis=-1)
+
+
+@converts("box_coder")
+def _convert_box_coder(step: Step) -> None:
+    """Centers and sides, as shares of the anchors'; sides as logarithms."""
+    encodes, axis = step.attr("code_type") == "encode_center_size", step.attr("axis")
+    edge = step.like(0.0 if step.attr("box_normalized") else 1.0, "PriorBox")
+    two = step.like(2.0, "PriorBox")
+    prior, target = step.input("PriorBox"), step.input("TargetBox")
+    place = 0 if encodes or axis == 0 else 1
+    prior = step.unsqueeze(prior, place)
+    variances = None
+    if step.has("PriorBoxVar"):
+        variances = step.unsqueeze(step.input("PriorBoxVar"), place)
+    elif step.attr("variance"):
+        variances = step.like(step.attr("variance"), "PriorBox")
+    if encodes:
+        target = step.unsqueeze(target, 1)
+    elif variances is not None:
+        target = step.add("Mul", target, variances)
+    ours, theirs = _edges(step, prior), _edges(step, target)
+    firsts, lasts = [], []
+    for i in (0, 1):
+        side = step.add("Add", step.add("Sub", ours[i + 2], ours[i]), edge)
+        center = step.add("Add", ours[i], step.add("Div", side, two))
+        if encodes:
+            middle = step.add("Div", step.add("Add", theirs[i + 2], theirs[i]), two)
+            length = step.add("Add", step.add("Sub", theirs[i + 2], theirs[i]), edge)
+            firsts.append(step.add("Div", step.add("Sub", middle, center), side))
+            lasts.append(step.add("Log", step.add("Abs", step.add("Div", length, side))))
+        else:
+            middle = step.add("Add", step.add("Mul", theirs[i], side), center)
+            half = step.add("Div", step.add("Mul", step.add("Exp", theirs[i + 2]), side), two)
+            firsts.append(step.add("Sub", middle, half))
+            lasts.append(step.add("Sub", step.add("Add", middle, half), edge))
+    out = step.add("Concat", *firsts, *lasts, axis=-1)
+    if encodes and variances is not None:
+        out = step.add("Div", out, variances)
+    lod = step.lengths("PriorBox") if not encodes and axis and step.has_lengths("PriorBox") else None
+    step.give("OutputBox", out, lengths=lod)
+
+
+@converts("iou_similarity")
+def _convert_iou(step: Step) -> None:
+    edge = step.like(0.0 if step.attr("box_normalized") else 1.0)
+    step.give("Out", find_overlaps(step, step.input(), step.input("Y"), 1, edge, touching=False))
+
+
+def find_overlaps(step: Step, first: str, second: str, axis: int, edge: str, *, touching: bool) -> str:
+    """Return the overlap of each box of ``first``, along the dim before ``axis``, with each of ``second``.
+
+    ``touching``: boxes less than an ``edge`` apart have none.
+    """
+    mine, theirs = _edges(step, step.unsqueeze(first, axis)), _edges(step, step.unsqueeze(second, axis - 1))
+    zero = step.add("Sub", edge, edge)
+    sides: list[list[str]] = [[], [], []]
+    for i in (0, 1):
+        high, low = step.add("Min", mine[i + 2], theirs[i + 2]), step.add("Max", mine[i], theirs[i])
+        gap = step.add("Sub", high, low)
+        common = step.add("Max", step.add("Add", gap, edge), zero)
+        if touching:
+            common = step.add("Where", step.add("Less", gap, zero), zero, common)
+        sides[0].append(common)
+        for k, box in ((1, mine), (2, theirs)):
+            sides[k].append(step.add("Add", step.add("Sub", box[i + 2], box[i]), edge))
+    shared, one, other = (step.add("Mul", *pair) for pair in sides)
+    union = step.add("Sub", step.add("Add", one, other), shared)
+    return step.squeeze(step.add("Div", shared, union), axis + 1)

@@ -1,0 +1,190 @@
+"""An operator without a function of its own in the families: by its lowering for the compiled engine.
+
+The lowering is traced with the operator's declared shapes, for several sizes of the dims that are not known,
+and each primitive of JAX becomes nodes of ONNX. Conditions on values, such as labels within their range, are
+checked by no node.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import OpDef, registry
+from paddlelike.interop.exporting import InexpressibleError
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.traced.sizes import Sizes
+
+if TYPE_CHECKING:
+    from paddlelike.compiled.lowerings import Lowering
+
+__all__ = ["can_trace", "convert_traced", "is_traceable"]
+
+_ROWS = "rows"  # the symbol of first dims that are not known: one for all inputs, as of a batch
+
+
+@functools.cache
+def can_trace(type_: str, version: int) -> bool:
+    """Return whether an operator has a lowering, and JAX is installed."""
+    cls = registry.find_for_version(type_, version)
+    if cls is None or importlib.util.find_spec("jax") is None:
+        return False
+    from paddlelike.compiled.lowerings import find_lowering
+
+    row = find_lowering(cls)
+    return row is not None and not row.by_vjp
+
+
+def is_traceable(op: Operator) -> bool:
+    """Return whether an operator can be traced: one of tensors, not of lists of them or tables of ranks."""
+    variables = map(op.block._find_var_recursive, (*op.input_arg_names, *op.output_arg_names))
+    if any(one is not None and one.type not in (VarType.LOD_TENSOR, VarType.RAW) for one in variables):
+        return False
+    return can_trace(op.type, op.block.program.paddle_version)
+
+
+def convert_traced(step: Step) -> None:
+    """Translate an operator. Raises InexpressibleError where its lowering takes what ONNX has no node for."""
+    from paddlelike.compiled.backend import wide_types
+    from paddlelike.compiled.lowerings import find_lowering
+    from paddlelike.compiled.refusals import LoweringError
+
+    cls = registry.find_for_version(step.op.type, step.op.block.program.paddle_version)
+    assert cls is not None
+    row = find_lowering(cls)
+    assert row is not None
+    if any(step.has_lengths(slot.name) for slot in cls.input_slots):
+        step.refuse("it takes sequences")
+    with wide_types():
+        try:
+            try:
+                _convert(step, cls, row, shared=False)
+            except InexpressibleError:
+                raise
+            except Exception:  # of shapes that do not go together
+                _convert(step, cls, row, shared=True)
+        except InexpressibleError:
+            raise
+        except Exception as error:  # of whatever a lowering and JAX raise
+            known = isinstance(error, LoweringError)
+            reason = str(error) if known else f"it cannot be traced with shapes alone: {type(error).__name__}"
+            raise InexpressibleError(reason) from error
+
+
+def _convert(step: Step, cls: type[OpDef], row: Lowering, *, shared: bool) -> None:
+    """Translate an operator; ``shared``: first dims that are not known are the same in all inputs."""
+    import jax
+
+    from paddlelike.interop.onnx.exporter.traced.translation import Translation
+
+    values = [value for slot in cls.input_slots for value in step.inputs(slot.name)]
+    known = [step.graph.constants.get(value) if row.takes_constants else None for value in values]
+    names = [name for slot in cls.input_slots for name in step.op.input(slot.name)]
+    free = [(name, value) for name, value, one in zip(names, values, known, strict=True) if one is None]
+    shapes, symbols = _declare(step, free, shared=shared)
+    sizes = Sizes(list(symbols))
+    tree: list[Any] = []
+
+    def call(*flat: Any) -> list[Any]:
+        traced = iter(flat)
+        given = iter([next(traced) if one is None else one for one in known])
+        args: list[Any] = []
+        for slot in cls.input_slots:
+            items = [next(given) for _ in step.op.input(slot.name)]
+            args.append(items if slot.several else items[0] if items else None)
+        results = row.function(_make_context(step), args, cls, step.op.attrs)
+        tree[:] = [results] if len(cls.output_slots) == 1 else results
+        leaves: list[Any] = jax.tree_util.tree_leaves([_get_array(step, one) for one in tree])
+        return leaves
+
+    traces = [
+        jax.make_jaxpr(call)(*(
+            jax.ShapeDtypeStruct([given.get(dim, dim) for dim in shape], dtype) for shape, dtype in shapes
+        ))
+        for given in sizes.traces
+    ]  # fmt: skip
+    held = {symbol: step.dims(value, axis, axis + 1) for symbol, (value, axis) in symbols.items()}
+    leaves = iter(Translation(step, sizes, held).run(traces, [value for _, value in free]))
+    for slot, result in zip(cls.output_slots, tree, strict=True):
+        several = list(result) if slot.several and result is not None else [result]
+        for index, (name, one) in enumerate(zip(step.op.output(slot.name), several, strict=False)):
+            value = None if one is None else next(leaves)
+            if value is not None and name in step.graph.read:
+                step.give(slot.name, _finish(step, name, value, one), index)
+
+
+def _get_array(step: Step, result: Any) -> Any:
+    """Return a result, or those of a slot, if they are arrays."""
+    import jax
+    import numpy as np
+
+    if isinstance(result, (list, tuple)):
+        return [_get_array(step, one) for one in result]
+    if result is not None and not isinstance(result, jax.Array | np.ndarray):
+        step.refuse("its results are sequences, or other than arrays")
+    if result is not None and result.dtype.kind == "c":
+        step.refuse("its results are complex")
+    return result
+
+
+def _finish(step: Step, name: str, value: str, array: Any) -> str:
+    """Return a result with the element type that the program declares, and without dims where it has none."""
+    variable = step.op.block._var_recursive(name)
+    if step.graph.later and variable.shape == () and array.ndim:
+        value = step.reshape(value)
+    wanted = numpy_dtype(variable.dtype)
+    if wanted.kind != array.dtype.kind:  # Paddle declares another type than it computes
+        step.graph.types[name] = convert_dtype(array.dtype)
+        return value
+    return value if array.dtype == wanted else step.cast(value, wanted)
+
+
+def _declare(
+    step: Step, inputs: Sequence[tuple[str, str]], *, shared: bool
+) -> tuple[list[tuple[list[Any], Any]], dict[str, tuple[str, int]]]:
+    """Return shapes and types of the inputs, and of each symbol in them a value and the axis that has it."""
+    shapes: list[tuple[list[Any], Any]] = []
+    symbols: dict[str, tuple[str, int]] = {}
+    for number, (name, value) in enumerate(inputs):
+        variable = step.op.block._var_recursive(name)
+        dims: list[Any] = list(variable.shape)
+        for axis in [axis for axis, dim in enumerate(dims) if dim < 0]:
+            dims[axis] = _ROWS if shared and not axis else f"d{number}_{axis}"
+            symbols.setdefault(dims[axis], (value, axis))
+        shapes.append((dims, numpy_dtype(variable.dtype)))
+    return shapes, symbols
+
+
+def _make_context(step: Step) -> Any:
+    """Return what a lowering sees of the operator; it may check nothing and draw nothing."""
+    from types import SimpleNamespace
+
+    from paddlelike.compiled.tracing.context import OpContext
+
+    class Context(OpContext):
+        @property
+        def plan(self) -> Any:
+            return SimpleNamespace(program=step.op.block.program, row_updates={})
+
+        def check(self, holds: Any, message: str) -> None:
+            """Do nothing."""
+
+        def require(self, holds: Any, reason: str) -> None:
+            step.refuse(f"it is expressed only where {reason} does not occur")
+
+        def draw(self, *_: Any, **__: Any) -> NoReturn:
+            step.refuse("it draws random values")
+
+        draw_seed = draw_by = draw
+
+        def bound(self, *_: Any, **__: Any) -> None:
+            """Do nothing."""
+
+        def find_greatest(self, slot: int) -> None:
+            """Return None: it is not known."""
+
+    return Context(None, step.op)  # type: ignore[arg-type]

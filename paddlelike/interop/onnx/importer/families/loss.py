@@ -1,0 +1,37 @@
+"""Losses, where ONNX does not define them by other operators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+
+@reads("NegativeLogLikelihoodLoss")
+def _read_nll(node: Node) -> None:
+    """The negative of the right class' element, by its weight."""
+    rank, classes, reduction = node.rank(), node.dims()[1], node.attr("reduction", "mean")
+    if classes < 0:
+        node.refuse("the number of classes is not known")
+    x = node.transpose(node.input(), [0, *range(2, rank), 1])
+    label, ignored = node.cast(node.input(1), VarType.INT64), node.attr("ignore_index")
+    options = {"depth": classes, "dtype": int(VarType.FP32), "allow_out_of_range": True}
+    share = node.cast(node.emit("one_hot_v2", label, **options), node.dtype())
+    if node.has(2):
+        share = node.emit("elementwise_mul", share, node.input(2))
+    if ignored is not None:
+        counts = compare(node, "not_equal", label, node.constant([ignored], np.int64))
+        share = node.emit("elementwise_mul", share, node.unsqueeze(node.cast(counts, node.dtype()), rank - 1))
+    last = {"dim": [rank - 1], "keep_dim": False}
+    loss = node.scale(node.emit("reduce_sum", node.emit("elementwise_mul", x, share), **last), -1.0)
+    if reduction == "none":
+        node.give(loss)
+        return
+    total = node.emit("reduce_sum", loss, dim=[0], reduce_all=True, keep_dim=False)
+    if reduction == "mean":
+        weight = node.emit("reduce_sum", share, dim=[0], reduce_all=True, keep_dim=False)
+        total = node.emit("elementwise_div", total, weight)
+    node.give(total)

@@ -1,0 +1,91 @@
+"""Quantized numbers: computed with as real ones, to the same integers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+#: The least and the greatest number of a type.
+_LIMITS: Final = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-32768, 32767)}
+
+
+def round_even(node: Node, x: str) -> str:
+    """Return the nearest whole numbers; of two, the even one."""
+    half = node.scale(node.emit("floor", node.scale(x, 0.5, 0.25)), 2.0)  # the even one of those around
+    near = node.emit("floor", node.scale(x, 1.0, 0.5))
+    tie = compare(node, "equal", node.scale(x, 1.0, 0.5), near)
+    return node.emit("where", {"Condition": tie, "X": half, "Y": near})
+
+
+def _along(node: Node, index: int, rank: int, axis: int) -> str | None:
+    """Return a scale or zero point as real numbers that broadcast along an axis; None: not given."""
+    if not node.has(index):
+        return None
+    if len(node.dims(index)) > 1:
+        node.refuse("its scale is one for each block")
+    name = node.cast(node.input(index), VarType.FP32)
+    return node.reshape(name, *[-1 if dim == axis else 1 for dim in range(rank)])
+
+
+def _restore(node: Node, index: int, scale: int, zero: int, axis: int | None = None) -> str:
+    """Return the real numbers that an input stands for; without a scale, how far they are from zero's."""
+    rank = node.rank(index)
+    along = rank - 1 if axis is None else axis
+    x, shift = node.cast(node.input(index), VarType.FP32), _along(node, zero, rank, along)
+    if shift is not None:
+        x = node.emit("elementwise_sub", x, shift)
+    by = _along(node, scale, rank, along) if scale >= 0 else None
+    return x if by is None else node.emit("elementwise_mul", x, by)
+
+
+def _quantize(node: Node, x: str, scale: int, zero: int, axis: int) -> str:
+    rank = len(node.shape(x))
+    by, shift = _along(node, scale, rank, axis), _along(node, zero, rank, axis)
+    assert by is not None
+    kind = node.dtype(zero).name if node.has(zero) else "uint8"
+    if kind not in _LIMITS:
+        node.refuse(f"it makes elements of type {kind}")
+    out = round_even(node, node.emit("elementwise_div", x, by))
+    if shift is not None:
+        out = node.emit("elementwise_add", out, shift)
+    low, high = _LIMITS[kind]
+    return node.cast(node.emit("clip", out, min=float(low), max=float(high)), np.dtype(kind))
+
+
+@reads("DequantizeLinear")
+def _read_dequantize(node: Node) -> None:
+    node.give(_restore(node, 0, 1, 2, _find_axis(node)))
+
+
+@reads("QuantizeLinear")
+def _read_quantize(node: Node) -> None:
+    node.give(_quantize(node, node.cast(node.input(), VarType.FP32), 1, 2, _find_axis(node)))
+
+
+def _find_axis(node: Node) -> int:
+    if node.attr("block_size", 0):
+        node.refuse("its scale is one for each block")
+    return node.axis(1) if node.rank() > 1 or "axis" in {one.name for one in node.proto.attribute} else 0
+
+
+@reads("MatMulInteger")
+def _read_matmul_integer(node: Node) -> None:
+    """Sums of float32, which are exact up to 2**24: for some 500 products of bytes."""
+    if node.has(2) and node.dims(2) not in ((), (1,)):
+        node.refuse("its rows have zero points of their own")
+    product = node.emit("matmul_v2", _restore(node, 0, -1, 2), _restore(node, 1, -1, 3))
+    node.give(node.cast(product, VarType.INT32))
+
+
+@reads("QLinearMatMul")
+def _read_matmul(node: Node) -> None:
+    if any(node.dims(index) not in ((), (1,)) for index in (1, 2, 6, 7)):
+        node.refuse("its rows have scales of their own")
+    product = node.emit("matmul_v2", _restore(node, 0, 1, 2), _restore(node, 3, 4, 5))
+    node.give(_quantize(node, product, 6, 7, 0))

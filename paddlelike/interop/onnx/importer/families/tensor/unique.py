@@ -1,0 +1,40 @@
+"""Unique: the different elements, where each is first, and how often it is there."""
+
+from __future__ import annotations
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+
+@reads("Unique")
+def _read_unique(node: Node) -> None:
+    if node.attr("axis") is not None and node.rank() > 1:
+        node.refuse("it compares parts along an axis")
+    flat, graph = node.reshape(node.input(), -1), node.graph
+    (ranked,) = graph.emit("argsort", {"X": flat}, {"axis": 0}, slot="Out")
+    order = graph.last_output("Indices")
+    attrs = {"return_inverse": True, "return_counts": True, "dtype": int(VarType.INT64)}
+    block = graph.program.current_block()
+    outputs = {
+        slot: block.create_var(name=graph.take_name("unique.out"), shape=(-1,), dtype=dtype)
+        for slot, dtype in (("Out", node.dtype()), ("Index", "int64"), ("Counts", "int64"))
+    }
+    block.append_op(type="unique_consecutive", inputs={"X": [ranked]}, outputs=outputs, attrs=attrs)
+    values, group, counts = (one.name for one in outputs.values())
+    first = node.emit(
+        "segment_pool", {"X": order, "SegmentIds": group}, pooltype="MIN", typed="int64", shaped=(-1,)
+    )
+    nothing = node.emit("fill_zeros_like", order)
+    inverse = node.emit("scatter", {"X": nothing, "Ids": order, "Updates": group}, overwrite=True)
+    if not node.attr("sorted", 1):  # in the order in which they come
+        graph.emit("argsort", {"X": first}, {"axis": 0}, slot="Out")
+        coming = graph.last_output("Indices")
+        graph.emit("argsort", {"X": coming}, {"axis": 0}, slot="Out")
+        rank = graph.last_output("Indices")
+        values, first, counts = (
+            node.emit("gather", {"X": one, "Index": coming}) for one in (values, first, counts)
+        )
+        inverse = node.emit("gather", {"X": rank, "Index": inverse})
+    for index, one in enumerate((values, first, inverse, counts)):
+        node.give(one, index)

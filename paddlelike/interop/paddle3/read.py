@@ -1,0 +1,320 @@
+"""A program of Paddle 3 -> ProgramDesc, as Paddle 2.6 would have written it.
+
+Paddle 3 numbers values where a ProgramDesc names variables; sizes and axes are values too. What an operator
+takes as an attribute here is folded into it; other constants become operators where they are first read. What
+is not understood is an error which names it. Format: ``paddle/fluid/pir/serialize_deserialize`` of Paddle.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.errors import EnforceNotMet, FormatError
+from paddlelike.interop.paddle3.block import IGNORED, Block, Constant, Read, Reader, fold
+from paddlelike.interop.paddle3.tree import Type, get, load, read_attributes, read_type
+
+__all__ = ["read_pir"]
+
+_MAGIC: Final = "pir"
+
+
+def read_pir(data: bytes) -> Any:
+    """Return the ProgramDesc for a program of Paddle 3. Raises FormatError for damage, and for
+    an operator, type or attribute that is not understood, by name.
+    """
+    tree = load(data)
+    base = get(tree, "base_code", dict)
+    if base.get("magic") != _MAGIC:
+        raise FormatError(f"the program of Paddle 3 is damaged: its magic is {base.get('magic')!r:.80}")
+    try:
+        reader = Reader(_SPECIAL)
+        Block(reader, None).read(_find_only_block(get(get(tree, "program", dict), "regions", list)))
+        return reader.message
+    except FormatError:
+        raise
+    except (
+        EnforceNotMet,
+        KeyError,
+        OverflowError,
+        RecursionError,
+        ValueError,
+    ) as error:  # of attributes and of protobuf
+        raise FormatError(f"the program of Paddle 3 is damaged: {error!s:.300}") from None
+
+
+def _find_only_block(regions: list[Any]) -> dict[str, Any]:
+    if len(regions) != 1 or len(get(get(regions, 0, dict), "blocks", list)) != 1:
+        raise FormatError("the program of Paddle 3 is damaged: one region with one block is expected")
+    return get(regions[0]["blocks"], 0, dict)
+
+
+# Operators that are no rows of the table
+
+
+def _read_parameter(block: Block, op: dict[str, Any]) -> None:
+    node = get(op, "O", dict)
+    kind = read_type(get(node, "TT", dict))
+    if not isinstance(kind, Type) or block.outer is not None:
+        raise FormatError(
+            "the program of Paddle 3 is damaged: a parameter is no tensor, or in an inner block"
+        )
+    flags = op.get("OA")  # of a program that trains on: persistable, stop_gradient, trainable
+    kept = not isinstance(flags, list) or not flags or flags[0] != 0
+    name = block.declare(get(get(op, "A", list), 3, str), kind, persistable=kept)
+    block.set_value(get(node, "%", int), name)
+
+
+def _read_feed(block: Block, op: dict[str, Any]) -> None:
+    attrs, node = read_attributes(op), get(get(op, "O", list), 0, dict)
+    kind = read_type(get(node, "TT", dict))
+    if not isinstance(kind, Type) or block.outer is not None:
+        raise FormatError("the program of Paddle 3 is damaged: a feed is no tensor, or in an inner block")
+    name = block.declare(get(attrs, "name", str), kind, need_check_feed=True)
+    block.set_value(get(node, "%", int), name)
+    _make_port(block, "feed", VarType.FEED_MINIBATCH, name, attrs)
+
+
+def _read_fetch(block: Block, op: dict[str, Any]) -> None:
+    name = block.find_one(get(get(op, "I", list), 0, dict))
+    if block.outer is not None:
+        raise FormatError("the program of Paddle 3 is damaged: an inner block fetches")
+    _make_port(block, "fetch", VarType.FETCH_LIST, name, read_attributes(op))
+
+
+def _make_port(block: Block, kind: str, holder: VarType, name: str, attrs: dict[str, Any]) -> None:
+    if kind not in block.reader.names:
+        var = block.message.vars.add()
+        var.name, var.type.type, var.persistable = block.reader.take_name(kind), int(holder), True
+    column = get(attrs, "col", int) if "col" in attrs else block.reader.columns[kind]
+    block.reader.columns[kind] += 1
+    ends = ({"X": ["feed"]}, {"Out": [name]}) if kind == "feed" else ({"X": [name]}, {"Out": ["fetch"]})
+    block.emit(kind, *ends, {"col": column})
+
+
+def _read_full(block: Block, op: dict[str, Any]) -> None:
+    attrs, node = read_attributes(op), get(get(op, "O", list), 0, dict)
+    value = attrs.get("value")
+    if block.kind == "full_int_array":
+        value, shape = get(attrs, "value", list), None
+        if any(type(one) is not int for one in value):
+            raise FormatError(f"the program of Paddle 3 is damaged: {value!r:.80} are no integers")
+        if attrs.get("dtype") not in (VarType.INT32, VarType.INT64):
+            raise FormatError("the program of Paddle 3 is damaged: a list of sizes is of no type of integers")
+    else:
+        shape = get(attrs, "shape", list)
+        if not isinstance(value, float | int) or any(one < 0 for one in shape) or attrs.get("dtype") == -1:
+            raise FormatError(
+                f"the program of Paddle 3 is damaged: {shape!r:.80} cannot be filled with {value!r:.80}"
+            )
+    block.set_value(get(node, "%", int), Constant(value, shape, get(attrs, "dtype", int)))
+
+
+def _read_full_with_tensor(block: Block, op: dict[str, Any]) -> None:
+    nodes, attrs = get(op, "I", list), read_attributes(op)
+    value, sizes = block.find(get(nodes, 0, dict)), block.find_list(get(nodes, 1, dict))
+    inputs = {"ShapeTensor" if len(sizes) == 1 else "ShapeTensorList": sizes}
+    found = {"dtype": get(attrs, "dtype", int), "shape": []}
+    if isinstance(value, Constant):
+        found |= {"value": fold(value, "f64"), "str_value": repr(fold(value, "f64"))}
+    else:
+        inputs["ValueTensor"] = [block.find_one(nodes[0])]
+    block.emit("fill_constant", inputs, {"Out": block.make_results(get(get(op, "O", list), 0, dict))}, found)
+
+
+def _read_combine(block: Block, op: dict[str, Any]) -> None:
+    names = [block.find_one(one) for one in get(op, "I", list)]
+    block.set_value(get(get(get(op, "O", list), 0, dict), "%", int), names)
+
+
+def _read_slice(block: Block, op: dict[str, Any]) -> None:
+    if op["#"] != "0.slice":
+        block.read_row(op)
+        return
+    names = block.find_list(get(get(op, "I", list), 0, dict))
+    index = get(read_attributes(op), "index", int)
+    if not 0 <= index < len(names):
+        raise FormatError(f"the program of Paddle 3 is damaged: item {index} of a list of {len(names)}")
+    block.set_value(get(get(get(op, "O", list), 0, dict), "%", int), names[index])
+
+
+def _read_split(block: Block, op: dict[str, Any]) -> None:
+    if op["#"] != "0.split":
+        block.read_row(op)
+        return
+    names, results = block.find_list(get(get(op, "I", list), 0, dict)), get(op, "O", list)
+    if len(names) != len(results):
+        raise FormatError(
+            f"the program of Paddle 3 is damaged: a list of {len(names)} has {len(results)} items"
+        )
+    for name, node in zip(names, results, strict=True):
+        block.set_value(get(node, "%", int), name)
+
+
+def _read_shape64(block: Block, op: dict[str, Any]) -> None:
+    (out,) = block.make_results(get(get(op, "O", list), 0, dict)) or [""]
+    kind = block.find_type(out)
+    small = block.declare_new(kind._replace(dtype=VarType.INT32))
+    block.emit("shape", {"Input": [block.find_one(get(get(op, "I", list), 0, dict))]}, {"Out": [small]}, {})
+    block.emit(
+        "cast",
+        {"X": [small]},
+        {"Out": [out]},
+        {"in_dtype": int(VarType.INT32), "out_dtype": int(kind.dtype)},
+    )
+
+
+def _read_create_array(block: Block, op: dict[str, Any]) -> None:
+    block.make_results(get(get(op, "O", list), 0, dict))
+
+
+def _read_array_write(block: Block, op: dict[str, Any]) -> None:
+    array, x, index = (block.find_one(get(get(op, "I", list), at, dict)) for at in range(3))
+    block.emit("write_to_array", {"X": [x], "I": [index]}, {"Out": [array]}, {})
+    block.set_value(get(get(get(op, "O", list), 0, dict), "%", int), array)
+
+
+# Control flow
+
+
+def _read_select(block: Block, op: dict[str, Any]) -> None:
+    mask, *names = [block.find_one(one) for one in get(op, "I", list)]
+    outputs = {"Out": block.make_results(get(get(op, "O", list), 0, dict))}
+    block.emit("select_input", {"X": names, "Mask": [mask]}, outputs, {})
+
+
+def _read_if(block: Block, op: dict[str, Any]) -> None:
+    """Read a branch as Fluid builds one: a block for each side, and what selects between their results."""
+    if set(read_attributes(op)) - IGNORED - {"fake_false_branch"}:
+        raise FormatError(f"operator 'if' of Paddle 3 has attributes {sorted(read_attributes(op))!r:.200}")
+    regions = get(op, "regions", list)
+    condition = block.find_one(get(get(op, "I", list), 0, dict))
+    if len(regions) != 2:
+        raise FormatError("the program of Paddle 3 is damaged: a branch has two sides")
+    results = [name for node in get(op, "O", list) for name in _make_only(block, node)]
+    inverse = block.declare_new(block.find_type(condition))
+    block.emit("logical_not", {"X": [condition]}, {"Out": [inverse]}, {})
+    sides = [
+        _read_side(block, region, test, results)
+        for region, test in zip(regions, (condition, inverse), strict=True)
+    ]
+    mask = block.declare_new(block.find_type(condition)._replace(dtype=VarType.INT32))
+    attrs = {"in_dtype": int(VarType.BOOL), "out_dtype": int(VarType.INT32)}
+    block.emit("cast", {"X": [condition]}, {"Out": [mask]}, attrs)
+    for name, yes, no in zip(results, *sides, strict=True):
+        block.emit("select_input", {"X": [no, yes], "Mask": [mask]}, {"Out": [name]}, {})
+
+
+def _make_only(block: Block, node: Any) -> list[str]:
+    names = block.make_results(node)
+    if len(names) != 1:
+        raise FormatError(f"operator {block.kind!r} of Paddle 3 has a result that is no tensor")
+    return names
+
+
+def _read_side(block: Block, region: Any, condition: str, results: list[str]) -> list[str]:
+    kinds = [block.types[name] for name in results]
+    outs = [block.declare_new(kind) for kind in kinds]
+    inner = Block(block.reader, block)
+    yielded = inner.read(_find_only_block([region]))
+    if len(yielded) != len(outs):
+        raise FormatError(
+            f"the program of Paddle 3 is damaged: a side yields {len(yielded)} of {len(outs)} values"
+        )
+    for name, out in zip(yielded, outs, strict=True):
+        inner.emit("assign", {"X": [name]}, {"Out": [out]}, {})
+    scope = block.reader.message.blocks[block.message.idx].vars.add()
+    scope.name, scope.type.type = block.reader.take_name(block.make_name()), int(VarType.STEP_SCOPES)
+    attrs = {"is_scalar_condition": True}
+    block.emit(
+        "conditional_block",
+        {"Cond": [condition], "Input": list(inner.taken)},
+        {"Out": outs, "Scope": [scope.name]},
+        attrs,
+    )
+    _set_block(block, inner)
+    return outs
+
+
+def _set_block(block: Block, inner: Block) -> None:
+    attr = block.message.ops[-1].attrs.add()
+    attr.name, attr.type, attr.block_idx = "sub_block", int(AttrType.BLOCK), inner.message.idx
+
+
+def _read_while(block: Block, op: dict[str, Any]) -> None:
+    """Read a loop. Its variables are copies of the operands, which each turn overwrites."""
+    nodes, regions = get(op, "I", list), get(op, "regions", list)
+    if len(regions) != 1 or not nodes or set(read_attributes(op)) - IGNORED:
+        raise FormatError("the program of Paddle 3 is damaged: a loop has a condition and one block")
+    given = [block.find_one(node) for node in nodes]
+    carried = [_copy_carried(block, name) for name in given]
+    tree = _find_only_block(regions)
+    inner = Block(block.reader, block)
+    arguments = get(tree, "args", list)
+    if len(arguments) != len(carried) - 1 or len(get(op, "O", list)) != len(arguments):
+        raise FormatError(
+            f"the program of Paddle 3 is damaged: a loop over {len(carried) - 1} values has {len(arguments)}"
+        )
+    for node, name in zip(arguments, carried[1:], strict=True):
+        inner.set_value(get(node, "#", int), name)
+    inner.taken.update(dict.fromkeys(carried))
+    yielded = inner.read(tree)
+    if len(yielded) != len(carried):
+        raise FormatError(
+            f"the program of Paddle 3 is damaged: a loop yields {len(yielded)} of {len(carried)} values"
+        )
+    _store_carried(inner, yielded, carried)
+    scopes = block.message.vars.add()
+    scopes.name, scopes.type.type = block.reader.take_name(block.make_name()), int(VarType.STEP_SCOPES)
+    block.emit(
+        "while",
+        {"X": [name for name in inner.taken if name != carried[0]], "Condition": [carried[0]]},
+        {"Out": carried, "StepScopes": [scopes.name]},
+        {"is_test": True},
+    )
+    _set_block(block, inner)
+    for node, name in zip(op["O"], carried[1:], strict=True):
+        block.set_value(get(node, "%", int), name)
+
+
+def _copy_carried(block: Block, name: str) -> str:
+    kind = block.find_type(name)
+    if kind.kind == VarType.LOD_TENSOR_ARRAY:
+        return name  # arrays are written in place
+    copy = block.declare_new(kind)
+    block.emit("assign", {"X": [name]}, {"Out": [copy]}, {})
+    return copy
+
+
+def _store_carried(inner: Block, yielded: list[str], carried: list[str]) -> None:
+    """Write what a turn yields into the variables of the loop, all of it as it was before."""
+    moved = [(old, new) for old, new in zip(yielded, carried, strict=True) if old != new]
+    sources = []
+    for old, _ in moved:
+        if old in carried:  # another writes it
+            copy = inner.declare_new(inner.find_type(old))
+            inner.emit("assign", {"X": [old]}, {"Out": [copy]}, {})
+            old = copy
+        sources.append(old)
+    for source, (_, new) in zip(sources, moved, strict=True):
+        inner.emit("assign", {"X": [source]}, {"Out": [new]}, {})
+
+
+_SPECIAL: Final[dict[str, Read]] = {
+    "p": _read_parameter,
+    "data": _read_feed,
+    "feed": _read_feed,
+    "fetch": _read_fetch,
+    "full": _read_full,
+    "full_int_array": _read_full,
+    "full_with_tensor": _read_full_with_tensor,
+    "combine": _read_combine,
+    "slice": _read_slice,
+    "split": _read_split,
+    "shape64": _read_shape64,
+    "create_array": _read_create_array,
+    "array_write_": _read_array_write,
+    "select_input": _read_select,
+    "if": _read_if,
+    "while": _read_while,
+}

@@ -1,0 +1,157 @@
+"""What the JSON of Paddle 3 says of values: types, shapes, attributes. Anything else is a FormatError."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final, NamedTuple, TypeVar
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import FormatError
+
+__all__ = ["ARRAY", "DTYPES", "TENSOR", "TYPES", "Type", "get", "load", "read_attributes", "read_type"]
+
+Wanted = TypeVar("Wanted")
+
+TENSOR: Final = "0.t_dtensor"
+ARRAY: Final = "1.t_dense_tensor_array"
+#: Element types, as types say them.
+TYPES: Final = {
+    "0.t_bool": VarType.BOOL,
+    "0.t_i8": VarType.INT8,
+    "0.t_ui8": VarType.UINT8,
+    "0.t_i16": VarType.INT16,
+    "0.t_i32": VarType.INT32,
+    "0.t_i64": VarType.INT64,
+    "0.t_f16": VarType.FP16,
+    "0.t_bf16": VarType.BF16,
+    "0.t_f32": VarType.FP32,
+    "0.t_f64": VarType.FP64,
+    "0.t_c64": VarType.COMPLEX64,
+    "0.t_c128": VarType.COMPLEX128,
+}
+#: Element types, as attributes say them.
+DTYPES: Final = {
+    "Undefined(ALL_DTYPE)": -1,
+    "bool": VarType.BOOL,
+    "int8": VarType.INT8,
+    "uint8": VarType.UINT8,
+    "int16": VarType.INT16,
+    "int32": VarType.INT32,
+    "int64": VarType.INT64,
+    "float16": VarType.FP16,
+    "bfloat16": VarType.BF16,
+    "float32": VarType.FP32,
+    "float64": VarType.FP64,
+    "complex64": VarType.COMPLEX64,
+    "complex128": VarType.COMPLEX128,
+}
+_PLAIN: Final[dict[str, type | tuple[type, ...]]] = {
+    "0.a_bool": bool,
+    "0.a_i32": int,
+    "0.a_i64": int,
+    "0.a_f32": (float, int),
+    "0.a_f64": (float, int),
+    "0.a_str": str,
+}
+_SPECIAL: Final = {"INF": math.inf, "-INF": -math.inf, "NAN": math.nan}  # the numbers that JSON lacks
+_MAX_ITEMS: Final = 1 << 20  # of a list in an attribute, and of a shape: real ones have a few
+
+
+class Type(NamedTuple):
+    """The type of a value: a tensor, or an array of tensors."""
+
+    kind: VarType
+    dtype: VarType
+    shape: list[int]
+
+
+def load(data: bytes) -> Any:
+    """Return the tree of JSON text. Raises FormatError for damage, and for nesting that no program has."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the program of Paddle 3 is damaged: {error!s:.200}") from None
+
+
+def get(tree: Any, key: str | int, wanted: type[Wanted]) -> Wanted:
+    """Return an item of a node. Raises FormatError unless it is there and of that type."""
+    try:
+        value = tree[key]
+    except (LookupError, TypeError):
+        raise FormatError(
+            f"the program of Paddle 3 is damaged: there is no {key!r} in {tree!r:.80}"
+        ) from None
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise FormatError(
+            f"the program of Paddle 3 is damaged: {key!r} is {value!r:.80}, no {wanted.__name__}"
+        )
+    return value
+
+
+def read_type(tree: Any) -> Type | list[Type] | None:
+    """Return the type of a value: a list for several tensors, None for a value that nothing makes."""
+    name = get(tree, "#", str)
+    if name == "NULL":
+        return None
+    if name == "0.t_vec":
+        found = [read_type(one) for one in get(tree, "D", list)]
+        if any(not isinstance(one, Type) for one in found):
+            raise FormatError("the program of Paddle 3 has a list that does not hold tensors")
+        return found  # type: ignore[return-value]
+    if name not in (TENSOR, ARRAY):
+        raise FormatError(f"the program of Paddle 3 has a value of type {name!r:.80}, which is not read here")
+    parts = get(tree, "D", list)
+    dtype = TYPES.get(get(get(parts, 0, dict), "#", str))
+    if dtype is None:
+        raise FormatError(f"the program of Paddle 3 has elements {parts[0]!r:.80}, which are not read here")
+    kind = VarType.LOD_TENSOR if name == TENSOR else VarType.LOD_TENSOR_ARRAY
+    return Type(kind, dtype, _read_numbers(get(parts, 1, list)))
+
+
+def _read_numbers(values: list[Any]) -> list[int]:
+    if len(values) > _MAX_ITEMS or any(type(one) is not int or abs(one) >= 1 << 62 for one in values):
+        raise FormatError(f"the program of Paddle 3 is damaged: {values!r:.80} is no shape")
+    return [max(one, -1) for one in values]  # Paddle 3 computes with the -1 of a size that is not known
+
+
+def read_attributes(op: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an operator by name, as plain values; an element type is its number."""
+    found: dict[str, Any] = {}
+    for one in get(op, "A", list):
+        name = get(one, "N", str)
+        if name in found:
+            raise FormatError(f"operator {op['#']!r:.80} of Paddle 3 has attribute {name!r:.80} twice")
+        found[name] = _read_attribute(get(one, "AT", dict))
+    return found
+
+
+def _read_attribute(tree: dict[str, Any]) -> Any:
+    kind = get(tree, "#", str)
+    if kind == "0.a_array":
+        values = get(tree, "D", list)
+        plain = [_read_attribute(one) for one in values if get(one, "#", str) in _PLAIN]
+        if len(values) > _MAX_ITEMS or len(plain) < len(values):
+            raise FormatError(
+                f"the program of Paddle 3 has an attribute {values!r:.80}, which is not read here"
+            )
+        return plain
+    if kind == "1.a_intarray":
+        values = get(tree, "D", list)
+        if len(values) > _MAX_ITEMS or any(type(one) is not int for one in values):
+            raise FormatError(f"the program of Paddle 3 is damaged: {values!r:.80} are no integers")
+        return values
+    if kind == "1.a_dtype":
+        name = get(tree, "D", str)
+        if name not in DTYPES:
+            raise FormatError(f"the program of Paddle 3 has elements {name!r:.80}, which are not read here")
+        return int(DTYPES[name])
+    if kind == "1.a_place":
+        return None
+    value = tree.get("D")
+    wanted = _PLAIN.get(kind)
+    if kind in ("0.a_f32", "0.a_f64") and isinstance(tree.get("VD"), str):
+        value = _SPECIAL.get(tree["VD"])
+    if wanted is None or not isinstance(value, wanted) or (wanted is not bool and isinstance(value, bool)):
+        raise FormatError(f"the program of Paddle 3 has an attribute {tree!r:.80}, which is not read here")
+    return value

@@ -1,0 +1,179 @@
+"""A program for prediction as one of Paddle 3 (PIR, written as JSON), which Paddle 3 runs.
+
+What the table of operators does not say stands here: constants, branches, loops and arrays. An operator that
+neither has, and an attribute that Paddle 3 has no place for, are refused by name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Final
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import UnsupportedError
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.interop.paddle3.forms import FORMS
+from paddlelike.interop.paddle3.writer import (
+    ELEMENTS,
+    NAMES,
+    Write,
+    Writer,
+    get_attr,
+    make_attr,
+    make_dtype,
+    make_tensor,
+)
+
+__all__ = ["write_pir"]
+
+
+def write_pir(program: Program) -> bytes:
+    """Return a program as Paddle 3 writes one. Raises UnsupportedError, which names what cannot be said."""
+    writer = Writer(program, _SPECIAL)
+    for op in program.global_block().ops:
+        writer.write(op)
+    block = {"#": "block_0", "args": [], "ops": writer.ops}
+    tree = {
+        "base_code": {"magic": "pir", "trainable": True, "version": 4},
+        "program": {"regions": [{"#": "region_0", "blocks": [block]}]},
+    }
+    return json.dumps(tree, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _write_feed(writer: Writer, op: Operator) -> None:
+    name = op.output("Out")[0]
+    attrs = [make_attr("name", "str", name), make_attr("col", "i32", op.attrs["col"])]
+    writer.append("1.feed", [], [writer.make(name)], attrs)
+
+
+def _write_fetch(writer: Writer, op: Operator) -> None:
+    name = op.input("X")[0]
+    attrs = [make_attr("name", "str", name), make_attr("col", "i32", op.attrs["col"])]
+    writer.append("1.fetch", [writer.find(op, name)], [writer.make_value(name)], attrs)
+
+
+def _write_fill(writer: Writer, op: Operator) -> None:
+    (out,) = op.output("Out")
+    dtype, text = NAMES[op.attrs["dtype"]], op.attrs.get("str_value")
+    value = float(text) if text else op.attrs.get("value", 0.0)
+    tensors = [*op.input("ShapeTensor"), *op.input("ShapeTensorList")]
+    ranks = {len(writer.find_var(name).shape) for name in tensors}
+    if op.input("ValueTensor") or len(ranks) > 1:
+        raise UnsupportedError("fill_constant with a value that is computed, or mixed sizes, is not written")
+    if not tensors:
+        writer.fill(list(op.attrs["shape"]), value, dtype, out)
+        return
+    sizes = writer.find(op, tensors[0])
+    if op.input("ShapeTensorList"):
+        element = ELEMENTS[writer.find_var(tensors[0]).dtype]
+        node, listed = writer.number(make_tensor(element, [len(tensors)])), writer.combine(op, tensors)
+        if ranks == {0}:
+            writer.append("1.stack", [listed], [node], [make_attr("axis", "i32", 0)])
+        else:
+            writer.append("1.concat", [listed, writer.constant("i32", 0)], [node], [])
+        sizes = node["%"]
+    inputs = [writer.fill([1], value, dtype), sizes]
+    writer.append("1.full_with_tensor", inputs, [writer.make(out)], [make_dtype(dtype)])
+
+
+def _write_mul(writer: Writer, op: Operator) -> None:
+    (x,), (y,) = op.input("X"), op.input("Y")
+    (out,), left = op.output("Out"), writer.find(op, x)
+    attrs = [make_attr("transpose_x", "bool", False), make_attr("transpose_y", "bool", False)]
+    flattened, known = (
+        list(writer.find_var(x).shape)[get_attr(op, "x_num_col_dims") :],
+        writer.find_var(out).shape,
+    )
+    if len(writer.find_var(y).shape) != 2 or min(flattened) < 0 or (len(flattened) > 1 and len(known) != 2):
+        raise UnsupportedError(f"operator 'mul' of {x!r} and {y!r} flattens them, which is not written")
+    if len(flattened) > 1:
+        shape, sizes = [-1, math.prod(flattened)], writer.constant("i64s", [-1, math.prod(flattened)])
+        node = writer.number(make_tensor(ELEMENTS[writer.find_var(x).dtype], shape))
+        writer.append("1.reshape", [left, sizes], [node], [])
+        left = node["%"]
+    writer.append("1.matmul", [left, writer.find(op, y)], [writer.make(out)], attrs)
+
+
+# Arrays and control flow
+
+
+def _write_to_array(writer: Writer, op: Operator) -> None:
+    (array,) = op.output("Out")
+    _make_array(writer, array)
+    inputs = [writer.values[array], *(writer.find(op, op.input(slot)[0]) for slot in ("X", "I"))]
+    writer.append("1.array_write_", inputs, [writer.make(array)], [])
+
+
+def _make_array(writer: Writer, name: str) -> None:
+    """Make the array that a variable is, unless something did."""
+    if name not in writer.values:
+        dtype = make_dtype(NAMES[writer.find_var(name).dtype])
+        writer.append("1.create_array", [], [writer.make(name)], [dtype])
+
+
+def _write_select(writer: Writer, op: Operator) -> None:
+    inputs = [writer.find(op, name) for name in [*op.input("Mask"), *op.input("X")]]
+    writer.append("1.select_input", inputs, [writer.make(op.output("Out")[0])], [])
+
+
+def _write_branch(writer: Writer, op: Operator) -> None:
+    """Write a block that runs on a condition; else its results are what they were, or zeros, never read."""
+    if not op.attrs.get("is_scalar_condition"):
+        raise UnsupportedError(
+            "a conditional_block whose condition is that there are elements is not written"
+        )
+    (number,) = op.sub_blocks()
+    block = op.block.program.block(number)
+    names = list(dict.fromkeys(name for name in op.output("Out") if name))
+
+    def find_results() -> list[int]:
+        return [writer.find(op, name) for name in names]
+
+    def keep() -> list[int]:
+        return [writer.values[name] if name in writer.values else fill(name) for name in names]
+
+    def fill(name: str) -> int:
+        var = writer.find_var(name)
+        return writer.fill([max(size, 1) for size in var.shape], 0.0, NAMES[var.dtype])
+
+    for name in names:
+        if writer.find_var(name).type == VarType.LOD_TENSOR_ARRAY:
+            _make_array(writer, name)
+    regions = [
+        writer.write_region(block.ops, block, [], find_results),
+        writer.write_region((), block, [], keep),
+    ]
+    condition = writer.find(op, op.input("Cond")[0])
+    writer.append("1.if", [condition], [writer.make(name) for name in names], [])
+    writer.ops[-1]["regions"] = regions
+
+
+def _write_loop(writer: Writer, op: Operator) -> None:
+    (number,) = op.sub_blocks()
+    block, (condition,) = op.block.program.block(number), op.input("Condition")
+    made = dict.fromkeys(name for name in op.output("Out") if name != condition and name not in block.vars)
+    for name in made:
+        if writer.find_var(name).type == VarType.LOD_TENSOR_ARRAY:
+            _make_array(writer, name)
+    names = [name for name in made if name in writer.values]
+    region = writer.write_region(
+        block.ops, block, names, lambda: [writer.find(op, name) for name in [condition, *names]]
+    )
+    inputs = [writer.find(op, name) for name in [condition, *names]]
+    writer.append("1.while", inputs, [writer.make(name) for name in names], [])
+    writer.ops[-1]["regions"] = [region]
+
+
+_SPECIAL: Final[dict[str, Write]] = {
+    **FORMS,
+    "feed": _write_feed,
+    "fetch": _write_fetch,
+    "fill_constant": _write_fill,
+    "mul": _write_mul,
+    "write_to_array": _write_to_array,
+    "select_input": _write_select,
+    "conditional_block": _write_branch,
+    "while": _write_loop,
+}

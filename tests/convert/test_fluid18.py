@@ -1,0 +1,136 @@
+"""Models of Paddle 2.6.2 as directories of Fluid 1.8: what 1.8.5 computes of them is what 2.6.2 did."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paddlelike.errors import UnsupportedError
+from paddlelike.framework.codec.decode import decode_program
+from paddlelike.framework.environment import PADDLE_VERSION
+from paddlelike.interop.arrangements import convert_arrangement
+from paddlelike.interop.fluid18 import make_fluid18
+from tests.models.archive import Files, read_archive, run_model, write_files
+
+MODELS = read_archive("layers262")
+
+#: Reads every directory of a folder, and compares what Fluid computes with what Paddle 2.6.2 did.
+RUN_185 = """
+import os, sys
+import numpy as np
+import paddle.fluid as fluid
+for name in sorted(os.listdir(sys.argv[1])):
+    folder = os.path.join(sys.argv[1], name)
+    arrays = np.load(os.path.join(folder, "io.npz"))
+    values = "__params__" if os.path.exists(os.path.join(folder, "__params__")) else None
+    try:
+        with fluid.scope_guard(fluid.Scope()):
+            exe = fluid.Executor(fluid.CPUPlace())
+            program, feeds, fetches = fluid.io.load_inference_model(folder, exe, params_filename=values)
+            feed = {}
+            for index, one in enumerate(feeds):
+                feed[one] = tensor = fluid.LoDTensor()
+                tensor.set(arrays["in%d" % index], exe.place)
+                lod = [arrays[key].tolist() for key in sorted(arrays) if key.startswith("in%d@lod" % index)]
+                tensor.set_lod(lod)
+            outs = exe.run(program, feed=feed, fetch_list=fetches, return_numpy=False)
+        for index, out in enumerate(outs):
+            wanted = arrays["out%d" % index]
+            np.testing.assert_allclose(np.array(out).reshape(wanted.shape), wanted, 2e-5, 2e-5)
+    except Exception as error:
+        print(name, str(error).strip().replace("\\n", " ")[-200:])
+"""
+#: What 1.8.5 refuses when it runs: starts of a slice that are int64.
+REFUSED = {"rnn_of_cells"}
+
+
+def split_ports(files: Files) -> tuple[Files, Files]:
+    return {k: v for k, v in files.items() if k != "io.npz"}, {"io.npz": files["io.npz"]}
+
+
+def convert_back(name: str, folder: Path) -> None:
+    """Write a model of Paddle 2.6.2 as a directory of Fluid 1.8, with its inputs and outputs beside it."""
+    model, ports = split_ports(MODELS[name])
+    (folder / "2").mkdir(parents=True)
+    write_files(model, folder / "2")
+    convert_arrangement(folder / "2" / "model.pdmodel", folder / "1")
+    write_files(ports, folder / "1")
+
+
+def run_back(folder: Path) -> list[tuple[Any, Any]]:
+    files = {path.name: path.read_bytes() for path in (folder / "1").iterdir()}
+    values = '"__params__"' if "__params__" in files else "null"
+    return run_model(folder / "1", files | {"files.json": f'["__model__", {values}]'.encode()})
+
+
+def check(name: str, folder: Path) -> None:
+    convert_back(name, folder)
+    program = decode_program((folder / "1" / "__model__").read_bytes())
+    assert program.paddle_version == PADDLE_VERSION
+    for got, want in run_back(folder):
+        assert np.array(got).shape == (np.array(want).shape or (1,))
+        np.testing.assert_allclose(np.array(got), np.array(want), rtol=2e-5, atol=2e-5)  # other kernels
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["batch_norm2d", "cond", "convnet_traced", "layer_norm", "linear", "mean", "topk", "upsample_bilinear"],
+)
+def test_a_directory_of_fluid_computes_the_same(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path)
+
+
+@pytest.mark.slow
+def test_every_model_computes_the_same_or_is_refused(tmp_path: Path) -> None:
+    refused = 0
+    for name in sorted(MODELS):
+        try:
+            check(name, tmp_path / name)
+        except UnsupportedError:
+            refused += 1
+    assert len(MODELS) - refused >= 250
+
+
+@pytest.mark.slow
+def test_real_fluid_opens_them(tmp_path: Path) -> None:
+    python = os.environ.get("PADDLELIKE_FLUID185_PYTHON")
+    if python is None:
+        pytest.skip("PADDLELIKE_FLUID185_PYTHON names no interpreter of Paddle Fluid 1.8.5")
+    (tmp_path / "all").mkdir()
+    for name in sorted(MODELS):
+        try:
+            convert_back(name, tmp_path / "each" / name)
+        except UnsupportedError:
+            continue
+        (tmp_path / "each" / name / "1").rename(tmp_path / "all" / name)
+    command = [python, "-c", RUN_185, str(tmp_path / "all")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={}, cwd=tmp_path)
+    assert {line.split()[0] for line in done.stdout.splitlines()} == REFUSED, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("lstm", "rnn"),
+        ("cumsum_all", "cumsum with flatten=True"),
+        ("dot", r"dot to the shape \[3\], there \[3, 1\]"),
+        ("equal", "equal: X has shape"),
+        ("mod_int", "elementwise_mod"),
+        ("roll_flat", r"roll with axis=\[\]"),
+        ("softplus_beta", "softplus with beta=2.0; softplus with threshold=3.0"),
+        ("vision_roi_pool", "roi_pool with RoisNum"),
+    ],
+)
+def test_what_fluid_does_not_have_is_named(name: str, what: str) -> None:
+    with pytest.raises(UnsupportedError, match=what):
+        make_fluid18(decode_program(MODELS[name]["model.pdmodel"]))
+
+
+def test_a_program_of_fluid_stays_as_it_is() -> None:
+    program = decode_program(read_archive("models185")["convnet"]["__model__"])
+    assert make_fluid18(program) is program

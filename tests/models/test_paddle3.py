@@ -1,0 +1,292 @@
+"""Models of Paddle 3 (``inference.json``) compute what real Paddle computes; the rest is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import FormatError, LoadError, UnsupportedError
+from paddlelike.framework.codec.decode import decode_program
+from paddlelike.framework.opdef import REQUIRED, registry
+from paddlelike.inspection.inspect import inspect
+from paddlelike.interop.arrangements import convert_arrangement
+from paddlelike.interop.paddle3.operators import load_rows
+from paddlelike.interop.paddle3.write import write_pir
+from tests.fuzz.makers.control_files import change_json
+from tests.helpers.fresh import fresh_programs
+from tests.helpers.golden_data import GOLDEN
+from tests.models.archive import Files, read_archive, run_model, write_files
+from tests.models.saved_layers import make_input, save_layer
+from tests.zoo.layers import LAYERS, x
+
+MODEL, VALUES = "inference.json", "inference.pdiparams"
+CLOSE = {"rtol": 2e-5, "atol": 2e-5}
+
+
+def run(folder: Path, files: Files, recorded: bytes) -> Iterator[tuple[Any, Any]]:
+    """Yield the outputs of a model, each with the one of real Paddle."""
+    write_files(files, folder)
+    exe = fluid.Executor()
+    with fluid.scope_guard(fluid.Scope()), np.load(io.BytesIO(recorded)) as arrays:
+        program, feeds, targets = fluid.io.load_inference_model(
+            str(folder), exe, MODEL, VALUES if files.get(VALUES) else None
+        )
+        names = arrays["feeds"].tolist() if "feeds" in arrays else sorted(feeds)
+        assert sorted(feeds) == sorted(names)
+        feed = {name: arrays[f"in{i}"] for i, name in enumerate(names)}
+        for i, out in enumerate(exe.run(program, feed=feed, fetch_list=targets)):
+            yield out, arrays[f"out{i}"]
+
+
+def check(folder: Path, files: Files, recorded: bytes) -> None:
+    for ours, real in run(folder, files, recorded):
+        assert (ours.shape, ours.dtype) == (real.shape, real.dtype)
+        np.testing.assert_allclose(ours, real, **CLOSE)
+
+
+@pytest.mark.parametrize("name", sorted(read_archive("models331")))
+def test_network_that_paddle_3_saved(name: str, tmp_path: Path) -> None:
+    files = read_archive("models331")[name]
+    check(tmp_path, files, files["io.npz"])
+
+
+def read_translated(name: str) -> tuple[Files, bytes]:
+    """Return what Paddle 3 made of a model of Paddle 2.6, and the recording."""
+    old = read_archive("layers262")[name]
+    values = {VALUES: old["model.pdiparams"]} if "model.pdiparams" in old else {}
+    return read_archive("layers331")[name] | values, old["io.npz"]
+
+
+@pytest.mark.parametrize(
+    "name", ["case", "cond", "switch_case", "while_loop", "rnn_of_cells", "translator_traced"]
+)
+def test_control_flow(name: str, tmp_path: Path) -> None:
+    check(tmp_path, *read_translated(name))
+
+
+@pytest.mark.slow
+def test_every_layer(tmp_path: Path) -> None:
+    names = sorted(read_archive("layers331"))
+    assert len(names) == 422
+    for name in names:
+        folder = tmp_path / name
+        folder.mkdir()
+        check(folder, *read_translated(name))
+
+
+def test_an_operator_without_its_input() -> None:
+    tree = json.loads(read_archive("layers331")["set_item"][MODEL])
+    (node,) = (one for one in tree["program"]["regions"][0]["blocks"][0]["ops"] if one["#"] == "1.set_value")
+    node["I"][0]["%"] = 0
+    with pytest.raises(FormatError, match="Input"):
+        decode_program(json.dumps(tree).encode())
+
+
+def change(name: str, op: str, at: str, value: Any) -> bytes:
+    """Return a recorded program in which an attribute of an operator, or its own name, is another."""
+    tree = json.loads(read_archive("layers331")[name][MODEL])
+    (node,) = (one for one in tree["program"]["regions"][0]["blocks"][0]["ops"] if one["#"] == op)
+    if at == "#":
+        node["#"] = value
+    else:
+        node["A"] = [one for one in node["A"] if one["N"] != at] + [{"N": at, "AT": value}]
+    return json.dumps(tree).encode()
+
+
+def test_what_is_not_understood_is_named() -> None:
+    with pytest.raises(FormatError, match="not read here: teleport"):
+        decode_program(change("gelu", "1.gelu", "#", "1.teleport"))
+    with pytest.raises(FormatError, match="'gelu' of Paddle 3 has attribute 'tilt' = 7"):
+        decode_program(change("gelu", "1.gelu", "tilt", {"#": "0.a_i32", "D": 7}))
+    with pytest.raises(FormatError, match="'cumprod' of Paddle 3 has reverse = True; only False is computed"):
+        decode_program(change("cumprod", "1.cumprod", "reverse", {"#": "0.a_bool", "D": True}))
+
+
+def test_a_program_alone_names_its_files(tmp_path: Path) -> None:
+    write_files({MODEL: (GOLDEN / "paddle300" / MODEL).read_bytes()[:-9]}, tmp_path)
+    with pytest.raises(LoadError, match=r"(?s)damaged.*PIR.*FLAGS_enable_pir_api=0"):
+        fluid.io.load_inference_model(str(tmp_path), fluid.Executor(), MODEL, VALUES)
+
+
+def test_rows_fit_the_operators() -> None:
+    """Slots and attributes of the table are those of the operators; what an operator needs is given."""
+    completed = {
+        "in_dtype",
+        "values",
+        "dtype",
+        "data_format",
+    }  # by the reader, or by Paddle 2's own operator alone
+    for row in load_rows().values():
+        known = registry.find_for_version(row.type, 2_006_000)
+        assert known is not None, row.name
+        inputs, outputs = ({slot.rstrip("*?") for slot in slots} for slots in (known.inputs, known.outputs))
+        attrs = {one.attr for one in row.operands} | {one.target for one in row.attributes}
+        assert {one.slot for one in row.operands} | {one.many for one in row.operands} <= inputs | {""}, (
+            row.name
+        )
+        assert {one.slot for one in row.results} <= outputs | {""}, row.name
+        assert attrs - completed <= known.attrs.keys() | {""}, row.name
+        assert {name for name, one in known.attrs.items() if one.default is REQUIRED} <= attrs | completed, (
+            row.name
+        )
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"a":' * 100_000, b"{" + b"[" * 100_000, b'{"base_code":{"magic":"pir"}}', b"{}"]
+)
+def test_depth_and_emptiness(data: bytes) -> None:
+    with pytest.raises(FormatError):
+        decode_program(data)
+
+
+def nest(levels: int) -> bytes:
+    """Return a program whose branches are in each other."""
+    ops: list[Any] = [{"#": "2.yield", "A": [], "I": [], "O": []}]
+    for _ in range(levels):
+        region = {"#": "r", "blocks": [{"#": "b", "args": [], "ops": ops}]}
+        branch = {"#": "1.if", "A": [], "I": [{"%": 1}], "O": [], "regions": [region, region]}
+        ops = [branch, {"#": "2.yield", "A": [], "I": [], "O": []}]
+    fill = {
+        "#": "1.full",
+        "I": [],
+        "O": [{"%": 1, "TT": {"#": "0.t_dtensor", "D": [{"#": "0.t_bool"}, [1]]}}],
+    }
+    fill["A"] = [
+        {"N": "shape", "AT": {"#": "1.a_intarray", "D": [1]}},
+        {"N": "value", "AT": {"#": "0.a_f64", "D": 1.0}},
+        {"N": "dtype", "AT": {"#": "1.a_dtype", "D": "bool"}},
+    ]
+    blocks = [{"#": "b", "args": [], "ops": [fill, ops[0]]}]
+    tree = {"base_code": {"magic": "pir"}, "program": {"regions": [{"#": "r", "blocks": blocks}]}}
+    return json.dumps(tree).encode()
+
+
+def test_branches_in_each_other() -> None:
+    assert len(decode_program(nest(3)).blocks) == 15
+    with pytest.raises(FormatError):
+        decode_program(nest(11))  # 2**12 blocks
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changed_programs_are_read_or_refused(seed: int) -> None:
+    rng = Random(seed)
+    names = ["while_loop", "cond", "switch_case", "lstm", "index", "concat", "slice", "conv2d_nhwc"]
+    real = [(read_archive("layers331").get(name) or read_archive("models331")[name])[MODEL] for name in names]
+    refused = 0
+    for _ in range(100):
+        data = change_json(rng, rng.choice(real))
+        try:
+            decode_program(data)
+        except FormatError:
+            refused += 1
+    assert 20 < refused < 100
+
+
+@pytest.mark.parametrize("name", ["bn", "while"])
+def test_convert(name: str, tmp_path: Path) -> None:
+    """A model of Paddle 3 becomes the two files of Paddle 2, or a directory, which compute the same."""
+    files = read_archive("models331")[name]
+    (tmp_path / "3").mkdir()
+    pairs = list(run(tmp_path / "3", files, files["io.npz"]))
+    has_values = bool(files.get(VALUES))
+    for target, model, values in (
+        ("2/a.pdmodel", "a.pdmodel", "a.pdiparams"),
+        ("1", "__model__", "__params__"),
+    ):
+        convert_arrangement(tmp_path / "3" / MODEL, tmp_path / target)
+        with fluid.scope_guard(fluid.Scope()), np.load(io.BytesIO(files["io.npz"])) as arrays:
+            exe = fluid.Executor()
+            program, feeds, targets = fluid.io.load_inference_model(
+                str(tmp_path / target[0]), exe, model, values if has_values else None
+            )
+            outs = exe.run(program, feed={feeds[0]: arrays["in0"]}, fetch_list=targets)
+        for out, (ours, _) in zip(outs, pairs, strict=True):
+            np.testing.assert_array_equal(out, ours)
+
+
+def test_inspect(tmp_path: Path) -> None:
+    write_files(
+        {name: data for name, data in read_archive("models331")["bn"].items() if name != "io.npz"}, tmp_path
+    )
+    found = inspect(tmp_path)
+    assert [one.name for one in found.variables] == sorted(one.name for one in found.variables)
+    assert "conv2d_0.w_0" in {one.name for one in found.variables}
+
+
+WRITTEN = [
+    "linear", "conv2d", "batch_norm2d", "split", "sum_axis", "lstm", "set_item", "topk", "case", "while_loop",
+    "array", "rnn_of_cells", "translator_traced",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_write(name: str, tmp_path: Path) -> None:
+    """A model of Paddle 2 that is written in the form of Paddle 3 computes the same when it is read."""
+    files = read_archive("layers262")[name]
+    (tmp_path / "2").mkdir()
+    write_files({one: data for one, data in files.items() if one != "io.npz"}, tmp_path / "2")
+    convert_arrangement(tmp_path / "2", tmp_path / "3" / MODEL)
+    written = {path.name: path.read_bytes() for path in (tmp_path / "3").iterdir()}
+    check(tmp_path / "3", written, files["io.npz"])
+
+
+@pytest.mark.parametrize("name", ["bert", "convnet", "ctr", "ssd", "yolo"])
+@pytest.mark.filterwarnings("ignore:.*has no LoD in Paddle 3")
+def test_write_what_fluid_18_saved(name: str, tmp_path: Path) -> None:
+    files = read_archive("models185")[name]
+    (tmp_path / "1").mkdir()
+    write_files({one: data for one, data in files.items() if one[-3:] not in ("npz", "son")}, tmp_path / "1")
+    convert_arrangement(tmp_path / "1", tmp_path / "3" / MODEL)
+    written = {path.name: path.read_bytes() for path in (tmp_path / "3").iterdir()}
+    recorded = {"files.json": json.dumps([MODEL, VALUES if written.get(VALUES) else None]).encode()}
+    for ours, real in run_model(tmp_path / "3", recorded | {"io.npz": files["io.npz"]}):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(real), **CLOSE)
+
+
+OLD_LAYERS = [
+    "argmax", "conv2d_transpose", "cos_sim", "cumsum", "data_norm", "embedding", "embedding_sparse_pad",
+    "expand", "flatten", "gather", "has_nan", "image_resize", "isfinite", "l2_normalize", "matmul", "mean",
+    "one_hot", "overload_lt", "reduce_mean", "reduce_sum", "reduce_sum_all", "softplus", "topk", "zeros_like",
+]  # fmt: skip
+IMAGES = {
+    "flatten_all": lambda: fluid.layers.flatten(x(2, 3), axis=0),
+    "flatten_two": lambda: fluid.layers.flatten(x(2, 3), axis=2),
+    "nearest": lambda: fluid.layers.resize_nearest(x(3, 4, 4), scale=2.0),
+    "pad2d": lambda: fluid.layers.pad2d(x(3, 4, 4), [1, 2, 0, 1], pad_value=2.0),
+    "pad2d_edge": lambda: fluid.layers.pad2d(x(3, 4, 5), [0, 1, 2, 0], "edge", data_format="NHWC"),
+}
+
+
+@pytest.mark.parametrize("name", [*OLD_LAYERS, *IMAGES])
+def test_layers_of_fluid_18(name: str, tmp_path: Path) -> None:
+    """An operator that Paddle 3 does not have is written as others, which compute the same."""
+    with fresh_programs(), fluid.scope_guard(fluid.Scope()):
+        exe = fluid.Executor()
+        save_layer(IMAGES.get(name) or LAYERS[name], tmp_path / "1", exe)
+        convert_arrangement(tmp_path / "1", tmp_path / "3" / MODEL)
+        values = VALUES if (tmp_path / "3" / VALUES).exists() else None
+        outs = []
+        for loaded in (
+            fluid.io.load_inference_model(str(tmp_path / "1"), exe),
+            fluid.io.load_inference_model(str(tmp_path / "3"), exe, MODEL, values),
+        ):
+            program, feeds, targets = loaded
+            feed = {one: make_input(program.global_block().var(one)) for one in feeds}
+            outs.append(exe.run(program, feed=feed, fetch_list=targets))
+    for old, new in zip(*outs, strict=True):
+        assert (new.shape, new.dtype) == (old.shape, old.dtype)
+        np.testing.assert_allclose(new, old, rtol=1e-6, atol=1e-7)  # sums in another order
+
+
+def test_what_is_not_written_is_named() -> None:
+    program = decode_program(read_archive("layers262")["print_free_metrics"]["model.pdmodel"])
+    with pytest.raises(UnsupportedError, match="'auc'"):
+        write_pir(program)
