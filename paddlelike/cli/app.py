@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any, Final
 
@@ -62,6 +64,16 @@ class _Commands(dict[str, Any]):
         return self[name] if name in COMMANDS else default
 
 
+@contextmanager
+def _readers_may_leave() -> Iterator[None]:
+    """End well where the reader of standard output has seen enough, as ``head`` does."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit from None
+
+
 class LazyCommands(TyperGroup):
     """Lists the commands without importing them."""
 
@@ -69,12 +81,13 @@ class LazyCommands(TyperGroup):
         super().__init__(**given)
         self.commands = _Commands((name, None) for name in COMMANDS)
 
+    def make_context(self, *arguments: Any, **options: Any) -> Any:  # which prints --help and --version
+        with _readers_may_leave():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _readers_may_leave():
             return super().invoke(ctx)
-        except BrokenPipeError:  # the reader has seen enough, as head does: all is fine
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit from None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):

@@ -5,20 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from paddlelike import layers, unique_name
 from paddlelike.cli.output import Json, end, escape, exits, print_json, say
-from paddlelike.core.places import CPUPlace
-from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.executor.run import Executor
-from paddlelike.framework import Program, program_guard
-from paddlelike.input import data
-from paddlelike.io.export.save import save_inference_model
-from paddlelike.io.load.load import load_persistables
-from paddlelike.io.save.save import save_persistables
-from paddlelike.optimizer import Adam
 
 __all__ = ["command"]
 
@@ -63,6 +52,19 @@ def command(
 
 def _train(start: str | None, target: str, export: str | None = None) -> tuple[float, float]:
     """Train a hundred steps, from saved values if there are any; return the first and the last loss."""
+    import numpy as np
+
+    from paddlelike import layers, unique_name
+    from paddlelike.core.places import CPUPlace
+    from paddlelike.core.scope import Scope, scope_guard
+    from paddlelike.executor.run import Executor
+    from paddlelike.framework import Program, program_guard
+    from paddlelike.input import data
+    from paddlelike.io.export.save import save_inference_model
+    from paddlelike.io.load.load import load_persistables
+    from paddlelike.io.save.save import save_persistables
+    from paddlelike.optimizer import Adam
+
     main, startup = Program(), Program()
     with unique_name.guard(), program_guard(main, startup):
         x, y = data("x", [None, 13]), data("y", [None, 1])

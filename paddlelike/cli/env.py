@@ -10,8 +10,6 @@ from typing import Any
 import typer
 
 from paddlelike.cli.output import Json, print_columns, print_json
-from paddlelike.ops.kernels.fast.late import describe
-from paddlelike.storage.manifest import library_version
 
 __all__ = ["command"]
 
@@ -42,6 +40,9 @@ def command(json: bool = Json) -> None:
 
 
 def _collect() -> dict[str, Any]:
+    from paddlelike.ops.kernels.fast.late import describe
+    from paddlelike.storage.manifest import library_version
+
     core: dict[str, str | None] = {}
     extras: dict[str, dict[str, str | None]] = {}
     for line in _list_requirements():

@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NoReturn
@@ -14,6 +15,7 @@ from typing import Final, NoReturn
 import typer
 
 from paddlelike.errors import PaddlelikeError
+from paddlelike.foundation.progress import report_progress, show_progress
 
 __all__ = [
     "FOUND",
@@ -24,6 +26,8 @@ __all__ = [
     "exits",
     "print_columns",
     "print_json",
+    "print_table",
+    "print_text",
     "progress",
     "say",
 ]
@@ -83,15 +87,40 @@ def print_columns(rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()
     is whole.
     """
     cells = [[escape(one) for one in row] for row in rows]
-    line = shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 0
     widths = [max(len(row[index]) for row in cells) for index in range(len(cells[0]))] if cells else []
     for row in cells:
         padded = (
             one.rjust(width) if index in right else one.ljust(width)
             for index, (one, width) in enumerate(zip(row, widths, strict=True))
         )
-        text = "  ".join(padded).rstrip()
-        typer.echo(text if not line or len(text) <= line else f"{text[: line - 1]}…")
+        _print_cut("  ".join(padded).rstrip())
+
+
+def print_table(text: str) -> None:
+    """Print a table that the library made, cut as :func:`print_columns` does."""
+    for line in text.splitlines():
+        _print_cut(escape(line))
+
+
+def _print_cut(text: str) -> None:
+    width = _find_width()
+    typer.echo(text if not width or len(text) <= width else f"{text[: width - 1]}…")
+
+
+def print_text(text: str) -> None:
+    """Print sentences: lines that are longer than the terminal go on below themselves, further in."""
+    width = _find_width()
+    for line in text.splitlines():
+        shown = escape(line)
+        further = " " * (len(shown) - len(shown.lstrip()) + 2)
+        if width and len(shown) > width:  # a long path stays whole
+            shown = "\n".join(textwrap.wrap(shown, width, subsequent_indent=further, break_long_words=False))
+        typer.echo(shown)
+
+
+def _find_width() -> int:
+    """Return the columns of the terminal, or what the variable COLUMNS says; 0 for a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 0
 
 
 def end(status: int) -> NoReturn:
@@ -119,7 +148,5 @@ def exits() -> Iterator[None]:
 @contextmanager
 def progress(text: str) -> Iterator[Callable[[int, int], None]]:
     """Return a function that shows bytes done of all bytes, on a terminal, after a second."""
-    from paddlelike.interop.progress import ProgressBar
-
-    with ProgressBar(text) as bar:
-        yield bar if sys.stderr.isatty() else lambda done, total: None
+    with show_progress(text):
+        yield report_progress

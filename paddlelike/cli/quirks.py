@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict, is_dataclass
 
-import typer
-
-from paddlelike.cli.output import Json, print_json
-from paddlelike.framework.quirks import QUIRKS, quirks
+from paddlelike.cli.output import Json, print_json, print_text
 
 __all__ = ["command"]
 
 
 def command(json: bool = Json) -> None:
     """List what Fluid computes oddly, and what follows it."""
+    from paddlelike.framework.quirks import QUIRKS, quirks
+
     if json:
         rows = QUIRKS.values() if isinstance(QUIRKS, dict) else QUIRKS
         print_json([asdict(one) if is_dataclass(one) else one._asdict() for one in rows])
     else:
-        typer.echo(str(quirks()))
+        print_text(str(quirks()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from paddlelike.errors import FeedError, LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.inference.config import AnalysisConfig, NativeConfig
+from paddlelike.inference.follow import Follower
 from paddlelike.inference.tensors import PaddleTensor, ZeroCopyTensor, make_output
 from paddlelike.io.export.load import load_inference_model
 
@@ -42,13 +44,23 @@ class PaddlePredictor:
         self._outputs = {name: ZeroCopyTensor(name) for name in fetches}
         self._fetches = fetches
         self._by_name = config.specify_input_name()
+        self._follower: Follower | None = None
 
     def clone(self) -> PaddlePredictor:
         """Return another predictor of the same parameters, for another thread."""
         other = object.__new__(type(self))
         program = self._program.clone(for_test=True)
         other._set_up(self._config, program, self._parameters, list(self._inputs), self._fetches)
+        other._follower = self._follower
         return other
+
+    def follow(self, dirname: str | os.PathLike[str]) -> Follower:
+        """Take over, before each run, what a training has saved into a directory since.
+
+        Runs of clones, also of later ones, then follow each other.
+        """
+        self._follower = Follower(self._program, self._parameters, dirname)
+        return self._follower
 
     def get_input_names(self) -> list[str]:
         """Return the names of the inputs in order."""
@@ -121,9 +133,10 @@ class PaddlePredictor:
         ]
 
     def _run(self, feed: Mapping[str, Any]) -> list[LoDTensor]:
-        return self._executor.run(
-            self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
-        )
+        with nullcontext() if self._follower is None else self._follower.newest():
+            return self._executor.run(
+                self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
+            )
 
     def get_serialized_program(self) -> bytes:
         """Return the program as bytes."""

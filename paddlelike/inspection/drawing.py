@@ -14,13 +14,16 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.inspection.flow import Flow, FlowNode, find_producer
+from paddlelike.inspection.flow import Flow, FlowNode, find_producer, list_levels
 from paddlelike.inspection.layers import get_role
 from paddlelike.inspection.layout import Layout
 from paddlelike.inspection.pictures import POINTS_PER_INCH, format_graph, format_svg, place_graph
 
 __all__ = ["Drawing", "draw", "format_dot"]
 
+_MANY: Final = 150  # operators of a block whose picture is of layers unless it is asked for otherwise,
+_MOST_NODES: Final = 80  # of at most so many nodes where there is such a level
+_LONGEST: Final = 44  # characters of a line in a node
 PATIENCE: Final = 10.0  # seconds that a notebook waits for a picture
 _LARGE: Final = 300  # edges: Graphviz takes seconds to place so many, and minutes for three times as many
 _DPI: Final = 96.0
@@ -107,14 +110,25 @@ def draw(
     block: int = 0,
     *,
     only_operators: bool = False,
+    level: str | None = None,
 ) -> Drawing:
     """Return a block of a program as a graph, and write it to ``path``; see :func:`format_dot`.
 
-    Raises GraphError where there is no such block, otherwise as :meth:`Drawing.save`.
+    ``level`` is "variables" (and operators), "operators", or one of
+    :func:`~paddlelike.inspection.flow.list_levels`; None: layers, or what they are joined to, where there are
+    more than 150 operators, else variables. Raises GraphError where there is no such block or level, else
+    as :meth:`Drawing.save`.
     """
     if not 0 <= block < len(program.blocks):
         raise GraphError(f"the program has {len(program.blocks)} blocks, there is no block {block}")
-    graph = _collect(program.blocks[block], only_operators=only_operators)
+    chosen = program.blocks[block]
+    if level is None and not only_operators and len(chosen.ops) > _MANY:
+        level = _choose_level(list_levels(chosen))
+    only_operators = only_operators or level == "operators"
+    if level in (None, "variables", "operators"):
+        graph = _collect(chosen, only_operators=only_operators)
+    else:
+        graph = _show_level(chosen, str(level))
     place = place_graph(graph) if len(graph.edges) > _LARGE else None
     drawing = Drawing(format_graph(graph, place, label_edges=only_operators), graph, place)
     if path is not None:
@@ -141,7 +155,32 @@ def format_dot(program: Program, block: int = 0, *, only_operators: bool = False
     >>> format_dot(main).count("->")
     2
     """
-    return draw(program, None, block, only_operators=only_operators).dot
+    return draw(program, None, block, only_operators=only_operators, level="variables").dot
+
+
+def _choose_level(levels: dict[str, Flow]) -> str:
+    """Return the finest level of layers that has few nodes, else the coarsest."""
+    named: list[str] = [name for name in ("layers", "chains", "blocks") if name in levels]
+    small = [name for name in named if len(levels[name].nodes) <= _MOST_NODES]
+    return (small or named[-1:] or ["variables"])[0]
+
+
+def _show_level(block: Block, level: str) -> Flow:
+    """Return a block at a level, with the second line of each node in its label."""
+    levels = list_levels(block)
+    if level not in levels:
+        known = ", ".join(["variables", "operators", *(name for name in levels if name != "operators")])
+        raise GraphError(f"block {block.idx} has no level {level!r}, its levels are {known}")
+    flow = levels[level]
+    nodes = [
+        node._replace(label="\n".join(_cut(one) for one in (node.label, node.detail) if one))
+        for node in flow.nodes
+    ]
+    return Flow(tuple(nodes), flow.edges, flow.wanted)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _collect(block: Block, *, only_operators: bool) -> Flow:

@@ -17,6 +17,7 @@ __all__ = ["COLUMNS", "Flow", "FlowNode", "find_producer", "list_levels"]
 
 #: Operators of different roles stand in columns beside each other.
 COLUMNS: Final = {"forward": 0, "backward": 1, "update": 2}
+_MOST_FOLDED: Final = 1500  # layers that are searched for repeated blocks: the time grows with the square
 _KINDS: Final = {"forward": "operator", "backward": "gradient", "update": "update"}
 
 
@@ -87,9 +88,9 @@ class Flow:
 
 
 def list_levels(block: Block) -> dict[str, Flow]:
-    """Return a block at the levels "chains", "layers" and "operators", coarse ones first.
+    """Return a block at the levels "blocks", "chains", "layers" and "operators", coarse ones first.
 
-    A level is left out where it has as many nodes as the one before it.
+    A level is left out where it has as many nodes as the one before it; "blocks", where nothing is repeated.
 
     >>> import paddlelike as fluid
     >>> main = fluid.Program()
@@ -105,7 +106,8 @@ def list_levels(block: Block) -> dict[str, Flow]:
         del levels["chains"]
     if len(layers.nodes) >= len(operators.nodes):
         return {"operators": operators}
-    return levels
+    folded = _fold_repeats(block, layers)
+    return levels if len(folded.nodes) == len(layers.nodes) else {"blocks": folded, **levels}
 
 
 class _Drawing:
@@ -144,7 +146,9 @@ def _draw_operators(block: Block) -> Flow:
         sources, role = drawing.find_sources(op), get_role(op)
         kind = ("input" if op.type == "feed" else "output") if op.type in ("feed", "fetch") else _KINDS[role]
         output = find_output(op)
-        node = drawing.add(FlowNode(op.type, "" if output is None else output.name, kind, (index,), role))
+        written = "" if output is None else output.name
+        detail = " ".join(filter(None, [_describe_window(block, op), written]))
+        node = drawing.add(FlowNode(op.type, detail, kind, (index,), role))
         for name, source in sources.items():
             drawing.edges[source, node][name] = None
         if role == "backward":
@@ -214,6 +218,49 @@ def _join_chains(block: Block, layers: Flow) -> Flow:
         (source,) = before[node]
         if layers.nodes[source].kind == "layer" and len(after[source]) == 1 and source < node:
             heads[node] = heads[source]
+    return _join(block, layers, heads)
+
+
+def _fold_repeats(block: Block, layers: Flow) -> Flow:
+    """Return layers with runs of equal blocks, such as the twelve of an encoder, as one node each."""
+    kinds = [
+        tuple(block.ops[index].type for index in node.operators if get_role(block.ops[index]) == "forward")
+        for node in layers.nodes
+    ]
+    forward = [place for place, node in enumerate(layers.nodes) if node.kind == "layer"]
+    heads, counts = list(range(len(layers.nodes))), {}
+    todo = [forward[:_MOST_FOLDED]]
+    while todo:
+        places = todo.pop()
+        start, period, count = _find_repeat([kinds[place] for place in places])
+        if count > 1:
+            end = start + period * count
+            counts[places[start]] = count
+            for place in places[start:end]:
+                heads[place] = places[start]
+            todo += [places[:start], places[end:]]
+    return _join(block, layers, heads, counts)
+
+
+def _find_repeat(kinds: list[tuple[str, ...]]) -> tuple[int, int, int]:
+    """Return start, period and count of the run of equal blocks that covers most; a count of 1: none.
+
+    >>> _find_repeat([("a",), ("b",), ("c",), ("b",), ("c",), ("b",), ("c",), ("d",)])
+    (1, 2, 3)
+    """
+    best = (0, 0, 1)
+    for period in range(2, len(kinds) // 2 + 1):
+        equal = 0
+        for place in range(len(kinds) - period):
+            equal = equal + 1 if kinds[place] == kinds[place + period] else 0
+            count = equal // period + 1
+            if count > 1 and period * count > best[1] * best[2]:
+                best = (place + 1 - equal, period, count)
+    return best
+
+
+def _join(block: Block, layers: Flow, heads: list[int], counts: dict[int, int] | None = None) -> Flow:
+    """Return layers with those of equal head joined; ``counts``: how many equal blocks a head stands for."""
     kept = sorted(set(heads))
     number = {node: place for place, node in enumerate(kept)}
     members: dict[int, list[int]] = defaultdict(list)
@@ -224,7 +271,12 @@ def _join_chains(block: Block, layers: Flow) -> Flow:
         first, joined = layers.nodes[head], [layers.nodes[node] for node in members[head]]
         if len(joined) > 1:
             indices = sorted(index for node in joined for index in node.operators)
-            first = _describe(block, first, indices)._replace(label=f"{first.label} … {joined[-1].label}")
+            times = (counts or {}).get(head)
+            label = f"{times} x " if times else ""
+            last = joined[len(joined) // times - 1] if times else joined[-1]
+            first = _describe(block, first, indices)._replace(label=f"{label}{first.label} … {last.label}")
+            if times:
+                first = first._replace(detail=f"{len(joined) // times} layers each, {len(indices)} operators")
         nodes.append(first)
     edges: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
     for (source, target), names in layers.edges.items():
@@ -238,9 +290,30 @@ def _describe(block: Block, node: FlowNode, indices: Iterable[int]) -> FlowNode:
     operators = tuple(indices)
     if node.kind == "output":
         return node._replace(operators=operators)
-    types = [block.ops[index].type for index in operators if get_role(block.ops[index]) == "forward"]
+    forward = (block.ops[index] for index in operators if get_role(block.ops[index]) == "forward")
+    types = [" ".join(filter(None, [op.type, _describe_window(block, op)])) for op in forward]
     detail = join_runs(tuple(types)) if types else f"{len(operators)} operators"
     return node._replace(detail=detail, operators=operators)
+
+
+def _describe_window(block: Block, op: Operator) -> str:
+    """Return kernel, stride, padding and groups of a convolution or pooling: ``7x7 s2 p3``; else nothing."""
+    attrs = op.attrs
+    if attrs.get("global_pooling"):
+        return "global"
+    filters = [block._find_var_recursive(name) for name in op.inputs.get("Filter", ())]
+    kernel = filters[0].shape[2:] if filters and filters[0] is not None else attrs.get("ksize")
+    if not kernel or not isinstance(strides := attrs.get("strides"), list):
+        return ""
+    words = ["x".join(map(str, kernel))]
+    for letter, values, usual in (
+        ("s", strides, 1), ("p", attrs.get("paddings") or [0], 0), ("d", attrs.get("dilations") or [1], 1)
+    ):  # fmt: skip
+        if any(value != usual for value in values):
+            words.append(letter + "x".join(map(str, values if len(set(values)) > 1 else values[:1])))
+    if attrs.get("groups", 1) > 1:
+        words.append(f"g{attrs['groups']}")
+    return " ".join(words)
 
 
 def _find_owner(op: Operator, writers: dict[str, int], readers: dict[str, int]) -> int | None:

@@ -13,7 +13,7 @@ from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.program import Program
-from paddlelike.inspection.statistics import Histogram, Statistics, count_bins, summarize
+from paddlelike.inspection.statistics import Histogram, Sample, Statistics, count_bins, summarize, take_sample
 from paddlelike.interop.content import Content, FileFacts, Held, list_persistables, open_content
 
 __all__ = ["FileFacts", "Inspection", "ProgramFacts", "VariableFacts", "array_of", "inspect"]
@@ -33,8 +33,8 @@ class VariableFacts(NamedTuple):
         Of SelectedRows, the height of the whole matrix; None: dense.
     problem
         Why the elements cannot be read.
-    histogram
-        If it was asked for.
+    histogram, sample
+        If they were asked for.
     """
 
     name: str
@@ -48,6 +48,7 @@ class VariableFacts(NamedTuple):
     statistics: Statistics | None = None
     problem: str | None = None
     histogram: Histogram | None = None
+    sample: Sample | None = None
 
 
 class ProgramFacts(NamedTuple):
@@ -118,6 +119,7 @@ class Inspection(Displayed):
                 **one._asdict(),
                 "statistics": one.statistics and asdict(one.statistics),
                 "histogram": one.histogram and one.histogram._asdict(),
+                "sample": one.sample and one.sample._asdict(),
             }
             for one in self.variables
         ]
@@ -206,12 +208,13 @@ def guess_role(name: str) -> str:
 
 def _describe(content: Content, held: Held, *, statistics: bool, histogram: bool) -> VariableFacts:
     entry = held.entry
-    summary = problem = bins = None
+    summary = problem = bins = sample = None
     if statistics:
         try:
             array = array_of(content.read(held))
             summary = summarize(array) if array.dtype.kind in "fiub" else None
-            bins = count_bins(array, summary) if histogram and summary is not None else None
+            if histogram and summary is not None:
+                bins, sample = count_bins(array, summary), take_sample(array)
         except (PaddlelikeError, OSError, MemoryError) as error:
             problem = getattr(error, "message", None) or str(error) or "it is larger than the memory"
     return VariableFacts(
@@ -226,6 +229,7 @@ def _describe(content: Content, held: Held, *, statistics: bool, histogram: bool
         summary,
         problem,
         bins,
+        sample,
     )
 
 

@@ -16,6 +16,9 @@ __all__ = ["POINTS_PER_INCH", "format_graph", "format_svg", "place_graph"]
 #: Fill colours by kind; dark text is readable on each.
 _COLORS: Final = {
     "operator": "#dbe9f6",
+    "layer": "#dbe9f6",
+    "input": "#f9d7e3",
+    "output": "#f9d7e3",
     "gradient": "#f6e3db",
     "update": "#e4dbf6",
     "parameter": "#cfe8cf",

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["Histogram", "Statistics", "count_bins", "summarize"]
+__all__ = ["Histogram", "Sample", "Statistics", "count_bins", "summarize", "take_sample"]
 
 _PIECE: Final = 1 << 18  # elements: a piece of float64 stays in the cache
 
@@ -96,6 +96,30 @@ class Histogram(NamedTuple):
     low: float
     high: float
     counts: tuple[int, ...]
+
+
+class Sample(NamedTuple):
+    """Some elements of an array as a matrix: those of ``rows`` and ``columns``, its other dims as one."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    values: tuple[tuple[float, ...], ...]
+
+
+def take_sample(array: np.ndarray[Any, Any], side: int = 24) -> Sample | None:
+    """Return at most ``side`` rows and columns of an array, evenly spread; None: it has no elements.
+
+    >>> take_sample(np.arange(6.0).reshape(3, 2), 2)
+    Sample(rows=(0, 2), columns=(0, 1), values=((0.0, 1.0), (4.0, 5.0)))
+    """
+    if not array.size:
+        return None
+    matrix = array.reshape(array.shape[0] if array.ndim > 1 else 1, -1)
+    rows, columns = (
+        np.linspace(0, count - 1, min(count, side)).round().astype(int) for count in matrix.shape
+    )
+    values = matrix[np.ix_(rows, columns)].astype(np.float64)
+    return Sample(tuple(rows.tolist()), tuple(columns.tolist()), tuple(map(tuple, values.tolist())))
 
 
 def count_bins(array: np.ndarray[Any, Any], statistics: Statistics, bins: int = 40) -> Histogram | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -30,6 +31,16 @@ def parse(*arguments: object) -> tuple[int, Any]:
     return result.exit_code, json.loads(result.stdout)
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["inspect", "--help"]], ids=" ".join)
+def test_help_may_be_cut_off(arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "paddlelike", *arguments]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"run", "launch"}))
 def test_every_command_has_help(name: str) -> None:
     result = run(name, "--help")
@@ -41,9 +52,10 @@ def test_every_command_has_help(name: str) -> None:
     assert f"{name.ljust(7)}  {line}" in run("--help").stdout
 
 
-def test_the_list_of_commands_imports_none_of_them() -> None:
-    heavy = "[one for one in sys.modules if one == 'numpy' or '.interop' in one]"
-    script = f"import sys, paddlelike.cli.app; print({heavy})"
+def test_help_and_completion_import_nothing_that_computes() -> None:
+    modules = ", ".join(f"paddlelike.cli.{module}" for module, _ in COMMANDS.values() if module is not None)
+    heavy = "[one for one in sys.modules if one == 'numpy' or '.interop' in one or '.layers' in one]"
+    script = f"import sys, {modules}, paddlelike.cli.app; print({heavy})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -72,6 +84,17 @@ def test_lines_end_where_the_terminal_ends(monkeypatch: pytest.MonkeyPatch) -> N
     table = lines[lines.index("") + 1 :]
     assert {len(line) for line in table} == {60}
     assert all(line.endswith("…") for line in table)
+
+
+def test_sentences_are_wrapped_where_the_terminal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.chdir(FIT)
+    for arguments in ("scan inference", "plan persistables --program inference"):
+        assert max(map(len, run(*arguments.split()).stdout.splitlines())) <= 60
+    wrapped = " ".join(run("quirks").stdout.split())
+    sources = [one["source"] for one in parse("quirks")[1]]
+    assert max(map(len, sources)) > 60
+    assert all(" ".join(one.split()) in wrapped for one in sources)
 
 
 def test_files_of_no_known_kind_are_found(tmp_path: Path) -> None:
@@ -178,6 +201,39 @@ def test_convert_and_refuse_to_overwrite(tmp_path: Path) -> None:
     again = run("convert", FIT / "persistables", target)
     assert again.exit_code == 2
     assert "exists" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ins"], ["inspect"]),
+        (["inspect", "--he"], ["--headers", "--help"]),
+        (["convert", "--durability", "p"], ["process", "power"]),
+        (["convert", "--format", "h"], ["hdf5"]),
+    ],
+    ids=lambda one: " ".join(one),
+)
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_shells_complete(shell: str, words: list[str], offered: list[str]) -> None:
+    if shutil.which(shell) is None or shutil.which("paddlelike") is None:
+        pytest.skip(f"{shell} or the program paddlelike is not installed")
+    line = " ".join(words)
+    if shell == "bash":
+        script = (
+            f"COMP_WORDS=(paddlelike {line}); COMP_CWORD={len(words)}; _paddlelike_completion paddlelike; "
+            'printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+    else:  # what it would tell the shell's own function
+        script = (
+            f"words=(paddlelike {line}); CURRENT={len(words) + 1}; "
+            '_arguments() { print -r -- "$@" }; _paddlelike_completion'
+        )
+    begin = 'compdef() { :; }; eval "$(paddlelike --show-completion ' + shell + ')"; '
+    plain = [shell, "-f"] if shell == "zsh" else [shell, "--norc"]
+    done = subprocess.run([*plain, "-c", begin + script], capture_output=True, text=True, check=True)
+    found = done.stdout.split() if shell == "bash" else re.findall(r'"([^":]+)"(?::|\s|\))', done.stdout)
+    assert [one for one in found if one in offered] == offered, done.stdout + done.stderr
 
 
 def test_graph_writes_dot() -> None:

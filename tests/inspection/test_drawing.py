@@ -116,7 +116,7 @@ def make_large_program() -> fluid.Program:
 @needs_graphviz
 def test_a_large_program_is_placed_before_graphviz_draws_it(tmp_path: Path) -> None:
     main = make_large_program()
-    drawing = main.plot(tmp_path / "net.svg")
+    drawing = main.plot(level="variables", path=tmp_path / "net.svg")
     own = ET.parse(tmp_path / "net.svg")
     picture = ET.fromstring(drawing._render("svg"))
     space = "{http://www.w3.org/2000/svg}"
@@ -138,3 +138,15 @@ def test_a_large_program_is_placed_before_graphviz_draws_it(tmp_path: Path) -> N
     down = [float(ellipses[name].get("cy")) + float(y) for name, _, y in wanted]
     assert max(across) - min(across) < 0.2
     assert max(down) - min(down) < 0.2
+
+
+def test_a_large_program_is_shown_as_its_layers(tmp_path: Path) -> None:
+    main = make_large_program()
+    drawing = main.plot(tmp_path / "net.svg")
+    assert len(drawing.graph.nodes) <= 80
+    layers = main.plot(level="layers").graph.nodes
+    assert sum(len(node.operators) for node in layers) == len(main.global_block().ops)
+    folded = [node.label for node in main.plot(level="blocks").graph.nodes]
+    assert [label.partition(" x ")[0] for label in folded if " x " in label] == ["40"]
+    with pytest.raises(GraphError, match="no level 'rows', its levels are variables, operators, blocks"):
+        main.plot(level="rows")

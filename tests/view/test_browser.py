@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.foundation.amounts import format_size
 from paddlelike.view.page import format_page
 from paddlelike.view.server import (
     Follower,
@@ -134,6 +135,39 @@ def test_a_click_on_a_variable_shows_its_histogram(driver: Any, model: Path) -> 
     assert not page.one("#panel").is_displayed() or page.one("#filter").get_attribute("value") == ""
     assert page.log() == []
     assert page.fetched() == [url]
+
+
+def test_a_variable_shows_its_values(driver: Any, model: Path) -> None:
+    page = Page(driver, f"{(model / 'both.html').as_uri()}#variables")
+    page.one("#filter").send_keys("fc_0.w_0 [8, 16] param")
+    page.all("tr.row")[0].click()
+    cells = [one.get_attribute("textContent") for one in page.all("#panel .heat rect title")]
+    with fluid.scope_guard(fluid.Scope()):
+        value = fluid.io.load_program_state(str(model / "d"))["fc_0.w_0"]
+    shown = {cell.partition("] ")[0]: float(cell.partition("] ")[2]) for cell in cells}
+    assert shown.keys() == {f"[{row}, {column}" for row in range(8) for column in range(16)}
+    for (row, column), one in np.ndenumerate(value):
+        assert shown[f"[{row}, {column}"] == pytest.approx(one, rel=1e-3)
+    assert len(page.all("#panel .heat tbody tr")) == 8
+    assert page.log() == []
+
+
+def test_a_search_finds_from_any_tab(driver: Any, model: Path) -> None:
+    page = Page(driver, (model / "both.html").as_uri())
+    page.press("/")
+    page.one("#filter").send_keys("w_0_moment1")
+    found = [one.text for one in page.all("#results li")]
+    assert "variable fc_0.w_0_moment1_0" in found
+    assert any(one.startswith("operator adam") for one in found)
+    page.one("#filter").send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+    assert page.one("#panel h2").text == found[0].partition(" ")[2]
+    assert not page.one("#results").is_displayed()
+    page.press(Keys.ESCAPE)
+    page.press("?")
+    assert page.one("footer dl").is_displayed()
+    page.press(Keys.ESCAPE)
+    assert not page.one("footer dl").is_displayed()
+    assert page.log() == []
 
 
 def test_everything_is_reached_by_keys(driver: Any, model: Path) -> None:
@@ -277,3 +311,56 @@ def test_a_model_is_tried(driver: Any) -> None:
         page.one("button.main").click()
         page.wait(lambda: "x is no JSON" in page.one("#outputs").text)
         assert page.run("document.documentElement.scrollWidth") <= 400
+
+
+def test_an_image_is_fed_and_classes_have_names(driver: Any, tmp_path: Path) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        image = fluid.data("image", [None, 3, 4, 6])
+        out = fluid.layers.pool2d(image, global_pooling=True, pool_type="avg")
+        out = fluid.layers.reshape(out, [-1, 3])
+        with fluid.scope_guard(fluid.Scope()):
+            fluid.io.save_inference_model(str(tmp_path / "m"), ["image"], [out], fluid.Executor(), main)
+    with LoopbackServer(
+        make_prediction_routes(Predictor(tmp_path / "m"), ["red", "green", "blue"])
+    ) as server:
+        server.start()
+        page = Page(driver, server.url)
+        page.run(
+            "(() => { const c = document.createElement('canvas'); c.width = 6; c.height = 4;"
+            "const k = c.getContext('2d'); k.fillStyle = 'rgb(255, 51, 0)'; k.fillRect(0, 0, 6, 4);"
+            "c.toBlob((b) => { const t = new DataTransfer(); t.items.add(new File([b], 'a.png'));"
+            "const f = document.querySelector('input[type=file]'); f.files = t.files;"
+            "f.dispatchEvent(new Event('change')); }); })()"
+        )
+        page.wait(lambda: "a.png" in (page.one("textarea").get_attribute("placeholder") or ""))
+        page.one("button.main").click()
+        page.wait(lambda: "Computed" in page.one("#outputs").text)
+        assert json.loads(page.one("#outputs .values").text) == [[1.0, pytest.approx(0.2), 0.0]]
+        assert page.one("#outputs .best").text.startswith("red: 1")
+        page.driver.get(server.url.replace("/?", "/docs?"))
+        assert [one.text for one in page.all("h2 .name")] == ["GET /model", "POST /predict"]
+        assert page.log() == []
+
+
+def test_a_row_is_a_form(driver: Any) -> None:
+    model = Path(__file__).parents[1] / "golden" / "fit_a_line" / "inference"
+    with LoopbackServer(make_prediction_routes(Predictor(model))) as server:
+        server.start()
+        page = Page(driver, server.url)
+        cell = page.all(".row-form input")[1]
+        cell.clear()
+        cell.send_keys("2.5")
+        assert json.loads(page.one("textarea").get_attribute("value")) == [[0, 2.5, *[0] * 11]]
+        page.one("textarea").clear()
+        page.one("textarea").send_keys(json.dumps([list(range(13))]))
+        assert [one.get_attribute("value") for one in page.all(".row-form input")] == [
+            str(n) for n in range(13)
+        ]
+
+
+def test_sizes_are_those_of_the_command_line(driver: Any, model: Path) -> None:
+    page = Page(driver, (model / "both.html").as_uri())
+    sizes = [0, 1, 999, 1000, 1024, 999_949, 999_950, 3 << 20, 10**9 - 1, 10**10, 5 * 10**13]
+    found = [page.run(f"formatSize({size})") for size in sizes]
+    assert found == [format_size(size) for size in sizes]

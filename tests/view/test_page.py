@@ -20,6 +20,7 @@ from paddlelike.cli.app import app
 from paddlelike.inspection.statistics import count_bins, summarize
 from paddlelike.view.page import collect_contents, format_page
 from paddlelike.view.page.document import encode_json
+from paddlelike.view.page.graphs import collect_program
 
 FIT = Path(__file__).parents[1] / "golden" / "fit_a_line"
 
@@ -225,3 +226,52 @@ def test_texts_stand_out_from_their_ground_in_both_themes() -> None:
         for text, ground in pairs:
             low, high = sorted(find_luminance(theme[name]) for name in (text, ground))
             assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
+
+
+def test_two_paths_give_a_page_of_what_changed(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", w=np.zeros(3, "f4"))
+    np.savez(tmp_path / "b.npz", w=np.ones(3, "f4"), v=np.ones(1, "f4"))
+    result = CliRunner().invoke(app, ["view", str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), "--json"])
+    found = json.loads(result.stdout)
+    assert (found["opens"], found["path"]) == ("difference", str(tmp_path / "b.npz"))
+    assert (found["difference"]["added"], found["difference"]["changed"][0]["elements"]) == (["v"], 3)
+
+
+def test_equal_blocks_are_one_node_and_windows_are_said() -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        x = fluid.layers.conv2d(fluid.data("x", [None, 3, 16, 16]), 4, 5, stride=2, padding=2)
+        for _ in range(3):
+            y = fluid.layers.conv2d(x, 4, 3, padding=1, act="relu")
+            x = fluid.layers.elementwise_add(x, fluid.layers.conv2d(y, 4, 1, groups=2))
+    (block,) = collect_program("p", main)["blocks"]
+    details = [node[4] for node in block["levels"]["operators"]["nodes"]]
+    assert [one.rpartition(" ")[0] for one in details if "x" in one] == [
+        "5x5 s2 p2",
+        *["3x3 p1", "1x1 g2"] * 3,
+    ]
+    folded = [(node[3], len(node[6])) for node in block["levels"]["blocks"]["nodes"]]
+    assert folded[-1][0].startswith("3 x conv2d_1 … ")
+    assert sum(count for _, count in folded) == len(block["operators"])
+
+
+def test_a_chain_of_saves_is_a_history(tmp_path: Path) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    exe = fluid.Executor()
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=None)
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(startup)
+        for step in (1, 2, 3):
+            checkpoints.save(exe, main, step, metric=step / 2)
+            if step == 2:
+                bias = fluid.global_scope().find_var("fc_0.b_0").get_tensor()
+                bias.set(np.ones(3, "f4"), fluid.CPUPlace())
+    found = collect_contents(tmp_path)["history"]
+    assert [(one["step"], one["metric"], one["files"], one["changed"]) for one in found] == [
+        (1, 0.5, 2, 2),
+        (2, 1.0, 2, 0),
+        (3, 1.5, 2, 1),
+    ]
+    assert collect_contents(FIT / "persistables")["history"] == []

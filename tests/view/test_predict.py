@@ -59,6 +59,26 @@ def test_the_model_is_described(server: LoopbackServer) -> None:
     assert found["feeds"] == [{"name": "x", "dtype": "float32", "shape": [-1, 13], "lod": 0}]
 
 
+def test_the_interface_is_described_as_it_is(server: LoopbackServer) -> None:
+    status, api = ask(server, "GET", "/openapi.json")
+    assert (status, api["openapi"]) == (200, "3.1.0")
+    body = api["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
+    x = body["schema"]["properties"]["inputs"]["properties"]["x"]
+    assert (x["type"], "minItems" in x, x["items"]["minItems"], x["items"]["items"]["type"]) == (
+        "array",
+        False,
+        13,
+        "number",
+    )
+    status, answer = predict(server, body["example"])
+    described = api["paths"]["/predict"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert status == 200
+    assert answer.keys() == described["properties"].keys()
+    assert answer["outputs"].keys() == described["properties"]["outputs"]["properties"].keys()
+    assert predict(server, {})[0] == 400
+    assert "400" in api["paths"]["/predict"]["post"]["responses"]
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

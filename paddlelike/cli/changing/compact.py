@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from paddlelike.cli.output import Json, exits, print_json, say
+from paddlelike.errors import MissingFileError
 from paddlelike.foundation.amounts import format_count
-from paddlelike.io import compact
 
 __all__ = ["command"]
 
@@ -21,7 +21,12 @@ def command(
 
     Afterwards real Paddle reads the directory. Nothing changes where there is no chain.
     """
+    from paddlelike.io import compact
+    from paddlelike.storage.location import locate
+
     with exits():
+        if not locate(directory).exists():
+            raise MissingFileError(f"there is no directory {directory}")
         done = compact(directory)
     if json:
         print_json({"directory": done.directory, "files": sorted(done.files)})

@@ -8,17 +8,21 @@ from typing import Annotated
 import typer
 
 from paddlelike.cli.output import Json, Verify, exits, print_json, say
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.interop.arrangements import SUFFIX, convert_arrangement
-from paddlelike.interop.convert import ConvertReport, convert
-from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
 from paddlelike.storage.options import Durability, SaveOptions
 
 __all__ = ["command"]
 
 
+def _list_formats(incomplete: str) -> list[str]:
+    from paddlelike.formats.registry import all_formats
+
+    return [name for name in sorted(all_formats()) if name.startswith(incomplete)]
+
+
 def _check_dtype(name: str | None) -> str | None:
     if name is not None:
+        from paddlelike.core.dtypes import numpy_dtype
+
         try:
             numpy_dtype(name)
         except TypeError as error:
@@ -34,8 +38,9 @@ def command(
     format: Annotated[  # noqa: A002
         str | None,
         typer.Option(
+            autocompletion=_list_formats,
             help="Of the target: directory, combined, state, npz, safetensors, hdf5, torch, dynet, cntk, ... "
-            "(by the suffix of DST if left out)."
+            "(by the suffix of DST if left out).",
         ),
     ] = None,
     dtype: Annotated[
@@ -57,7 +62,7 @@ def command(
     ] = False,
     durability: Annotated[
         Durability,
-        typer.Option(help="What is written survives the end of the process, or a power cut."),
+        typer.Option(help="What a power cut leaves: old or new files, anything, or the new files."),
     ] = SaveOptions.durability,
     verify: bool = Verify,
     json: bool = Json,
@@ -65,22 +70,24 @@ def command(
     """Copy values from one format to another.
 
     Bit for bit, in the memory of the largest variable. A model for prediction becomes an ONNX file when DST
-    ends in .onnx, and an ONNX file a model for prediction when DST is a directory. A model of Fluid 1.8
-    becomes the two files of Paddle 2.x when DST ends in .pdmodel.
+    ends in .onnx, the two files of Paddle 2.x when it ends in .pdmodel, or of Paddle 3 when it ends in .json.
+    An ONNX file, a .pdmodel or a .json becomes a directory of Fluid 1.8 when DST has no suffix; operators
+    that the other side does not have are refused by name.
     """
+    from paddlelike.interop.content import find_model_files
+    from paddlelike.interop.convert import ConvertReport, convert
+    from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
+
     with exits():
         report: ConvertReport | ModelReport
-        if format is None and target.endswith(SUFFIX):
-            report = convert_arrangement(
-                source, target, overwrite=overwrite, verify=verify, durability=durability
-            )
-        elif format is None and is_model_conversion(source, target):
+        if format is None and is_model_conversion(source, target):
+            found = find_model_files(source)
             report = convert_model(
                 source,
                 target,
                 opset=opset,
-                model_filename=model_filename,
-                params_filename=params_filename,
+                model_filename=model_filename or found[0],
+                params_filename=params_filename or found[1],
                 overwrite=overwrite,
             )
         else:

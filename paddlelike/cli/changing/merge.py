@@ -8,7 +8,6 @@ import typer
 
 from paddlelike.cli.output import Json, Verify, exits, print_json, say
 from paddlelike.foundation.amounts import format_count
-from paddlelike.interop.repack import merge
 
 __all__ = ["command"]
 
@@ -24,6 +23,8 @@ def command(
 
     Programs are copied beside it. Values are copied bit for bit.
     """
+    from paddlelike.interop.repack import merge
+
     with exits():
         done = merge(source, target, filename, verify=verify)
     if json:

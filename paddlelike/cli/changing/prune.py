@@ -8,7 +8,6 @@ import typer
 
 from paddlelike.cli.output import Json, Verify, exits, print_json, say
 from paddlelike.foundation.amounts import format_count
-from paddlelike.interop.repack import prune
 
 __all__ = ["command"]
 
@@ -27,6 +26,8 @@ def command(
 
     Training programs become models for prediction.
     """
+    from paddlelike.interop.repack import prune
+
     with exits():
         done = prune(model, target, feed, fetch, verify=verify)
     if json:

@@ -8,7 +8,6 @@ import typer
 
 from paddlelike.cli.output import Json, Verify, exits, print_json, say
 from paddlelike.foundation.amounts import format_count
-from paddlelike.interop.repack import split
 
 __all__ = ["command"]
 
@@ -29,6 +28,8 @@ def command(
     The names come from the manifest, or from the program beside the file. Programs are copied. Values are
     copied bit for bit.
     """
+    from paddlelike.interop.repack import split
+
     with exits():
         listed = None if names is None else [name.strip() for name in names.split(",")]
         done = split(source, target, listed, verify=verify)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, say
-from paddlelike.core.places import CPUPlace
-from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.errors import FeedError
-from paddlelike.executor.run import Executor
-from paddlelike.io.export.load import load_inference_model
+from paddlelike.errors import FeedError, MissingFileError
 
 __all__ = ["command"]
 
@@ -37,8 +33,13 @@ def command(
 
     Without --expected, the exit status is 1 if an output holds NaN or infinite elements.
     """
+    import numpy as np
+
+    from paddlelike.interop.content import find_model_files
+
     with exits():
-        found = _run(model, inputs, model_filename, params_filename)
+        names = find_model_files(model)
+        found = _run(model, inputs, model_filename or names[0], params_filename or names[1])
         if output is not None:
             with open(output, "wb") as file:
                 np.savez(file, **found)
@@ -67,6 +68,13 @@ def command(
 
 
 def _run(model: str, inputs: str, model_filename: str | None, params_filename: str | None) -> dict[str, Any]:
+    import numpy as np
+
+    from paddlelike.core.places import CPUPlace
+    from paddlelike.core.scope import Scope, scope_guard
+    from paddlelike.executor.run import Executor
+    from paddlelike.io.export.load import load_inference_model
+
     exe = Executor(CPUPlace())
     with scope_guard(Scope()):
         program, feeds, fetches = load_inference_model(model, exe, model_filename, params_filename)
@@ -83,6 +91,10 @@ def _run(model: str, inputs: str, model_filename: str | None, params_filename: s
 
 
 def _read(path: str) -> dict[str, Any]:
+    import numpy as np
+
+    if not os.path.exists(path):
+        raise MissingFileError(f"there is no file {path}")
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
@@ -94,6 +106,8 @@ def _compare(
     name: str, array: Any, wanted: dict[str, Any] | None, rtol: float, atol: float
 ) -> dict[str, Any]:
     """Return one row of the result."""
+    import numpy as np
+
     row: dict[str, Any] = {
         "name": name,
         "dtype": str(array.dtype),

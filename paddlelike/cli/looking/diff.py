@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, progress
 from paddlelike.foundation.amounts import format_count
-from paddlelike.inspection.difference import Difference, compare
+
+if TYPE_CHECKING:
+    from paddlelike.inspection.difference import Difference
 
 __all__ = ["command"]
 
@@ -24,6 +26,8 @@ def command(
 
     Values are compared bit for bit, programs operator by operator. The exit status is 1 if they differ.
     """
+    from paddlelike.inspection.difference import compare
+
     with exits(), progress(f"comparing {left} and {right}") as bar:
         found = compare(left, right, progress=bar)
     if json:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json, progress
-from paddlelike.inspection.diagnosis import Diagnosis, diagnose
+from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json, print_text, progress
+
+if TYPE_CHECKING:
+    from paddlelike.inspection.diagnosis import Diagnosis
 
 __all__ = ["command"]
 
@@ -22,6 +24,8 @@ def command(
 
     Also what real Paddle does with each oddity. The exit status is 1 if anything but notes was found.
     """
+    from paddlelike.inspection.diagnosis import diagnose
+
     with exits(), progress(f"reading {path}") as bar:
         found = diagnose(path, progress=bar)
     if json:
@@ -32,17 +36,17 @@ def command(
 
 
 def _print(found: Diagnosis) -> None:
-    typer.echo(f"{escape(found.path)}: {escape(found.title)}")
+    print_text(f"{found.path}: {found.title}")
     if not found.findings:
         typer.echo("nothing odd was found")
     for finding in found.findings:
-        typer.echo(f"{finding.level}: {escape(finding.what)}")
+        print_text(f"{finding.level}: {finding.what}")
         if finding.paddle:
-            typer.echo(f"    real Paddle: {escape(finding.paddle)}")
+            print_text(f"    real Paddle: {finding.paddle}")
         if finding.advice:
-            typer.echo(f"    {escape(finding.advice)}")
+            print_text(f"    {finding.advice}")
     if found.calls:
         typer.echo("to open it:")
         width = max(len(who) for who, _ in found.calls)
-        for who, call in found.calls:
+        for who, call in found.calls:  # whole, to be copied
             typer.echo(f"    {who.ljust(width)}  {escape(call)}")

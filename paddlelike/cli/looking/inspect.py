@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from paddlelike.cli.output import (
@@ -20,8 +19,9 @@ from paddlelike.cli.output import (
 from paddlelike.errors import LoadError
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.inspection.inspect import Inspection, array_of, inspect
-from paddlelike.interop.content import open_content
+
+if TYPE_CHECKING:
+    from paddlelike.inspection.inspect import Inspection
 
 __all__ = ["command"]
 
@@ -39,9 +39,11 @@ def command(
     """Say what files hold.
 
     That is their kind, variables with types, shapes, sizes and statistics, and programs.
-    The exit status is 1 if a file cannot be read if none is of a known kind, or if a variable holds NaN
+    The exit status is 1 if a file cannot be read, if none is of a known kind, or if a variable holds NaN
     or infinite elements.
     """
+    from paddlelike.inspection.inspect import inspect
+
     with exits():
         if values is not None:
             _print_values(path, values, json=json)
@@ -99,6 +101,11 @@ def _print(found: Inspection) -> None:
 
 
 def _print_values(path: str, name: str, *, json: bool) -> None:
+    import numpy as np
+
+    from paddlelike.inspection.inspect import array_of
+    from paddlelike.interop.content import open_content
+
     with open_content(path) as content:
         held = next((one for one in content.variables if one.name == name), None)
         if held is None:

@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json
-from paddlelike.interop.content import open_content
-from paddlelike.io.load.preview import plan_load
+from paddlelike.cli.output import FOUND, Json, end, exits, print_json, print_table
 
 __all__ = ["command"]
 
@@ -24,6 +22,9 @@ def command(
 
     Only headers are read, nothing is loaded. The exit status is 1 if the load would be refused.
     """
+    from paddlelike.interop.content import open_content
+    from paddlelike.io.load.preview import plan_load
+
     with exits(), open_content(program) as content:
         plan = plan_load(directory, content.get_program(), filename=filename)
     if json:
@@ -34,6 +35,5 @@ def command(
         proposals = {one.file: one.variable for one in plan.proposals}
         print_json({"rows": rows, "proposed": proposals, "hint": plan.hint, "would_load": bool(plan)})
     else:
-        for line in str(plan.rules() if rules else plan).splitlines():
-            typer.echo(escape(line))
+        print_table(str(plan.rules() if rules else plan))
     end(0 if plan else FOUND)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json, progress, say
+from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json, print_text, progress, say
 from paddlelike.errors import UnsupportedError
 from paddlelike.foundation.amounts import format_count
-from paddlelike.scan import Scan, ScriptVerdict, scan
+
+if TYPE_CHECKING:
+    from paddlelike.scan import Scan, ScriptVerdict
 
 __all__ = ["command"]
 
@@ -39,6 +41,8 @@ def command(
     are read for operators that are not here, other files for their format. The exit status is 1 if a script
     or a file stops.
     """
+    from paddlelike.scan import scan
+
     with exits():
         with progress(f"reading {path}") as bar:
             found = scan(path, progress=bar)
@@ -71,32 +75,32 @@ def _print(found: Scan) -> None:
     }
     counts = [format_count(len(those), noun) for noun, those in held.items()]
     counts[2] += " of Paddle"
-    typer.echo(f"{escape(found.path)}: {', '.join(counts)}")
+    print_text(f"{found.path}: {', '.join(counts)}")
     for verdict, title in _TITLES.items():
         scripts = [one for one in found.scripts if one.verdict == verdict]
         if scripts:
-            typer.echo(f"{len(scripts)} {title}")
+            print_text(f"{len(scripts)} {title}")
         for script in scripts:
             _print_script(script)
     stopped = [one for one in found.files if one.stops]
     if stopped:
-        typer.echo(f"{format_count(len(stopped), 'file')} cannot be used:")
+        print_text(f"{format_count(len(stopped), 'file')} cannot be used:")
     for file in stopped:
-        typer.echo(f"  {escape(file.path)}: {escape(file.title)}: {escape(file.stops)}")
-        typer.echo(f"      {escape(file.step)}")
+        print_text(f"  {file.path}: {file.title}: {file.stops}")
+        print_text(f"      {file.step}")
     fine = sum(one.verdict == "runs" for one in found.scripts)
-    typer.echo(f"{format_count(fine, 'script')}: nothing that stops was found")
+    print_text(f"{format_count(fine, 'script')}: nothing that stops was found")
     absent = [name for name, here in found.packages.items() if not here]
     if absent:
-        typer.echo(f"packages that are imported and not installed: {', '.join(map(escape, absent))}")
-    typer.echo(_UNSEEN)
+        print_text(f"packages that are imported and not installed: {', '.join(absent)}")
+    print_text(_UNSEEN)
 
 
 def _print_script(script: ScriptVerdict) -> None:
-    typer.echo(f"  {escape(script.path)}")
+    print_text(f"  {script.path}")
     shown = [one for one in script.findings if one.kind != "unseen"]
     for one in sorted(shown, key=lambda one: not one.certain):
         mark = "" if one.certain or script.verdict == "may stop" else "may stop: "
-        typer.echo(f"    {mark}{escape(one.file)}:{one.line}: {escape(one.name)}: {escape(one.why)}")
+        print_text(f"    {mark}{one.file}:{one.line}: {one.name}: {one.why}")
         if one.step:
-            typer.echo(f"        {escape(one.step)}")
+            print_text(f"        {one.step}")

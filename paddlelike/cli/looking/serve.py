@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from paddlelike.cli.looking.serving import Port, Token, serve_until_interrupted
 from paddlelike.cli.output import Json, end, exits
-from paddlelike.view.server import Predictor, make_prediction_routes
 
 __all__ = ["command"]
 
@@ -18,6 +18,12 @@ def command(
     model_filename: Annotated[str | None, typer.Option(help="The program, if there are several.")] = None,
     params_filename: Annotated[
         str | None, typer.Option(help="The combined file of the parameters, if there are several.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Names of the classes, a line each, for the page.")
+    ] = None,
+    follow: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where a training saves: new values are taken over.")
     ] = None,
     port: Port = 0,
     token: Token = None,
@@ -29,15 +35,19 @@ def command(
     It is served to this machine alone, to look at it, until Ctrl-C. Every request needs the token of the
     printed address, as ?token=... or as the header "Authorization: Bearer ...":
 
-    GET / is a page to fill in inputs; GET /model says what the model feeds and fetches; POST /predict takes
+    GET / is a page to fill in inputs: images are dropped, rows are forms. GET /docs shows the interface, and
+    GET /openapi.json describes it; GET /model says what the model feeds and fetches; POST /predict takes
     {"inputs": {name: nested lists}} and answers {"outputs": {name: {"dtype", "shape", "values"}}}. What is
     not finite is the text "nan", "inf" or "-inf". Runs follow each other.
 
     The exit status is 2 if the model cannot be loaded; one that does more than compute is refused.
     """
+    from paddlelike.view.server import Predictor, make_prediction_routes
+
     with exits():
-        predictor = Predictor(model, model_filename, params_filename)
+        names = [] if labels is None else labels.read_text("utf-8").splitlines()
+        predictor = Predictor(model, model_filename, params_filename, follow)
         serve_until_interrupted(
-            make_prediction_routes(predictor), port, token, json=json, most_mebibytes=max_body
+            make_prediction_routes(predictor, names), port, token, json=json, most_mebibytes=max_body
         )
     end(0)

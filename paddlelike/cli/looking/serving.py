@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from paddlelike.cli.output import print_json, say
 from paddlelike.errors import UnsupportedError
-from paddlelike.view.server import LoopbackServer, Reply, Request
+
+if TYPE_CHECKING:
+    from paddlelike.view.server import Reply, Request
 
 __all__ = ["Port", "Token", "serve_until_interrupted"]
 
@@ -37,6 +39,8 @@ def serve_until_interrupted(
     most_mebibytes: int = 64,
 ) -> None:
     """Print the address on standard output, with ``json`` as an object, and serve until Ctrl-C."""
+    from paddlelike.view.server import LoopbackServer
+
     try:
         server = LoopbackServer(routes, port=port, token=token, most_bytes=most_mebibytes * _MEBIBYTE)
     except ValueError as error:

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json
+from paddlelike.cli.output import FOUND, Json, end, exits, print_json, print_text
 from paddlelike.errors import MissingFileError
-from paddlelike.io.verify import verify
-from paddlelike.storage.location import locate
 
 __all__ = ["command"]
 
@@ -24,6 +22,9 @@ def command(
     Any flipped bit is found.
     The exit status is 1 if a file is missing, cut, changed or extra, or if there is no manifest.
     """
+    from paddlelike.io.verify import verify
+    from paddlelike.storage.location import locate
+
     with exits():
         if not locate(directory).exists():
             raise MissingFileError(f"there is no directory {directory}")
@@ -31,6 +32,5 @@ def command(
     if json:
         print_json({**asdict(found), "fine": bool(found)})
     else:
-        for line in str(found).splitlines():
-            typer.echo(escape(line))
+        print_text(str(found))
     end(0 if found else FOUND)

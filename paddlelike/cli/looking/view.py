@@ -11,8 +11,6 @@ import typer
 from paddlelike.cli.looking.serving import Port, Token, serve_until_interrupted
 from paddlelike.cli.output import Json, end, escape, exits, print_json, progress, say
 from paddlelike.errors import MissingFileError, UnsupportedError
-from paddlelike.view.page import collect_contents, format_contents, is_page
-from paddlelike.view.server import Follower, make_live_routes
 
 __all__ = ["command"]
 
@@ -21,6 +19,9 @@ def command(
     path: Annotated[
         str, typer.Argument(help="A directory, a file, or a prefix of fluid.save; of any format.")
     ],
+    other: Annotated[
+        str | None, typer.Argument(help="Another one, to see what changed from PATH to it.")
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where the page is written; -: standard output."),
@@ -55,6 +56,8 @@ def command(
     with --program and --against the plan of a load and a difference. It is written to the current directory
     as NAME.html; an earlier page is replaced, another file is not. Press ? on the page for its keys.
 
+    With two paths the page is of the second, and begins with what changed since the first.
+
     With --live the page is served to this machine until Ctrl-C: the losses of logs of fluid.io.TrainingLog
     (*.jsonl below the directory), and every save, to be looked into.
 
@@ -64,11 +67,17 @@ def command(
         with exits():
             _follow(path, log or [], port, token, json=json)
         end(0)
+    from paddlelike.view.page import collect_contents, format_contents
+
+    if other is not None:
+        path, against = other, path
     with exits():
         with progress(f"reading {path}") as bar:
             contents = collect_contents(
                 path, program=program, against=against, statistics=not headers, progress=bar
             )
+        if other is not None:
+            contents["opens"] = "difference"
         if json:
             print_json(contents)
         elif output == "-":
@@ -79,12 +88,16 @@ def command(
 
 
 def _follow(path: str, logs: list[str], port: int, token: str | None, *, json: bool) -> None:
+    from paddlelike.view.server import Follower, make_live_routes
+
     if not os.path.isdir(path):
         raise MissingFileError(f"there is no directory {path}", hint="make it first, or name its parent")
     serve_until_interrupted(make_live_routes(Follower(path, logs)), port, token, json=json)
 
 
 def _write(contents: dict[str, Any], output: str | None, *, force: bool) -> None:
+    from paddlelike.view.page import format_contents, is_page
+
     name = os.path.basename(os.path.abspath(contents["path"])) or "view"
     target = Path(output or f"{name}.html")
     if target.exists() and not force and not is_page(target):

@@ -17,6 +17,9 @@ from paddlelike.inspection.inspect import Inspection, VariableFacts, guess_role,
 from paddlelike.interop.content import list_persistables, open_content
 from paddlelike.io.load.preview import plan_load
 from paddlelike.io.planning.load_plan import LoadPlan
+from paddlelike.storage import manifest
+from paddlelike.storage.names import MANIFEST
+from paddlelike.view.follow import Follower
 from paddlelike.view.page.graphs import collect_program
 
 __all__ = ["collect_contents"]
@@ -73,10 +76,31 @@ def collect_contents(
         "findings": [] if diagnosis is None else [one._asdict() for one in diagnosis.findings],
         "calls": [] if diagnosis is None else [list(one) for one in diagnosis.calls],
         "programs": [collect_program(name, one) for name, one in programs.items()],
+        "history": _collect_history(os.fspath(path)),
         "plan": None if wanted is None else _collect_plan(path, wanted, program),
         "difference": None if against is None else _collect_difference(against, path, progress),
     }
     return page
+
+
+def _collect_history(path: str) -> list[dict[str, Any]]:
+    """Return the saves below a directory in their order, each with how many of its files are new or changed.
+
+    Nothing where there are fewer than two.
+    """
+    saves: list[dict[str, Any]] = Follower(path).look()["saves"] if os.path.isdir(path) else []
+    before: dict[str, str | None] = {}
+    for save in saves:
+        sums = _read_checksums(os.path.join(path, save["name"]))
+        save["changed"] = sum(name not in before or before[name] != one for name, one in sums.items())
+        before = sums
+    return saves if len(saves) > 1 else []
+
+
+def _read_checksums(save: str) -> dict[str, str | None]:
+    names = (os.path.join(save, MANIFEST), f"{save}.pdmanifest")
+    with open(next(one for one in names if os.path.exists(one)), "rb") as file:
+        return {name: record.checksum for name, record in manifest.decode(file.read()).files.items()}
 
 
 def _collect_variable(one: VariableFacts) -> dict[str, Any]:
@@ -98,7 +122,15 @@ def _collect_variable(one: VariableFacts) -> dict[str, Any]:
         facts |= {"mean": some.mean, "std": some.std, "min": some.minimum, "max": some.maximum}
     if one.histogram is not None:
         facts["histogram"] = one.histogram._asdict()
+    if one.sample is not None:
+        values = [[_round(value) for value in row] for row in one.sample.values]
+        facts["sample"] = {**one.sample._asdict(), "values": values}
     return facts
+
+
+def _round(value: float) -> float:
+    """Return a value with four digits, which a page shows."""
+    return float(f"{value:.4g}")
 
 
 def _collect_declared(found: Inspection, programs: dict[str, Program]) -> list[dict[str, Any]]:

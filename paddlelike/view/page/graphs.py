@@ -16,7 +16,7 @@ __all__ = ["collect_program"]
 
 _CHARACTER: Final = 7.0  # pixels: a little more than the mean width in the font of the page
 _HEIGHT: Final = 40.0
-_LONGEST: Final = 26  # characters of a line in a node
+_LONGEST: Final = 34  # characters of a line in a node
 _LONGEST_VALUE: Final = 200
 _BOOKKEEPING: Final = ("op_role", "op_role_var", "op_namescope", "op_callstack", "op_device")
 

@@ -1,6 +1,6 @@
 """Pages over HTTP on this machine alone: a training that is followed, a model that is tried."""
 
-from paddlelike.view.server.follow import Follower
+from paddlelike.view.follow import Follower
 from paddlelike.view.server.live import make_live_routes
 from paddlelike.view.server.loopback import LoopbackServer, Refusal, Reply, Request
 from paddlelike.view.server.predict import Predictor, make_prediction_routes

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from paddlelike.view.follow import Follower
 from paddlelike.view.page.document import format_document, format_page
-from paddlelike.view.server.follow import Follower
 from paddlelike.view.server.loopback import Refusal, Reply, Request
 
 __all__ = ["make_live_routes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,10 +17,12 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet, FeedError, LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.interop.content import open_content
+from paddlelike.inference.follow import Follower
+from paddlelike.interop.content import find_model_files
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.view.page.document import format_document
 from paddlelike.view.server.loopback import Refusal, Reply, Request
+from paddlelike.view.server.openapi import describe_api
 
 __all__ = ["Predictor", "make_prediction_routes"]
 
@@ -32,7 +34,8 @@ _SCRIPTS: Final = ("base.js", "predict.js")
 class Predictor:
     """A model for prediction in a scope of its own; its runs follow each other.
 
-    The names of its files are found where only one program, and one combined file, can be meant.
+    The names of its files are found where only one program, and one combined file, can be meant. ``follow``:
+    a directory into which a training saves; before each run the newest values are taken over.
 
     Raises
     ------
@@ -55,15 +58,19 @@ class Predictor:
         path: str | os.PathLike[str],
         model_filename: str | None = None,
         params_filename: str | None = None,
+        follow: str | None = None,
     ) -> None:
         self.path = os.fspath(path)
-        found = _find_files(self.path)
+        if os.path.isfile(self.path):
+            raise LoadError(f"{self.path} is a file, expected the directory of a model")
+        found = find_model_files(self.path)
         model_filename, params_filename = model_filename or found[0], params_filename or found[1]
         self._executor, self._scope, self._lock = Executor(CPUPlace()), Scope(), threading.Lock()
         with scope_guard(self._scope):
             self._program, feeds, self._fetches = load_inference_model(
                 path, self._executor, model_filename, params_filename
             )
+        self._follower = None if follow is None else Follower(self._program, self._scope, follow)
         self._feeds: list[Variable] = [self._program.global_block().var(name) for name in feeds]
 
     def describe(self) -> dict[str, Any]:
@@ -93,6 +100,8 @@ class Predictor:
             raise Refusal(503, f"another run takes longer than {_PATIENCE:.0f} seconds", "try again")
         try:
             begin = time.perf_counter()
+            if self._follower is not None:
+                self._follower.refresh()
             values = self._executor.run(
                 self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
             )
@@ -115,13 +124,25 @@ class Predictor:
         return {one.name: _decode(one, inputs[one.name]) for one in self._feeds}
 
 
-def make_prediction_routes(predictor: Predictor) -> dict[tuple[str, str], Callable[[Request], Reply]]:
-    """Return the routes: a page, ``GET /model``, ``POST /predict`` with ``{"inputs": {name: values}}``."""
+def make_prediction_routes(
+    predictor: Predictor, labels: Sequence[str] = ()
+) -> dict[tuple[str, str], Callable[[Request], Reply]]:
+    """Return the routes: a page, ``GET /model``, ``POST /predict`` with ``{"inputs": {name: values}}``.
+
+    ``GET /docs`` shows the interface, ``GET /openapi.json`` describes it. ``labels`` are names of classes,
+    for the page.
+    """
     title = os.path.basename(os.path.abspath(predictor.path))
 
     def show_page(_: Request) -> Reply:
-        contents = {"name": title, **predictor.describe()}
+        contents = {"name": title, "labels": list(labels), **predictor.describe()}
         return Reply(format_document(title, contents, scripts=_SCRIPTS, served=True), is_html=True)
+
+    def show_docs(_: Request) -> Reply:
+        api = describe_api(title, predictor.describe())
+        return Reply(
+            format_document(f"{title}: docs", api, scripts=("base.js", "docs.js"), served=True), is_html=True
+        )
 
     def predict(request: Request) -> Reply:
         if not isinstance(request.json, Mapping) or set(request.json) != {"inputs"}:
@@ -130,21 +151,11 @@ def make_prediction_routes(predictor: Predictor) -> dict[tuple[str, str], Callab
 
     return {
         ("GET", "/"): show_page,
+        ("GET", "/docs"): show_docs,
+        ("GET", "/openapi.json"): lambda _: Reply(describe_api(title, predictor.describe())),
         ("GET", "/model"): lambda _: Reply(predictor.describe()),
         ("POST", "/predict"): predict,
     }
-
-
-def _find_files(path: str) -> tuple[str | None, str | None]:
-    """Return the names of the only program and of the only combined file, if there is one."""
-    with open_content(path) as content:
-        if content.is_file:
-            raise LoadError(f"{path} is a file, expected the directory of a model")
-        kinds = [file.kind for file in content.files]
-        programs = list(content.programs)
-        combined = [file.name for file in content.files if file.kind == "combined"]
-    model = programs[0] if len(programs) == 1 else None
-    return model, combined[0] if len(combined) == 1 and "variable" not in kinds else None
 
 
 def _describe(variable: Variable) -> dict[str, Any]:

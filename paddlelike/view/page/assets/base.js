@@ -23,10 +23,11 @@ function fill(element, attributes, children) {
   return element;
 }
 
+/** Return a number of bytes as foundation/amounts.py does, in powers of 1,000. */
 function formatSize(count) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const units = ["B", "kB", "MB", "GB", "TB"];
   let size = count, unit = 0;
-  while (size >= 1024 && unit + 1 < units.length) { size /= 1024; unit += 1; }
+  while (size >= (unit ? 999.95 : 1000) && unit + 1 < units.length) { size /= 1000; unit += 1; }
   return unit ? `${size.toFixed(1)} ${units[unit]}` : `${count} B`;
 }
 
@@ -73,7 +74,7 @@ function showSome(container, items, render, count = 200) {
 // ---- the shell: tabs, one filter for all of them, and a panel for what is chosen
 
 const shell = { tabs: [], chosen: null, filter: make("input", {
-  type: "search", id: "filter", placeholder: "Filter ( / )", "aria-label": "Filter", autocomplete: "off", spellcheck: "false",
+  type: "search", id: "filter", placeholder: "Filter ( / )", "aria-label": "Filter", autocomplete: "off", spellcheck: "false", role: "combobox", "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list",
 }) };
 
 /** Add a tab; `show` fills its section when it is first opened, and returns what to call at each filter. */

@@ -25,8 +25,14 @@ class Graph {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  show(level) {
+  /** `variables` has [kind, type, shape] of the names that edges carry. */
+  show(level, variables = {}) {
     this.level = level;
+    this.shapes = level.nodes.map(() => "");
+    for (const [source, target, names] of level.edges) {
+      const shape = variables[names[0]]?.[2], down = level.nodes[target][1] > level.nodes[source][1];
+      if (shape && down) this.shapes[source] ||= shape.map((dim) => (dim < 0 ? "?" : dim)).join("×");
+    }
     this.chosen = null;
     this.matches = null;
     this.links = level.nodes.map(() => ({ before: [], after: [] }));
@@ -176,10 +182,14 @@ class Graph {
       context.fillStyle = text;
       context.font = "600 12px system-ui, sans-serif";
       context.fillText(label, x, detail ? y - 7 : y, width - 10);
-      if (!detail) return;
       context.fillStyle = faint;
       context.font = "11px system-ui, sans-serif";
-      context.fillText(detail, x, y + 9, width - 10);
+      if (detail) context.fillText(detail, x, y + 9, width - 10);
+      if (!this.shapes[index] || scale < 0.5) return;
+      context.font = "10px system-ui, sans-serif"; // what leaves it, beside the edge
+      context.textAlign = "left";
+      context.fillText(this.shapes[index], x + 7, y + row / 2 + 8);
+      context.textAlign = "center";
     });
     context.globalAlpha = 1;
   }

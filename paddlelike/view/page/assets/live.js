@@ -53,17 +53,22 @@ function show() {
   const named = logs.flatMap((log) => Object.entries(log.curves).map(([name, curve]) => ({ log, name: logs.length > 1 ? `${log.name}: ${name}` : name, curve })));
   const step = Math.max(-1, ...named.map(({ curve }) => curve.steps[curve.steps.length - 1]));
   const newest = landed[landed.length - 1];
+  const changed = Math.max(...logs.map((log) => log.changed), 0);
+  if (live.mark && step > live.mark.step) live.pace = (changed - live.mark.changed) / (step - live.mark.step);
+  if (!live.mark || step !== live.mark.step) live.mark = { step, changed };
   cards.replaceChildren(...[
     step >= 0 && makeFigure("Step", step.toLocaleString("en"), `${formatCount(logs.reduce((sum, log) => sum + log.restarts.length, 0), "restart")}`),
-    ...named.slice(0, 3).map(({ name, curve }) => makeFigure(name, formatNumber(curve.last), `${formatNumber(curve.smallest)} to ${formatNumber(curve.largest)}`, typeof curve.last === "number" ? "" : "bad")),
+    live.pace > 0 && makeFigure("Time a step", live.pace < 1 ? `${formatNumber(Math.round(live.pace * 1e4) / 10)} ms` : `${formatNumber(live.pace)} s`, "since the last look"),
+    ...named.slice(0, 4).map(({ name, curve }) => makeFigure(name, formatNumber(curve.last), `${formatNumber(curve.smallest)} to ${formatNumber(curve.largest)}`, typeof curve.last === "number" ? "" : "bad")),
     makeFigure("Saves", String(landed.length), newest ? newest.name : "none has landed"),
   ].filter(Boolean));
   charts.replaceChildren(...named.map(({ log, name, curve }) => makeChart(name, curve, { restarts: log.restarts, saves: landed, logarithmic: live.logarithmic })));
-  const metric = landed.some((one) => one.metric !== null);
-  saves.replaceChildren(...(landed.length ? [makeTable(["save", "time", "step", ...(metric ? ["metric"] : []), "files", "size", ""], landed.slice(-100).reverse().map((one) => [
-    make("span", { class: "name" }, one.name), one.time.replace("T", " ").replace("Z", ""), one.step ?? "", ...(metric ? [formatNumber(one.metric)] : []), one.files, formatSize(one.nbytes),
-    make("a", { href: `/save?id=${one.id}&token=${encodeURIComponent(token)}`, target: "_blank", rel: "noopener" }, "look into it")]), { label: "Saves", right: metric ? [2, 3, 4, 5] : [2, 3, 4], hide: [1, metric ? 4 : 3] })]
-    : [make("p", { class: "muted" }, "None has landed yet.")]));
+  const [metric, counted] = ["metric", "step"].map((name) => landed.some((one) => one[name] !== null));
+  const titles = ["save", "time", ...(counted ? ["step"] : []), ...(metric ? ["metric"] : []), "files", "size", ""], at = titles.indexOf("files");
+  saves.replaceChildren(...(landed.length ? [makeTable(titles, landed.slice(-100).reverse().map((one) => [
+    make("span", { class: "name" }, one.name), one.time.replace("T", " ").replace("Z", ""), ...(counted ? [one.step ?? ""] : []), ...(metric ? [formatNumber(one.metric)] : []), one.files, formatSize(one.nbytes),
+    make("a", { href: `/save?id=${one.id}&token=${encodeURIComponent(token)}`, target: "_blank", rel: "noopener" }, "look into it")]), { label: "Saves", right: titles.map((_, index) => index).slice(2, at + 2), hide: [1, at] })]
+    : [make("p", { class: "muted" }, `Waiting for the first save below ${data.directory}: by fluid.io.save_persistables, Checkpoints or another save that writes a manifest.`)]));
 }
 
 function makeFigure(title, number, text, style = "") {

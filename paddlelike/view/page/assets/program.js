@@ -2,7 +2,7 @@
 
 const program = { index: 0, block: 0, level: null, graph: null, uses: null, choices: null };
 
-const levelTitles = { chains: "Overview", layers: "Layers", operators: "Operators" };
+const levelTitles = { blocks: "Blocks", chains: "Overview", layers: "Layers", operators: "Operators" };
 
 function currentBlock() {
   return data.programs[program.index].blocks[program.block];
@@ -24,7 +24,7 @@ function chooseBlock(index, block, level = null) {
   program.index = index;
   program.block = block;
   const levels = Object.keys(currentBlock().levels);
-  program.level = level || (levels.includes(program.level) ? program.level : null) || ["layers", "chains", "operators"].find((name) => currentBlock().levels[name]?.nodes.length <= 80) || levels[0];
+  program.level = level || (levels.includes(program.level) ? program.level : null) || ["layers", "chains", "blocks", "operators"].find((name) => currentBlock().levels[name]?.nodes.length <= 80) || levels[0];
   const one = data.programs[index];
   program.choices.replaceChildren(...[
     data.programs.length > 1 && makeChoice("Program", data.programs.map((each) => each.name), index, (chosen) => chooseBlock(chosen, 0)),
@@ -34,7 +34,7 @@ function chooseBlock(index, block, level = null) {
     }, `${levelTitles[name]} ${currentBlock().levels[name].nodes.length}`))),
   ].filter(Boolean));
   closePanel();
-  program.graph.show(currentBlock().levels[program.level]);
+  program.graph.show(currentBlock().levels[program.level], currentBlock().variables);
   const kinds = new Set(program.graph.level.nodes.map((node) => node[5]));
   program.legend.replaceChildren(...["input", "layer", "operator", "gradient", "update", "output"].filter((kind) => kinds.has(kind)).map((kind) => make("span", { class: `key key-${kind}` }, kind)));
   filterNodes(shell.filter.value);
@@ -53,7 +53,7 @@ function filterNodes(filter) {
   graph.matches = found && new Set(found);
   const all = `${formatCount(block.operators.length, "operator")} of ${data.programs[program.index].name}`;
   program.status.textContent = !block.operators.length ? "This block has no operators."
-    : found ? `${found.length} of ${graph.level.nodes.length} nodes fit; Enter shows the next one` : all;
+    : found ? `${found.length} of ${formatCount(graph.level.nodes.length, "node")} ${found.length === 1 ? "fits" : "fit"}${found.length ? "; Enter shows the next one" : ""}` : all;
   graph.draw();
 }
 
@@ -79,9 +79,16 @@ function openNode(index) {
   const [from, to] = [carried("before", 0), carried("after", 1)];
   openPanel(label,
     makeFacts([["kind", kind], ["type", variable?.[1]], ["shape", variable && formatShape(variable[2])], ["operators", operators.length > 1 ? operators.length : ""]]),
+    program.level === "blocks" && /^\d+ x /.test(label) && make("p", null, makeLink("Open the layers of this block", () => openBlock(operators[0]))),
     ...(from.length ? [make("h3", null, "From"), make("ul", { class: "links" }, from.slice(0, 30))] : []),
     ...(to.length ? [make("h3", null, "To"), make("ul", { class: "links" }, to.slice(0, 30))] : []),
     ...(operators.length ? [make("h3", null, operators.length === 1 ? "Operator" : "Operators"), shown, rest] : []));
+}
+
+/** Show the layers that a node of repeated blocks stands for, from the first one. */
+function openBlock(index) {
+  chooseBlock(program.index, program.block, "layers");
+  goToOperator({ program: program.index, block: program.block, index });
 }
 
 function makeOperator(index, operator, open) {

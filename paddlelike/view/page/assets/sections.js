@@ -7,8 +7,42 @@ function addTabs() {
   if (data.variables.length) addTab("sizes", "Sizes", showSizes);
   if (data.plan) addTab("plan", "Load plan", showPlan);
   if (data.difference) addTab("difference", "Difference", showDifference);
+  if (data.history.length) addTab("history", "History", showHistory);
   addTab("files", "Files", showFiles);
 }
+
+/** Show the saves below the directory on a line of time, and in a table. */
+function showHistory(section) {
+  const saves = data.history, times = saves.map((one) => Date.parse(one.time) || 0);
+  const first = Math.min(...times), span = Math.max(...times) - first, width = 900, edge = 20;
+  const at = (index) => edge + (width - 2 * edge) * (span ? (times[index] - first) / span : index / (saves.length - 1));
+  const largest = Math.max(...saves.map((one) => one.changed / Math.max(one.files, 1)), 1e-9);
+  section.append(make("p", { class: "muted" }, `${formatCount(saves.length, "save")}; a bar is as high as the share of files that changed since the one before.`),
+    make("div", { class: "scroll" }, draw("svg", { viewBox: `0 0 ${width} 90`, width, height: 90, role: "img", class: "timeline", "aria-label": `Line of time from ${saves[0].time} to ${saves[saves.length - 1].time}` },
+      draw("path", { d: `M${edge} 70H${width - edge}` }),
+      saves.map((one, index) => draw("rect", { x: at(index) - 3, width: 6, height: 4 + (50 * one.changed) / Math.max(one.files, 1) / largest, y: 66 - (50 * one.changed) / Math.max(one.files, 1) / largest },
+        draw("title", null, `${one.name}, ${one.time}: ${one.changed} of ${formatCount(one.files, "file")} changed`))))));
+  const [metric, counted] = ["metric", "step"].map((name) => saves.some((one) => one[name] !== null));
+  const titles = ["save", "time", ...(counted ? ["step"] : []), ...(metric ? ["metric"] : []), "files", "changed", "size"], place = make("div");
+  section.append(place, make("p", { class: "muted" }, "paddlelike view EARLIER LATER shows what changed between two of them."));
+  return (filter) => {
+    const match = makeMatcher(filter), found = saves.filter((one) => match(one.name, one.time)).reverse();
+    place.replaceChildren(makeRows(titles, found, (one) => [make("span", { class: "name" }, one.name), one.time.replace("T", " ").replace("Z", ""), ...(counted ? [one.step ?? ""] : []),
+      ...(metric ? [formatNumber(one.metric)] : []), one.files, one.changed, formatSize(one.nbytes)], { right: titles.map((_, index) => index).slice(2), stack: true }));
+  };
+}
+
+/** Return what a search finds anywhere: [kind, text, what a choice does], variables first. */
+shell.search = (match, count) => {
+  const found = [];
+  const add = (kind, text, go) => found.length < count && found.push([kind, text, go]);
+  for (const one of data.variables) if (match(one.name)) add("variable", one.name, () => { openTab("variables"); openVariable(one.name); });
+  data.programs.forEach((one, place) => one.blocks.forEach((block, number) => block.operators.forEach((operator, index) => {
+    if (found.length < count && match(...listTexts(operator))) add("operator", `${operator.type} ${Object.values(operator.outputs).flat()[0] || ""}`, () => goToOperator({ program: place, block: number, index }));
+  })));
+  for (const [name, , title] of data.files) if (match(name, title)) add("file", name, () => openTab("files"));
+  return found;
+};
 
 function showSummary(section) {
   const bytes = data.variables.reduce((sum, one) => sum + one.nbytes, 0);

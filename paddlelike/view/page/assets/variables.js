@@ -159,9 +159,29 @@ function openVariable(name) {
     one?.flags.length ? make("p", null, one.flags.map((flag) => make("span", { class: flagClass(flag) }, flag))) : null,
     makeFacts(facts),
     one?.histogram ? makeHistogram(one.histogram) : null,
+    one?.sample ? makeHeatMap(one) : null,
     ...["writes", "reads"].map((what) => uses[what].length ? [make("h3", null, what === "writes" ? "Written by" : "Read by"),
       make("ul", { class: "links" }, uses[what].slice(0, 50).map((use) => make("li", null, makeLink(`${use.type} (${use.index})`, () => goToOperator(use)))),
         uses[what].length > 50 && make("li", null, `and ${uses[what].length - 50} more`))] : null).flat().filter(Boolean));
+}
+
+/** Return values of a variable as a heat map, blue below zero and orange above, and as a table. */
+function makeHeatMap({ sample, shape }) {
+  const { rows, columns, values } = sample, side = Math.max(3, Math.min(14, Math.floor(330 / columns.length)));
+  const largest = Math.max(...values.flat().filter((value) => typeof value === "number").map(Math.abs), 1e-30);
+  const cells = values.flatMap((line, row) => line.map((value, column) => {
+    const share = typeof value === "number" ? Math.abs(value) / largest : 1;
+    const name = typeof value !== "number" ? "odd" : value < 0 ? "below" : "above";
+    return draw("rect", { x: column * side, y: row * side, width: side, height: side, class: `heat-${name}`, "fill-opacity": Math.max(share, 0.04) },
+      draw("title", null, `[${rows[row]}, ${columns[column]}] ${formatNumber(value)}`));
+  }));
+  const all = shape.reduce((product, dim) => product * dim, 1), shown = rows.length * columns.length;
+  const text = `${shown < all ? `${shown.toLocaleString("en")} of ` : ""}${formatCount(all, "value")}, rows by columns; at most ${formatNumber(largest)} from zero`;
+  return make("figure", { class: "heat" },
+    draw("svg", { width: columns.length * side, height: rows.length * side, role: "img", "aria-label": `Heat map: ${text}` }, cells),
+    make("figcaption", { class: "muted" }, text),
+    make("details", null, make("summary", null, "Values as a table"), makeTable(["", ...columns.map(String)],
+      values.map((line, row) => [make("b", null, String(rows[row])), ...line.map(formatNumber)]), { right: columns.map((_, index) => index + 1), label: "Values" })));
 }
 
 function makeLink(text, action) {

@@ -1,0 +1,72 @@
+"""A model for prediction that takes over what a training saves meanwhile."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from paddlelike.core.places import CPUPlace
+from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.errors import PaddlelikeError
+from paddlelike.executor.run import Executor
+from paddlelike.foundation.warn import warn_user
+from paddlelike.framework.graph.program import Program
+from paddlelike.io.load.load import load_persistables
+from paddlelike.storage.location import locate
+
+__all__ = ["Follower"]
+
+
+class Follower:
+    """Keeps the parameters of a program at the newest save of a directory.
+
+    A run inside :meth:`newest` has the values of one save, whole, with its deltas; runs follow each other. A
+    save that cannot be read is a warning, and the values stay.
+
+    Parameters
+    ----------
+    program, scope
+        The model; its persistables are in the scope.
+    dirname
+        What ``save_persistables`` writes again and again, whole or with ``delta=True``.
+
+    Attributes
+    ----------
+    taken
+        How many saves were taken over.
+    seconds
+        How long the last one took, from the moment at which it was noticed.
+    """
+
+    def __init__(self, program: Program, scope: Scope, dirname: str | os.PathLike[str]) -> None:
+        self._program, self._scope, self._dirname = program, scope, os.fspath(dirname)
+        self._executor, self._lock = Executor(CPUPlace()), threading.RLock()
+        self._stamp: object = None
+        self.taken, self.seconds = 0, 0.0
+
+    @contextmanager
+    def newest(self) -> Iterator[None]:
+        """Take over the newest save, if there is a new one; nobody does so inside the ``with``."""
+        with self._lock:
+            self.refresh()
+            yield
+
+    def refresh(self) -> bool:
+        """Take over the newest save; return whether there was a new one that could be read."""
+        with self._lock:
+            stamp = locate(self._dirname).stamp()
+            if stamp is None or stamp == self._stamp:
+                return False
+            self._stamp = stamp
+            begin = time.perf_counter()
+            try:
+                with scope_guard(self._scope):
+                    load_persistables(self._executor, self._dirname, self._program)
+            except PaddlelikeError as error:
+                warn_user(f"{self._dirname} is not taken over, the values before it stay: {error.message}")
+                return False
+            self.taken, self.seconds = self.taken + 1, time.perf_counter() - begin
+            return True
