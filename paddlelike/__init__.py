@@ -20,6 +20,7 @@ from pathlib import Path as _Path
 from paddlelike import hooks as _hooks
 from paddlelike import lazy as _lazy
 from paddlelike import left_out as _left_out
+from paddlelike.foundation import tracebacks as _tracebacks
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ _hooks.provide(
     encode_program="paddlelike.framework.codec.encode:encode_program",
     decode_program="paddlelike.framework.codec.decode:decode_program",
     decode_message="paddlelike.framework.codec.decode:decode_message",
+    read_paddle3="paddlelike.interop.paddle3.read:read_pir",
     format_program="paddlelike.framework.codec.text:format_program",
     format_block="paddlelike.framework.codec.text:format_block",
     format_variable="paddlelike.framework.codec.text:format_variable",
@@ -53,6 +55,10 @@ _hooks.provide(
     load_jax="paddlelike.compiled.backend:load_jax",
     count_gpus="paddlelike.compiled.backend:count_gpus",
     connect_remote="paddlelike.distributed:connect_remote",
+    find_workers="paddlelike.distributed.collective:find_workers",
+    distribute_program="paddlelike.distributed.collective.training:distribute_program",
+    decorate_optimizer="paddlelike.fluid.contrib.mixed_precision:decorate",
+    join_workers="paddlelike.distributed.collective:join_workers",
     connect_workers="paddlelike.distributed.workers:connect_workers",
     distribute_training="paddlelike.distributed.workers:distribute_training",
     open_files="paddlelike.io.save.files:open_files",
@@ -87,11 +93,13 @@ _FURTHER = {
     "fluid.incubate.fleet.base.fleet_base": "distributed.fleet.base",
     "fluid.incubate.fleet.base.mode": "distributed.fleet.base",
     "fluid.incubate.fleet.base.role_maker": "distributed.fleet.role_maker",
+    "fluid.incubate.fleet.collective": "distributed.fleet.collective",
     "fluid.incubate.fleet.parameter_server": "",
     "fluid.incubate.fleet.parameter_server.distribute_transpiler": "distributed.fleet.parameter_server",
     "fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy": (
         "distributed.fleet.strategy"
     ),
+    "fluid.incubate.fleet.parameter_server.pslib": "distributed.fleet.pslib",
     "fluid.incubate.fleet.parameter_server.version": "fluid.incubate.version",
     "fluid.incubate.fleet.utils": "",
     "fluid.incubate.fleet.utils.hdfs": "fluid.incubate.hdfs",
@@ -105,7 +113,9 @@ _FURTHER = {
     "parallel_executor": "executor",
     "reader.decorator": "reader.readers",
     "transpiler": "distributed.transpiler",
+    "transpiler.collective": "distributed.collective.transpiler",
     "transpiler.distribute_transpiler": "distributed.transpiler",
+    "transpiler.geo_sgd_transpiler": "distributed.transpiler.transpiler",
     "transpiler.ps_dispatcher": "distributed.transpiler.dispatch",
     "transpiler.memory_optimization_transpiler": "framework.environment",
     "proto": "fluid.proto",
@@ -128,3 +138,4 @@ _sys.meta_path[:0] = [
     _left_out.LeftOutFinder(),
 ]
 _lazy.add_function_module("paddlelike.batch")
+_tracebacks.install_hook()

@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from typing import Any
 import hypothesis
 import pytest
 
+from paddlelike.foundation.warn import find_user_frame
 from paddlelike.framework import flags
+from paddlelike.storage.local import syncing
 from tests.helpers.fork_server import start_fork_server
 from tests.helpers.fresh import fresh_programs
 
@@ -32,6 +35,16 @@ def leaves_out_slow(config: pytest.Config) -> bool:
     return bool(config.option.markexpr == "not slow")
 
 
+PACKAGE = str(Path(flags.__file__).parents[1])
+issue_warning = warnings.warn_explicit
+
+
+def check_place(message: Any, category: Any, filename: str, *rest: Any, **options: Any) -> None:
+    """Issue a warning; none of ours points into the package, unless no user has called it."""
+    assert not filename.startswith(PACKAGE) or find_user_frame() is None, f"{filename}: {message}"
+    issue_warning(message, category, filename, *rest, **options)
+
+
 class FreshStart:
     """A plugin, not a fixture of this folder, so that the doctests of the package get it too."""
 
@@ -39,6 +52,9 @@ class FreshStart:
     def fresh_start(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delitem(sys.modules, "paddle", raising=False)  # which an earlier test installed
         monkeypatch.setattr(flags, "_flags", dict(flags._flags))  # what a test sets ends with it
+        monkeypatch.setattr(warnings, "warn_explicit", check_place)
+        monkeypatch.setattr(syncing, "_PATIENCE", None)  # what waits for the disk ends with the save
+        monkeypatch.setattr(syncing, "_SMALL", sys.maxsize)
         with fresh_programs():
             yield
 

@@ -28,6 +28,7 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveErro
 from paddlelike.formats.dynet import Block, encode
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.plain_pickles import Reference, encode_plain
+from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.local.transaction import write_all
 
 __all__ = ["load", "load_generator", "save"]
@@ -175,9 +176,17 @@ def _to_blocks(one: Any) -> list[Block]:
 
 def _populate(one: Any, blocks: list[Block], data: str, path: str) -> None:
     """Fill the parameters of an object from the blocks below its path, and below that beside it."""
-    paths = (path, _apart(path)) if isinstance(one, builders.VanillaLSTMBuilder) and one.ln_lstm else (path,)
-    below = tuple(f"{each.rstrip('/')}/" for each in paths)
-    found = [block for block in blocks if block.name.startswith(below)]
+    found = [block for block in blocks if block.name.startswith(f"{path.rstrip('/')}/")]
+    if isinstance(one, builders.VanillaLSTMBuilder) and one.ln_lstm:
+        apart = [block for block in blocks if block.name.startswith(_apart(path))]
+        if not apart and len(found) == len(one.param_collection().to_blocks()) - len(one.normalization):
+            warn_user(
+                f"{data} holds no gains and biases of the layer normalization of {path}, which DyNet "
+                "does not save with a builder: they keep the values they begin with. A collection saved "
+                "whole holds them"
+            )
+            apart = [parameter.to_block(parameter.name()) for parameter in one.normalization]
+        found += apart
     one.param_collection().take_blocks(found, data, path)
 
 

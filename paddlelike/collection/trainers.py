@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,7 +50,7 @@ Array = np.ndarray[Any, Any]
 _ONE = np.float32(1)
 
 
-class Trainer:
+class Trainer(ABC):
     """Updates the parameters of a collection; subclasses say how."""
 
     state_count: ClassVar[int] = 0  # arrays that are kept of each parameter
@@ -152,9 +153,14 @@ class Trainer:
                 whole[rows] = part
         parameter.set_value(value)
 
+    @abstractmethod
     def _apply(self, value: Array, gradient: Array, state: list[Array], scale: np.float32) -> None:
         """Change a value and its state, in place."""
-        raise NotImplementedError
+
+
+def _average(state: Array, new: Array, decay: np.float32) -> None:
+    """Move a decaying average towards a new value, in place."""
+    state[...] = state * decay + new * (_ONE - decay)
 
 
 class SimpleSGDTrainer(Trainer):
@@ -248,9 +254,9 @@ class AdadeltaTrainer(Trainer):
     def _apply(self, value: Array, gradient: Array, state: list[Array], scale: np.float32) -> None:
         squares, steps = state
         g = gradient * scale
-        squares[...] = squares * self._rho + g * g * (_ONE - self._rho)
+        _average(squares, g * g, self._rho)
         step = -g * np.sqrt(steps + self._eps) / np.sqrt(squares + self._eps)
-        steps[...] = steps * self._rho + step * step * (_ONE - self._rho)
+        _average(steps, step * step, self._rho)
         value += step
 
 
@@ -268,7 +274,7 @@ class RMSPropTrainer(Trainer):
     def _apply(self, value: Array, gradient: Array, state: list[Array], scale: np.float32) -> None:
         (squares,) = state
         g = gradient * scale
-        squares[...] = squares * self._rho + g * g * (_ONE - self._rho)
+        _average(squares, g * g, self._rho)
         value += self._rate * (-g / np.sqrt(squares + self._eps))
 
 
@@ -291,8 +297,8 @@ class AdamTrainer(Trainer):
     def _apply(self, value: Array, gradient: Array, state: list[Array], scale: np.float32) -> None:
         mean, square, *largest = state
         g = gradient * scale
-        mean[...] = mean * self._beta_1 + g * (_ONE - self._beta_1)
-        square[...] = square * self._beta_2 + g * g * (_ONE - self._beta_2)
+        _average(mean, g, self._beta_1)
+        _average(square, g * g, self._beta_2)
         if largest:
             np.maximum(largest[0], square, out=largest[0])
         count = self._updates + 1

@@ -20,11 +20,6 @@ DYGRAPH: Final = Reason(
     "build the network with fluid.layers inside fluid.program_guard(main, startup) and run it by "
     "fluid.Executor; fluid.load_program_state reads the .pdparams of save_dygraph",
 )
-_COLLECTIVE: Final = Reason(
-    "training by collectives (all-reduce between GPUs) is left out",
-    "train in one process, or on parameter servers with "
-    "fluid.incubate.fleet.parameter_server.distribute_transpiler",
-)
 _PSLIB: Final = Reason(
     "pslib, the parameter server inside Baidu's own builds of Paddle, is left out",
     "use fluid.incubate.fleet.parameter_server.distribute_transpiler",
@@ -76,10 +71,6 @@ _CORE: Final = Reason(
     "it builds or reaches operators of Paddle's C++ core, which is not here",
     "layers.py_func runs a Python function as an operator",
 )
-_GEO: Final = Reason(
-    "geo-SGD, which sends differences now and then, is left out",
-    "transpile with sync_mode=True or False: synchronous or asynchronous training",
-)
 _IMAGES: Final = Reason(
     "it belongs to Paddle before Fluid", "paddle.dataset.image and paddle.utils.Ploter do the same"
 )
@@ -121,21 +112,19 @@ MODULES: Final[Mapping[str, Reason]] = {
     "dygraph": DYGRAPH,
     "dygraph_utils": DYGRAPH,
     "graphviz": _DRAWING,
-    "incubate.fleet.collective": _COLLECTIVE,
-    "incubate.fleet.parameter_server.pslib": _PSLIB,
+    "incubate.fleet.parameter_server.pslib.node": _PSLIB,
+    "incubate.fleet.parameter_server.pslib.optimizer_factory": _PSLIB,
+    "incubate.fleet.parameter_server.pslib.ps_pb2": _PSLIB,
     "incubate.fleet.utils.fleet_barrier_util": _MPI,
     "incubate.fleet.utils.fleet_util": _PSLIB,
     "incubate.fleet.utils.http_server": _MPI,
     "incubate.hapi": _HIGH_LEVEL,
-    "layers.collective": _COLLECTIVE,
     "multiprocess_utils": _TRAINER,
     "net_drawer": _DRAWING,
     "op": _CORE,
     "sysconfig": _CORE,
     "trainer_desc": _TRAINER,
     "trainer_factory": _TRAINER,
-    "transpiler.collective": _COLLECTIVE,
-    "transpiler.geo_sgd_transpiler": _GEO,
     "utils.image_util": _IMAGES,
     "utils.plotcurve": _IMAGES,
     "utils.preprocess_img": _IMAGES,

@@ -301,7 +301,7 @@ class Evaluation(Calls):
             del self._guards[depth:]
         if not caught and not ended:
             ended = self._block(node.orelse, variables)
-        for handler in node.handlers:
+        for handler in node.handlers if caught or not _imports_what_is_there(node.body) else ():
             if handler.name:
                 variables.names[handler.name] = UNKNOWN
             if caught:
@@ -337,6 +337,20 @@ class Evaluation(Calls):
 
 class _ClassVariables(Variables):
     """The variables of a class, which its methods do not see."""
+
+
+def _imports_what_is_there(body: Sequence[ast.stmt]) -> bool:
+    """Return whether statements import from Python and Paddle alone: what is missing there was noticed."""
+    names: list[str] = []
+    for one in body:
+        match one:
+            case ast.Import():
+                names += [alias.name for alias in one.names]
+            case ast.ImportFrom(level=0):
+                names.append(one.module or "")
+            case _:
+                return False
+    return all(name.partition(".")[0] in {*sys.stdlib_module_names, "paddle"} for name in names)
 
 
 def _list_exceptions(node: ast.expr) -> list[str]:

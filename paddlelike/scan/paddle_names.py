@@ -204,7 +204,7 @@ def _parse(found: Any) -> ast.Module:
 def find_result(found: object) -> type | None:
     """Return the class of what a class or function of ours returns, if its annotation names one of ours."""
     if isinstance(found, type):
-        return found if found.__module__.startswith("paddlelike.") else None
+        return found if (found.__module__ or "").startswith("paddlelike.") else None  # a message has none
     return _find_annotated(found)
 
 

@@ -18,6 +18,7 @@ from paddlelike.interop.cntk.learners import (
     RMSPropLearner,
 )
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
+from paddlelike.training.early_stopping import EarlyStopping
 from paddlelike.training.feeding import minibatch_size_schedule
 from paddlelike.training.frequency import DataUnit
 from paddlelike.training.function import Function, ModelFormat, load_model
@@ -25,6 +26,7 @@ from paddlelike.training.learner import data_parallel_distributed_learner
 from paddlelike.training.progress.bar import ProgressBar
 from paddlelike.training.progress.log import LossLog
 from paddlelike.training.progress.printer import ProgressPrinter
+from paddlelike.training.progress.tensorboard import TensorBoardWriter
 from paddlelike.training.progress.writer import ProgressWriter
 from paddlelike.training.session import TrainingSession, training_session
 from paddlelike.training.sources.base import (
@@ -50,6 +52,7 @@ __all__ = [
     "CheckpointConfig",
     "CrossValidationConfig",
     "DataUnit",
+    "EarlyStopping",
     "FSAdagradLearner",
     "Function",
     "GeneratorSource",
@@ -67,6 +70,7 @@ __all__ = [
     "StreamDefs",
     "StreamInformation",
     "Streams",
+    "TensorBoardWriter",
     "TestConfig",
     "Trainer",
     "TrainingSession",

@@ -12,7 +12,8 @@ import pytest
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
-NAMES = sorted(path.stem for path in HERE.glob("bench_*.py"))
+FILES = [*HERE.glob("bench_*.py"), *HERE.glob("saves/bench_*.py")]
+NAMES = sorted(".".join(path.relative_to(HERE).with_suffix("").parts) for path in FILES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -20,7 +21,7 @@ def test_a_benchmark_says_its_command_and_is_in_the_page(name: str) -> None:
     module = import_module(f"tests.benchmarks.{name}")
     assert callable(module.main)
     assert f"python -m tests.benchmarks.{name}" in module.__doc__
-    assert f"`{name}`" in (HERE / "README.md").read_text()
+    assert f"`{module.__name__.rpartition('.')[2]}`" in (HERE / "README.md").read_text()
 
 
 def test_programs_and_direct_calls_are_measured(

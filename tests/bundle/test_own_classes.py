@@ -24,6 +24,7 @@ from paddlelike.bundle.own_classes import _TABLE
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import FormatError, MissingFileError, UntrustedError
 from paddlelike.io.contents.lazy import MappedTensor
+from paddlelike.ops.kernels.growing import GrowingRows, RowRule
 from tests.bundle.golden import PICKLES, Training, train
 
 
@@ -197,6 +198,18 @@ def test_the_table_names_classes_that_exist_and_every_class_with_a_state() -> No
     ours = {kind for kind in found if kind.__module__.startswith("paddlelike.")}
     leaves = {kind for kind in ours if not kind.__subclasses__() and not kind.__name__.startswith("_")}
     assert leaves - listed == {MappedTensor}  # its pickle is that of a LoDTensor
+
+
+def test_a_table_that_grows_makes_the_same_rows_afterwards() -> None:
+    table = GrowingRows(3, np.dtype("float32"), RowRule("uniform_random", -1.0, 1.0, 7))
+    table.add_rows([5, -(1 << 60)])
+    for way in COPIES.values():
+        again = way(table)
+        assert again.rows() == table.rows()
+        again.add_rows([9])
+        fresh = GrowingRows(3, np.dtype("float32"), RowRule("uniform_random", -1.0, 1.0, 7))
+        fresh.add_rows([5, -(1 << 60), 9])
+        np.testing.assert_array_equal(again.array, fresh.array)
 
 
 def test_a_mapped_tensor_is_pickled_with_its_elements() -> None:

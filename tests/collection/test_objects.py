@@ -141,3 +141,24 @@ def test_from_spec_may_be_any_kind_of_method(form: str, tmp_path: Path) -> None:
     dy.save(tmp_path / "m", [one])
     (again,) = dy.load(tmp_path / "m", dy.ParameterCollection(), [Own])
     np.testing.assert_array_equal(again.w.as_array(), one.w.as_array())
+
+
+def test_a_pair_without_gains_says_so() -> None:  # D44: as DyNet saves a builder with layer normalization
+    target = dy.ParameterCollection()
+    with pytest.warns(
+        UserWarning, match=r"ln-pair.data holds no gains and biases .* of /vanilla-lstm-builder"
+    ):
+        (builder,) = dy.load(GOLDEN / "ln-pair", target)
+    data = (GOLDEN / "ln-pair.data").read_text()
+    first = np.array(data.splitlines()[1].split(), "float32")
+    (matrix, *_) = target.parameters_list()
+    np.testing.assert_array_equal(matrix.as_array().ravel("F"), first)
+    assert [p.as_array().ravel()[0] for p in builder.normalization] == [1, 0, 1, 0, 1, 0]
+
+
+def test_a_damaged_pair_without_gains_is_refused(tmp_path: Path) -> None:
+    lines = (GOLDEN / "ln-pair.data").read_text().splitlines(keepends=True)
+    (tmp_path / "m.data").write_text("".join(lines[:4]))  # nor its bias
+    (tmp_path / "m.meta").write_bytes((GOLDEN / "ln-pair.meta").read_bytes())
+    with pytest.raises(LoadError, match="the file has 2, the collection 9"):
+        dy.load(tmp_path / "m", dy.ParameterCollection())

@@ -26,13 +26,8 @@ from paddlelike.left_out import MODULES, NAMES, find_reason
         (lambda: fluid.load_dygraph("x"), "load_dygraph", "only static programs"),
         (lambda: fluid.contrib.slim.Compressor(1), "contrib.slim.Compressor", "slim: pruning"),
         (lambda: fluid.core.PaddlePassBuilder.passes, "core.PaddlePassBuilder.passes", "inference engine"),
-        (
-            lambda: fluid.incubate.fleet.collective.fleet.init(),
-            "incubate.fleet.collective.fleet.init",
-            "collectives",
-        ),
     ],
-    ids=["dygraph", "below-dygraph", "function", "slim", "core", "fleet"],
+    ids=["dygraph", "below-dygraph", "function", "slim", "core"],
 )
 def test_using_it_says_why_and_what_to_do(use: Callable[[], Any], path: str, why: str) -> None:
     with pytest.raises(LeftOutError, match=why) as caught:

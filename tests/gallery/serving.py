@@ -109,13 +109,7 @@ def save_on_a_server() -> None:
 def train_by_collectives() -> None:
     config = fluid.DistributeTranspilerConfig()
     config.mode = "nccl2"
-    fluid.DistributeTranspiler(config)
-
-
-def train_by_geo_sgd() -> None:
-    config = fluid.DistributeTranspilerConfig()
-    config.geo_sgd_mode = True
-    fluid.DistributeTranspiler(config)
+    fluid.DistributeTranspiler(config).transpile(0, trainers=2)
 
 
 def misspell_an_option_of_the_config() -> None:

@@ -55,6 +55,7 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
     assert broken_contracts(copy) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "line", "broken"),
     [

@@ -46,6 +46,14 @@ def test_the_changelog_has_the_version_and_what_follows_it() -> None:
     assert headings[1:] == sorted(headings[1:], key=lambda one: [*map(int, one.split("."))], reverse=True)
 
 
+def test_the_citation_is_of_the_last_release() -> None:
+    yaml = pytest.importorskip("yaml", reason="pyyaml is in the extra test")
+    cited = yaml.safe_load((PROJECT / "CITATION.cff").read_text())
+    heading = f"## [{cited['version']}] - {cited['date-released']}"
+    assert re.findall(r"^## \[\d.*", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)[0] == heading
+    assert cited["license"] == PYPROJECT["license"]
+
+
 @pytest.mark.parametrize("requirement", PYPROJECT["dependencies"])
 def test_a_dependency_is_imported(requirement: str) -> None:
     assert is_imported(find_name(requirement))
@@ -68,4 +76,4 @@ def test_the_extras_that_messages_and_pages_name_exist() -> None:
 
 def test_the_wheel_has_no_compiled_code() -> None:
     built = {path.suffix for path in (PROJECT / "paddlelike").rglob("*") if path.is_file()}
-    assert built - {".pyc"} <= {".css", ".html", ".js", ".md", ".py", ".pyi", ".typed"}
+    assert built - {".pyc"} <= {".css", ".html", ".js", ".md", ".py", ".pyi", ".txt", ".typed"}

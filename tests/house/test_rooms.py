@@ -20,12 +20,12 @@ PACKAGE = PROJECT / "paddlelike"
 #: Folders and modules that are no family.
 WITHOUT_FAMILY = {
     "ops/kernels": (
-        "addition areas broadcasting class_sampling engines fast lod pieces recording rounding segments "
-        "sorting special threads"
+        "addition areas broadcasting class_sampling engines fast growing lod pieces recording rounding "
+        "segments sorting special threads"
     ),
     "layers": (
-        "checks control_flow distributions emit fluid_modules helper learning_rate_scheduler metric_op ops "
-        "rnn sequence_lod utils"
+        "checks collective control_flow distributions emit fluid_modules helper learning_rate_scheduler "
+        "metric_op ops rnn sequence_lod utils"
     ),
     "compiled/lowering": "formula_types",
     "interop/onnx/exporter/families": "",

@@ -60,6 +60,8 @@ class Trial:
             print(f"{found} fails without {mutation.name!r} as well, and is left out")
 
     def _is_sound(self, test: str) -> bool:
+        if test in self._left_out:
+            raise RuntimeError(f"{test} fails without a mutation, and cannot be left out: does it import?")
         if test not in self._sound:
             self._sound[test] = self._run([test], "whole", parallel=False) is None
             if not self._sound[test]:

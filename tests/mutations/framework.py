@@ -49,9 +49,9 @@ MUTATIONS = [
     ),
     Mutation(
         "a change of variables is not noted",
-        "framework/graph/block.py",
-        "        self.vars[variable.name] = variable\n        self.program._note_change()\n",
-        "        self.vars[variable.name] = variable\n",
+        "framework/graph/variable.py",
+        "        self.block.program._note_change()  # cached plans keep other values\n",
+        "",
     ),
     Mutation(
         "a new name may be taken",

@@ -48,10 +48,10 @@ MUTATIONS = [
         "",
     ),
     Mutation(
-        "an array that was replaced counts as saved",
-        "io/incremental.py",
-        "return held is not None and held is get_array(holder.value)",
-        "return held is not None",
+        "an array that was replaced counts as written by rows",
+        "io/save/chains.py",
+        "        if state is not None and state.array() is item.array:\n",
+        "        if state is not None:\n",
     ),
     Mutation(
         "two variables of one file share its memory",
@@ -74,8 +74,8 @@ MUTATIONS = [
     Mutation(
         "an asynchronous save writes the values of later",
         "io/save/copies.py",
-        "                np.copyto(target, source)\n            return copies",
-        "                np.copyto(target, source)\n            return sources",
+        "        np.copyto(copy, np.frombuffer(view, np.uint8))\n        return copy.data",
+        "        np.copyto(copy, np.frombuffer(view, np.uint8))\n        return buffer",
     ),
     Mutation(
         "a name with other counters is not proposed",

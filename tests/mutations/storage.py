@@ -240,4 +240,18 @@ MUTATIONS = [
         "",
         "S16",
     ),
+    Mutation(
+        "the version before goes at once",
+        "storage/local/syncing.py",
+        "            sync_file_system(layout.directory)\n",
+        "            finish()\n            sync_file_system(layout.directory)\n",
+        "S17",
+    ),
+    Mutation(
+        "what a power cut took does not come back",
+        "storage/local/crash_recovery.py",
+        "        exchange(new, layout.directory)\n",
+        "",
+        "S17",
+    ),
 ]

@@ -70,6 +70,12 @@ SCRIPTS = {
     "a module of Python 2 with its successor": (
         "try:\n    import cPickle as pickle\nexcept ImportError:\n    import pickle", "runs", "",
     ),
+    "a module of today, or else that of Python 2": (
+        "try:\n    import queue\nexcept ImportError:\n    import Queue as queue", "runs", "",
+    ),
+    "a message": (
+        "from paddle.fluid.proto import framework_pb2\nframework_pb2.VarType.TensorDesc()", "runs", "",
+    ),
     "an optimizer that is refused": (
         FLUID + "fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, 1)", "stops",
         "paddle.fluid.optimizer.DGCMomentumOptimizer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -16,10 +17,19 @@ from hypothesis import strategies as st
 import paddlelike as fluid
 from paddlelike import training
 from paddlelike.errors import FormatError, SourceError
-from paddlelike.reader.readers import read_ahead
+from paddlelike.reader.readers import ReadingThread, read_ahead
 from tests.training.small import GOLDEN
 
 NUMBERS = np.arange(10, dtype="float32").reshape(10, 1)
+
+
+@pytest.fixture(autouse=True)
+def no_readers() -> None:
+    """Loaders that tests left in the middle shuffle in their threads, by the generator of all."""
+    gc.collect()  # closes them
+    for thread in threading.enumerate():
+        if isinstance(thread, ReadingThread):
+            thread.join(10)
 
 
 def take(source: Any, size: int, count: int = 100) -> list[list[float]]:

@@ -29,7 +29,8 @@ def try_aside(check: Callable[[], bool], lock: AbstractContextManager[Any]) -> b
         return None
     answer, answers = os.pipe()
     with warnings.catch_warnings(), lock:
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this one only checks
+        for kind in (DeprecationWarning, RuntimeWarning):  # of forks beside threads: this one only checks
+            warnings.simplefilter("ignore", kind)
         child = os.fork()
     if child == 0:
         code = b"?"

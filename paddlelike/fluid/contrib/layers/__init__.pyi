@@ -1,5 +1,6 @@
 """The names of ``fluid.contrib.layers`` and where each is defined."""
 
+from paddlelike.distributed.sparse_tables import sparse_embedding
 from paddlelike.fluid.contrib.layers.matching import (
     fused_elemwise_activation,
     fused_embedding_seq_pool,
@@ -33,6 +34,7 @@ __all__ = [
     "partial_sum",
     "sequence_topk_avg_pooling",
     "shuffle_batch",
+    "sparse_embedding",
     "tdm_child",
     "tdm_sampler",
     "tree_conv",

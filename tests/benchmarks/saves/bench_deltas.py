@@ -1,6 +1,6 @@
 """What a save of changed rows writes, what a load of a chain takes, and what noting rows costs a step.
 
-    python -m tests.benchmarks.bench_deltas [--rows 2000000] [--width 16] [--rounds 5] [--where DIR]
+    python -m tests.benchmarks.saves.bench_deltas [--rows 2000000] [--width 16] [--rounds 5] [--where DIR]
 
 A table is trained with Adagrad on 2000 Zipf ids a step. Loads: a chain of eight links against the same values
 saved whole, in turns. Steps: with and without notes of the rows, in turns, medians of the ratios.

@@ -1,0 +1,62 @@
+"""Progress as event files of TensorBoard."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from paddlelike.errors import ExtraMissingError
+from paddlelike.training.progress.writer import ProgressWriter, Span
+
+__all__ = ["TensorBoardWriter"]
+
+
+class TensorBoardWriter(ProgressWriter):
+    """Writes losses and metrics into a directory that ``tensorboard --logdir`` shows; a step is a minibatch.
+
+    The scalars are ``training/loss``, ``training/metric`` and ``test/metric``. Raises ExtraMissingError
+    without the extra ``tensorboard``.
+
+    Parameters
+    ----------
+    directory
+        Where the event files go; each session adds one.
+    freq
+        Minibatches between two points, which are averages.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], freq: int = 1) -> None:
+        super().__init__(freq=freq)
+        try:
+            import tensorboardX  # an extra
+        except ImportError as error:
+            raise ExtraMissingError(
+                "TensorBoardWriter needs the package tensorboardX",
+                hint="pip install 'paddlelike[tensorboard]'",
+            ) from error
+        self._open, self._directory = tensorboardX.SummaryWriter, os.fspath(directory)
+        self._file: Any = None
+
+    def end(self) -> None:
+        """Write what is left, and close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def on_write_training_update(
+        self, samples: Span, updates: Span, aggregate_loss: Span, aggregate_metric: Span | None
+    ) -> None:
+        count = samples[1] - samples[0]
+        self._write("training/loss", (aggregate_loss[1] - aggregate_loss[0]) / count)
+        if aggregate_metric is not None:
+            self._write("training/metric", (aggregate_metric[1] - aggregate_metric[0]) / count)
+
+    def on_write_test_summary(
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
+    ) -> None:
+        self._write("test/metric", aggregate_metric / samples)
+
+    def _write(self, name: str, value: float) -> None:
+        if self._file is None:
+            self._file = self._open(self._directory)
+        self._file.add_scalar(name, value, self.position)
