@@ -102,3 +102,9 @@ with fluid.scope_guard(fluid.Scope()):
     program, feeds, fetches = fluid.io.load_inference_model(str(OUT / "packed"), exe, "model", "params")
     packed = exe.run(program, feed={"image": images[1500:]}, fetch_list=fetches)
 np.testing.assert_array_equal(packed[0], expected[0])
+
+# %% The model that was exported, as a picture.
+test_program.plot(OUT / "model.svg")
+
+# %% [markdown]
+# ![Operators of the exported model are boxes, its variables ellipses](out/export/model.svg)

@@ -117,3 +117,9 @@ same = [
 ]
 assert np.all(same)
 print("model.data and model.meta hold", [type(one).__name__ for one in (E2, mlp2, encoder2)])
+
+# %% The encoder and what it was trained with, as a picture: its layers.
+fluid.default_main_program().plot(OUT / "network.svg")
+
+# %% [markdown]
+# ![Layers with the operators of their gradients and updates](out/dynet/network.svg)

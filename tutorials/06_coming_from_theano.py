@@ -179,3 +179,9 @@ except fluid.errors.FormatError as error:
     print("refused:", str(error).splitlines()[0])
 else:
     raise AssertionError("a newer version must be refused")
+
+# %% The network, as a picture.
+main.plot(OUT / "network.svg", level="layers")
+
+# %% [markdown]
+# ![Layers with the operators of their gradients and updates](out/theano/network.svg)

@@ -173,3 +173,9 @@ assert np.array_equal(predict(), before)
 fluid.convert(OUT / "model.hdf5", OUT / "model.safetensors", overwrite=True)
 print(fluid.convert(OUT / "model.safetensors", OUT / "directory", overwrite=True))
 fluid.io.load_params(exe, str(OUT / "directory"), test_program)
+
+# %% The network, as a picture.
+test_program.plot(OUT / "network.svg")
+
+# %% [markdown]
+# ![Operators are boxes, variables ellipses](out/tensorflow/network.svg)

@@ -2,7 +2,7 @@
 
 A program can run as one XLA computation instead of operator by operator. Names, scopes and files are the
 same, so that a training may change the engine at any save. Needs the extra ``jax``:
-``pip install 'paddlelike[jax]'``.
+``pip install '.[jax]'``.
 """
 
 # %% Without JAX there is nothing to see here.
@@ -16,7 +16,7 @@ import numpy as np
 import paddlelike as fluid
 
 if find_spec("jax") is None:
-    print("JAX is not installed: pip install 'paddlelike[jax]'")
+    print("JAX is not installed: pip install '.[jax]'")
     sys.exit()
 
 FOLDER = Path(__file__).parent / "out" / "compiled"
@@ -108,3 +108,10 @@ told = on_words.explain(["words"], [mean])
 print(told)
 assert "piece 1" in told
 assert "compiled 12 times" not in told
+
+# %% The network that was compiled, as a picture.
+FOLDER.mkdir(parents=True, exist_ok=True)
+main.plot(FOLDER / "network.svg", level="layers")
+
+# %% [markdown]
+# ![Layers with the operators of their gradients and updates](out/compiled/network.svg)

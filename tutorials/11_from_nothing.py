@@ -362,5 +362,11 @@ mine = run(program, dict(scope), {"x": X[:5], "y": Y[:5]}, prediction.name)
 np.testing.assert_allclose(predicted, mine, rtol=1e-5, atol=1e-6)
 print(f"{feeds} -> {fetches[0].name}: {np.round(predicted[:3, 0], 3)}, as here")
 
+# %% The same network as paddlelike draws it.
+main.plot(OUT / "network.svg", level="layers")
+
+# %% [markdown]
+# ![Two layers and their operators](out/from_nothing/network.svg)
+
 # %% What is missing is the rest: hundreds of operators with shape rules and gradients, loops and sequences,
 # files that survive crashes, servers that share the parameters, errors that say what to do.
