@@ -136,6 +136,20 @@ def packages(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def compatibility(session: nox.Session) -> None:
+    """Write ``tutorials/compatibility.md`` from models, and packages ``-- NAME=FOLDER ...``."""
+    install(session, "test-all")
+    session.run("python", ".ci/compatibility.py", *session.posargs)
+
+
+@nox.session(default=False)
+def torture(session: nox.Session) -> None:
+    """Kill saves and damage files, of this library and of others that are found; prints a table."""
+    install(session, "test-all")
+    session.run("python", "-m", "tests.torture", *session.posargs)
+
+
+@nox.session(default=False)
 def mutations(session: nox.Session) -> None:
     """Try plausible faults, one at a time: which tests find them? Hours; ``-- --help`` shows the options."""
     install(session, "dev", "test-all", "tutorials")
@@ -156,19 +170,38 @@ def docs(session: nox.Session) -> None:
     install(session, "docs", "tutorials")
     session.run("python", ".ci/notebooks.py", "--missing")
     output = session.posargs or ["build/site"]
-    session.run("sphinx-build", "-q", "-W", "--keep-going", "-E", "-c", ".ci/site", ".", *output)
+    folders = ["-c", ".ci/site", "-d", "build/doctrees"]
+    session.run("sphinx-build", "-q", "-W", "--keep-going", "-E", *folders, ".", *output)
 
 
 @nox.session(default=False)
-def wheel(session: nox.Session) -> None:
-    """Build wheel and source distribution into ``dist/``; try the wheel in an empty environment."""
+def release(session: nox.Session) -> None:
+    """Check and build a release, ``dist/`` and ``build/site/VERSION``; with ``-- --quick`` run few tests."""
+    install(session, "docs", "tutorials")
     session.install("--quiet", "build")
+    version = session.run("python", "-c", "import paddlelike; print(paddlelike.__version__)", silent=True)
+    version = str(version).strip()
+    if f"\n## [{version}] - " not in (PROJECT / "CHANGELOG.md").read_text():
+        session.error(f"CHANGELOG.md has no section of {version}")
+    if session.run("git", "status", "--porcelain", external=True, silent=True) and not session.posargs:
+        session.error("the working tree has changes that are not committed")
     shutil.rmtree(PROJECT / "dist", ignore_errors=True)
     session.run("python", "-m", "build")
-    (built,) = (PROJECT / "dist").glob("*-none-any.whl")
-    empty = Path(session.create_tmp()).resolve() / "empty"
-    session.run("python", "-m", "venv", "--clear", str(empty))
-    session.run(str(empty / "bin" / "pip"), "install", "--quiet", str(built), external=True)
-    with session.chdir(empty):  # where no checkout is imported instead
+    there = Path(session.create_tmp()).resolve() / "release"
+    shutil.rmtree(there, ignore_errors=True)
+    session.run("python", "-m", "venv", str(there))
+    pip, python = (str(there / "bin" / name) for name in ("pip", "python"))
+    (wheel,) = (PROJECT / "dist").glob("*-none-any.whl")
+    session.run(pip, "install", "--quiet", str(wheel), external=True)
+    with session.chdir(there):  # where no checkout is imported instead
         for arguments in (["--help"], ["run", "--help"], ["launch", "--help"]):
-            session.run(str(empty / "bin" / "paddlelike"), *arguments, external=True, silent=True)
+            session.run(str(there / "bin" / "paddlelike"), *arguments, external=True, silent=True)
+    (sources,) = (PROJECT / "dist").glob("*.tar.gz")
+    shutil.unpack_archive(sources, there, filter="data")
+    with session.chdir(there / f"paddlelike-{version}"):  # the sources alone, without a repository
+        session.run(pip, "install", "--quiet", ".[test]", external=True)
+        part = ["tests/house", "tests/core"] if session.posargs else []
+        session.run(python, *TEST[1:], *part, external=True, env={**ONE_THREAD, "PYTHONPATH": ""})
+    site = PROJECT / "build" / "site"
+    shutil.rmtree(site / version, ignore_errors=True)
+    session.notify("docs", [str(site / version)])

@@ -18,27 +18,29 @@ README = PROJECT / "README.md"
 #: How many lines a room of the core may have; "others" are all rooms that are not named.
 ROOMS = {
     "ops": 23_500,
-    "layers": 9_700,
-    "io": 6_600,
+    "layers": 9_400,
+    "io": 6_650,
     "storage": 4_500,
-    "framework": 3_900,
+    "framework": 4_400,
     "formats": 3_700,
     "executor": 3_500,
     "core": 1_300,
-    "others": 11_900,
+    "others": 10_300,
 }
-#: Rooms around the core.
+#: Rooms around the core; ``collection`` and ``bundle`` are DyNet's and Theano's ways of saving.
 AROUND = {
-    "distributed": 11_800,
-    "interop": 9_900,
+    "distributed": 13_700,
+    "interop": 13_800,
     "compiled": 9_000,
     "training": 2_300,
+    "collection": 1_300,
+    "bundle": 800,
     "scan": 1_600,
-    "view": 1_300,
-    "cli": 1_100,
+    "view": 1_320,
+    "cli": 1_150,
     "testing": 600,
 }
-CORE = 65_500
+CORE = 65_000
 _WITHOUT_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER
 }  # fmt: skip

@@ -1,11 +1,15 @@
 """The site: ``nox -s docs``. Its sources are README.md, the guides and tutorials, and the docstrings.
 
 The root of the repository is the source directory, so that links between pages hold here as they do there.
+Each public function and class has a page of its own, made in ``tutorials/out/api``; the pages of
+``tutorials/api`` are tables of them. ``SITE_URL`` is where the site will stand, for ``sitemap.xml``.
 """
 
 from __future__ import annotations
 
+import html
 import inspect
+import os
 import re
 import shutil
 import sys
@@ -27,11 +31,13 @@ include_patterns = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
+    "SECURITY.md",
     "paddlelike/**/README.md",
     "tests/**/README.md",
     "tests/gallery/errors.md",
     "tutorials/*.md",
     "tutorials/api/*.md",
+    "tutorials/out/api/*.md",
     "tutorials/out/notebooks/*.ipynb",
 ]
 exclude_patterns = [".*", "build", "dist", "tests/golden"]
@@ -46,14 +52,22 @@ toc_object_entries_show_parents = "hide"
 html_theme = "furo"
 html_title = f"paddlelike {release}"
 html_copy_source = False
+html_use_index = html_domain_indices = False  # the search finds names
+html_static_path = ["style.css"]
+html_css_files = ["style.css"]
+html_baseurl = os.environ.get("SITE_URL", "http://localhost:8000/")
 suppress_warnings = ["ref.python"]  # words such as "type" in the places of types, which many classes have
 
 #: ``<!-- public: fluid.layers nn -->`` in a page: the names of ``fluid.layers`` that ``nn`` below it defines.
 _PUBLIC = re.compile(r"^<!-- public: (?P<module>[\w.]+)(?P<which>[\w ]*?) -->$", re.MULTILINE)
 
 
-def list_names(page: re.Match[str]) -> str:
-    """Return the directives for the public names of a module, or those of the families and names given."""
+#: Long pages whose sections of the third level are opened one by one.
+_FOLDED = ("CHANGELOG", "tests/benchmarks/README", "tests/gallery/errors")
+
+
+def find_names(page: re.Match[str]) -> list[str]:
+    """Return the paths of the public names of a module, or of those in the families and names given."""
     path, which = page["module"].partition(".")[2], page["which"].split()
     module = attrgetter(path)(fluid) if path else fluid
     names = [] if which else list(module.__all__)
@@ -63,10 +77,33 @@ def list_names(page: re.Match[str]) -> str:
         if not found:
             raise ExtensionError(f"{page[0]}: {page['module']} has no name and no family {one!r}")
         names += found
-    directives = [
-        describe(".".join(filter(None, ["paddlelike", path, name]))) for name in names or module.__all__
-    ]
-    return "\n".join(["```{eval-rst}", *directives, "```"])
+    return [".".join(filter(None, [path, name])) for name in names or module.__all__]
+
+
+def list_names(page: re.Match[str]) -> str:
+    """Return a table of names: each with its page, and the first line of its docstring."""
+    rows = ["| name | what it is |", "|---|---|"]
+    for path in find_names(page):
+        first = (inspect.getdoc(attrgetter(path)(fluid)) or "").partition("\n\n")[0]
+        first = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", " ".join(first.split())).replace("``", "`")
+        rows.append(f"| [`{path}`](../out/api/{path}.md) | {first.replace('|', chr(92) + '|')} |")
+    return "\n".join(rows)
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write a page for each public name that a page of ``tutorials/api`` lists."""
+    pages = HERE.parents[1] / "tutorials" / "out" / "api"
+    shutil.rmtree(pages, ignore_errors=True)
+    pages.mkdir(parents=True)
+    for source in sorted((HERE.parents[1] / "tutorials" / "api").glob("*.md")):
+        text = source.read_text()
+        title = re.findall(r"^# (.*)", text, re.MULTILINE)[0]
+        for path in [path for found in _PUBLIC.finditer(text) for path in find_names(found)]:
+            directive = describe(f"paddlelike.{path}")
+            up = f"[{title}](../../api/{source.name})"
+            (pages / f"{path}.md").write_text(
+                f"---\norphan: true\n---\n\n# fluid.{path}\n\n{up}\n\n```{{eval-rst}}\n{directive}\n```\n"
+            )
 
 
 def is_from(home: str, module: object, name: str) -> bool:
@@ -84,8 +121,17 @@ def describe(path: str) -> str:
 def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     """Put lists of public names into pages, and the table of contents below the front page."""
     source[0] = _PUBLIC.sub(list_names, source[0])
+    if docname in _FOLDED:
+        source[0] = re.sub(r"^### (.*)\n((?:(?!##).*\n?)*)", fold, source[0], flags=re.MULTILINE)
     if docname == root_doc:
         source[0] += (HERE / "contents.md").read_text()
+
+
+def fold(section: re.Match[str]) -> str:
+    """Return a section whose text is shown when its title is clicked."""
+    return (
+        f"<details>\n<summary>{html.escape(section[1])}</summary>\n\n{section[2].strip()}\n\n</details>\n\n"
+    )
 
 
 def begin_examples(
@@ -99,13 +145,30 @@ def begin_examples(
 
 
 def write_index(app: Sphinx, error: Exception | None) -> None:
-    """Let the site begin at ``index.html``."""
-    if error is None:
-        shutil.copyfile(Path(app.outdir, f"{root_doc}.html"), Path(app.outdir, "index.html"))
+    """Let the site begin at ``index.html``; list its pages, and the versions that stand beside this one."""
+    if error is not None:
+        return
+    out = Path(app.outdir)
+    shutil.copyfile(out / f"{root_doc}.html", out / "index.html")
+    pages = (
+        f"<url><loc>{html_baseurl}{page.relative_to(out).as_posix()}</loc></url>"
+        for page in sorted(out.rglob("*.html"))
+    )
+    head = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+    )
+    (out / "sitemap.xml").write_text("\n".join([head, *pages, "</urlset>\n"]))
+    if out.name == version:  # of a release
+        there = [one for one in out.parent.iterdir() if re.fullmatch(r"\d+(\.\d+)*", one.name)]
+        there.sort(key=lambda one: [int(part) for part in one.name.split(".")], reverse=True)
+        rows = "".join(f'<li><a href="{one.name}/index.html">{one.name}</a></li>' for one in there)
+        text = f"<!doctype html><html lang=en><meta charset=utf-8><title>{project}</title><h1>{project}</h1>"
+        (out.parent / "index.html").write_text(f"{text}<ul>{rows}</ul></html>\n")
 
 
 def setup(app: Sphinx) -> None:
     """Register the hooks."""
+    app.connect("builder-inited", write_pages)
     app.connect("source-read", fill_in)
     app.connect("autodoc-process-docstring", begin_examples, priority=400)  # before napoleon
     app.connect("build-finished", write_index)
