@@ -605,7 +605,7 @@ def test_saves_hold_the_values_of_the_moment_whatever_trains_on(
     for step in range(int(os.environ.get("PADDLELIKE_STEPS", "100"))):
         feed = {"ids": rng.integers(0, 4_000, (8, 8)), "label": rng.random((8, 1), np.float32)}
         exe.run(main, feed=feed, fetch_list=[loss])
-        if pending is None or pending.done():
+        if pending is None or pending.done() or step % 25 == 24:
             if pending is not None:
                 pending.wait()
                 with fluid.scope_guard(fluid.Scope()):
@@ -625,4 +625,4 @@ def test_saves_hold_the_values_of_the_moment_whatever_trains_on(
             os.waitpid(child, 0)
     assert pending is not None
     pending.wait()
-    assert checked > 1
+    assert checked >= 4

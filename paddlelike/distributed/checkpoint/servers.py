@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from paddlelike.core.scope import global_scope
+from paddlelike.distributed.client.geo import exchanges
 from paddlelike.errors import SaveError
 from paddlelike.framework.graph.program import Program
 
@@ -71,12 +72,17 @@ class OneByOne:
 def connect_servers(executor: Any, program: Program) -> Servers:
     """Return the servers that a trainer's program works with; connect to them if ``executor`` has not yet.
 
+    With geo-SGD they have every step of this trainer then, those since its last exchange too.
+
     Raises
     ------
     FaultError
         A server does not answer in time; names its endpoint.
     """
-    return OneByOne(executor._remote.open().client(global_scope(), program.global_block()))
+    client = executor._remote.open().client(global_scope(), program.global_block())
+    if client in exchanges:
+        exchanges[client].exchange_pending(global_scope())
+    return OneByOne(client)
 
 
 def read_positions(servers: Servers, *, is_synchronous: bool) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class Geo:
         self._ids: dict[str, list[Array]] = {name: [] for name in origins if self._is_sparse(name)}
         self._seen: dict[str, int] = {}  # by endpoint, the last of its updates whose rows came
         self._steps = 0
+        self._pending = False  # whether steps came since the last exchange
 
     def begin(self, scope: Scope) -> None:
         """Note the parameters with which the training begins."""
@@ -57,7 +58,13 @@ class Geo:
         for name, ids in looked_up.items():
             self._ids[name] += [np.unique(one) for one in ids]
         self._steps += 1
+        self._pending = True
         if self._steps % self._push_nums == 0:
+            self.exchange(scope)
+
+    def exchange_pending(self, scope: Scope) -> None:
+        """Exchange if steps came since the last exchange; the next one is due when it was."""
+        if self._pending:
             self.exchange(scope)
 
     def exchange(self, scope: Scope) -> None:
@@ -81,6 +88,7 @@ class Geo:
         client.push()
         self._take_dense(scope)
         self._take_rows(scope)
+        self._pending = False
 
     def _subtract(self, name: str, new: Array, at: Any = slice(None)) -> Array:
         """Return this trainer's share of a difference, and count it as sent."""

@@ -21,7 +21,7 @@ prediction = fluid.layers.fc(hidden, 1)
 loss = fluid.layers.mean(fluid.layers.square_error_cost(prediction, y))
 
 fleet.init(role_maker.PaddleCloudRoleMaker())
-strategy = getattr(StrategyFactory, f"create_{mode}_strategy")()
+strategy = getattr(StrategyFactory, f"create_{mode}_strategy")(*([10] if mode == "geo" else []))
 rate = fluid.layers.exponential_decay(0.05, decay_steps=10, decay_rate=0.9)
 fleet.distributed_optimizer(fluid.optimizer.Adagrad(rate), strategy).minimize(loss)
 
@@ -45,6 +45,8 @@ else:
         (value,) = exe.run(fleet.main_program, feed=batch(step), fetch_list=[loss])
         time.sleep(float(os.environ.get("SECONDS_A_STEP", "0")))
         print(f"step {step}: loss {value.item():.6f}", flush=True)
+    if mode == "geo":
+        fleet.barrier_worker()  # the servers have half of what trainer 0 learned, and wait for the other half
     if fleet.is_first_worker():
         fleet.save_persistables(exe, save)
         fleet.save_inference_model(exe, f"{save}.model", ["x", "ids"], [prediction])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
+from paddlelike.formats.paddle import lod_tensor
 from tests.distributed.jobs import SEED, Feed, Job, Network
 from tests.distributed.training.test_growing import clicks
 from tests.helpers.fresh import fresh_programs
+from tests.helpers.saved_files import read_variables
 
 _EVERY = 3
 _CONFIG = {"sync_mode": False, "geo_sgd_mode": True, "geo_sgd_need_push_nums": _EVERY}
@@ -166,6 +169,31 @@ def test_losses_are_those_of_a_run_of_fluid() -> None:
         np.testing.assert_allclose(kept, np.array(scope.find_var("emb").get_tensor()), rtol=1e-6)
         exe.close()
     np.testing.assert_allclose(losses, [float(text) for text in _RECORDED.split()], atol=2e-6)
+
+
+def test_a_save_has_the_steps_since_the_last_exchange(tmp_path: Path) -> None:
+    with Job(NETWORK, servers=2, trainers=1).start() as job:
+        one, exe = job.trainer(0), fluid.Executor()
+        with fluid.scope_guard(fluid.Scope()):
+            communicator = fluid.communicator.Communicator(one.main, 3, {"push_nums": 100, "trainers": 1})
+            communicator.start()
+            exe.run(one.startup)
+            get = lambda name: np.array(fluid.global_scope().find_var(name).get_tensor())
+            names = ["emb", "fc_0.w_0", "fc_1.b_0"]
+            begun = {name: get(name) for name in names}
+            for step in range(2):
+                exe.run(one.main, feed=feeds(step, 0))
+            trained = {name: get(name) for name in names}
+            fluid.io.save_persistables(exe, str(tmp_path / "a"), one.main)
+            fluid.io.save_persistables(exe, str(tmp_path / "b"), one.main)
+            communicator.stop()
+        exe.close()
+    saved = read_variables(tmp_path / "a")
+    assert saved == read_variables(tmp_path / "b")  # no step counts twice
+    for name in names:
+        found = lod_tensor.read(saved[name]).held_array
+        assert not np.array_equal(found, begun[name])
+        np.testing.assert_allclose(found, trained[name], atol=1e-7)  # the difference, rounded, was added
 
 
 def test_programs_are_those_of_fluid() -> None:
