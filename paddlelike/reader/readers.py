@@ -179,11 +179,12 @@ def count_ready(ready: queue.Queue[Any]) -> int:
 
 
 class ReadingThread(threading.Thread):
-    """Reads samples ahead for the thread that created it, whose identifier is ``reads_for``."""
+    """Reads samples ahead, until ``stop``, for the thread that created it, ``reads_for``."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], None], stop: threading.Event) -> None:
         super().__init__(target=work, name="paddlelike-reader", daemon=True)
         self.reads_for = threading.get_ident()
+        self.stop = stop
 
 
 def read_ahead(
@@ -220,7 +221,7 @@ def _read_ahead(reader: Reader, ready: queue.Queue[Any]) -> Generator[Any, None,
         except BaseException as error:  # raised in the iterating thread
             put((_END, error))
 
-    ReadingThread(work).start()
+    ReadingThread(work, stop).start()
     try:
         yield None
         while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -26,9 +25,9 @@ NUMBERS = np.arange(10, dtype="float32").reshape(10, 1)
 @pytest.fixture(autouse=True)
 def no_readers() -> None:
     """Loaders that tests left in the middle shuffle in their threads, by the generator of all."""
-    gc.collect()  # closes them
     for thread in threading.enumerate():
         if isinstance(thread, ReadingThread):
+            thread.stop.set()
             thread.join(10)
 
 
