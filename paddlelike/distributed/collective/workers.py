@@ -27,8 +27,8 @@ import numpy as np
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.client.exits import exit_by_code
+from paddlelike.distributed.collective.jax_runtime import PULSE, Exchanges, Notes, connect, disconnect
 from paddlelike.distributed.collective.job import Job, make_job, read_job
-from paddlelike.distributed.collective.runtime import PULSE, Exchanges, Notes, connect, disconnect
 from paddlelike.distributed.settings import Settings
 from paddlelike.errors import FaultError, GraphError, PaddlelikeError, RoleError, UnsupportedError
 from paddlelike.framework.flags import flag

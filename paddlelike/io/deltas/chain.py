@@ -2,7 +2,7 @@
 
 The links of ``emb`` are the files ``__deltas__/emb.RUN.0``, its whole value, a LoDTensor stream, and
 ``__deltas__/emb.RUN.1`` and so on, SelectedRows streams whose rows are in rising order, each there once.
-Of a table without a size all are SelectedRows streams in the order of the table. A link has the rows that
+Of a growing table all are SelectedRows streams in the order of the table. A link has the rows that
 changed and the new ones, and behind these ids without values, which were forgotten. A replay takes away what
 was forgotten, then sets the rows that are there, then appends the others. Its fact ``rows`` counts them all.
 
@@ -67,7 +67,7 @@ class Chain(NamedTuple):
 
     @property
     def kind(self) -> VarType:
-        """SELECTED_ROWS, of a table without a size, or LOD_TENSOR."""
+        """SELECTED_ROWS, of a growing table, or LOD_TENSOR."""
         return VarType.LOD_TENSOR if "height" not in self.records[0].facts else VarType.SELECTED_ROWS
 
     @property

@@ -210,7 +210,7 @@ def _make_refusal(location: Location, chain: Chain, at: int, why: str) -> LoadEr
 
 
 def _replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
-    """Return a table without a size after its links."""
+    """Return a growing table after its links."""
     ids, values = table.row_array, table.held_array
     assert values is not None
     for link in links:

@@ -19,7 +19,7 @@ from paddlelike.io.deltas.chain import Chain, describe_link, list_chains, make_p
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.incremental import Known
 from paddlelike.io.save.encoded import Item, describe_item
-from paddlelike.ops.kernels.growing import ANY_ID
+from paddlelike.ops.kernels.growing_rows import ANY_ID
 from paddlelike.storage.location import Location, Writing
 
 __all__ = ["ChainWriter", "Origin", "Place"]
@@ -216,7 +216,7 @@ def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
 
 
 def _compare_tables(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
-    """Return the link between two states of a table without a size: changed and new rows, forgotten ids."""
+    """Return the link between two states of a growing table: changed and new rows, forgotten ids."""
     ids, values, old = table.row_array, table.held_array, saved.held_array
     assert values is not None
     assert old is not None

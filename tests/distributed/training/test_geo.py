@@ -12,7 +12,7 @@ import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
 from paddlelike.formats.paddle import lod_tensor
 from tests.distributed.jobs import SEED, Feed, Job, Network
-from tests.distributed.training.test_growing import clicks
+from tests.distributed.training.test_growing_tables import clicks
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.saved_files import read_variables
 
@@ -208,5 +208,5 @@ def test_programs_are_those_of_fluid() -> None:
     assert {op.type for block in server.main.blocks[1:] for op in block.ops} == {"sum"}
     assert ".delta:" in " ".join(listen.attrs["grad_to_block_id"])
     assert any(one.startswith("emb") for one in listen.attrs["sparse_grad_to_param"])
-    with pytest.raises(UnsupportedError, match="geo-SGD with a table without a size"):
+    with pytest.raises(UnsupportedError, match="geo-SGD with a growing table"):
         Job(Network(clicks(), NETWORK.optimizer, _CONFIG, sync=False)).trainer(0)

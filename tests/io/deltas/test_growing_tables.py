@@ -1,4 +1,4 @@
-"""Deltas of tables without a size: rows that changed, new ones, and ids that were forgotten."""
+"""Deltas of growing tables: rows that changed, new ones, and ids that were forgotten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paddlelike as fluid
-from paddlelike.distributed import sparse_tables as tables
+from paddlelike.distributed import growing_tables as tables
 from paddlelike.errors import LoadError
 from paddlelike.inspection.difference import compare
 from paddlelike.inspection.inspect import inspect
@@ -26,7 +26,7 @@ _WIDTH = 16
 
 
 class Training:
-    """A network on a table without a size that already has 3000 rows."""
+    """A network on a growing table that already has 3000 rows."""
 
     def __init__(self, rows: int = 3000) -> None:
         self.main, self.startup, self.scope = fluid.Program(), fluid.Program(), fluid.Scope()

@@ -1,4 +1,4 @@
-"""Look-ups in tables without a size, in this process or on servers, and what servers count.
+"""Look-ups in growing tables, in this process or on servers, and what servers count.
 
 None of these operators is Paddle's: it looks such tables up by ``lookup_table``, and its servers make them.
 """
@@ -29,7 +29,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.opdef.remote import find_remote
-from paddlelike.ops.kernels.growing import GrowingRows, RowRule, draw_unit
+from paddlelike.ops.kernels.growing_rows import GrowingRows, RowRule, draw_unit
 
 __all__ = [
     "COUNTS",

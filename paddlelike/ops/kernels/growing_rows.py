@@ -167,7 +167,7 @@ def edit_table(
 ) -> dict[str, float]:
     """Shrink or clear a table with its counts (show, click, unseen days) and its state; return what it holds.
 
-    ``do``: ``shrink`` (``how`` as of :func:`paddlelike.distributed.sparse_tables.shrink`), ``clear`` or
+    ``do``: ``shrink`` (``how`` as of :func:`paddlelike.distributed.growing_tables.shrink`), ``clear`` or
     ``count``. The answer says how many rows were forgotten, and what there is.
     """
     before = len(table.row_array)
