@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
     from paddlelike.distributed.client.client import Client
     from paddlelike.executor.run import Executor
+    from paddlelike.io.asynchronous import PendingSave
+    from paddlelike.io.report import LoadReport, SaveReport
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
@@ -208,12 +210,16 @@ def print_table_stat(program: Program | None = None, table: str | None = None) -
 
 def save_one_table(
     executor: Executor, name: str, path: str, program: Program | None = None, **options: Any
-) -> Any:
+) -> SaveReport | PendingSave | bytes | None:
     """Save a table, its counters and its optimizer state to a directory of Paddle's SelectedRows streams."""
-    return save_vars(executor, path, program, vars=_list_variables(name, program), **options)
+    found: SaveReport | PendingSave | bytes | None
+    found = save_vars(executor, path, program, vars=_list_variables(name, program), **options)
+    return found
 
 
-def load_one_table(executor: Executor, name: str, path: str, program: Program | None = None) -> Any:
+def load_one_table(
+    executor: Executor, name: str, path: str, program: Program | None = None
+) -> LoadReport | None:
     """Load what :func:`save_one_table` or ``save_persistables`` wrote of a table; run startup before.
 
     With a trainer's program the servers load it, each its rows, from a directory that they may write into.

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
@@ -179,7 +181,7 @@ def inspect(
         )
 
 
-def array_of(value: Value) -> Any:
+def array_of(value: Value) -> np.ndarray[Any, Any]:
     """Return the elements of a value as an array."""
     array = value.held_array if isinstance(value, LoDTensor | SelectedRows) else value
     assert array is not None

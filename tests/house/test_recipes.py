@@ -49,7 +49,8 @@ def test_the_recipes_add_an_operator_a_layer_an_optimizer_a_format_and_a_store(t
     names = apply_blocks((PROJECT / "CONTRIBUTING.md").read_text(), tmp_path)
     assert len(names) == 12
     touched = ["tests/ops/test_ops.py", *sorted({name for name in names if "/test_" in name})]
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-k", "cube or sign or Toy", *touched]
+    pytest_ = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
+    command = [*pytest_, "-k", "cube or sign or Toy", *touched]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

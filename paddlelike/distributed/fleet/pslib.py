@@ -29,6 +29,7 @@ from paddlelike.layers import cast, lod_reset, sequence_expand_as, squeeze
 
 if TYPE_CHECKING:
     from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
+    from paddlelike.io.report import SaveReport
     from paddlelike.optimizer.base import Optimizer
 
 __all__ = ["DownpourOptimizer", "PSLib", "fleet", "fleet_embedding"]
@@ -104,7 +105,7 @@ class PSLib(DistributedTranspiler):
         main_program: Program | None = None,
         mode: int = 0,
         **_: Any,
-    ) -> Any:
+    ) -> SaveReport | None:
         """Save all; ``mode`` 1: what changed, 2: a base of that, 3: as 0. Waits for all trainers."""
         if mode not in _MODES:
             raise ValueError(f"fleet: mode is 0 or 3 (all), 1 (delta) or 2 (base), not {mode!r}")

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
@@ -238,7 +238,7 @@ class Variable(EncodedState, Displayed):
 
     if not TYPE_CHECKING:  # a type checker finds these mistakes itself
 
-        def __float__(self) -> Any:
+        def __float__(self) -> NoReturn:
             raise TypeError(
                 f"variable {self.name!r} is no number: it gets its value when the program runs\n"
                 f"  hint: (value,) = exe.run(program, feed=..., fetch_list=[{self.name!r}])"
@@ -246,12 +246,12 @@ class Variable(EncodedState, Displayed):
 
         __int__ = __float__
 
-        def __iter__(self) -> Any:
+        def __iter__(self) -> NoReturn:
             raise TypeError(
                 f"variable {self.name!r} cannot be iterated over; use layers.unstack or layers.split"
             )
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError, which says of names of the dynamic graph what to do instead."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name in _OF_DYNAMIC_GRAPH:

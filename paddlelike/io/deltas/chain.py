@@ -181,7 +181,7 @@ def _check(variable: str, records: Mapping[str, Record], there: set[str]) -> Cha
         if path not in there:
             return Broken(f"link {at} ({path}) is missing; the chain has {len(records)} links")
         chain.append(record)
-    if variable in there:
+    if variable in there:  # C1
         return Broken(
             f"there is a file {variable} beside its chain of deltas ({make_path(variable, run, 0)}): another "
             "program saved it",
@@ -207,7 +207,7 @@ def _find_problem(record: Record, at: int, before: list[Record]) -> str | None:
     base, last = before[0].facts, before[-1]
     if run != base["link"]["run"]:
         return f"is of run {run}, the chain of run {base['link']['run']}"
-    if after != last.checksum:
+    if after != last.checksum:  # C2
         return f"follows a link {after}, link {at - 1} is {last.checksum}"
     expected = base.get("height", base["shape"][0])
     if dtype != base["dtype"] or shape[1:] != base["shape"][1:] or height != expected:

@@ -134,7 +134,7 @@ class ChainWriter:
             A link was replaced since.
         """
         for at, (path, record) in enumerate(zip(chain.paths, chain.records, strict=True)):
-            if self._writing.keep(path, record, base=origin.base):
+            if self._writing.keep(path, record, base=origin.base):  # C4
                 continue
             if not at:
                 return False
@@ -171,12 +171,12 @@ class ChainWriter:
             return True
         links = sum(record.size for record in chain.records[1:])
         size = links + link.row_array.nbytes + np.asarray(link.held_array).nbytes
-        return len(chain.records) <= _MOST_LINKS and size <= _SHARE * array.nbytes
+        return len(chain.records) <= _MOST_LINKS and size <= _SHARE * array.nbytes  # C5
 
     def _find_rows(self, item: Item, value: LoDTensor, chain: Chain, index: int) -> Array | None:
         """Return the rows in which a variable differs from its chain, rising; None: it is unknown."""
         state = self._origins[index].known.find_state(item.holder, chain.head)
-        if state is not None and state.array() is item.array:
+        if state is not None and state.array() is item.array:  # C6
             past = item.holder.version - value.version
             rows = find_written_rows(value, state.version - past)
             if rows is not None:

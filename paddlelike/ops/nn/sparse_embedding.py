@@ -5,8 +5,6 @@ None of these operators is Paddle's: it looks such tables up by ``lookup_table``
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
@@ -188,7 +186,7 @@ class SparseEmbeddingGrad(OpDef):
         return Spec(w.shape, w.dtype, NO_LOD, VarType.SELECTED_ROWS)
 
     @staticmethod
-    def forward(d_out: Array, w: SelectedRows, ids: Array, *, padding_idx: int) -> Any:
+    def forward(d_out: Array, w: SelectedRows, ids: Array, *, padding_idx: int) -> SelectedRows:
         rows = ids.reshape(-1)
         d_rows = d_out.reshape(len(rows), d_out.shape[-1])
         if padding_idx != -1:

@@ -96,6 +96,7 @@ def test_a_delta_holds_changed_new_and_forgotten_rows_alone(tmp_path: Path) -> N
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["step", "new", "forget", "again", "save", "clear"]), min_size=2, max_size=9))
 def test_whatever_happens_a_load_brings_the_bits_of_the_last_save(tmp_path: Path, actions: list[str]) -> None:
+    """Proves C7."""
     shutil.rmtree(tmp_path / "d", ignore_errors=True)
     training, first = Training(1500), -(1 << 40)
     for at, action in enumerate([*actions, "save"]):
