@@ -201,11 +201,12 @@ def guess_role(name: str) -> str:
     >>> [guess_role(name) for name in ("fc_0.w_0", "fc_0.w_0_moment1_0", "learning_rate_0")]
     ['parameter', 'optimizer state', 'learning rate']
     """
-    if name.startswith("learning_rate_"):
+    last = name.rpartition("/")[2]  # of a file below the directory
+    if last.startswith("learning_rate_"):
         return "learning rate"
-    if name.endswith(_ACCUMULATORS):
+    if last.endswith(_ACCUMULATORS):
         return "optimizer state"
-    return "counter" if name.startswith("@") else "parameter"
+    return "counter" if last.startswith("@") else "parameter"
 
 
 def _describe(content: Content, held: Held, *, statistics: bool, histogram: bool) -> VariableFacts:
