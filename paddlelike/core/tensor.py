@@ -305,6 +305,10 @@ class SelectedRows(Versioned, Displayed):
         """Return the values as a tensor."""
         return self._tensor
 
+    def gather(self) -> SelectedRows:
+        """Return all rows; a table may have some that are not in memory."""
+        return self
+
     def merge(self) -> SelectedRows:
         """Return the same rows sorted and each once, perhaps in the same memory; repeated ones are summed."""
         value = self._tensor.held_array

@@ -36,12 +36,19 @@ TABLE_FOLDER: Final = "__lookup_table__"
 
 @dataclass(frozen=True)
 class GatheredFile:
-    """A file of a save whose bytes come from other processes while it is written."""
+    """A file of a save whose bytes come from other processes while it is written.
+
+    Attributes
+    ----------
+    pull
+        Returns the bytes in memory, to be compared with what was saved; None: it is always written whole.
+    """
 
     name: str
     buffers: Iterable[Buffer]
     facts: Mapping[str, Any]
     moved: Moved
+    pull: Callable[[], bytes] | None = None
 
 
 @dataclass(frozen=True)

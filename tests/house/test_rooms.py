@@ -20,7 +20,7 @@ PACKAGE = PROJECT / "paddlelike"
 #: Folders and modules that are no family.
 WITHOUT_FAMILY = {
     "ops/kernels": (
-        "addition areas broadcasting class_sampling engines fast growing_rows lod pieces recording rounding "
+        "addition areas broadcasting class_sampling cold engines fast growing lod pieces recording rounding "
         "segments sorting special threads"
     ),
     "layers": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,12 +69,14 @@ class Gathering:
     after: Callable[[], None] = _nothing
 
 
-def make_extra(one: Slice, buffers: Iterable[Buffer]) -> GatheredFile:
+def make_extra(
+    one: Slice, buffers: Iterable[Buffer], pull: Callable[[], bytes] | None = None
+) -> GatheredFile:
     """Return the file of the variable that ``one`` is a slice of, with its entry for the manifest."""
     facts = make_facts(one.origin, VarType(one.dtype).name, one.whole)
     dtype = numpy_dtype(one.dtype)
     moved = Moved(one.whole, dtype.name, math.prod(one.whole) * dtype.itemsize)
-    return GatheredFile(one.origin, buffers, facts, moved)
+    return GatheredFile(one.origin, buffers, facts, moved, pull)
 
 
 def make_header(one: Slice) -> bytes:
@@ -83,13 +86,14 @@ def make_header(one: Slice) -> bytes:
 
 def gather_large(servers: Servers, slices: Sequence[Slice], how: Gathering) -> GatheredFile:
     """Return the file of a large variable, given its slices by rows."""
-    one = slices[0]
+    one, whole = slices[0], _SequentialFile(servers, slices)
+    pull = functools.partial(b"".join, whole)
     if not how.local:
-        return make_extra(one, _SequentialFile(servers, slices))
+        return make_extra(one, whole, pull)
     header = make_header(one)
     size = len(header) + math.prod(one.whole) * numpy_dtype(one.dtype).itemsize
     make_fill = _write_by_servers if how.by_servers else _stream
-    return make_extra(one, Shared(header, size, make_fill(servers, slices, header, how)))
+    return make_extra(one, Shared(header, size, make_fill(servers, slices, header, how)), pull)
 
 
 class _SequentialFile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from paddlelike.formats.paddle import selected_rows
 from paddlelike.formats.paddle.directory import make_facts
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
-from paddlelike.ops.kernels.growing_rows import ANY_ID
+from paddlelike.ops.kernels.growing import ANY_ID
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import File
@@ -90,19 +91,20 @@ def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Ga
 
 
 def gather_growing(servers: Servers, slices: Sequence[Slice], how: Gathering) -> GatheredFile:
-    """Return the file of a growing table, its counts or its state, as one process writes it."""
+    """Return the file of a table without a size, its counts or its state, as one process writes it."""
     one = slices[0]
     ids = [servers.row_ids((part.endpoint, part.name)) for part in slices]
     shape = (sum(map(len, ids)), *one.whole[1:])
     dtype = numpy_dtype(one.dtype)
     facts = make_facts(one.origin, VarType(one.dtype).name, shape, height=ANY_ID)
     moved = Moved(shape, dtype.name, math.prod(shape) * dtype.itemsize)
-    return GatheredFile(one.origin, _GrowingFile(servers, slices, ids, shape, how), facts, moved)
+    file = _GrowingFile(servers, slices, ids, shape, how)
+    return GatheredFile(one.origin, file, facts, moved, functools.partial(b"".join, file))
 
 
 @dataclass
 class _GrowingFile:
-    """The bytes of a growing table: the ids of every server, then their rows, one server at a time."""
+    """The bytes of a table without a size: the ids of every server, then their rows, one server at a time."""
 
     servers: Servers
     slices: Sequence[Slice]

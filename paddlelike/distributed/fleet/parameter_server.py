@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from paddlelike.distributed.communicator import Communicator
 from paddlelike.distributed.fleet.base import Mode
-from paddlelike.distributed.fleet.growing_tables import DELTAS, TableFleet
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
 from paddlelike.distributed.fleet.strategy import (
     AsyncStrategy,
@@ -19,6 +18,7 @@ from paddlelike.distributed.fleet.strategy import (
     TrainerRuntimeConfig,
     strategy_for,
 )
+from paddlelike.distributed.fleet.tables import DELTAS, TableFleet
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.distributed.transpiler.config import DistributedMode
 from paddlelike.errors import GraphError
@@ -178,8 +178,7 @@ class DistributedTranspiler(TableFleet):
         main_program
             The trainer's program; None: fleet's.
         mode
-            0: whole; 1: a base of deltas; 2: of large variables the rows that changed, as ``delta=True``;
-            what only servers have is written whole.
+            0: whole; 1: a base of deltas; 2: of large variables the rows that changed, as ``delta=True``.
 
         Raises
         ------

@@ -16,15 +16,15 @@ import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import DELTA, Entry, Kind
-from paddlelike.distributed.server.fused_updates import FusedUpdate, find_fused_update
-from paddlelike.distributed.server.grouped_updates import find_groups
+from paddlelike.distributed.server.fused import FusedUpdate, find_fused_update
+from paddlelike.distributed.server.grouped import find_groups
 from paddlelike.distributed.server.served import Lookup, Served
 from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.wire import as_bytes
 from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError
 from paddlelike.framework.opdef import Context
 from paddlelike.framework.passes.views import collect_writes
-from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
+from paddlelike.ops.kernels.growing import GrowingRows, edit_table
 
 __all__ = ["Variables"]
 
@@ -95,12 +95,12 @@ class Variables:
         """Return the ids that a table which is sharded by id has met, and all its rows, also unused ones."""
         value = self._find_value(entry)
         assert isinstance(value, SelectedRows)
-        if entry.kind == Kind.GROWING and self.guards:
-            with self.guard(entry.name):  # updates go on meanwhile
-                assert value.held_array is not None
-                return value.row_array.copy(), value.held_array.copy()
-        assert value.held_array is not None
-        return value.row_array, value.held_array
+        with self.guard(entry.name) if entry.kind == Kind.GROWING else contextlib.nullcontext():
+            whole = value.gather()
+            assert whole.held_array is not None
+            if whole is value and entry.kind == Kind.GROWING and self.guards:  # updates go on meanwhile
+                return whole.row_array.copy(), whole.held_array.copy()
+            return whole.row_array, whole.held_array
 
     def rows(self, table: str, ids: Array) -> Array:
         """Return the rows (n, width) of ids (n,) in a table that is cut into blocks of rows.
@@ -119,7 +119,7 @@ class Variables:
             return self.value(entry)[ids]
 
     def find_growing(self, name: str) -> GrowingRows:
-        """Return a growing table, its counts or its state."""
+        """Return a table without a size, its counts or its state."""
         value = self._find_value(self._served.table[name])
         if not isinstance(value, GrowingRows):
             raise EnforceNotMet(
@@ -129,21 +129,21 @@ class Variables:
         return value
 
     def guard(self, name: str) -> contextlib.AbstractContextManager[Any]:
-        """Return what keeps others from a growing table."""
+        """Return what keeps others from a table without a size."""
         return self.guards.get(name, self._finding)
 
     def grown(self, table: str, ids: Array) -> Array:
-        """Return the rows of ids in a growing table, those that new ids would get, and a column.
+        """Return the rows of ids in a table without a size, those that new ids would get, and a column.
 
         It holds how often each id was shown so far, -1 for those that have rows.
         """
         with self.guard(table):
             rows, counts = self.find_growing(table), self.find_growing(self._served.growing[table][0])
+            places, known = rows.find_rows(ids), counts.find_rows(ids)
             held, counted = rows.held_array, counts.held_array
             assert held is not None
             assert counted is not None
             out = np.zeros((len(ids), held.shape[1] + 1), held.dtype)
-            places, known = rows.find_rows(ids), counts.find_rows(ids)
             there = places >= 0
             out[known >= 0, -1] = counted[known[known >= 0], 0]
             out[there, :-1], out[there, -1] = held[places[there]], -1
@@ -157,7 +157,7 @@ class Variables:
             return self._updates, {name: rows.tolist() for name, rows in found.items() if len(rows)}
 
     def edit_tables(self, request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-        """Do with the growing tables what ``request["do"]`` says: shrink, clear or count.
+        """Do with the tables without a size what ``request["do"]`` says: shrink, clear or count.
 
         Return a number by table, those of ``count`` by what they count.
         """

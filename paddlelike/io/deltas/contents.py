@@ -20,7 +20,7 @@ from paddlelike.storage.location import LocalDirectory, Location
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.threads import map_in_threads
 
-__all__ = ["ChainedContents", "has_chains", "open_directory", "read_link"]
+__all__ = ["ChainedContents", "has_chains", "open_directory", "read_link", "replay"]
 
 
 def open_directory(
@@ -135,7 +135,7 @@ class ChainedContents:
         for at, part in parts.items():
             value = merged[at]
             if isinstance(value, SelectedRows):
-                merged[at] = _replay(value, links[part.chain.variable])
+                merged[at] = replay(value, links[part.chain.variable])
                 continue
             array = value.held_array
             assert array is not None
@@ -179,7 +179,7 @@ def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
     except (PaddlelikeError, OSError) as error:
         raise _make_refusal(location, chain, at, f"cannot be read: {error}") from error
     checksum = hashing.hash_bytes(data, record.algorithm)
-    if len(data) != record.size or checksum != record.checksum:  # C3
+    if len(data) != record.size or checksum != record.checksum:
         other = next((k for k, each in enumerate(chain.records) if each.checksum == checksum), None)
         why = f"holds the bytes of link {other}: doubled or out of order"
         if other is None:
@@ -209,8 +209,8 @@ def _make_refusal(location: Location, chain: Chain, at: int, why: str) -> LoadEr
     )
 
 
-def _replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
-    """Return a growing table after its links."""
+def replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
+    """Return a table without a size after its links."""
     ids, values = table.row_array, table.held_array
     assert values is not None
     for link in links:
@@ -218,7 +218,7 @@ def _replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
         assert rows is not None
         changed, forgotten = np.split(link.row_array, [len(rows)])
         if len(forgotten):
-            places = SelectedRows(ids).find_rows(forgotten)  # C7
+            places = SelectedRows(ids).find_rows(forgotten)
             keep = np.ones(len(ids), np.bool_)
             keep[places[places >= 0]] = False
             ids, values = ids[keep], values[keep]

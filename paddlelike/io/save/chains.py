@@ -19,12 +19,13 @@ from paddlelike.io.deltas.chain import Chain, describe_link, list_chains, make_p
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.incremental import Known
 from paddlelike.io.save.encoded import Item, describe_item
-from paddlelike.ops.kernels.growing_rows import ANY_ID
+from paddlelike.ops.kernels.growing import ANY_ID, GrowingRows
 from paddlelike.storage.location import Location, Writing
 
-__all__ = ["ChainWriter", "Origin", "Place"]
+__all__ = ["LEAST", "ChainWriter", "Origin", "Place"]
 
-_LEAST: Final = 64 << 10  # bytes of a table; less is written whole
+#: Bytes of a table; less is written whole.
+LEAST: Final = 64 << 10
 _MOST_LINKS: Final = 64  # of a chain, so that a load opens few files
 _SHARE: Final = 0.5  # of the whole value, that all links together may take
 _BLOCK: Final = 8 << 20  # bytes that are compared at a time
@@ -86,7 +87,7 @@ class ChainWriter:
         """
         value, array = item.value, item.array
         is_table = isinstance(value, SelectedRows) and value.height() == ANY_ID
-        if not (is_table or (type(value) is LoDTensor and not value._lod)) or array.nbytes < _LEAST:
+        if not (is_table or (type(value) is LoDTensor and not value._lod)) or array.nbytes < LEAST:
             return None
         if array.ndim < 2 or not array.flags.c_contiguous or not len(array):
             return None
@@ -134,7 +135,7 @@ class ChainWriter:
             A link was replaced since.
         """
         for at, (path, record) in enumerate(zip(chain.paths, chain.records, strict=True)):
-            if self._writing.keep(path, record, base=origin.base):  # C4
+            if self._writing.keep(path, record, base=origin.base):
                 continue
             if not at:
                 return False
@@ -163,7 +164,10 @@ class ChainWriter:
         saved = self._read(chain, index)
         if not isinstance(saved, SelectedRows):
             return None
-        return _compare_tables(SelectedRows(value.row_array, value.height(), item.array), saved)
+        table = SelectedRows(value.row_array, value.height(), item.array)
+        if not isinstance(value, GrowingRows):  # of servers or a store: the order means nothing
+            table = _order_as(table, saved)
+        return _compare_tables(table, saved)
 
     def _is_worth(self, chain: Chain, link: SelectedRows, array: Array) -> bool:
         """Return whether a chain costs less than the whole value, with this link."""
@@ -171,12 +175,12 @@ class ChainWriter:
             return True
         links = sum(record.size for record in chain.records[1:])
         size = links + link.row_array.nbytes + np.asarray(link.held_array).nbytes
-        return len(chain.records) <= _MOST_LINKS and size <= _SHARE * array.nbytes  # C5
+        return len(chain.records) <= _MOST_LINKS and size <= _SHARE * array.nbytes
 
     def _find_rows(self, item: Item, value: LoDTensor, chain: Chain, index: int) -> Array | None:
         """Return the rows in which a variable differs from its chain, rising; None: it is unknown."""
         state = self._origins[index].known.find_state(item.holder, chain.head)
-        if state is not None and state.array() is item.array:  # C6
+        if state is not None and state.array() is item.array:
             past = item.holder.version - value.version
             rows = find_written_rows(value, state.version - past)
             if rows is not None:
@@ -215,8 +219,18 @@ def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
     return same and list(facts["shape"])[count:] == list(base["shape"])[count:]
 
 
+def _order_as(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
+    """Return a table with the rows that were saved in their order before the others."""
+    places = table.find_rows(saved.row_array)
+    known = places[places >= 0]
+    new = np.ones(len(table.row_array), np.bool_)
+    new[known] = False
+    order = np.concatenate([known, np.flatnonzero(new)])
+    return SelectedRows(table.row_array[order], table.height(), np.asarray(table.held_array)[order])
+
+
 def _compare_tables(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
-    """Return the link between two states of a growing table: changed and new rows, forgotten ids."""
+    """Return the link between two states of a table without a size: changed and new rows, forgotten ids."""
     ids, values, old = table.row_array, table.held_array, saved.held_array
     assert values is not None
     assert old is not None

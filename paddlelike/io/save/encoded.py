@@ -65,7 +65,7 @@ def get_item(name: str, scope: Scope) -> Item:
 
 
 def check_value(name: str, value: object) -> Value:
-    """Return the value of a variable if it can be saved.
+    """Return the value of a variable if it can be saved: of a table all rows.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def check_value(name: str, value: object) -> Value:
         )
     if not isinstance(value, Value):
         raise SaveError(f"variable {name!r} cannot be saved: it holds a {type(value).__name__}, not a tensor")
-    return value
+    return value.gather() if isinstance(value, SelectedRows) else value
 
 
 def describe_item(item: Item) -> dict[str, Any]:

@@ -9,15 +9,23 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from paddlelike.core.scope import ScopeVariable
 from paddlelike.errors import SaveError
+from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.formats.paddle.directory import encode_value
 from paddlelike.formats.sources import Buffer
-from paddlelike.io.incremental import ledger
+from paddlelike.io.incremental import get_state, ledger
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved, SaveReport
-from paddlelike.io.save.chains import ChainWriter, Origin
+from paddlelike.io.save.chains import LEAST, ChainWriter, Origin
 from paddlelike.io.save.copies import Copies
-from paddlelike.io.save.encoded import Item, describe_combined, describe_item, encode_combined
+from paddlelike.io.save.encoded import (
+    Item,
+    check_value,
+    describe_combined,
+    describe_item,
+    encode_combined,
+)
 from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
@@ -70,6 +78,7 @@ class Writer:
         self._origins: dict[str | None, list[Origin]] = {}
         self._heads: dict[str, str] = {}  # of variables in chains: the last link
         self._may_keep = True  # files in place
+        self._chains: ChainWriter | None = None  # of a save with deltas
 
     def add(self, file: str, item: Item) -> None:
         """Save a variable in a file of its own; a later value of it replaces it.
@@ -115,7 +124,11 @@ class Writer:
         self._moved = {item.name: item.moved for item in items}
         self._moved |= {one.name: one.moved for one in self._gathered}
         changed = {file: item for file, item in self._singles.items() if not self._is_kept(file, item)}
-        singles, links = self._place(changed) if self._options.delta and self._is_whole else (changed, {})
+        if self._options.delta and self._is_whole:
+            self._chains = ChainWriter(
+                self._writing, self._list_origins(None), anew=self._options.delta == "base"
+            )
+        singles, links = self._place(changed)
         combined = {f: items for f, items in self._combined.items() if not self._are_kept(f, items)}
         whole = {file: _encode_single(item) for file, item in singles.items()}
         whole |= {file: _encode_several(items) for file, items in combined.items()}
@@ -125,7 +138,7 @@ class Writer:
         for (file, (_, facts)), buffers in zip(whole.items(), contents, strict=True):
             self._writing.add(file, buffers, links.get(file, facts))
         for one in self._gathered:
-            self._writing.add(one.name, one.buffers, one.facts)
+            self._add_gathered(one)
 
     def release(self) -> None:
         """Let other saves come, where this one is not committed."""
@@ -169,10 +182,12 @@ class Writer:
 
     def _place(self, items: Mapping[str, Item]) -> tuple[dict[str, Item], dict[str, dict[str, Any]]]:
         """Return the variables to be written whole by file, and the facts of those that begin a chain."""
-        chains = ChainWriter(self._writing, self._list_origins(None), anew=self._options.delta == "base")
-        whole, links = {}, {}
+        whole: dict[str, Item] = {}
+        links: dict[str, dict[str, Any]] = {}
         for file, item in items.items():
-            place = chains.place(item, shares=not self._is_due(file)) if file == item.name else None
+            place = None
+            if self._chains is not None and file == item.name:
+                place = self._chains.place(item, shares=not self._is_due(file))
             if place is None:
                 whole[file] = item
                 continue
@@ -180,6 +195,23 @@ class Writer:
             if place.facts is not None:
                 whole[place.path], links[place.path] = item, place.facts
         return whole, links
+
+    def _add_gathered(self, one: GatheredFile) -> None:
+        """Pass a file of other processes to the transaction: in a chain the rows that changed since the save.
+
+        The whole value is in memory meanwhile, and until the commit where it begins a chain.
+        """
+        if self._chains is not None and one.pull is not None and one.moved.nbytes >= LEAST:
+            read = selected_rows.read if "height" in one.facts else lod_tensor.read
+            holder = ScopeVariable(one.name)
+            holder.set_value(read(one.pull()))
+            item = Item(one.name, holder, check_value(one.name, holder.value), get_state(holder))
+            place = self._chains.place(item, shares=not self._is_due(one.name))
+            if place is not None:
+                if place.facts is not None:
+                    self._writing.add(place.path, encode_value(item.value), place.facts)
+                return
+        self._writing.add(one.name, one.buffers, one.facts)
 
     def _is_kept(self, file: str, item: Item) -> bool:
         """Return whether the file of an unchanged variable is kept, or shared with the base."""

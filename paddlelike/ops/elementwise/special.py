@@ -101,9 +101,8 @@ def _wrap(function: Callable[..., Any]) -> Callable[[Array], Any]:
 
 
 def _wrap_aligned(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(x: Array, y: Array, *, axis: int) -> Array:
-        out: Array = function(*align(x, y, axis))
-        return out
+    def run(x: Array, y: Array, *, axis: int) -> Any:
+        return function(*align(x, y, axis))
 
     return run
 

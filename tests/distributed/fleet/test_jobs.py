@@ -93,7 +93,7 @@ def test_a_job_can_be_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert re.search(r"round [1-9]\d*, \d+\.\d/s, in \d+\.\d\d MB/s, out", " ".join(seen))
 
 
-def _run_days(home: Path, servers: int) -> subprocess.Popen[str]:
+def _run_days(home: Path, servers: int, more: dict[str, str]) -> subprocess.Popen[str]:
     home.mkdir()
     command = [
         sys.executable,
@@ -103,8 +103,8 @@ def _run_days(home: Path, servers: int) -> subprocess.Popen[str]:
         "--worker_num=2",
     ]
     environment = os.environ | {"PYTHONPATH": str(PROJECT), "SECONDS_A_STEP": "0.02"}
-    job = [*command, str(JOB.with_name("growing_tables.py")), str(home / "saves")]
-    return subprocess.Popen(job, cwd=home, env=environment, stderr=subprocess.PIPE, text=True)
+    job = [*command, str(JOB.with_name("growing.py")), str(home / "saves")]
+    return subprocess.Popen(job, cwd=home, env=environment | more, stderr=subprocess.PIPE, text=True)
 
 
 def _read_table(path: Path) -> dict[int, bytes]:
@@ -112,13 +112,15 @@ def _read_table(path: Path) -> dict[int, bytes]:
     return {i: row.tobytes() for i, row in zip(rows.rows(), np.asarray(rows.array), strict=True)}
 
 
+@pytest.mark.parametrize("kind", ["Memory", pytest.param("SSD", marks=pytest.mark.slow)])
 def test_days_on_tables_without_a_size_end_alike_on_three_servers_of_which_one_is_killed(
-    tmp_path: Path,
+    tmp_path: Path, kind: str
 ) -> None:
-    found = {}
-    for name, servers in (("two", 2), ("killed", 3)):
+    found, stores = {}, tmp_path / "stores"
+    disk = {"TABLE_CLASS": f"{kind}SparseTable", "PADDLELIKE_TABLE_STORE": str(stores), "SAVE_MODE": "2"}
+    for name, servers, more in (("two", 2, {}), ("killed", 3, disk | {"PADDLELIKE_HOT_ROWS": "7"})):
         home = tmp_path / name
-        with _run_days(home, servers) as launcher:
+        with _run_days(home, servers, more) as launcher:
             if name == "killed":
                 wait_until((home / "saves" / "day11").exists, "the second day")
                 os.kill(int((home / "server0.pid").read_text()), signal.SIGKILL)

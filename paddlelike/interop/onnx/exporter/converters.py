@@ -43,7 +43,7 @@ _TABLE: Final = Table[Converter](
         "tensor.assign",
         "tensor.gather",
         "tensor.pad",
-        "tensor.set_value",
+        "tensor.put",
         "tensor.reshape",
     ),
 )

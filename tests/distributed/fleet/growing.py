@@ -1,4 +1,4 @@
-"""Days of clicks on a growing table: python growing.py SAVES, run by the launcher."""
+"""Days of clicks on a table without a size: python growing.py SAVES, run by the launcher."""
 
 import os
 import sys
@@ -9,15 +9,17 @@ import numpy as np
 
 import paddlelike as fluid
 import paddlelike.incubate.fleet.base.role_maker as role_maker
-from paddlelike.distributed import growing_tables as tables
 from paddlelike.distributed import resumable_steps
+from paddlelike.distributed import sparse_tables as tables
 from paddlelike.incubate.fleet.parameter_server.distribute_transpiler import fleet
 
 saves = Path(sys.argv[1])
 fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
 ids, y = fluid.data("ids", [None, 3], "int64"), fluid.data("y", [None, 1])
 attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Uniform(-0.1, 0.1))
-found = tables.sparse_embedding(ids, [1, 4], entry=tables.CountFilterEntry(2), param_attr=attr)
+kind, mode = os.environ.get("TABLE_CLASS", "MemorySparseTable"), int(os.environ.get("SAVE_MODE", "0"))
+entry = tables.CountFilterEntry(2)
+found = tables.sparse_embedding(ids, [1, 4], entry=entry, param_attr=attr, table_class=kind)
 prediction = fluid.layers.fc(fluid.layers.reshape(found, [-1, 12]), 1)
 loss = fluid.layers.mean(fluid.layers.square_error_cost(prediction, y))
 
@@ -45,7 +47,7 @@ else:
         time.sleep(float(os.environ.get("SECONDS_A_STEP", "0")))
         if step % 6 == 5:
             fleet.shrink(0.15, delete_after_unseen_days=2)
-            fleet.save_persistables(exe, str(saves / f"day{step:02}"))
+            fleet.save_persistables(exe, str(saves / f"day{step:02}"), mode=mode)
             fleet.barrier_worker()
     fleet.print_table_stat(0)
     if fleet.is_first_worker():

@@ -66,11 +66,10 @@ class Type(NamedTuple):
     shape: list[int]
 
 
-def load(data: bytes) -> object:
+def load(data: bytes) -> Any:
     """Return the tree of JSON text. Raises FormatError for damage, and for nesting that no program has."""
     try:
-        tree: object = json.loads(data)
-        return tree
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"the program of Paddle 3 is damaged: {error!s:.200}") from None
 
@@ -127,7 +126,7 @@ def read_attributes(op: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _read_attribute(tree: dict[str, Any]) -> object:
+def _read_attribute(tree: dict[str, Any]) -> Any:
     kind = get(tree, "#", str)
     if kind == "0.a_array":
         values = get(tree, "D", list)

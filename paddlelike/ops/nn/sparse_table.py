@@ -1,9 +1,11 @@
-"""Look-ups in growing tables, in this process or on servers, and what servers count.
+"""Look-ups in tables without a size, in this process or on servers, and what servers count.
 
 None of these operators is Paddle's: it looks such tables up by ``lookup_table``, and its servers make them.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.opdef.remote import find_remote
-from paddlelike.ops.kernels.growing_rows import GrowingRows, RowRule, draw_unit
+from paddlelike.ops.kernels.growing import GrowingRows, RowRule, draw_unit
 
 __all__ = [
     "COUNTS",
@@ -44,7 +46,7 @@ _ADMITTED_BY = 0x5EED  # seed of the draw that ProbabilityEntry compares
 
 
 class MakeSparseTableAttrs(Attrs):
-    """Attributes of make_sparse_table: those of a RowRule."""
+    """Attributes of make_sparse_table: those of a RowRule, and whether rows may leave memory for a store."""
 
     width: int = Int()
     dtype: int = Int(int(VarType.FP32))
@@ -52,6 +54,7 @@ class MakeSparseTableAttrs(Attrs):
     first: float = Float(0.0)
     second: float = Float(0.0)
     seed: int = Long(0)
+    is_stored: bool = Bool(False)
 
 
 @register
@@ -70,7 +73,7 @@ class MakeSparseTable(OpDef):
     @staticmethod
     def forward(*, attrs: MakeSparseTableAttrs) -> SelectedRows:
         rule = RowRule(attrs.kind, attrs.first, attrs.second, attrs.seed)
-        return GrowingRows(attrs.width, numpy_dtype(attrs.dtype), rule)
+        return GrowingRows(attrs.width, numpy_dtype(attrs.dtype), rule, is_stored=attrs.is_stored)
 
 
 @register
@@ -186,7 +189,7 @@ class SparseEmbeddingGrad(OpDef):
         return Spec(w.shape, w.dtype, NO_LOD, VarType.SELECTED_ROWS)
 
     @staticmethod
-    def forward(d_out: Array, w: SelectedRows, ids: Array, *, padding_idx: int) -> SelectedRows:
+    def forward(d_out: Array, w: SelectedRows, ids: Array, *, padding_idx: int) -> Any:
         rows = ids.reshape(-1)
         d_rows = d_out.reshape(len(rows), d_out.shape[-1])
         if padding_idx != -1:

@@ -1,9 +1,7 @@
-"""Growing tables: ``sparse_embedding``, the entries that admit its ids, their counters, and ``shrink``.
+"""Tables without a size: ``sparse_embedding``, who gets a row, counters, and forgetting.
 
-A growing table has no fixed height: it makes a row at the first look-up of an id, and forgets rows that are
-no longer used. The names are those of Paddle 2.x (``paddle.static.nn``, ``paddle.distributed``, ``fleet``).
-The tables are in the scope of this process, or on servers: then trainer 0 asks the servers, and for the other
-trainers these functions do nothing and return None or an empty dict.
+The names are those of Paddle 2.x (``paddle.static.nn``, ``paddle.distributed``, ``fleet``). The tables lie in
+the scope of this process, or on servers: then trainer 0 asks them, and others call these functions in vain.
 """
 
 from __future__ import annotations
@@ -24,15 +22,13 @@ from paddlelike.io.load.load import load_vars
 from paddlelike.io.save.save import save_vars
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
-from paddlelike.ops.nn.sparse_embedding import COUNTS
+from paddlelike.ops.kernels.growing import GrowingRows, edit_table
+from paddlelike.ops.nn.sparse_table import COUNTS
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
     from paddlelike.distributed.client.client import Client
     from paddlelike.executor.run import Executor
-    from paddlelike.io.asynchronous import PendingSave
-    from paddlelike.io.report import LoadReport, SaveReport
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
@@ -113,12 +109,13 @@ def sparse_embedding(
     dtype: DtypeLike = "float32",
     slot: int | None = None,
 ) -> Variable:
-    """Return the rows of a growing table at any int64 ids: (..., width) for ids of shape (...).
+    """Return the rows of a table without a size at any int64 ids: (..., width) for ids of shape (...).
 
     A row is made at the first look-up of its id that ``entry`` admits, by the initializer of ``param_attr``
     (constant, uniform or normal) and the id alone; until then, and with ``is_test``, it is zeros. The row of
     ``padding_idx`` stays zeros (-1: there is none). Of ``size`` only the width counts, and the initializer's
-    default bounds; ``table_class`` and ``slot`` are taken as Paddle does and change nothing in one process.
+    default bounds. ``table_class="SSDSparseTable"`` (extra ``store``): rows that were not used for long leave
+    memory for a store on this machine's disk, see the README; other classes, and ``slot``, change nothing.
     Raises TypeError unless ``input`` is an int64 variable, GraphError for another entry or initializer.
 
     >>> import paddlelike as fluid
@@ -135,6 +132,7 @@ def sparse_embedding(
     helper = LayerHelper("sparse_embedding")
     table = helper.create_parameter(param_attr, size, dtype, type=VarType.SELECTED_ROWS)
     name = f"{table.name}_counts"
+    is_stored = table_class == "SSDSparseTable"
     block = helper.main_program.global_block()
     if block.has_var(name):
         counts = block.var(name)
@@ -148,6 +146,9 @@ def sparse_embedding(
         )
         counts.stop_gradient = True
         helper.set_variable_initializer(counts, Constant(0.0))
+    for op in helper.startup_program.global_block().ops if is_stored else ():
+        if op.type == "make_sparse_table" and op.output("Out")[0] in (table.name, name):
+            op._set_attr("is_stored", True)
     inputs: dict[str, Any] = {"W": table, "Counts": counts, "Ids": input}
     if isinstance(entry, ShowClickEntry):
         inputs |= {
@@ -210,16 +211,12 @@ def print_table_stat(program: Program | None = None, table: str | None = None) -
 
 def save_one_table(
     executor: Executor, name: str, path: str, program: Program | None = None, **options: Any
-) -> SaveReport | PendingSave | bytes | None:
+) -> Any:
     """Save a table, its counters and its optimizer state to a directory of Paddle's SelectedRows streams."""
-    found: SaveReport | PendingSave | bytes | None
-    found = save_vars(executor, path, program, vars=_list_variables(name, program), **options)
-    return found
+    return save_vars(executor, path, program, vars=_list_variables(name, program), **options)
 
 
-def load_one_table(
-    executor: Executor, name: str, path: str, program: Program | None = None
-) -> LoadReport | None:
+def load_one_table(executor: Executor, name: str, path: str, program: Program | None = None) -> Any:
     """Load what :func:`save_one_table` or ``save_persistables`` wrote of a table; run startup before.
 
     With a trainer's program the servers load it, each its rows, from a directory that they may write into.

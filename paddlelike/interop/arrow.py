@@ -1,0 +1,239 @@
+"""Rows of tables as Arrow or Parquet files, for other programs and from them (extra ``arrow``).
+
+A file has three columns: ``id`` (int64), ``row`` (a list of fixed size, null where the id was forgotten) and
+``forgotten`` (bool). The metadata of its schema says under ``paddlelike``, as JSON, of which variable the
+rows are, and of which link of its chain of deltas.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
+from paddlelike.core.scope import Scope, global_scope, scope_guard
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.errors import ExtraMissingError, FormatError, LoadError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.graph.program import Program
+from paddlelike.io.contents.interface import Held, Unreadable, Want
+from paddlelike.io.deltas.chain import Broken, list_chains
+from paddlelike.io.deltas.contents import open_directory, read_link, replay
+from paddlelike.io.report import SaveReport
+from paddlelike.io.save.save import save_vars
+from paddlelike.storage.location import locate
+
+__all__ = ["export_rows", "import_rows"]
+
+Array = np.ndarray[Any, Any]
+
+_COLUMNS: Final = ("id", "row", "forgotten")
+_KEY: Final = b"paddlelike"
+
+
+class _Rows(NamedTuple):
+    """What a file holds: ids, then the rows of the first of them; the ids behind were forgotten."""
+
+    ids: Array
+    rows: Array
+    facts: dict[str, Any]
+
+
+def export_rows(
+    dirname: str | os.PathLike[str], path: str | os.PathLike[str], variable: str, *, link: int | None = None
+) -> int:
+    """Write rows of a saved variable as Arrow or, by the suffix ``.parquet``, Parquet; return how many.
+
+    Parameters
+    ----------
+    dirname
+        A directory of ``save_persistables``.
+    link
+        Which link of the variable's chain of deltas (from 1 on): the rows that changed in that save, and the
+        ids that were forgotten. None: all rows, with all deltas.
+
+    Raises
+    ------
+    ExtraMissingError
+        pyarrow is not installed.
+    LoadError
+        There is no such variable or link, or it is not what was saved.
+    """
+    arrow = _load_arrow()
+    value, facts = _read_value(dirname, variable) if link is None else _read_delta(dirname, variable, link)
+    values = np.asarray(value.held_array)
+    ids = value.row_array if isinstance(value, SelectedRows) else np.arange(len(values))
+    gone = np.arange(len(ids)) >= len(values)
+    flat = np.zeros((len(ids), max(math.prod(values.shape[1:]), 1)), values.dtype)
+    flat[: len(values)] = values.reshape(len(values), -1)
+    rows = arrow.FixedSizeListArray.from_arrays(
+        arrow.array(flat.reshape(-1)), flat.shape[1], mask=arrow.array(gone)
+    )
+    table = arrow.table(dict(zip(_COLUMNS, (arrow.array(ids), rows, arrow.array(gone)), strict=True)))
+    facts = {"variable": variable, "shape": list(values.shape[1:]), **facts}
+    table = table.replace_schema_metadata({_KEY: json.dumps(facts)})
+    if _is_parquet(path):
+        import pyarrow.parquet
+
+        # A dictionary would hold one NaN for all, and one zero for both.
+        pyarrow.parquet.write_table(table, path, use_dictionary=False)
+    else:
+        import pyarrow.feather
+
+        pyarrow.feather.write_feather(table, path, compression="uncompressed")
+    return len(ids)
+
+
+def import_rows(
+    path: str | os.PathLike[str], dirname: str | os.PathLike[str], variable: str | None = None
+) -> SaveReport:
+    """Put the rows of an Arrow or Parquet file over those of a saved variable, as a delta.
+
+    Other files of the directory stay. What loads or follows the directory finds the rows that are in the file
+    changed, those of new ids behind the others, and ids whose ``forgotten`` is true gone.
+
+    Parameters
+    ----------
+    variable
+        Its name; None: as the file says.
+
+    Raises
+    ------
+    ExtraMissingError
+        pyarrow is not installed.
+    FormatError
+        The file has other columns, repeats an id, or has rows of another type or width.
+    LoadError
+        The directory has no such variable, or one without these ids.
+    """
+    found = _read_file(_load_arrow(), path)
+    variable = variable or found.facts.get("variable")
+    if variable is None:
+        raise FormatError(f"{path} does not say of which variable its rows are", hint="pass variable=")
+    value, _ = _read_value(dirname, variable)
+    values = np.asarray(value.held_array)
+    if found.rows.dtype != values.dtype or found.rows.shape[1] != math.prod(values.shape[1:]):
+        raise FormatError(
+            f"{path} has rows of {found.rows.shape[1]} {found.rows.dtype}, {variable!r} in {dirname} of "
+            f"{math.prod(values.shape[1:])} {values.dtype}"
+        )
+    rows = found.rows.reshape(-1, *values.shape[1:])
+    if isinstance(value, SelectedRows):
+        value = replay(value, [SelectedRows(found.ids, value.height(), rows)])
+    else:
+        wrong = len(found.ids) > len(rows) or ((found.ids < 0) | (found.ids >= len(values))).any()
+        if wrong:
+            raise LoadError(
+                f"{path} has ids outside of 0 to {len(values) - 1}, or forgotten ones: {variable!r} in "
+                f"{dirname} has a size",
+                hint="tables without a size (sparse_embedding) take any ids",
+            )
+        values = values.copy()
+        values[found.ids] = rows
+        value = LoDTensor(values)
+    kind = VarType.SELECTED_ROWS if isinstance(value, SelectedRows) else VarType.LOD_TENSOR
+    with scope_guard(Scope()):
+        global_scope().var(variable).set_value(value)
+        program = Program()
+        one = program.global_block().create_var(
+            name=variable, persistable=True, type=kind, shape=values.shape, dtype=convert_dtype(values.dtype)
+        )
+        report = save_vars(Executor(), os.fspath(dirname), program, vars=[one], delta=True)
+        assert report is not None
+        return report
+
+
+def _read_value(
+    dirname: str | os.PathLike[str], variable: str
+) -> tuple[LoDTensor | SelectedRows, dict[str, Any]]:
+    """Return a saved value with its deltas."""
+    where = locate(os.fspath(dirname))
+    manifest = where.manifest()
+    contents = open_directory(where, None if manifest is None else manifest.files, complete=False)
+    looks = [contents.look(variable, kind) for kind in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)]
+    held = next((one for one in looks if isinstance(one, Held)), None)
+    if held is None:
+        why = next((one.what for one in looks if isinstance(one, Unreadable)), "there is no such variable")
+        raise LoadError(f"{variable!r} of {where.path}: {why}")
+    reading = contents.read([Want(held)])
+    if reading.bad:
+        raise LoadError(f"{variable!r} of {where.path}: {reading.bad[0]}")
+    return reading.values[0], {}
+
+
+def _read_delta(
+    dirname: str | os.PathLike[str], variable: str, link: int
+) -> tuple[SelectedRows, dict[str, Any]]:
+    """Return the rows of a link, and which one it is."""
+    where = locate(os.fspath(dirname))
+    chain = list_chains(where).get(variable)
+    if chain is None or isinstance(chain, Broken):
+        why = "it lies in no chain of deltas" if chain is None else f"its chain is broken: {chain.what}"
+        raise LoadError(f"{variable!r} of {where.path}: {why}")
+    if not 0 < link < len(chain.records):
+        count = len(chain.records) - 1
+        raise LoadError(
+            f"{variable!r} of {where.path} has no link {link}: {count} are behind its whole value",
+            hint="link=None exports all rows; a chain begins anew when it would cost more than it saves",
+        )
+    return read_link(where, chain, link), {"link": chain.records[link].facts["link"]}
+
+
+def _read_file(arrow: Any, path: str | os.PathLike[str]) -> _Rows:
+    try:
+        if _is_parquet(path):
+            import pyarrow.parquet
+
+            table = pyarrow.parquet.read_table(path)
+        else:
+            import pyarrow.feather
+
+            table = pyarrow.feather.read_table(path, memory_map=False)
+    except arrow.ArrowException as error:
+        raise FormatError(f"{path} is no Arrow or Parquet file: {error}") from error
+    if not {"id", "row"} <= set(table.column_names):
+        raise FormatError(
+            f"{path} has the columns {', '.join(table.column_names)}",
+            hint="expected id (int64), row (a list of fixed size) and, for ids that go, forgotten (bool)",
+        )
+    row, ids = table.schema.field("row").type, table["id"]
+    if not arrow.types.is_fixed_size_list(row) or ids.type != arrow.int64() or ids.null_count:
+        raise FormatError(
+            f"{path} has id of {ids.type} and row of {row}; expected int64 and a list of fixed size"
+        )
+    gone = np.zeros(len(table), np.bool_)
+    if "forgotten" in table.column_names:
+        gone = table["forgotten"].to_numpy().astype(np.bool_)
+    values = table["row"].filter(arrow.array(~gone)).combine_chunks()
+    if values.null_count or values.flatten().null_count:
+        raise FormatError(f"{path} has rows that are null though forgotten is not true")
+    numbers = ids.to_numpy()
+    if len(np.unique(numbers)) < len(numbers):
+        raise FormatError(f"{path} repeats an id: which of its rows counts is not known")
+    try:
+        dtype = numpy_dtype(convert_dtype(row.value_type.to_pandas_dtype()))
+        facts = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise FormatError(f"{path}: {error}") from error
+    rows = np.array(values.flatten().to_numpy(zero_copy_only=False), dtype).reshape(-1, row.list_size)
+    return _Rows(
+        np.concatenate([numbers[~gone], numbers[gone]]), rows, facts if isinstance(facts, dict) else {}
+    )
+
+
+def _is_parquet(path: str | os.PathLike[str]) -> bool:
+    return os.fspath(path).endswith(".parquet")
+
+
+def _load_arrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ExtraMissingError(
+            "Arrow and Parquet files need pyarrow", hint="pip install 'paddlelike[arrow]'"
+        ) from error
+    return pyarrow

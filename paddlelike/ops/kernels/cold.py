@@ -1,0 +1,94 @@
+"""Rows of a table that are not in memory: which ones move to a store, and back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.storage.row_store import RowStore, map_array
+
+__all__ = ["ColdRows"]
+
+Array = np.ndarray[Any, Any]
+
+_HOT: Final = 1_000_000  # rows that stay in memory, unless PADDLELIKE_HOT_ROWS says otherwise
+
+
+class ColdRows:
+    """The rows of one table that have left memory, and when those that stay were last used.
+
+    Attributes
+    ----------
+    most
+        Rows that stay in memory; None: those of another table, whose rows these follow.
+    count
+        Rows of the table, in memory or here.
+    """
+
+    def __init__(self, width: int, dtype: np.dtype[Any]) -> None:
+        self._width, self._dtype = width, dtype
+        self._store = RowStore(width * dtype.itemsize)
+        self._used = np.empty(0, np.int64)
+        self._now = 0
+        self.most: int | None = int(os.environ.get("PADDLELIKE_HOT_ROWS") or _HOT)
+        self.count = 0
+
+    def read(self, ids: Array) -> tuple[Array, Array]:
+        """Return which ids have rows here, and these rows."""
+        there, rows = self._store.read(ids)
+        return there, rows.view(self._dtype).reshape(-1, self._width)
+
+    def write(self, ids: Array, rows: Array) -> None:
+        """Put rows here."""
+        self._store.write(ids, rows)
+
+    def remove(self, ids: Array) -> None:
+        """Forget rows."""
+        self._store.remove(ids)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._store.close()
+        self._store, self.count = RowStore(self._width * self._dtype.itemsize), 0
+
+    def scan(self) -> Iterator[tuple[Array, Array]]:
+        """Yield the ids and rows that are here, in parts."""
+        for ids, rows in self._store.scan():
+            yield ids, rows.view(self._dtype).reshape(-1, self._width)
+
+    def map_all(self) -> tuple[Array, Array]:
+        """Return all ids and rows, which must be here, in memory that the system may write out."""
+        ids = map_array((self.count,), np.int64)
+        rows = map_array((self.count, self._width), self._dtype)
+        at = 0
+        for some, values in self.scan():
+            ids[at : at + len(some)], rows[at : at + len(some)] = some, values
+            at += len(some)
+        return ids, rows
+
+    def use(self, places: Array, count: int) -> None:
+        """Note that the rows at these places, of ``count``, are used now."""
+        self._now += 1
+        if len(self._used) < count:
+            used = np.zeros(count * 5 // 4 + 64, np.int64)
+            used[: len(self._used)] = self._used
+            self._used = used
+        self._used[places] = self._now
+
+    def choose(self, count: int, more: int) -> Array | None:
+        """Return which of ``count`` places stay, so that ``more`` have room; those of now do. None: all."""
+        if self.most is None or count + more <= self.most:
+            return None
+        used = self._used[:count]
+        leave = min(count + more - self.most * 3 // 4, count)
+        keep = np.ones(count, np.bool_)
+        keep[np.argpartition(used, leave - 1)[:leave]] = False
+        keep |= used == self._now
+        return np.flatnonzero(keep)
+
+    def move(self, places: Array) -> None:
+        """Follow rows that moved: place k now holds what place ``places[k]`` did."""
+        self._used = self._used[places] if len(self._used) else self._used
