@@ -320,7 +320,7 @@ def _insert_table(var: Variable, block: Block, type: str, attrs: dict[str, Any])
     """Insert the operator that makes an empty table, whose rows will be made by the initializer's rule."""
     if type not in _RULES:
         raise GraphError(
-            f"{var.name!r} is a table without a size: {type} cannot make single rows of it",
+            f"{var.name!r} is a growing table (sparse_embedding): {type} cannot make single rows",
             hint="use Constant, Uniform, Normal or Xavier",
         )
     names = (name for name in _RULES[type] if name is not None)

@@ -94,7 +94,8 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
             return ParamAttr(regularizer=arg)
         raise TypeError(
             f"{arg!r} does not describe a parameter; expected a ParamAttr, a name, an initializer, "
-            "a regularizer, or False"
+            "a regularizer, or False\n"
+            "  hint: fluid.ParamAttr(name='w', learning_rate=0.1, initializer=fluid.initializer.Xavier())"
         )
 
     def _to_kwargs(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _TABLE: Final = {
     "initializer": "BilinearInitializer ConstantInitializer MSRAInitializer NormalInitializer "
     "NumpyArrayInitializer TruncatedNormalInitializer UniformInitializer XavierInitializer",
     "interop.cntk.learners": "AdadeltaLearner AdagradLearner FSAdagradLearner RMSPropLearner",
-    "ops.kernels.growing": "GrowingRows RowRule",
+    "ops.kernels.growing_rows": "GrowingRows RowRule",
     "optimizer.adagrad": "AdadeltaOptimizer AdagradOptimizer DecayedAdagradOptimizer",
     "optimizer.adam": "AdamOptimizer AdamaxOptimizer LambOptimizer",
     "optimizer.ftrl": "FtrlOptimizer",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -130,14 +130,15 @@ def find_options(*, on_cpu: bool) -> dict[str, bool]:
     return options
 
 
-def wide_types() -> Any:
+def wide_types() -> AbstractContextManager[None]:
     """Return a context with the 64-bit types that labels and counters of programs have."""
     return _find_switch()(True)
 
 
 @functools.cache
-def _find_switch() -> Any:
-    return load_jax().enable_x64
+def _find_switch() -> Callable[[bool], AbstractContextManager[None]]:
+    switch: Callable[[bool], AbstractContextManager[None]] = load_jax().enable_x64
+    return switch
 
 
 @contextmanager

@@ -186,7 +186,7 @@ class RemoteOperators:
         return _split(ctx, ids, rows)
 
     def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
-        """Return the rows of different ids in a table without a size, or those that new ids would get.
+        """Return the rows of different ids in a growing table, or those that new ids would get.
 
         Beside them how often each id was shown so far, -1 for those that have rows.
         """

@@ -189,10 +189,7 @@ class Executor(Displayed):
         if not isinstance(program, Program):
             runner = getattr(program, "_run", None)
             if runner is None:
-                raise TypeError(
-                    f"Executor.run: program must be a Program or CompiledProgram, got {program!r}\n"
-                    "  hint: the program comes first; variables go to fetch_list=[...], arrays to feed={...}"
-                )
+                raise TypeError(_describe_no_program(program))
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged))
         return self._run_program(program, feed, fetch_list, scope, return_numpy, use_prune)
 
@@ -403,3 +400,15 @@ class Executor(Displayed):
         else:
             frame = run_plan(plan, scope, provided, feeds)
         return [get_fetched(plan, frame, name, position, return_numpy) for name, position in plan.fetched]
+
+
+def _describe_no_program(given: object) -> str:
+    """Return what is said of something that is run and is no program."""
+    hint = "the program comes first; variables go to fetch_list=[...], arrays to feed={...}"
+    called = getattr(given, "__name__", "")
+    if called and callable(given):
+        hint = f"call it: exe.run(fluid.{called}())"
+    elif isinstance(given, list | tuple) and isinstance(next(iter(given), None), Program):
+        hint = "load_inference_model returns three things: program, feeds, fetches = ..."
+    what = f"{type(given).__name__} {called}".strip()
+    return f"Executor.run: program must be a Program or CompiledProgram, got a {what}\n  hint: {hint}"

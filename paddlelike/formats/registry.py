@@ -27,7 +27,8 @@ __all__ = ["GROUP", "Registry", "all_formats", "find", "register", "sniff", "sni
 AnyFormat = FileFormat | FolderFormat
 
 GROUP: Final = "paddlelike.formats"
-_BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
+#: In the order of sniffing, the surest signature first.
+_BUILT_IN: Final = {
     "hdf5": "paddlelike.formats.hdf5:Hdf5",
     "torch": "paddlelike.formats.torch:Torch",
     "npz": "paddlelike.formats.npz:Npz",

@@ -6,24 +6,26 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-__all__ = ["find_near_names", "suggest_names"]
+__all__ = ["find_near_names", "find_same_names", "suggest_names"]
 
 _MANY: Final = 5000  # names that are compared: with more, the error would take seconds
 _LIKE: Final = 0.7  # difflib's ratio: names below it share little but an ending such as .w_0
 
-#: What other frameworks call it, where the two names are not alike.
+#: What other frameworks, and other functions of Fluid, call it, where the two names are not alike.
 _ELSEWHERE: Final = {
-    "avg_pool2d": "pool2d",
-    "dense": "fc",
-    "device": "place",
-    "fully_connected": "fc",
-    "kernel_size": "filter_size",
-    "linear": "fc",
-    "max_pool2d": "pool2d",
-    "mse": "mse_loss",
-    "out_channels": "num_filters",
-    "p": "dropout_prob",
-}
+    "avg_pool2d": "pool2d", "axis": "dim axes", "batch_size": "minibatch_size", "bias": "bias_attr",
+    "cat": "concat", "crossentropyloss": "cross_entropy", "data_source": "minibatch_source",
+    "dense": "fc", "device": "place", "dim": "axis axes", "feed_dict": "feed", "fetches": "fetch_list",
+    "filters": "num_filters", "fully_connected": "fc", "input": "data x", "keep_prob": "dropout_prob",
+    "keepdim": "keep_dim", "kernel_size": "filter_size", "l2": "regularization", "linear": "fc",
+    "load_checkpoint": "load_persistables", "load_model": "load_inference_model",
+    "load_weights": "load_params", "max_pool2d": "pool2d", "mm": "matmul", "mse": "mse_loss",
+    "optimizer": "parameter_learners", "out_channels": "num_filters", "out_features": "size",
+    "p": "dropout_prob", "permute": "transpose", "placeholder": "data", "rate": "dropout_prob",
+    "save_checkpoint": "save_persistables", "save_model": "save_inference_model",
+    "save_weights": "save_params", "units": "size", "use_bias": "bias_attr", "view": "reshape",
+    "weight_attr": "param_attr", "weight_decay": "regularization", "x": "input",
+}  # fmt: skip
 
 
 def suggest_names(name: object, known: Iterable[str], *, lead: str = "", count: int = 3) -> str:
@@ -45,8 +47,12 @@ def find_near_names(name: object, known: Iterable[str], *, count: int = 3) -> li
     """
     from difflib import get_close_matches  # late: only errors need it
 
-    wanted = str(name)
     names = list(islice(known, _MANY))
-    lower = wanted.lower()
-    same = [one for one in names if one.lower() in (lower, _ELSEWHERE.get(lower))]
-    return same[:count] or get_close_matches(wanted, names, count, _LIKE)
+    return find_same_names(name, names)[:count] or get_close_matches(str(name), names, count, _LIKE)
+
+
+def find_same_names(name: object, known: Iterable[str]) -> list[str]:
+    """Return the names of ``known`` that differ from ``name`` in case alone, or mean the same elsewhere."""
+    lower = str(name).lower()
+    alike = {lower, *_ELSEWHERE.get(lower, "").split()}
+    return [one for one in known if one.lower() in alike]

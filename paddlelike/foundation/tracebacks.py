@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final
@@ -19,6 +19,8 @@ __all__ = ["install_hook"]
 
 _OURS: Final = str(Path(__file__).parents[1]) + os.sep
 _OTHERS: Final = (str(Path(os.__file__).parent) + os.sep, "<frozen ")
+_FOUNDATION: Final = (str(Path(__file__).parent) + os.sep, f"{_OURS}lazy.py")
+_MOST: Final = 60  # the letters of a value that are shown
 _PACKAGES: Final = f"{os.sep}site-packages{os.sep}"
 
 _Show = Callable[[type[BaseException], BaseException, TracebackType | None], object]
@@ -68,6 +70,9 @@ def _show_folded(
         show(trace)
         return 0
     kept = _fold(trace, by_caller=_add_signature(error, trace))
+    if not getattr(error, "__notes__", None):  # shown for the first time
+        for note in _describe_call(error, _list(trace)):
+            error.add_note(f"  hint: {note}")
     if kept is None:
         show(trace)
         return 0
@@ -168,6 +173,65 @@ def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
     if not getattr(error, "__notes__", None):  # shown for the first time
         error.add_note(f"  hint: {near or 'it takes'} {called}({shown})")
     return True
+
+
+def _describe_call(error: BaseException, entries: list[TracebackType]) -> Iterator[str]:
+    """Yield what to say of an error that Python raised: what this package was called with, or returned."""
+    if not entries or "\n  hint: " in str(error):
+        return
+    ours = [one.tb_frame for one in entries if _is_ours(one.tb_frame)]
+    named = [frame for frame in ours if not frame.f_code.co_filename.startswith(_FOUNDATION)]
+    if not ours:
+        yield from _explain(str(error), entries[-1])
+    elif named and type(error).__module__ == "builtins" and not _raises(entries[-1]):
+        code, values = named[0].f_code, named[0].f_locals
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        usual = _find_defaults(code.co_qualname, named[0])
+        given = [f"{one}={_shorten(values[one])}" for one in names if one in values]
+        given = [one for one in given if one not in usual]
+        yield (
+            f"{code.co_qualname} was called with {', '.join(given) or 'nothing'}; if that is right, "
+            "this is a fault of paddlelike"
+        )
+
+
+def _find_defaults(path: str, frame: FrameType) -> list[str]:
+    from inspect import signature
+
+    function = _find_function(path, frame)
+    taken = [] if function is None else signature(function).parameters.values()
+    return [f"{one.name}={_shorten(one.default)}" for one in taken]
+
+
+def _shorten(value: object) -> str:
+    try:
+        shown = " ".join(repr(value).split())
+    except Exception:  # of the user, or of something that the error left half-made
+        shown = object.__repr__(value)
+    return shown if len(shown) <= _MOST else f"{shown[:_MOST]}..."
+
+
+def _explain(text: str, entry: TracebackType) -> Iterator[str]:
+    """Yield what to say of an error in the user's own line, which uses what this package gave it."""
+    import linecache
+    import re
+
+    if text.startswith("'NoneType' object has no attribute 'get_tensor'"):
+        yield "find_var returned None: the scope has no such variable; scope.local_var_names() lists them"
+    if text != "'module' object is not callable":
+        return
+    frame = entry.tb_frame
+    line = linecache.getline(frame.f_code.co_filename, entry.tb_lineno, frame.f_globals)
+    for path, name in re.findall(r"\b(\w+(?:\.\w+)*)\.(\w+)\(", line):
+        first, *rest = path.split(".")
+        found = {**frame.f_globals, **frame.f_locals}.get(first)
+        for one in rest:
+            found = getattr(found, one, None)
+        if getattr(found, "__name__", "").startswith("paddlelike"):
+            near = [one for one in getattr(found, "__all__", ()) if one.lower() == name.lower()]
+            yield f"{path}.{name} is a module; " + (
+                f"did you mean {path}.{near[0]}?" if near else "see dir()"
+            )
 
 
 def _find_function(path: str, frame: FrameType) -> Callable[..., object] | None:

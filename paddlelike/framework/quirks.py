@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from paddlelike.errors import QuirkWarning
-from paddlelike.foundation.tables import read_table
+from paddlelike.foundation.text_tables import read_table
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.flags import flag
 

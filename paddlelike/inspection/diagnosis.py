@@ -166,10 +166,12 @@ def _find_odd_values(found: Inspection) -> list[Finding]:
 def _find_missing(content: Content) -> list[Finding]:
     """Find variables that a program needs and no file holds, and the other way round."""
     findings = []
-    held = {one.name for one in content.variables}
+    everything = {one.name for one in content.variables}
     by_position = bool(content.unnamed)
     for file, program in content.programs.items():
-        wanted = {one.name for one in list_persistables(program)}
+        beside = file[: file.rfind("/") + 1]  # the folder of the program, which holds its files
+        held = {one for one in everything if one.startswith(beside)}
+        wanted = {f"{beside}{one.name}" for one in list_persistables(program)}
         missing = sorted(wanted - held)
         if missing and held and not by_position:
             findings.append(

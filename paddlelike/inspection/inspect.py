@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
@@ -179,7 +181,7 @@ def inspect(
         )
 
 
-def array_of(value: Value) -> Any:
+def array_of(value: Value) -> np.ndarray[Any, Any]:
     """Return the elements of a value as an array."""
     array = value.held_array if isinstance(value, LoDTensor | SelectedRows) else value
     assert array is not None
@@ -199,11 +201,12 @@ def guess_role(name: str) -> str:
     >>> [guess_role(name) for name in ("fc_0.w_0", "fc_0.w_0_moment1_0", "learning_rate_0")]
     ['parameter', 'optimizer state', 'learning rate']
     """
-    if name.startswith("learning_rate_"):
+    last = name.rpartition("/")[2]  # of a file below the directory
+    if last.startswith("learning_rate_"):
         return "learning rate"
-    if name.endswith(_ACCUMULATORS):
+    if last.endswith(_ACCUMULATORS):
         return "optimizer state"
-    return "counter" if name.startswith("@") else "parameter"
+    return "counter" if last.startswith("@") else "parameter"
 
 
 def _describe(content: Content, held: Held, *, statistics: bool, histogram: bool) -> VariableFacts:

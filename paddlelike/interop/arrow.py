@@ -130,7 +130,7 @@ def import_rows(
             raise LoadError(
                 f"{path} has ids outside of 0 to {len(values) - 1}, or forgotten ones: {variable!r} in "
                 f"{dirname} has a size",
-                hint="tables without a size (sparse_embedding) take any ids",
+                hint="growing tables (sparse_embedding) take any ids",
             )
         values = values.copy()
         values[found.ids] = rows

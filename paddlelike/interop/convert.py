@@ -162,7 +162,7 @@ def convert(
     options = SaveOptions(durability=durability)
     source, target = os.fspath(src), os.fspath(dst)
     if format is None:
-        from paddlelike.interop.arrangements import convert_arrangement, is_arrangement
+        from paddlelike.interop.model_versions import convert_arrangement, is_arrangement
         from paddlelike.interop.onnx.models import convert_model, is_model_conversion
 
         if is_arrangement(source, target):

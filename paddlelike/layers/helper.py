@@ -146,6 +146,11 @@ class LayerHelper:
         if attr.name is None:
             attr.name = unique_name.generate(f"{self.name}.{'b' if is_bias else 'w'}")
         dtype = VarType.FP32 if dtype is None else convert_dtype(dtype)
+        if not isinstance(shape, Sequence):
+            raise TypeError(
+                f"layer {self.layer_type!r}: the shape of a parameter is {shape!r}, expected a list of ints\n"
+                "  hint: an embedding has size=[rows, width]"
+            )
         shape = [self._check_dim(dim, shape) for dim in shape]
         if isinstance(attr, WeightNormParamAttr):
             return _create_weight_normalized.function(self, attr, shape, dtype)
@@ -172,7 +177,11 @@ class LayerHelper:
         first = attr.name not in startup.vars
         initial = startup.create_parameter(**keywords)
         if first:
-            assert attr.initializer is not None
+            if not callable(attr.initializer):
+                raise TypeError(
+                    f"initializer of {attr.name!r} is {attr.initializer!r}, expected an initializer\n"
+                    "  hint: fluid.initializer.Xavier(), Normal(0.0, 0.02), Constant(0.0) or the like"
+                )
             attr.initializer(initial, startup)
         return self.main_program.global_block().create_parameter(stop_gradient=stop_gradient, **keywords)
 
@@ -258,6 +267,12 @@ class LayerHelper:
         act = self.kwargs.get("act")
         if act is None:
             return input_var
+        if not isinstance(act, str | Mapping):
+            near = getattr(act, "__name__", "relu")
+            raise TypeError(
+                f"layer {self.layer_type!r}: act is a {type(act).__name__}, expected an activation's name\n"
+                f"  hint: act={near!r}, or call the function on the layer's output"
+            )
         attrs = {"type": act} if isinstance(act, str) else dict(act)
         kind = attrs.pop("type")
         for flag in ("use_cudnn", "use_mkldnn"):

@@ -7,7 +7,7 @@ which says why it is not here and what to do.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from paddlelike.errors import LeftOutError
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.left_out.reasons import DYGRAPH, MODULES, NAMES, PADDLE_NAMES, Reason
+from paddlelike.left_out.reasons import DYGRAPH, MODULES, NAMES, OF_OTHERS, PADDLE_NAMES, Reason
 
 __all__ = [
     "MODULES",
@@ -33,6 +33,9 @@ __all__ = [
 _SUBMODULES: Final = frozenset(
     "base checkpoint container jit layers learning_rate_scheduler nn parallel".split()  # noqa: SIM905
 )
+
+#: Modules of the face that are searched for a name that another one does not have.
+_ROOMS: Final = ("layers", "optimizer", "io", "initializer", "regularizer", "clip", "metrics", "nets")
 
 
 def find_reason(path: str) -> Reason | None:
@@ -82,9 +85,27 @@ def make_attribute_error(module: str, name: str, known: Iterable[str]) -> Attrib
     The name is part of the text, so that logs and notebooks show it too. ``obj=None`` keeps the interpreter
     from adding its own suggestion.
     """
-    public = [] if name.startswith("_") else [one for one in known if not one.startswith("_")]
-    near = suggest_names(name, public, lead="; ", count=1)
-    return AttributeError(f"module {module!r} has no attribute {name!r}{near}", name=name, obj=None)
+    text = f"module {module!r} has no attribute {name!r}"
+    if not name.startswith("_"):
+        public = [one for one in known if not one.startswith("_")]
+        text += _find_elsewhere(name, module, public) or suggest_names(name, public, lead="; ", count=1)
+    return AttributeError(text, name=name, obj=None)
+
+
+def _find_elsewhere(name: str, module: str, own: Collection[str]) -> str:
+    """Return where a name is to be found that a module does not have, or what does its work."""
+    if name.lower() in OF_OTHERS:
+        return f"\n  hint: {OF_OTHERS[name.lower()]}"
+    face = sys.modules.get("paddlelike")
+    package = module.partition(".")[2].removeprefix("fluid.")
+    if package not in ("", *_ROOMS) or any(one.lower() == name.lower() for one in own):
+        return ""
+    for room in _ROOMS:
+        listed = getattr(getattr(face, room, None), "__all__", ())
+        found = [one for one in listed if one.lower() == name.lower()]
+        if found and room != package:
+            return f"; did you mean fluid.{room}.{found[0]}?"
+    return ""
 
 
 def raise_left_out(path: str, reason: Reason) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["DYGRAPH", "MODULES", "NAMES", "PADDLE_NAMES", "Reason"]
+__all__ = ["DYGRAPH", "MODULES", "NAMES", "OF_OTHERS", "PADDLE_NAMES", "Reason"]
 
 
 class Reason(NamedTuple):
@@ -228,3 +228,20 @@ NAMES: Final[Mapping[str, Reason]] = {
 
 #: Reasons for names of ``paddle`` itself, not of ``paddle.fluid``.
 PADDLE_NAMES: Final = (_HIGH_LEVEL, _PADDLE_2, _COMPLEX, _IMAGES)
+
+_SEED: Final = "set fluid.default_startup_program().random_seed = 1, and the main program's, before they run"
+_NETWORK: Final = "networks are built by functions: y = fluid.layers.fc(x, 10, act='relu')"
+#: Names of other frameworks and of Paddle 2, in lower case, which no function here resembles: the next step.
+OF_OTHERS: Final[Mapping[str, str]] = {
+    "disable_static": "programs are static here: build them with fluid.layers, run them by fluid.Executor",
+    "from_numpy": "feed the array, exe.run(feed={name: array}); layers.assign makes it a constant",
+    "manual_seed": _SEED,
+    "model": f"{_NETWORK}; paddlelike.training.train fits them",
+    "module": _NETWORK,
+    "nn": _NETWORK,
+    "no_grad": "what minimize is not called for has no gradients; variable.stop_gradient = True ends them",
+    "seed": _SEED,
+    "sequential": _NETWORK,
+    "set_seed": _SEED,
+    "to_tensor": "feed the array, exe.run(feed={name: array}); layers.assign makes it a constant",
+}

@@ -263,8 +263,8 @@ class Optimizer(State):
         cls = registry.find(self.type)
         if param.type == VarType.SELECTED_ROWS and not getattr(cls, "elements", ()):
             raise GraphError(
-                f"{type(self).__name__}: {param.name!r} is a table without a size, of which "
-                "it cannot update single rows",
+                f"{type(self).__name__}: {param.name!r} is a growing table "
+                "(sparse_embedding), of which it cannot update single rows",
                 hint="SGD, Momentum, Adagrad, Adam, Ftrl and RMSProp update its rows one by one",
             )
         inputs: dict[str, Any] = {"Param": param, "Grad": grad, **self._extra_inputs()}

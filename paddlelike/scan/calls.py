@@ -10,6 +10,7 @@ from typing import Final
 
 from paddlelike.core.places import is_compiled_with_cuda
 from paddlelike.scan import paddle_names
+from paddlelike.scan.execution_path import ExitedError
 from paddlelike.scan.expressions import Expressions, apply
 from paddlelike.scan.paddle_names import MISSING, Problem
 from paddlelike.scan.values import (
@@ -27,7 +28,6 @@ from paddlelike.scan.values import (
     Value,
     Variables,
 )
-from paddlelike.scan.way import ExitedError
 
 __all__ = ["Calls"]
 

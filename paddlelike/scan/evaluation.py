@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from paddlelike.scan import paddle_names
 from paddlelike.scan.calls import Calls
+from paddlelike.scan.execution_path import CaughtError, ExitedError, Guard
 from paddlelike.scan.names import advise
 from paddlelike.scan.paddle_names import MISSING, Problem
 from paddlelike.scan.python_names import PYTHON_2_MODULES
@@ -36,7 +37,6 @@ from paddlelike.scan.values import (
     Variables,
     merge,
 )
-from paddlelike.scan.way import CaughtError, ExitedError, Guard
 
 __all__ = ["Evaluation"]
 

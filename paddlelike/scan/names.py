@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from paddlelike.scan import paddle_names
+from paddlelike.scan.execution_path import Folder, Way
 from paddlelike.scan.paddle_names import MISSING, Problem
 from paddlelike.scan.python_names import PYTHON_2_BUILTINS
 from paddlelike.scan.report import Kind
@@ -28,7 +29,6 @@ from paddlelike.scan.values import (
     Value,
     Variables,
 )
-from paddlelike.scan.way import Folder, Way
 
 __all__ = ["Names", "advise"]
 

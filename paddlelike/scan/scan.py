@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from paddlelike.errors import MissingFileError
 from paddlelike.scan.evaluation import Evaluation
+from paddlelike.scan.execution_path import Folder
 from paddlelike.scan.models import look_into_files
 from paddlelike.scan.python_names import PythonNames
 from paddlelike.scan.report import Scan, ScriptFinding, ScriptVerdict, Verdict
 from paddlelike.scan.sources import is_installed, read_source, walk_files
-from paddlelike.scan.way import Folder
 
 __all__ = ["scan"]
 

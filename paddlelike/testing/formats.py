@@ -21,7 +21,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat
-from paddlelike.formats.sources import Source, as_source
+from paddlelike.formats.sources import Buffer, Source, as_source
 from paddlelike.testing.damage import cuts, flips, peak_memory
 
 Files = dict[str, bytes]
@@ -55,7 +55,7 @@ class CountingSource:
         self.size = len(data)
         self.read_bytes = 0
 
-    def read_at(self, offset: int, size: int) -> Any:
+    def read_at(self, offset: int, size: int) -> Buffer:
         data = self._source.read_at(offset, size)
         self.read_bytes += len(data)
         return data

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
 from paddlelike.training.feeding import Feeding
@@ -108,6 +109,13 @@ def train(
                 f"train: callbacks are progress writers, and at most one CheckpointConfig, "
                 f"CrossValidationConfig and TestConfig; got {one!r}"
             )
+    if model_inputs_to_streams is not None and not isinstance(model_inputs_to_streams, Mapping):
+        raise TypeError(
+            f"train: model_inputs_to_streams is a dict of data variables and streams, got "
+            f"{model_inputs_to_streams!r}\n  hint: train(loss, data, parameter_learners=optimizer)"
+        )
+    if parameter_learners is None and not _is_trained(criterion):
+        warn_user("train: without parameter_learners=optimizer nothing is learned, the losses are computed")
     collector = _Collector()
     trainer = Trainer(None, criterion, parameter_learners, [*writers, collector])
     source = Feeding(trainer, minibatch_source, 1).source
@@ -132,3 +140,10 @@ def train(
         test_config=configs.get(TestConfig),
     ).train()
     return collector.summary
+
+
+def _is_trained(criterion: Variable | Sequence[Variable]) -> bool:
+    """Return whether the program of a criterion updates its parameters, or has others update them."""
+    first = criterion if isinstance(criterion, Variable) else next(iter(criterion), None)
+    ops = [] if first is None else first.block.program.global_block().ops
+    return any("ParamOut" in op.outputs or op.type in ("send", "listen_and_serv") for op in ops)

@@ -24,7 +24,7 @@ from paddlelike.bundle.own_classes import _TABLE
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import FormatError, MissingFileError, UntrustedError
 from paddlelike.io.contents.lazy import MappedTensor
-from paddlelike.ops.kernels.growing import GrowingRows, RowRule
+from paddlelike.ops.kernels.growing_rows import GrowingRows, RowRule
 from tests.bundle.golden import PICKLES, Training, train
 
 

@@ -13,8 +13,8 @@ import pytest
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.environment import PADDLE_VERSION
-from paddlelike.interop.arrangements import convert_arrangement
 from paddlelike.interop.fluid18 import make_fluid18
+from paddlelike.interop.model_versions import convert_arrangement
 from tests.models.archive import Files, read_archive, run_model, write_files
 
 MODELS = read_archive("layers262")

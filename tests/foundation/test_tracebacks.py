@@ -110,6 +110,20 @@ def test_causes_are_shown_where_they_are_of_the_user(
     assert "During handling" not in reading
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("fluid.optimizer.adam(0.1)", "fluid.optimizer.adam is a module; did you mean fluid.optimizer.Adam?"),
+        ("fluid.global_scope().find_var('fc_0.w_0').get_tensor()", "find_var returned None: the scope has"),
+        ("fluid.layers.scale(x, None)", "scale was called with x=<temporary x: fp32[-1, 4]>, scale=None; if"),
+    ],
+)
+def test_errors_that_python_raises_say_what_was_given(
+    line: str, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"\n  hint: {hint}" in show(line, tmp_path, capsys)
+
+
 @pytest.mark.slow
 def test_notebooks_fold_as_scripts_do() -> None:
     pytest.importorskip("IPython", reason="the extra docs is not installed")

@@ -199,4 +199,57 @@ def take_a_variable_for_a_number() -> None:
     float(layers.mean(_data()))
 
 
+def give_the_activation_as_a_function() -> None:
+    layers.fc(_data(), 3, act=layers.relu)
+
+
+def give_one_size_for_an_embedding() -> None:
+    layers.embedding(_data(dtype="int64"), 100)
+
+
+def name_an_initializer() -> None:
+    layers.fc(_data(), 3, param_attr=fluid.ParamAttr(initializer="xavier"))
+
+
+def name_a_dim_of_the_data() -> None:
+    fluid.data("x", ["batch", 4])
+
+
+def concatenate_without_a_list() -> None:
+    layers.concat(_data("x"), _data("y"))
+
+
+def compute_with_numpy() -> None:
+    np.mean(_data())
+
+
+def assign_to_a_part_of_a_variable() -> None:
+    _data()[:, 0] = 1.0
+
+
+def call_a_method_of_other_frameworks() -> None:
+    _data().view(-1, 2)
+
+
+def compute_gradients_at_once() -> None:
+    layers.mean(_data()).backward()
+
+
+def look_for_an_optimizer_in_the_face() -> None:
+    fluid.Adam(0.1)
+
+
+def look_for_modules() -> None:
+    fluid.nn.Linear(4, 3)
+
+
+def name_an_axis_as_others_do() -> None:
+    layers.reduce_mean(_data(), axis=1)
+
+
+def give_values_as_branches() -> None:
+    x = fluid.data("x", [1])
+    layers.cond(x > 0, x, x + 1)
+
+
 MISTAKES = list_mistakes(globals())

@@ -249,4 +249,21 @@ def set_a_state_of_another_shape() -> None:
     io.set_program_state(fluid.default_main_program(), {"fc_0.w_0": np.ones([4, 5], "float32")})
 
 
+def give_load_the_combined_file() -> None:
+    exe = _save_network(filename="all")
+    fluid.io.load_params(exe, "model/all")
+
+
+def misspell_the_directory() -> None:
+    exe = _save_network()
+    fluid.io.load_persistables(exe, "modell")
+
+
+def run_what_load_inference_model_returns() -> None:
+    exe = fluid.Executor()
+    x = fluid.data("x", [None, 4])
+    fluid.io.save_inference_model("model", ["x"], [fluid.layers.scale(x, 2.0)], exe)
+    exe.run(fluid.io.load_inference_model("model", exe))
+
+
 MISTAKES = list_mistakes(globals())

@@ -7,6 +7,7 @@ import os
 import numpy as np
 
 import paddlelike as fluid
+from paddlelike import training
 from tests.gallery.render import list_mistakes
 
 __all__ = ["MISTAKES"]
@@ -198,6 +199,30 @@ def name_the_device() -> None:
 def feed_samples_that_are_too_short() -> None:
     image = fluid.data("image", [None, 1, 4, 4])
     fluid.DataFeeder([image], fluid.CPUPlace()).feed([(np.zeros(8, "float32"),)] * 4)
+
+
+def run_a_function() -> None:
+    fluid.Executor().run(fluid.default_startup_program)
+
+
+def run_the_feed() -> None:
+    fluid.Executor().run({"x": np.ones((2, 4), "float32")})
+
+
+def fetch_by_the_name_of_the_layer() -> None:
+    x = fluid.data("x", [None, 4])
+    fluid.layers.scale(x, 2.0, name="twice")
+    fluid.Executor().run(feed={"x": np.ones((2, 4), "float32")}, fetch_list=["twice"])
+
+
+def feed_words() -> None:
+    x = fluid.data("x", [None, 2])
+    fluid.Executor().run(feed={"x": np.array([["a", "b"]])}, fetch_list=[fluid.layers.scale(x, 2.0)])
+
+
+def train_without_an_optimizer() -> None:
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 1))
+    training.train(loss, (np.ones((4, 4), "float32"),), 2)
 
 
 MISTAKES = list_mistakes(globals())

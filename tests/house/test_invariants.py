@@ -10,7 +10,7 @@ import pytest
 from tests.mutations.mutation import ROOMS, list_mutations
 
 PROJECT = Path(__file__).parent.parent.parent
-LISTS = {"S": "storage", "D": "distributed/protocol"}
+LISTS = {"S": "storage", "C": "io", "D": "distributed/protocol", "G": "distributed", "W": "distributed"}
 
 
 def find_numbers(folder: Path, pattern: str) -> set[str]:

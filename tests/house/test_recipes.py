@@ -15,18 +15,23 @@ import pytest
 pytestmark = pytest.mark.slow
 
 PROJECT = Path(__file__).resolve().parents[2]
-_BLOCK = re.compile(r'^ *```(?:python|text) file="([^"]+)"(?: after="([^"]+)")?\n(.*?)^ *```$', re.M | re.S)
+_BLOCK = re.compile(
+    r'^ *```(?:(?:python|text) file="([^"]+)"(?: after="([^"]+)")?|bash run)\n(.*?)^ *```$', re.M | re.S
+)
 
 
 def apply_blocks(text: str, project: Path) -> list[str]:
-    """Write the blocks of the recipes into the files that they name, and return the names."""
+    """Run the blocks of the recipes, or write them into the files that they name; return these names."""
     names = []
     for name, after, block in _BLOCK.findall(text):
+        if not name:
+            subprocess.run(["bash", "-ec", textwrap.dedent(block)], cwd=project, check=True)
+            continue
         code, path = textwrap.dedent(block), project / name
         old = path.read_text() if path.exists() else ""
         if after:
             assert old.splitlines().count(after) == 1, f"{name} has not one line {after!r}"
-            indent = "    " if after.endswith("[") else ""
+            indent = "    " if after.endswith(("[", "{")) else ""
             new = old.replace(f"{after}\n", f"{after}\n{textwrap.indent(code, indent)}", 1)
         else:
             new = f"{old}\n\n{code}" if old else code
@@ -35,19 +40,23 @@ def apply_blocks(text: str, project: Path) -> list[str]:
     return names
 
 
-def test_the_recipes_add_an_operator_a_layer_and_an_optimizer(tmp_path: Path) -> None:
+def test_the_recipes_add_an_operator_a_layer_an_optimizer_a_format_and_a_store(tmp_path: Path) -> None:
     left = shutil.ignore_patterns("__pycache__", "golden")
     for folder in ("paddlelike", "tests"):
         shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=left)
     (tmp_path / "tests" / "golden").symlink_to(PROJECT / "tests" / "golden")
     shutil.copy(PROJECT / "pyproject.toml", tmp_path)
     names = apply_blocks((PROJECT / "CONTRIBUTING.md").read_text(), tmp_path)
-    assert len(names) == 8
+    assert len(names) == 12
     touched = ["tests/ops/test_ops.py", *sorted({name for name in names if "/test_" in name})]
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-k", "cube or sign", *touched]
+    pytest_ = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
+    command = [*pytest_, "-k", "cube or sign or Toy", *touched]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     passed = [line for line in done.stdout.splitlines() if " PASSED" in line]
-    for part in ("tests/ops/test_ops.py.*cube", "test_activation.py::test_cube", "test_signs.py::"):
+    parts = ["tests/ops/test_ops.py.*cube", "test_activation.py::test_cube", "test_signs.py::"]
+    for part in [*parts, "::TestToy::", "::TestToyStore::", "::TestToyDirectory::"]:
         assert any(re.search(part, line) for line in passed), f"no test of {part}:\n{done.stdout}"
+    fuzz = [sys.executable, "-m", "tests.fuzz", "--target", "format_toy", "--count", "20"]
+    subprocess.run(fuzz, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)

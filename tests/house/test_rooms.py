@@ -20,8 +20,8 @@ PACKAGE = PROJECT / "paddlelike"
 #: Folders and modules that are no family.
 WITHOUT_FAMILY = {
     "ops/kernels": (
-        "addition areas broadcasting class_sampling cold engines fast growing lod pieces recording rounding "
-        "segments sorting special threads"
+        "addition areas broadcasting class_sampling cold_rows engines fast growing_rows lod pieces recording "
+        "rounding segments sorting special threads"
     ),
     "layers": (
         "checks collective control_flow distributions emit fluid_modules helper learning_rate_scheduler "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,3 +56,17 @@ def import_names(source: str) -> list[str]:
         else:
             lines.append(f"from {thing.__module__} import {thing.__name__} as {name}")
     return lines
+
+
+def test_any_is_rare_and_in_no_lowering_plan_or_format() -> None:
+    texts = {path: path.read_text() for path in (PROJECT / "paddlelike").rglob("*.py")}
+    assert sum(len(re.findall(r": Any\b", text)) for text in texts.values()) <= 609
+    assert sum(len(re.findall(r"-> Any\b", text)) for text in texts.values()) <= 141
+    strict = ("compiled/lowering/", "executor/plans/", "formats/")
+    for path, text in texts.items():
+        if path.relative_to(PROJECT / "paddlelike").as_posix().startswith(strict):
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.FunctionDef):
+                    given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                    for hint in [*(one.annotation for one in given), node.returns]:
+                        assert not (isinstance(hint, ast.Name) and hint.id == "Any"), f"{path}: {node.name}"

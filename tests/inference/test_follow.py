@@ -12,7 +12,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import inference
-from paddlelike.distributed import sparse_tables as tables
+from paddlelike.distributed import growing_tables as tables
 from paddlelike.view.server.predict import Predictor
 
 _ROWS = 3000

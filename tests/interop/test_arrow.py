@@ -15,7 +15,7 @@ from paddlelike.interop.arrow import export_rows, import_rows
 from paddlelike.io.deltas.chain import list_chains
 from paddlelike.storage.location import locate
 from tests.io.deltas import tables
-from tests.io.deltas.test_growing import Training
+from tests.io.deltas.test_growing_tables import Training
 
 pytestmark = pytest.mark.slow  # the extra arrow is in test-all
 pa = pytest.importorskip("pyarrow", reason="the extra arrow is not installed")

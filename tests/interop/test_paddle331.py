@@ -15,7 +15,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import PaddlelikeError, UnsupportedError
 from paddlelike.framework.codec.decode import decode_program
-from paddlelike.interop.arrangements import convert_arrangement
+from paddlelike.interop.model_versions import convert_arrangement
 from paddlelike.interop.paddle3.write import write_pir
 from tests.helpers.fresh import fresh_programs
 from tests.interop.real import PADDLE331

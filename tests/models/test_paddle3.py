@@ -17,7 +17,7 @@ from paddlelike.errors import FormatError, LoadError, UnsupportedError
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.opdef import REQUIRED, registry
 from paddlelike.inspection.inspect import inspect
-from paddlelike.interop.arrangements import convert_arrangement
+from paddlelike.interop.model_versions import convert_arrangement
 from paddlelike.interop.paddle3.operators import load_rows
 from paddlelike.interop.paddle3.write import write_pir
 from tests.fuzz.makers.control_files import change_json

@@ -50,8 +50,9 @@ MUTATIONS = [
     Mutation(
         "an array that was replaced counts as written by rows",
         "io/save/chains.py",
-        "        if state is not None and state.array() is item.array:\n",
+        "        if state is not None and state.array() is item.array:  # C6\n",
         "        if state is not None:\n",
+        "C6",
     ),
     Mutation(
         "two variables of one file share its memory",
@@ -106,5 +107,47 @@ MUTATIONS = [
         "io/save/writer.py",
         "        if self._turn is None:\n",
         "        if True:\n",
+    ),
+    Mutation(
+        "a file beside its chain passes",
+        "io/deltas/chain.py",
+        "    if variable in there:  # C1",
+        "    if False:",
+        "C1",
+    ),
+    Mutation(
+        "a link follows any other",
+        "io/deltas/chain.py",
+        "    if after != last.checksum:  # C2",
+        "    if False:",
+        "C2",
+    ),
+    Mutation(
+        "a link of the right size is the right one",
+        "io/deltas/contents.py",
+        "    if len(data) != record.size or checksum != record.checksum:  # C3",
+        "    if len(data) != record.size:",
+        "C3",
+    ),
+    Mutation(
+        "a chain with a replaced link begins anew in silence",
+        "io/save/chains.py",
+        "            if not at:\n                return False\n",
+        "            return False\n",
+        "C4",
+    ),
+    Mutation(
+        "the links of a chain may be as large as its whole value",
+        "io/save/chains.py",
+        "size <= _SHARE * array.nbytes  # C5",
+        "size <= array.nbytes",
+        "C5",
+    ),
+    Mutation(
+        "forgotten rows stay at a replay",
+        "io/deltas/contents.py",
+        "            keep[places[places >= 0]] = False",
+        "            keep[places[places >= 0]] = True",
+        "C7",
     ),
 ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -364,3 +366,45 @@ def test_sizes_are_those_of_the_command_line(driver: Any, model: Path) -> None:
     sizes = [0, 1, 999, 1000, 1024, 999_949, 999_950, 3 << 20, 10**9 - 1, 10**10, 5 * 10**13]
     found = [page.run(f"formatSize({size})") for size in sizes]
     assert found == [format_size(size) for size in sizes]
+
+
+#: axe-core's rules for screen readers, keyboards and contrast; the variable names a newer axe.min.js.
+AXE_PACKAGE = find_spec("axe_core_python")
+AXE = os.environ.get("PADDLELIKE_AXE") or (
+    str(Path(AXE_PACKAGE.origin).with_name("axe.min.js")) if AXE_PACKAGE and AXE_PACKAGE.origin else ""
+)
+ASK_AXE = (
+    "const done = arguments[0]; axe.run(document, { resultTypes: ['violations'] }).then((found) => "
+    "done(found.violations.map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html}`)))"
+)
+
+
+def list_findings(page: Page) -> list[str]:
+    """Return what axe finds on every tab of a page, each with the tab."""
+    page.driver.execute_script(Path(AXE).read_text("utf-8"))
+    found = []
+    for tab in page.all("[role=tab]") or page.all("body"):
+        page.driver.execute_script("arguments[0].click()", tab)
+        found += [f"{tab.text[:20]}: {one}" for one in page.driver.execute_async_script(ASK_AXE)]
+    return found
+
+
+@pytest.mark.skipif(not AXE, reason="axe-core-python is in the extra 'test-all'")
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (768, True), (400, False)])
+def test_axe_finds_nothing(driver: Any, model: Path, width: int, dark: bool) -> None:
+    page = Page(driver, (model / "both.html").as_uri(), width, dark=dark)
+    assert list_findings(page) == []
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    exported = Path(__file__).parents[1] / "golden" / "fit_a_line" / "inference"
+    with LoopbackServer(make_prediction_routes(Predictor(exported))) as server:
+        server.start()
+        page = Page(driver, server.url, width, dark=dark)
+        page.one("button.main").click()
+        page.wait(lambda: "Computed" in page.one("#outputs").text)
+        assert list_findings(page) == []
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        page = Page(driver, server.url.replace("/?", "/docs?"), width, dark=dark)
+        assert list_findings(page) == []
+    with LoopbackServer(make_live_routes(Follower(model, []))) as server:
+        server.start()
+        assert list_findings(Page(driver, server.url, width, dark=dark)) == []

@@ -248,7 +248,7 @@ class Piece:
             holder.value.keep_on_device(array)
         return array
 
-    def _put(self, value: np.ndarray[Any, Any]) -> Any:
+    def _put(self, value: np.ndarray[Any, Any]) -> jax.Array:
         return jax.device_put(value, self._device, may_alias=False)
 
     # Compiling

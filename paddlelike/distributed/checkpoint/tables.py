@@ -29,7 +29,7 @@ from paddlelike.formats.paddle import selected_rows
 from paddlelike.formats.paddle.directory import make_facts
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
-from paddlelike.ops.kernels.growing import ANY_ID
+from paddlelike.ops.kernels.growing_rows import ANY_ID
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import File
@@ -91,7 +91,7 @@ def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Ga
 
 
 def gather_growing(servers: Servers, slices: Sequence[Slice], how: Gathering) -> GatheredFile:
-    """Return the file of a table without a size, its counts or its state, as one process writes it."""
+    """Return the file of a growing table, its counts or its state, as one process writes it."""
     one = slices[0]
     ids = [servers.row_ids((part.endpoint, part.name)) for part in slices]
     shape = (sum(map(len, ids)), *one.whole[1:])
@@ -104,7 +104,7 @@ def gather_growing(servers: Servers, slices: Sequence[Slice], how: Gathering) ->
 
 @dataclass
 class _GrowingFile:
-    """The bytes of a table without a size: the ids of every server, then their rows, one server at a time."""
+    """The bytes of a growing table: the ids of every server, then their rows, one server at a time."""
 
     servers: Servers
     slices: Sequence[Slice]

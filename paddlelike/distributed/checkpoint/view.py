@@ -92,7 +92,7 @@ class View:
         return found
 
     def _keep_own(self, name: str, value: Value) -> Value:
-        """Return of a table without a size the rows of this server's ids."""
+        """Return of a growing table the rows of this server's ids."""
         one = self._slices.get(name)
         if one is None or one.kind != Kind.GROWING:
             return value

@@ -64,7 +64,7 @@ class Geo:
 
     def exchange_pending(self, scope: Scope) -> None:
         """Exchange if steps came since the last exchange; the next one is due when it was."""
-        if self._pending:
+        if self._pending:  # G4
             self.exchange(scope)
 
     def exchange(self, scope: Scope) -> None:
@@ -93,7 +93,7 @@ class Geo:
     def _subtract(self, name: str, new: Array, at: Any = slice(None)) -> Array:
         """Return this trainer's share of a difference, and count it as sent."""
         delta: Array = (new - self._old[name][at]) * new.dtype.type(1 / self._trainers)
-        self._old[name][at] += delta
+        self._old[name][at] += delta  # G1
         return delta
 
     def _take_dense(self, scope: Scope) -> None:
@@ -102,7 +102,7 @@ class Geo:
         for one, value in zip(dense, found, strict=True):
             tensor, old = self._find(scope, one.origin).tensor, _rows_of(self._old[one.origin], one)
             with tensor.writing() as array:
-                _rows_of(array, one)[...] += value - old
+                _rows_of(array, one)[...] += value - old  # G2
             old[...] = value
 
     def _take_rows(self, scope: Scope) -> None:
@@ -112,7 +112,7 @@ class Geo:
         for endpoint, (number, rows) in zip(
             self._client.endpoints, self._client.find_touched(since), strict=True
         ):
-            self._seen[endpoint] = number
+            self._seen[endpoint] = number  # G3
             for one in (one for name in self._ids for one in self._slices[name] if one.endpoint == endpoint):
                 at = np.array(rows.get(one.name, ()), np.int64)
                 (value,) = self._client.prefetch([(endpoint, one.name, at)])

@@ -94,7 +94,7 @@ class Transfers(ABC):
         return dict(zip(self.endpoints, self._ask(directory, {"names": list(names)}), strict=True))
 
     def edit_tables(self, do: str, only: str | None = None, **how: Any) -> list[dict[str, Any]]:
-        """Have every server do something once with its tables without a size, or one; return the answers."""
+        """Have every server do something once with its growing tables, or one; return the answers."""
         return [one["tables"] for one in self._ask("", {"tables": {"do": do, "only": only, **how}})]
 
     def find_touched(self, since: Sequence[int]) -> list[tuple[int, dict[str, list[int]]]]:

@@ -27,14 +27,15 @@ import numpy as np
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.client.exits import exit_by_code
+from paddlelike.distributed.collective.jax_runtime import PULSE, Exchanges, Notes, connect, disconnect
 from paddlelike.distributed.collective.job import Job, make_job, read_job
-from paddlelike.distributed.collective.runtime import PULSE, Exchanges, Notes, connect, disconnect
 from paddlelike.distributed.settings import Settings
 from paddlelike.errors import FaultError, GraphError, PaddlelikeError, RoleError, UnsupportedError
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef import Context
+from paddlelike.framework.opdef.remote import Reduced
 
 __all__ = ["JobWorkers", "find_workers"]
 
@@ -102,10 +103,10 @@ class JobWorkers:
             "'grad_allreduce' trains with several processes",
         )
 
-    def reduce(self, ctx: Context, value: Any, how: str) -> Any:
+    def reduce(self, ctx: Context, value: Reduced, how: str) -> Reduced:
         """Return the "sum", "max", "min" or "prod" over the workers; sums are there after ``wait``."""
         if isinstance(value, SelectedRows):
-            return self._add_up_rows(ctx, value, how)
+            return self._add_up_rows(ctx, value, how)  # type: ignore[return-value]  # the type of value
         if self._find_job().size == 1:
             return value.copy()
         if how == "sum" and self._is_read_after_wait(ctx):
@@ -113,7 +114,7 @@ class JobWorkers:
         self.wait()
         return self._exchange(lambda exchanges: exchanges.reduce(value, how))
 
-    def broadcast(self, ctx: Context, value: Any, root: int) -> Array:
+    def broadcast(self, ctx: Context, value: Array, root: int) -> Array:
         """Return the value of worker ``root``. Raises GraphError for a worker that is not there."""
         job = self._find_job()
         if not 0 <= root < job.size:
@@ -173,7 +174,7 @@ class JobWorkers:
             found = self._exchange(partial(Exchanges.broadcast, value=together, root=0))
             ends = np.cumsum([array.size for array in arrays])
             for tensor, array, part in zip(tensors, arrays, np.split(found, ends[:-1]), strict=True):
-                tensor.set(part.reshape(array.shape))
+                tensor.set(part.reshape(array.shape))  # W4
 
     def join_environment(self) -> None:
         """Join the job that the environment describes, if it describes one; raises as :meth:`join`."""
@@ -265,7 +266,7 @@ def _has_sync_before_use(op: Operator) -> bool:
     for other in ops[ops.index(op) + 1 :]:
         if other.type == "c_sync_comm_stream":
             return True
-        if name in other.input_arg_names or name in other.output_arg_names:
+        if name in other.input_arg_names or name in other.output_arg_names:  # W3
             return False
     return False
 
@@ -394,8 +395,9 @@ class _Watch:
         return " and ".join(names) or None
 
     def find_behind(self, entered: int) -> str:
-        """Return the workers that have not come to exchange number ``entered``, in words."""
-        behind = [rank for rank, (text, _) in self._seen.items() if int(text.split()[-1] or 0) < entered]
+        """Return the other workers that have not come to exchange number ``entered``, in words."""
+        entered_by = {rank: int(text.split()[-1]) for rank, (text, _) in self._seen.items()}
+        behind = [rank for rank, n in entered_by.items() if n < entered and rank != self._job.rank]
         return " and ".join(f"{self._job.name(one)}, which does not come" for one in behind) or "a worker"
 
     def have_all_left(self) -> bool:
@@ -414,7 +416,7 @@ class _Watch:
             if rank not in self._seen or self._seen[rank][0] != text:
                 self._seen[rank] = text, now
         others = [rank for rank in self._seen if rank != self._job.rank]
-        return [rank for rank in others if now - self._seen[rank][1] > self._lease], left
+        return [rank for rank in others if now - self._seen[rank][1] > self._lease], left  # W2
 
 
 _WORKERS: Final = JobWorkers()

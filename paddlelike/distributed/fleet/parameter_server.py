@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.distributed.communicator import Communicator
 from paddlelike.distributed.fleet.base import Mode
+from paddlelike.distributed.fleet.growing_tables import DELTAS, TableFleet
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
 from paddlelike.distributed.fleet.strategy import (
     AsyncStrategy,
@@ -18,7 +19,6 @@ from paddlelike.distributed.fleet.strategy import (
     TrainerRuntimeConfig,
     strategy_for,
 )
-from paddlelike.distributed.fleet.tables import DELTAS, TableFleet
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.distributed.transpiler.config import DistributedMode
 from paddlelike.errors import GraphError

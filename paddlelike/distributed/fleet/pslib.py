@@ -1,6 +1,6 @@
 """``fluid.incubate.fleet.parameter_server.pslib``: the face of Baidu's own servers, on those of this package.
 
-Sparse tables are tables without a size; training is asynchronous, by the optimizer that the script gives, for
+Sparse tables are growing tables; training is asynchronous, by the optimizer that the script gives, for
 the tables as well. Ids that are forgotten follow the numbers of pslib's accessors.
 """
 
@@ -11,13 +11,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.distributed import sparse_tables
+from paddlelike.distributed import growing_tables
 from paddlelike.distributed.fleet.base import Mode
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
 from paddlelike.distributed.fleet.role_maker import PaddleCloudRoleMaker
 from paddlelike.distributed.fleet.strategy import AsyncStrategy
-from paddlelike.distributed.sparse_tables import ShowClickEntry, sparse_embedding
+from paddlelike.distributed.growing_tables import ShowClickEntry, sparse_embedding
 from paddlelike.errors import UnsupportedError
 from paddlelike.executor import Executor
 from paddlelike.foundation.warn import warn_user
@@ -29,6 +29,7 @@ from paddlelike.layers import cast, lod_reset, sequence_expand_as, squeeze
 
 if TYPE_CHECKING:
     from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
+    from paddlelike.io.report import SaveReport
     from paddlelike.optimizer.base import Optimizer
 
 __all__ = ["DownpourOptimizer", "PSLib", "fleet", "fleet_embedding"]
@@ -104,7 +105,7 @@ class PSLib(DistributedTranspiler):
         main_program: Program | None = None,
         mode: int = 0,
         **_: Any,
-    ) -> Any:
+    ) -> SaveReport | None:
         """Save all; ``mode`` 1: what changed, 2: a base of that, 3: as 0. Waits for all trainers."""
         if mode not in _MODES:
             raise ValueError(f"fleet: mode is 0 or 3 (all), 1 (delta) or 2 (base), not {mode!r}")
@@ -117,7 +118,7 @@ class PSLib(DistributedTranspiler):
 
     def load_model(self, model_dir: str, mode: int = 0, **_: Any) -> None:
         """Let the servers load what a save wrote, with its deltas."""
-        self._together(lambda program: sparse_tables.load_all(model_dir, program))
+        self._together(lambda program: growing_tables.load_all(model_dir, program))
 
     def save_inference_model(
         self,
@@ -156,7 +157,7 @@ class PSLib(DistributedTranspiler):
 
     def clear_one_table(self, table: int | str) -> None:
         """Forget all rows of a table."""
-        self._together(lambda program: sparse_tables.clear(program, self._name(table)))
+        self._together(lambda program: growing_tables.clear(program, self._name(table)))
 
     def set_pull_local_thread_num(self, thread_num: int) -> None:
         """Do nothing: the wire has no such threads."""

@@ -17,9 +17,7 @@ class Kind(StrEnum):
     PARAMETER = "parameter"  # trainers receive it after every round
     REMOTE = "remote"  # a table in blocks of rows; trainers fetch the rows they look up
     TABLE = "table"  # a table sharded by id (SelectedRows); trainers fetch the rows they look up
-    GROWING = (
-        "growing"  # a table without a size, its counts or its state (SelectedRows), by id on all servers
-    )
+    GROWING = "growing"  # a growing table, its counts or its state (SelectedRows), by id on all servers
     OPTIMIZER = "optimizer"  # state of an optimizer: stays on the servers
     AVERAGE = "average"  # means of parameters, updated beside them: stay on the servers
     SCHEDULE = "schedule"  # what a schedule computes with, such as its counter: the same on every server

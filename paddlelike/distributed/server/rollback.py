@@ -14,7 +14,7 @@ from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.load.load import load_persistables, load_vars
-from paddlelike.ops.kernels.growing import GrowingRows
+from paddlelike.ops.kernels.growing_rows import GrowingRows
 
 __all__ = ["RollbackPoints", "load_table"]
 

@@ -12,7 +12,7 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import collect_reads, collect_writes
-from paddlelike.ops.kernels.growing import ANY_ID
+from paddlelike.ops.kernels.growing_rows import ANY_ID
 
 __all__ = ["Lookup", "Served"]
 
@@ -44,7 +44,7 @@ class Served:
         #: By table, the block that looks rows up, and the names of ids and rows there.
         self.lookups = _lookups(op)
         self.parameters = _parameters(program, self.blocks)
-        #: By table without a size, its counts and its state.
+        #: By growing table, its counts and its state.
         self.growing = _growing(program, self.blocks.values())
         self.table = ServerTable(self._rows())
         self.parameter_indexes = [entry.index for entry in self.table.having(Kind.PARAMETER)]
@@ -170,7 +170,7 @@ def _parameters(program: Program, blocks: dict[str, int]) -> dict[str, str]:
 
 
 def _growing(program: Program, blocks: Iterable[int]) -> dict[str, list[str]]:
-    """Return by table without a size the names of its counts and of its state, which grow with it."""
+    """Return by growing table the names of its counts and of its state, which grow with it."""
     ops = [op for index in blocks for op in program.blocks[index].ops]
     found = {op.input("Table")[0]: op.input("Param") for op in ops if op.type == "count_sparse_table"}
     for op in ops:

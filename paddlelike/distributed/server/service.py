@@ -15,7 +15,7 @@ from paddlelike.core.floats import run_quietly
 from paddlelike.distributed.protocol.messages import Push, Reply, Request, Waiting
 from paddlelike.distributed.protocol.server.work import Work
 from paddlelike.distributed.server.staging import Contribution
-from paddlelike.distributed.server.workers import Workers
+from paddlelike.distributed.server.update_threads import Workers
 
 __all__ = ["Service"]
 

@@ -17,7 +17,7 @@ from paddlelike.distributed.protocol.header import read_pairs
 from paddlelike.distributed.protocol.messages import Push
 from paddlelike.distributed.wire.parts import Into
 from paddlelike.errors import FrameError
-from paddlelike.ops.kernels.growing import ANY_ID
+from paddlelike.ops.kernels.growing_rows import ANY_ID
 
 __all__ = ["Contribution", "Staging"]
 

@@ -16,15 +16,15 @@ import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import DELTA, Entry, Kind
-from paddlelike.distributed.server.fused import FusedUpdate, find_fused_update
-from paddlelike.distributed.server.grouped import find_groups
+from paddlelike.distributed.server.fused_updates import FusedUpdate, find_fused_update
+from paddlelike.distributed.server.grouped_updates import find_groups
 from paddlelike.distributed.server.served import Lookup, Served
 from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.wire import as_bytes
 from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError
 from paddlelike.framework.opdef import Context
 from paddlelike.framework.passes.views import collect_writes
-from paddlelike.ops.kernels.growing import GrowingRows, edit_table
+from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
 
 __all__ = ["Variables"]
 
@@ -119,7 +119,7 @@ class Variables:
             return self.value(entry)[ids]
 
     def find_growing(self, name: str) -> GrowingRows:
-        """Return a table without a size, its counts or its state."""
+        """Return a growing table, its counts or its state."""
         value = self._find_value(self._served.table[name])
         if not isinstance(value, GrowingRows):
             raise EnforceNotMet(
@@ -129,11 +129,11 @@ class Variables:
         return value
 
     def guard(self, name: str) -> contextlib.AbstractContextManager[Any]:
-        """Return what keeps others from a table without a size."""
+        """Return what keeps others from a growing table."""
         return self.guards.get(name, self._finding)
 
     def grown(self, table: str, ids: Array) -> Array:
-        """Return the rows of ids in a table without a size, those that new ids would get, and a column.
+        """Return the rows of ids in a growing table, those that new ids would get, and a column.
 
         It holds how often each id was shown so far, -1 for those that have rows.
         """
@@ -157,7 +157,7 @@ class Variables:
             return self._updates, {name: rows.tolist() for name, rows in found.items() if len(rows)}
 
     def edit_tables(self, request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-        """Do with the tables without a size what ``request["do"]`` says: shrink, clear or count.
+        """Do with the growing tables what ``request["do"]`` says: shrink, clear or count.
 
         Return a number by table, those of ``count`` by what they count.
         """

@@ -110,7 +110,7 @@ def _table(source: Program, plan: Plan) -> Iterator[Slice]:
 
 
 def _growing(source: Program, training: Training, plan: Plan) -> Iterator[Slice]:
-    """Return the tables without a size, their counts and their state on every server."""
+    """Return the growing tables, their counts and their state on every server."""
     block, servers = source.global_block(), plan.job.endpoints
 
     def spread(var: Variable, gradient: str = "", owner: str = "") -> Iterator[Slice]:

@@ -23,11 +23,11 @@ __all__ = ["declare_table_gradients", "fetch_rows_remotely", "grow_remotely", "s
 
 _DIST = {"op_role": OpRole.Dist}
 
-# Without a size
+# Growing tables
 
 
 def grow_remotely(program: Program, plan: Plan) -> list[Variable]:
-    """Replace the look-ups in tables without a size; send what they have seen, and the gradients.
+    """Replace the look-ups in growing tables; send what they have seen, and the gradients.
 
     Return the control variables of the sends.
     """

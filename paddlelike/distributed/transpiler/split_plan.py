@@ -85,7 +85,7 @@ class Trained:
 
 @dataclass
 class Growing:
-    """A table without a size and its counts, each with a piece on every server, and who gets a row."""
+    """A growing table and its counts, each with a piece on every server, and who gets a row."""
 
     table: Trained
     counts: Trained
@@ -138,7 +138,7 @@ def make_plan(program: Program, training: Training, job: Job, table: str | None)
 
 
 def _plan_growing(program: Program, training: Training, job: Job) -> list[Growing]:
-    """Return the tables without a size; declare what is sent of the ids that a trainer has seen."""
+    """Return the growing tables; declare what is sent of the ids that a trainer has seen."""
     found, block = [], program.global_block()
     pairs = {param.name: (param, grad) for param, grad in training.pairs}
     for name, ops in find_growing(program).items():

@@ -181,7 +181,7 @@ def find_table(program: Program) -> str | None:
 
 
 def find_growing(program: Program) -> dict[str, list[Operator]]:
-    """Return by name the tables without a size, with the operators that look their rows up.
+    """Return by name the growing tables, with the operators that look their rows up.
 
     Raises GraphError where another operator reads such a table, or two look-ups admit ids differently.
     """

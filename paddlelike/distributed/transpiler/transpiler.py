@@ -89,7 +89,7 @@ class DistributeTranspiler:
     Raises
     ------
     UnsupportedError
-        For DC-ASGD; for geo-SGD with a table without a size.
+        For DC-ASGD; for geo-SGD with a growing table.
 
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 13]), fluid.data("y", [None, 1])
@@ -358,7 +358,7 @@ def _rewrite_geo(main: Program, startup: Program, training: Training, job: Job) 
     plan = make_plan(main, training, job, None)
     if plan.growing:
         raise UnsupportedError(
-            "geo-SGD with a table without a size, which trainers do not have whole",
+            "geo-SGD with a growing table (sparse_embedding), which trainers do not have whole",
             hint="train it synchronously or asynchronously, or use embedding(is_sparse=True) with a size",
         )
     turn_into_differences(main, plan)

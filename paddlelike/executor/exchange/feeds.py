@@ -125,6 +125,11 @@ def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
             "expected a numpy array, a LoDTensor or a number",
             hint="wrap it: numpy.array(value, dtype), or use fluid.DataFeeder or fluid.create_lod_tensor",
         )
+    if array.dtype.kind in "OSUMm":
+        raise FeedError(
+            f"variable {variable.name!r} is fed an array of {array.dtype}, expected numbers",
+            hint="words become ids by a vocabulary; rows of different lengths by fluid.create_lod_tensor",
+        )
     if variable.need_check_feed:
         _check_fed(variable, array)
     if array.ndim == 1 < len(variable.shape) and variable.shape[0] == -1:

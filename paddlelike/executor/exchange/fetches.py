@@ -193,7 +193,7 @@ class FetchedArray(np.ndarray[Any, Any]):
     def __repr__(self) -> str:
         return repr(np.asarray(self))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[Any, ...]:
         return np.asarray(self).__reduce__()
 
 

@@ -132,7 +132,10 @@ class Plan:
 
     def _get_fetch_position(self, block: Block, name: str) -> int:
         if block._find_var_recursive(name) is None and not self.layout.has_position(name):
-            hint = suggest_names(name, block.vars) or None
+            made = [one for one in block.vars if one.startswith(f"{name}.tmp_")][
+                -1:
+            ]  # by a layer of that name
+            hint = f"did you mean {made[0]!r}?" if made else suggest_names(name, block.vars) or None
             raise EnforceNotMet(f"fetch_list asks for {name!r}, which the program does not have", hint=hint)
         return self.layout.get_position(block, name)
 

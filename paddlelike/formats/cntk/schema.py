@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from paddlelike.errors import FormatError
 from paddlelike.foundation.protobuf import Message, MessageClass, make_classes
-from paddlelike.foundation.tables import read_table
+from paddlelike.foundation.text_tables import read_table
 
 __all__ = ["make_dictionary", "parse_dictionary"]
 

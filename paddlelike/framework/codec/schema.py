@@ -14,7 +14,7 @@ from typing import Any, Final
 from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import FormatError
 from paddlelike.foundation.protobuf import MessageClass, make_classes
-from paddlelike.foundation.tables import read_table
+from paddlelike.foundation.text_tables import read_table
 
 __all__ = ["Messages", "messages", "parse"]
 

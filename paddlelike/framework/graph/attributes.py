@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import ABSENT, REQUIRED, OpDef
 
 __all__ = ["COMMON_ATTRS", "complete_attrs", "convert_attr", "convert_given_attrs", "infer_attr_type"]
+
+Item = TypeVar("Item")
 
 #: Attributes that every operator may carry, whatever its type, in Fluid's order.
 COMMON_ATTRS: Final = {
@@ -130,8 +132,8 @@ def _to_bool(value: Any) -> bool:
     return bool(value)
 
 
-def _make_list_converter(one: Any) -> Any:
-    def convert(values: Sequence[Any]) -> list[Any]:
+def _make_list_converter(one: Callable[[Any], Item]) -> Callable[[Sequence[Any]], list[Item]]:
+    def convert(values: Sequence[Any]) -> list[Item]:
         if isinstance(values, str | bytes):
             raise TypeError
         return [one(value) for value in values]

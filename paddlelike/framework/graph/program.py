@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from paddlelike.errors import GraphError
@@ -366,11 +366,11 @@ class Program(EncodedState, Displayed):
         finally:
             self._op_role, self._op_role_var = before
 
-    def _optimized_guard(self, param_and_grads: Sequence[Any]) -> Any:
+    def _optimized_guard(self, param_and_grads: Sequence[Any]) -> AbstractContextManager[None]:
         """Mark operators appended inside as updates of these variables."""
         return self._role_guard(OpRole.Optimize, [v for v in param_and_grads if v is not None])
 
-    def _lr_schedule_guard(self, is_with_opt: bool = False) -> Any:
+    def _lr_schedule_guard(self, is_with_opt: bool = False) -> AbstractContextManager[None]:
         """Mark operators appended inside as computing a learning rate."""
         return self._role_guard(OpRole.LRSched | (OpRole.Optimize if is_with_opt else 0))
 

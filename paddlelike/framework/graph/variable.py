@@ -9,13 +9,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.near_names import find_same_names
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.desc import VariableDesc
 from paddlelike.framework.graph.operator import Operator
@@ -43,7 +45,19 @@ TENSOR_LIKE: Final = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TEN
 HOLDERS: Final = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
 
 #: What variables of the dynamic graph have, and those of a static program have not.
-_OF_DYNAMIC_GRAPH: Final = {"backward", "clear_gradient", "detach", "gradient", "numpy", "set_value"}
+_VALUES: Final = (
+    "programs are static, variables have values only when they run\n"
+    "  hint: fetch it, (value,) = exe.run(program, feed=..., fetch_list=[variable]); the "
+    "value of a persistable is fluid.global_scope().find_var(variable.name).get_tensor()"
+)
+_GRADIENTS: Final = (
+    "programs are static\n  hint: optimizer.minimize(loss) appends the gradients and the update, once; "
+    "fluid.gradients(loss, inputs) the gradients alone; exe.run then computes them"
+)
+_OF_DYNAMIC_GRAPH: Final = {
+    **dict.fromkeys(("clear_gradient", "cpu", "detach", "item", "numpy", "set_value", "tolist"), _VALUES),
+    **dict.fromkeys(("backward", "grad", "gradient"), _GRADIENTS),
+}
 
 #: A part of a dim: one item, or several.
 Index: TypeAlias = "int | slice | EllipsisType | Variable | None"
@@ -238,28 +252,41 @@ class Variable(EncodedState, Displayed):
 
     if not TYPE_CHECKING:  # a type checker finds these mistakes itself
 
-        def __float__(self) -> Any:
+        def __float__(self) -> NoReturn:
             raise TypeError(
                 f"variable {self.name!r} is no number: it gets its value when the program runs\n"
                 f"  hint: (value,) = exe.run(program, feed=..., fetch_list=[{self.name!r}])"
             )
 
-        __int__ = __float__
+        __int__ = __index__ = __float__
+        __array_ufunc__ = None  # numpy's numbers leave operators to the variable
 
-        def __iter__(self) -> Any:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise TypeError(
+                f"numpy cannot compute with variable {self.name!r}: it gets its value when the program runs\n"
+                f"  hint: use functions of fluid.layers, or numpy behind (value,) = "
+                f"exe.run(program, feed=..., fetch_list=[{self.name!r}])"
+            )
+
+        def __setitem__(self, item: Any, value: Any) -> None:
+            raise TypeError(
+                f"parts of variable {self.name!r} cannot be set: operators make new variables\n"
+                "  hint: layers.scatter, layers.where and layers.concat make one with other values"
+            )
+
+        def __iter__(self) -> NoReturn:
             raise TypeError(
                 f"variable {self.name!r} cannot be iterated over; use layers.unstack or layers.split"
             )
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError, which says of names of the dynamic graph what to do instead."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name in _OF_DYNAMIC_GRAPH:
-                text += (
-                    ": programs are static, variables have values only when they run\n"
-                    "  hint: fetch it, (value,) = exe.run(program, feed=..., fetch_list=[variable]); the "
-                    "value of a persistable is fluid.global_scope().find_var(variable.name).get_tensor()"
-                )
+                text += f": {_OF_DYNAMIC_GRAPH[name]}"
+            elif not name.startswith("_"):
+                layers = getattr(sys.modules.get("paddlelike.layers"), "__all__", ())
+                text += "".join(f"; use layers.{one}" for one in find_same_names(name, layers)[:1])
             raise AttributeError(text, name=name, obj=self)
 
     def __len__(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from paddlelike.foundation.tables import read_table
+from paddlelike.foundation.text_tables import read_table
 
 __all__ = ["order_attrs"]
 

@@ -7,12 +7,16 @@ network. A kernel finds it through its context: ``find_remote(ctx).send(ctx, val
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.opdef import Array, Context
 
 __all__ = ["Remote", "Switch", "Workers", "find_remote", "find_workers"]
+
+#: What workers reduce.
+Reduced = TypeVar("Reduced", Array, SelectedRows)
 
 
 class Remote(Protocol):
@@ -37,7 +41,7 @@ class Remote(Protocol):
         """Return, for each array of ids, the rows of a table whose blocks are on several servers."""
 
     def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
-        """Return the rows of different ids in a table without a size, or those that new ids would get.
+        """Return the rows of different ids in a growing table, or those that new ids would get.
 
         Beside them how often each id was shown so far, -1 for those that have rows.
         """
@@ -67,10 +71,10 @@ class Workers(Protocol):
     def refuse_threads(self) -> None:
         """Raise the error for collectives between threads of one process."""
 
-    def reduce(self, ctx: Context, value: Any, how: str) -> Any:
+    def reduce(self, ctx: Context, value: Reduced, how: str) -> Reduced:
         """Return the "sum", "max", "min" or "prod" over the workers; sums are there after ``wait``."""
 
-    def broadcast(self, ctx: Context, value: Any, root: int) -> Array:
+    def broadcast(self, ctx: Context, value: Array, root: int) -> Array:
         """Return the value of worker ``root``."""
 
     def gather(self, ctx: Context, value: Array, count: int) -> Array:

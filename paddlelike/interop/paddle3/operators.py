@@ -6,7 +6,7 @@ import functools
 import json
 from typing import Any, Final, NamedTuple
 
-from paddlelike.foundation.tables import read_table
+from paddlelike.foundation.text_tables import read_table
 
 __all__ = ["ANY", "Attribute", "Operand", "Result", "Row", "load_rows"]
 

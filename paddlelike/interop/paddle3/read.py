@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import EnforceNotMet, FormatError
-from paddlelike.interop.paddle3.block import IGNORED, Block, Constant, Read, Reader, fold
-from paddlelike.interop.paddle3.tree import Type, get, load, read_attributes, read_type
+from paddlelike.interop.paddle3.block_reader import IGNORED, Block, Constant, Read, Reader, fold
+from paddlelike.interop.paddle3.json_values import Type, get, load, read_attributes, read_type
 
 __all__ = ["read_pir"]
 

@@ -14,8 +14,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
-from paddlelike.interop.paddle3.forms import FORMS
-from paddlelike.interop.paddle3.writer import (
+from paddlelike.interop.paddle3.block_writer import (
     ELEMENTS,
     NAMES,
     Write,
@@ -25,6 +24,7 @@ from paddlelike.interop.paddle3.writer import (
     make_dtype,
     make_tensor,
 )
+from paddlelike.interop.paddle3.upgrades import FORMS
 
 __all__ = ["write_pir"]
 

@@ -13,8 +13,11 @@ from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, MissingFileError, StorageError
 from paddlelike.formats.entry import Entry
+from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import VariableDirectory
+from paddlelike.formats.paddle.recognize import find_dense_part
+from paddlelike.foundation.near_names import find_near_names
 from paddlelike.io.contents.allocation import allocate, count_bytes, get_offset, to_native
 from paddlelike.io.contents.compare import compare_buffer, compare_file, compare_size
 from paddlelike.io.contents.interface import Array, Held, Reading, Unreadable, Value, Want
@@ -73,12 +76,23 @@ class DirectoryContents:
             what = "is a file, not a directory" if is_file else "does not exist"
             raise MissingFileError(
                 f"nothing can be loaded: {'' if is_file else 'directory '}{location.path} {what}",
-                hint="a combined file needs filename=" if is_file else "check the path",
+                hint=self._suggest_path(is_file=is_file),
             )
         self._names = (
             location.list_names() if only is None else sorted(n for n in set(only) if location.has(n))
         )
         self._known = set(self._names)
+
+    def _suggest_path(self, *, is_file: bool) -> str:
+        """Return the next step where there is a file in place of the directory, or nothing."""
+        folder, name = os.path.split(os.fspath(self.where))
+        if is_file:
+            front = read_front(self.where, HEAD)
+            known = explain(front, os.path.getsize(self.where)) if find_dense_part(front) is None else None
+            return known or f"a combined file is read by dirname={folder or '.'!r}, filename={name!r}"
+        beside = os.listdir(folder or ".") if self._local and os.path.isdir(folder or ".") else []
+        near = [one for one in find_near_names(name, beside) if os.path.isdir(os.path.join(folder, one))]
+        return f"did you mean {os.path.join(folder, near[0])!r}?" if near else "check the path"
 
     def names(self) -> list[str]:
         """Return the names of all files, sorted."""

@@ -2,7 +2,7 @@
 
 The links of ``emb`` are the files ``__deltas__/emb.RUN.0``, its whole value, a LoDTensor stream, and
 ``__deltas__/emb.RUN.1`` and so on, SelectedRows streams whose rows are in rising order, each there once.
-Of a table without a size all are SelectedRows streams in the order of the table. A link has the rows that
+Of a growing table all are SelectedRows streams in the order of the table. A link has the rows that
 changed and the new ones, and behind these ids without values, which were forgotten. A replay takes away what
 was forgotten, then sets the rows that are there, then appends the others. Its fact ``rows`` counts them all.
 
@@ -67,7 +67,7 @@ class Chain(NamedTuple):
 
     @property
     def kind(self) -> VarType:
-        """SELECTED_ROWS, of a table without a size, or LOD_TENSOR."""
+        """SELECTED_ROWS, of a growing table, or LOD_TENSOR."""
         return VarType.LOD_TENSOR if "height" not in self.records[0].facts else VarType.SELECTED_ROWS
 
     @property
@@ -181,7 +181,7 @@ def _check(variable: str, records: Mapping[str, Record], there: set[str]) -> Cha
         if path not in there:
             return Broken(f"link {at} ({path}) is missing; the chain has {len(records)} links")
         chain.append(record)
-    if variable in there:
+    if variable in there:  # C1
         return Broken(
             f"there is a file {variable} beside its chain of deltas ({make_path(variable, run, 0)}): another "
             "program saved it",
@@ -207,7 +207,7 @@ def _find_problem(record: Record, at: int, before: list[Record]) -> str | None:
     base, last = before[0].facts, before[-1]
     if run != base["link"]["run"]:
         return f"is of run {run}, the chain of run {base['link']['run']}"
-    if after != last.checksum:
+    if after != last.checksum:  # C2
         return f"follows a link {after}, link {at - 1} is {last.checksum}"
     expected = base.get("height", base["shape"][0])
     if dtype != base["dtype"] or shape[1:] != base["shape"][1:] or height != expected:

@@ -179,7 +179,7 @@ def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
     except (PaddlelikeError, OSError) as error:
         raise _make_refusal(location, chain, at, f"cannot be read: {error}") from error
     checksum = hashing.hash_bytes(data, record.algorithm)
-    if len(data) != record.size or checksum != record.checksum:
+    if len(data) != record.size or checksum != record.checksum:  # C3
         other = next((k for k, each in enumerate(chain.records) if each.checksum == checksum), None)
         why = f"holds the bytes of link {other}: doubled or out of order"
         if other is None:
@@ -210,7 +210,7 @@ def _make_refusal(location: Location, chain: Chain, at: int, why: str) -> LoadEr
 
 
 def replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
-    """Return a table without a size after its links."""
+    """Return a growing table after its links."""
     ids, values = table.row_array, table.held_array
     assert values is not None
     for link in links:
@@ -218,7 +218,7 @@ def replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
         assert rows is not None
         changed, forgotten = np.split(link.row_array, [len(rows)])
         if len(forgotten):
-            places = SelectedRows(ids).find_rows(forgotten)
+            places = SelectedRows(ids).find_rows(forgotten)  # C7
             keep = np.ones(len(ids), np.bool_)
             keep[places[places >= 0]] = False
             ids, values = ids[keep], values[keep]

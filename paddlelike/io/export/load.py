@@ -95,7 +95,11 @@ def load_inference_model(
 
     def load() -> list[Any]:
         if not where.exists():
-            raise ValueError(f"load_inference_model: there is no directory {where.path}")
+            raise ValueError(
+                f"load_inference_model: there is no directory {where.path}\n"
+                "  hint: the path is that of save_inference_model; relative ones begin at "
+                f"{os.getcwd()}"
+            )
         data = _read_model(where, name, verify=verify)
         return _load_model(executor, data, model, where.path, params, trusted=trusted, verify=verify)
 

@@ -17,7 +17,7 @@ from paddlelike.io.incremental import State, get_array, ledger
 from paddlelike.io.load.values import make_constant
 from paddlelike.io.planning.load_plan import LoadPlan, Row
 from paddlelike.io.report import LoadReport, Moved
-from paddlelike.ops.kernels.growing import GrowingRows
+from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.storage.location import Location
 
 __all__ = ["commit_values", "make_report", "record_loaded"]

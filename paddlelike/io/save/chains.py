@@ -19,7 +19,7 @@ from paddlelike.io.deltas.chain import Chain, describe_link, list_chains, make_p
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.incremental import Known
 from paddlelike.io.save.encoded import Item, describe_item
-from paddlelike.ops.kernels.growing import ANY_ID, GrowingRows
+from paddlelike.ops.kernels.growing_rows import ANY_ID, GrowingRows
 from paddlelike.storage.location import Location, Writing
 
 __all__ = ["LEAST", "ChainWriter", "Origin", "Place"]
@@ -135,7 +135,7 @@ class ChainWriter:
             A link was replaced since.
         """
         for at, (path, record) in enumerate(zip(chain.paths, chain.records, strict=True)):
-            if self._writing.keep(path, record, base=origin.base):
+            if self._writing.keep(path, record, base=origin.base):  # C4
                 continue
             if not at:
                 return False
@@ -175,12 +175,12 @@ class ChainWriter:
             return True
         links = sum(record.size for record in chain.records[1:])
         size = links + link.row_array.nbytes + np.asarray(link.held_array).nbytes
-        return len(chain.records) <= _MOST_LINKS and size <= _SHARE * array.nbytes
+        return len(chain.records) <= _MOST_LINKS and size <= _SHARE * array.nbytes  # C5
 
     def _find_rows(self, item: Item, value: LoDTensor, chain: Chain, index: int) -> Array | None:
         """Return the rows in which a variable differs from its chain, rising; None: it is unknown."""
         state = self._origins[index].known.find_state(item.holder, chain.head)
-        if state is not None and state.array() is item.array:
+        if state is not None and state.array() is item.array:  # C6
             past = item.holder.version - value.version
             rows = find_written_rows(value, state.version - past)
             if rows is not None:
@@ -230,7 +230,7 @@ def _order_as(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
 
 
 def _compare_tables(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
-    """Return the link between two states of a table without a size: changed and new rows, forgotten ids."""
+    """Return the link between two states of a growing table: changed and new rows, forgotten ids."""
     ids, values, old = table.row_array, table.held_array, saved.held_array
     assert values is not None
     assert old is not None

@@ -46,7 +46,10 @@ def cond(
     check_variable("cond", "pred", pred, BOOL)
     for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if function is not None and not callable(function):
-            raise TypeError(f"cond: {what} must be a function, got {describe(function)}")
+            raise TypeError(
+                f"cond: {what} must be a function, got {describe(function)}\n"
+                f"  hint: lambda: ...; operators inside of it run only where it is taken"
+            )
     when_true = None if true_fn is None else _branch(pred, true_fn)
     when_false = None if false_fn is None else _branch(logical_not(pred), false_fn)
     if when_true is None and when_false is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,12 @@ def check_data(layer: str, name: object, shape: Sequence[int | None]) -> list[in
         raise TypeError(f"layer {layer!r}: name must be a string, got {describe(name)}")
     if not isinstance(shape, list | tuple):
         raise TypeError(f"layer {layer!r}: shape of {name!r} must be a list of ints, got {describe(shape)}")
+    for dim in shape:
+        if dim is not None and not isinstance(dim, numbers.Number):
+            raise TypeError(
+                f"layer {layer!r}: shape of {name!r} is {list(shape)}, expected ints, and None where the "
+                f"size is known at run time only; got {describe(dim)}"
+            )
     return [-1 if dim is None else int(dim) for dim in shape]
 
 

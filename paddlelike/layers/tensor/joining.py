@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import check_variable, check_variables, is_whole
+from paddlelike.layers.checks import INTEGERS, check_variable, check_variables, is_whole
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import as_variables
@@ -48,6 +48,11 @@ def concat(
         )
     inputs: dict[str, Any] = {"X": many}
     if isinstance(axis, Variable):
+        if axis.dtype not in INTEGERS:
+            raise TypeError(
+                f"layer 'concat': axis is variable {axis.name!r} of dtype {axis.dtype.name}, expected an int "
+                "or a variable of ints\n  hint: variables to be joined are one list: concat([a, b], axis=1)"
+            )
         axis.stop_gradient = True
         return emit("concat", {**inputs, "AxisTensor": axis}, name=name)
     return emit("concat", inputs, {"axis": axis}, name=name)

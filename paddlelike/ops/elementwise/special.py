@@ -101,8 +101,9 @@ def _wrap(function: Callable[..., Any]) -> Callable[[Array], Any]:
 
 
 def _wrap_aligned(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(x: Array, y: Array, *, axis: int) -> Any:
-        return function(*align(x, y, axis))
+    def run(x: Array, y: Array, *, axis: int) -> Array:
+        out: Array = function(*align(x, y, axis))
+        return out
 
     return run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class ArgAttrs(Attrs):
     dtype: int = Int(3)
 
 
-def _make_arg(function: Any) -> Any:
+def _make_arg(function: Callable[..., Array]) -> Callable[..., Array]:
     def find(x: Array, tensor: Array | None, *, attrs: ArgAttrs) -> Array:
         axis = attrs.axis if tensor is None else int(tensor.item())
         axes = None if attrs.flatten or not x.ndim else axis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def _cumprod(x: Array, *, dim: int) -> Array:
     return np.cumprod(x, dim, dtype=x.dtype)
 
 
-def _make_running(function: Any) -> Any:
+def _make_running(function: np.ufunc) -> Callable[..., tuple[Array, Array]]:
     def run(x: Array, *, axis: int, dtype: int) -> tuple[Array, Array]:
         out = function.accumulate(x, axis)
         places = np.arange(x.shape[axis]).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])

@@ -26,7 +26,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.framework.opdef.remote import find_workers
+from paddlelike.framework.opdef.remote import Reduced, find_workers
 
 __all__ = [
     "AllReduce",
@@ -66,7 +66,7 @@ class _CAllReduce(_Exchange):
         return x
 
     @staticmethod
-    def forward(ctx: Context, x: Any) -> Any:
+    def forward(ctx: Context, x: Reduced) -> Reduced:
         return find_workers(ctx).reduce(ctx, x, ctx.op.type.removeprefix("c_allreduce_"))
 
 
@@ -115,7 +115,7 @@ class AllReduce(_Exchange):
         return x
 
     @staticmethod
-    def forward(ctx: Context, x: Any, *, reduce_type: int) -> Any:
+    def forward(ctx: Context, x: Reduced, *, reduce_type: int) -> Reduced:
         return find_workers(ctx).reduce(ctx, x, ("sum", "prod", "max", "min")[reduce_type])
 
 
@@ -131,7 +131,7 @@ class CBroadcast(_Exchange):
         return x
 
     @staticmethod
-    def forward(ctx: Context, x: Any, *, root: int) -> Any:
+    def forward(ctx: Context, x: Array, *, root: int) -> Array:
         return find_workers(ctx).broadcast(ctx, x, root)
 
 
@@ -194,7 +194,7 @@ class CSyncCalcStream(OpDef):
         return x
 
     @staticmethod
-    def forward(x: Any) -> Any:
+    def forward(x: Reduced) -> Reduced:
         return x
 
 
@@ -215,7 +215,7 @@ class CSyncCommStream(OpDef):
         return x
 
     @staticmethod
-    def forward(ctx: Context, x: Any) -> Any:
+    def forward(ctx: Context, x: Reduced) -> Reduced:
         find_workers(ctx).wait()
         return x
 

@@ -5,7 +5,7 @@ The algorithm is specified in https://github.com/Cyan4973/xxHash/blob/dev/doc/xx
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def _xxh64(words: Array, seed: int) -> Array:
     return out ^ (out >> np.uint64(32))
 
 
-def _round(lane: Array, word: Array) -> Any:
+def _round(lane: Array, word: Array) -> Array:
     return _rotate_left(lane + word * _PRIMES[1], 31) * _PRIMES[0]
 
 

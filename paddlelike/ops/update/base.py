@@ -17,7 +17,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel, OpDef, Spec
-from paddlelike.ops.kernels.growing import GrowingRows
+from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.ops.update.groups import make_flat_kernel, make_group_kernel
 from paddlelike.ops.update.rules import Rows, Step, apply, is_empty_sparse
 
@@ -89,10 +89,13 @@ class Update(OpDef):
 
     @classmethod
     def _update_table(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], places: _Places) -> Any:
-        """Carry out an update of a table without a size, as one of the rows that it has."""
+        """Carry out an update of a growing table, as one of the rows that it has."""
         table, grad, *state = [inputs[index] for index in places.elements]
         if not isinstance(grad, SelectedRows):
-            raise ShapeError(f"{cls.type}: Param is a table without a size; Grad must be sparse")
+            raise ShapeError(
+                f"{cls.type}: Param is a growing table (sparse_embedding); "
+                f"Grad must be SelectedRows, got {type(grad).__name__}"
+            )
         if table.is_stored and cls.choose_rows(keywords, as_dense=False) is not Rows.KEPT:
             raise UnsupportedError(
                 f"{cls.type} moves every row of a table at every step, also those that are not in memory",

@@ -18,7 +18,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Kernel, RowUpdate, register
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.kernels.growing import GrowingRows
+from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.ops.kernels.recording import LEAST
 from paddlelike.ops.update.base import Update, is_plain_rate, norm, read_scalar, require_dense
 from paddlelike.ops.update.rules import BLOCK, Rows, Rule, Step, apply, is_empty_sparse

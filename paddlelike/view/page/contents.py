@@ -138,13 +138,14 @@ def _collect_declared(found: Inspection, programs: dict[str, Program]) -> list[d
     held = {one.name for one in found.variables}
     missing: dict[str, Variable] = {}
     if not found.unnamed:
-        for program in programs.values():
-            missing |= {one.name: one for one in list_persistables(program) if one.name not in held}
+        for file, program in programs.items():
+            named = {f"{file[: file.rfind('/') + 1]}{one.name}": one for one in list_persistables(program)}
+            missing |= {name: one for name, one in named.items() if name not in held}
     return [
         {
-            "name": one.name,
+            "name": name,
             "file": None,
-            "role": guess_role(one.name),
+            "role": guess_role(name),
             "dtype": one.dtype.name,
             "shape": list(one.shape),
             "nbytes": _count_bytes(one),
@@ -153,7 +154,7 @@ def _collect_declared(found: Inspection, programs: dict[str, Program]) -> list[d
             "problem": None,
             "flags": ["in no file"],
         }
-        for _, one in sorted(missing.items())
+        for name, one in sorted(missing.items())
     ]
 
 

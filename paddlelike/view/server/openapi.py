@@ -98,7 +98,7 @@ def _describe_input(feed: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {"values": schema, "lengths": lengths}, "required": ["values"]}
 
 
-def _make_example(feed: Mapping[str, Any]) -> Any:
+def _make_example(feed: Mapping[str, Any]) -> object:
     value: Any = 0
     for dim in reversed(feed["shape"]):
         value = [value] * min(max(dim, 1), 32)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.distributed import sparse_tables as tables
+from paddlelike.distributed import growing_tables as tables
 from paddlelike.storage.row_store import RowStore
 from tests.helpers.fresh import fresh_programs
 

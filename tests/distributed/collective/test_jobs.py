@@ -117,7 +117,7 @@ def test_an_abort_of_jax_does_not_change_the_exit_code_of_a_process_that_ends(er
     script = f"""
 import os, sys, threading
 from paddlelike.distributed.collective.job import make_job
-from paddlelike.distributed.collective.runtime import _exit_when_jax_aborts
+from paddlelike.distributed.collective.jax_runtime import _exit_when_jax_aborts
 from paddlelike.errors import FaultError
 ending = threading.Event()
 kept = _exit_when_jax_aborts(make_job(["127.0.0.1:1", "127.0.0.1:2"], 1), ending)

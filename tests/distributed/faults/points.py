@@ -34,7 +34,7 @@ from typing import Any
 from paddlelike.distributed.client.calls import Calls
 from paddlelike.distributed.protocol.messages import Request, Waiting
 from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.server.grouped import GroupedUpdate
+from paddlelike.distributed.server.grouped_updates import GroupedUpdate
 from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Channel

@@ -103,7 +103,7 @@ def _run_days(home: Path, servers: int, more: dict[str, str]) -> subprocess.Pope
         "--worker_num=2",
     ]
     environment = os.environ | {"PYTHONPATH": str(PROJECT), "SECONDS_A_STEP": "0.02"}
-    job = [*command, str(JOB.with_name("growing.py")), str(home / "saves")]
+    job = [*command, str(JOB.with_name("growing_tables.py")), str(home / "saves")]
     return subprocess.Popen(job, cwd=home, env=environment | more, stderr=subprocess.PIPE, text=True)
 
 

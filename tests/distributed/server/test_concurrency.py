@@ -14,7 +14,7 @@ import paddlelike as fluid
 from paddlelike.distributed.client import gradients
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.server import verbs, workers
+from paddlelike.distributed.server import update_threads, verbs
 from paddlelike.distributed.server.staging import Contribution, Staging
 from paddlelike.distributed.server.variables import Variables
 from tests.distributed.jobs import Job, Network, momentum, perceptron, perceptron_feeds
@@ -58,7 +58,7 @@ def test_the_memory_of_a_round_does_not_grow_with_trainers_and_the_bits_stay(
             ServerState, "find_merge", lambda self: None
         )  # the sum operator adds them all in the end
         expected = train(network, feeds, 6)
-    monkeypatch.setattr(workers, "STAGED", 1)
+    monkeypatch.setattr(update_threads, "STAGED", 1)
     monkeypatch.setattr(verbs, "_LONGEST_TURN", 0.1)  # those that wait longer push again
     monkeypatch.setattr(gradients, "EARLY", early)
     counts = count_sets(monkeypatch)
@@ -166,7 +166,7 @@ def test_updates_of_several_trainers_are_applied_side_by_side_and_each_once(
 
 def test_an_update_that_fails_in_another_thread_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    monkeypatch.setattr(workers, "_LAST_WORDS", 0.2)
+    monkeypatch.setattr(update_threads, "_LAST_WORDS", 0.2)
 
     def fail(self: Variables, trainer: int, contribution: Contribution) -> None:
         raise ArithmeticError("no such update")

@@ -12,7 +12,7 @@ import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
 from paddlelike.formats.paddle import lod_tensor
 from tests.distributed.jobs import SEED, Feed, Job, Network
-from tests.distributed.training.test_growing import clicks
+from tests.distributed.training.test_growing_tables import clicks
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.saved_files import read_variables
 
@@ -119,6 +119,7 @@ def train(job: Job, steps: int) -> tuple[list[list[float]], list[dict[str, Any]]
 
 @pytest.mark.parametrize(("servers", "trainers"), [(1, 1), (2, 2), (3, 2)])
 def test_trainers_and_servers_have_the_bits_of_a_simulation(servers: int, trainers: int) -> None:
+    """Proves G1, G2, G3."""
     begun, expected = simulate(trainers, 8)
     with Job(NETWORK, servers=servers, trainers=trainers) as job:
         job.start_with(begun)
@@ -172,6 +173,7 @@ def test_losses_are_those_of_a_run_of_fluid() -> None:
 
 
 def test_a_save_has_the_steps_since_the_last_exchange(tmp_path: Path) -> None:
+    """Proves G4."""
     with Job(NETWORK, servers=2, trainers=1).start() as job:
         one, exe = job.trainer(0), fluid.Executor()
         with fluid.scope_guard(fluid.Scope()):
@@ -208,5 +210,5 @@ def test_programs_are_those_of_fluid() -> None:
     assert {op.type for block in server.main.blocks[1:] for op in block.ops} == {"sum"}
     assert ".delta:" in " ".join(listen.attrs["grad_to_block_id"])
     assert any(one.startswith("emb") for one in listen.attrs["sparse_grad_to_param"])
-    with pytest.raises(UnsupportedError, match="geo-SGD with a table without a size"):
+    with pytest.raises(UnsupportedError, match="geo-SGD with a growing table"):
         Job(Network(clicks(), NETWORK.optimizer, _CONFIG, sync=False)).trainer(0)

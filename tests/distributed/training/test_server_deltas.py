@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed import sparse_tables as tables
+from paddlelike.distributed import growing_tables as tables
 from paddlelike.io.deltas.chain import Chain, list_chains
 from paddlelike.storage.location import locate
 from tests.distributed.jobs import Feed, Job, Network
-from tests.distributed.training.test_growing import Trainer, rows_of
+from tests.distributed.training.test_growing_tables import Trainer, rows_of
 from tests.helpers.fresh import fresh_programs
 
 _ROWS, _WIDTH = 3000, 16

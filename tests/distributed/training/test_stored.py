@@ -16,14 +16,14 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed import sparse_tables as tables
+from paddlelike.distributed import growing_tables as tables
 from paddlelike.errors import UnsupportedError
 from paddlelike.io.contents.interface import Held, Want
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.storage.location import locate
 from paddlelike.storage.row_store import RowStore
 from tests.distributed.jobs import Job, Network
-from tests.distributed.training.test_growing import OPTIMIZERS, Trainer, feeds
+from tests.distributed.training.test_growing_tables import OPTIMIZERS, Trainer, feeds
 from tests.helpers.fresh import fresh_programs
 
 pytest.importorskip("rocksdict", reason="the extra store is not installed")

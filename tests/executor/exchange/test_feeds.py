@@ -111,7 +111,7 @@ def test_a_flat_label_is_broadcast_as_in_fluid_with_a_warning(exe: fluid.Executo
         ([[1.0, 2.0, 3.0, 4.0]], "is fed a list"),
         (None, "is fed a NoneType"),
         (fluid.LoDTensor(), "is empty"),
-        (np.array([["a", "b", "c", "d"]]), "dtype"),
+        (np.array([["a", "b", "c", "d"]]), "expected numbers"),
     ],
     ids=["dtype", "shape", "list", "none", "empty", "text"],
 )

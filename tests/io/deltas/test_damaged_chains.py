@@ -130,6 +130,7 @@ def check(damage: Callable[..., None], seed: int, places: Places, tmp_path: Path
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_chain_is_refused(damage: Callable[..., None], places: Places, tmp_path: Path) -> None:
+    """Proves C2."""
     check(damage, 0, places, tmp_path)
 
 
@@ -146,6 +147,7 @@ def test_a_thousand_damaged_chains_are_refused(
 def test_links_are_verified_without_verification(
     damage: Callable[..., None], places: Places, tmp_path: Path
 ) -> None:
+    """Proves C3."""
     shutil.copytree(places[0], tmp_path / "d")
     damage(tmp_path / "d", random.Random(3), *places[1:])
     with pytest.raises(LoadError, match="link"):

@@ -91,6 +91,7 @@ def test_a_write_beside_the_updates_is_found_by_comparison(tmp_path: Path) -> No
 
 
 def test_a_table_put_in_the_place_of_another_is_compared_whole(tmp_path: Path) -> None:
+    """Proves C6."""
     training, other = Training(), Training(fluid.optimizer.SGD(0.1))
     for one, folder in ((other, "other"), (training, "d")):
         one.save(tmp_path / folder, delta=True)
@@ -124,6 +125,7 @@ def test_nothing_changed_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_chain_that_costs_too_much_begins_anew(tmp_path: Path) -> None:
+    """Proves C5."""
     training = Training(fluid.optimizer.SGD(0.1))
     training.save(tmp_path, delta=True)
     training.step(*range(500))
@@ -248,6 +250,7 @@ def test_load_operators_and_program_states_replay(tmp_path: Path) -> None:
 
 
 def test_a_file_that_another_program_saved_beside_the_chain_is_refused(tmp_path: Path) -> None:
+    """Proves C1."""
     training = Training()
     training.save(tmp_path, delta=True)
     (tmp_path / "emb").write_bytes(link(tmp_path, 0).read_bytes())
@@ -258,6 +261,7 @@ def test_a_file_that_another_program_saved_beside_the_chain_is_refused(tmp_path:
 
 
 def test_a_save_refuses_to_continue_a_chain_whose_link_was_replaced(tmp_path: Path) -> None:
+    """Proves C4."""
     training = Training()
     training.save(tmp_path, delta=True)
     training.step(1)

@@ -179,7 +179,7 @@ EXEMPT = {
             "sync_batch_norm",
         ],
     ),
-    "tests/distributed/test_sparse_tables.py": (
+    "tests/distributed/test_growing_tables.py": (
         "they work on tables that grow",
         ["make_sparse_table", "sparse_embedding"],
     ),

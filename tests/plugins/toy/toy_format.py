@@ -1,6 +1,7 @@
 """The toy format: b"TOY1", then a line and the elements of every tensor."""
 
 import math
+from dataclasses import dataclass
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
@@ -10,6 +11,7 @@ from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import as_source
 
 
+@dataclass(frozen=True)
 class Toy(FileFormat):
     name = "toy"
     title = "a toy file"

@@ -1,6 +1,6 @@
 """The names of ``fluid.contrib.layers`` and where each is defined."""
 
-from paddlelike.distributed.sparse_tables import sparse_embedding
+from paddlelike.distributed.growing_tables import sparse_embedding
 from paddlelike.fluid.contrib.layers.matching import (
     fused_elemwise_activation,
     fused_embedding_seq_pool,

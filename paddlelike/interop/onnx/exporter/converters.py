@@ -43,7 +43,7 @@ _TABLE: Final = Table[Converter](
         "tensor.assign",
         "tensor.gather",
         "tensor.pad",
-        "tensor.put",
+        "tensor.set_value",
         "tensor.reshape",
     ),
 )

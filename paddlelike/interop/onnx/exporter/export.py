@@ -123,6 +123,11 @@ def export_onnx(
     >>> report.operators, report.inputs, report.outputs
     ({'mul': 1, 'elementwise_add': 1, 'relu': 1}, ['x'], ['fc_0.tmp_2'])
     """
+    if not isinstance(file, str | os.PathLike):
+        raise TypeError(
+            f"export_onnx: file is {file!r}, expected the path of the new model\n"
+            "  hint: export_onnx(program or directory, 'model.onnx', ['x'], [prediction])"
+        )
     onnx = _import_onnx()
     newest = onnx.defs.onnx_opset_version()
     if not _OLDEST <= opset <= newest:

@@ -52,7 +52,7 @@ function makeTable(titles, rows, { right = [], label = "", hide = [], stack = fa
   const style = (index) => [right.includes(index) && "right", hide.includes(index) && "wide"].filter(Boolean).join(" ") || null;
   const cell = (tag) => (one, index) => make(tag, { class: style(index), scope: tag === "th" ? "col" : null }, one);
   return make("div", { class: "scroll" }, make("table", { "aria-label": label || null, class: stack ? "stack" : null },
-    make("thead", null, make("tr", null, titles.map(cell("th")))),
+    make("thead", null, make("tr", null, titles.map((one, index) => cell(one ? "th" : "td")(one, index)))),
     make("tbody", null, rows.map((row) => make("tr", null, row.map(cell("td")))))));
 }
 

@@ -8,8 +8,8 @@ function showOperation(path, method, one) {
   const headers = "-H 'Authorization: Bearer TOKEN'" + (content ? " -H 'Content-Type: application/json'" : "");
   const call = `curl ${headers}${content ? ` \\\n  -d '${example.length > 2000 ? "…" : example}'` : ""} \\\n  ${location.origin}${path}`;
   return make("section", { class: "output" }, make("h2", null, make("span", { class: "name" }, `${method.toUpperCase()} ${path}`)), make("p", null, one.summary),
-    make("h3", null, "Call"), make("pre", { class: "values" }, call),
-    content ? make("details", null, make("summary", null, "What it takes"), make("pre", { class: "values" }, JSON.stringify(content.schema, null, 2))) : null,
+    make("h3", null, "Call"), make("pre", { class: "values", tabindex: "0" }, call),
+    content ? make("details", null, make("summary", null, "What it takes"), make("pre", { class: "values", tabindex: "0" }, JSON.stringify(content.schema, null, 2))) : null,
     make("h3", null, "Answers"), makeTable(["status", "meaning"], Object.entries(one.responses).map(([code, answer]) => [code, answer.description]), { label: "Answers" }));
 }
 

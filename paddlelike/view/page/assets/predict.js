@@ -116,7 +116,7 @@ function showOutput(name, one) {
   const text = JSON.stringify(one.values).replace(/\],\[/g, "],\n [");
   return make("section", { class: "output" }, make("h3", null, make("span", { class: "name" }, name), ` ${one.dtype} ${formatShape(one.shape)}`, one.lengths ? `, lengths ${JSON.stringify(one.lengths)}` : ""),
     matrix ? showLargest(one.values) : null,
-    make("pre", { class: "values" }, text.length > 20000 ? `${text.slice(0, 20000)} …` : text));
+    make("pre", { class: "values", tabindex: "0" }, text.length > 20000 ? `${text.slice(0, 20000)} …` : text));
 }
 
 /** Return the largest elements of the first rows: of a classifier, its classes. */
@@ -139,6 +139,6 @@ document.body.append(
         make("div", { class: "group" }, ["zeros", "ones", "random"].map((kind) => make("button", { type: "button", click: () => fillField(field, kind) }, kind))), makeInput(field), field.text)),
       button, make("span", { class: "muted" }, " Ctrl + Enter")),
     make("div", null, make("h2", null, "Outputs"), outputs,
-      make("details", null, make("summary", null, "From a program"), make("pre", { class: "values" },
+      make("details", null, make("summary", null, "From a program"), make("pre", { class: "values", tabindex: "0" },
         `curl -H 'Authorization: Bearer TOKEN' \\\n  -H 'Content-Type: application/json' \\\n  -d '${example}' \\\n  ${location.origin}/predict`)))));
 for (const field of fields) fillField(field, "zeros");

@@ -13,7 +13,7 @@ function showProgram(section) {
   program.choices = make("div", { class: "toolbar" });
   program.status = make("p", { class: "status", role: "status" });
   program.legend = make("div", { class: "legend", "aria-hidden": "true" });
-  const zoom = [["+", "Zoom in", () => program.graph.zoom(1.25)], ["−", "Zoom out", () => program.graph.zoom(0.8)], ["fit", "Show all", () => program.graph.fit()]]
+  const zoom = [["+", "Zoom in", () => program.graph.zoom(1.25)], ["−", "Zoom out", () => program.graph.zoom(0.8)], ["fit", "fit all", () => program.graph.fit()]]
     .map(([text, label, click]) => make("button", { type: "button", "aria-label": label, title: label, click }, text));
   section.append(program.choices, program.status, program.graph.element, make("div", { class: "below" }, make("div", { class: "group" }, zoom), program.legend));
   chooseBlock(program.index, 0);

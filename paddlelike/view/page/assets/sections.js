@@ -146,7 +146,7 @@ function showDifference(section) {
       item.each ? formatNumber(item.each.relative) : "", typeof item.each?.relative === "number" ? makeBar(item.each.relative / largest) : "", describe(item)], { right: [2], hide: [3], stack: true }));
   };
   if (one.operators.length) {
-    section.append(make("h2", null, "Operators"), make("pre", { class: "diff" }, one.operators.slice(0, 500).map((line) => make("span", { class: line.startsWith("+") ? "plus" : "minus" }, `${line}\n`)),
+    section.append(make("h2", null, "Operators"), make("pre", { class: "diff", tabindex: "0" }, one.operators.slice(0, 500).map((line) => make("span", { class: line.startsWith("+") ? "plus" : "minus" }, `${line}\n`)),
       one.operators.length > 500 && `and ${one.operators.length - 500} more lines`));
   }
   return list;

@@ -47,8 +47,8 @@ function makeTile(one, [x, y, width, height], total, first) {
   const share = `${((100 * one.nbytes) / total).toFixed(1)} %`;
   const tile = make("button", {
     type: "button", class: `tile ${roleClass(one.role)}${width < 16 || height < 10 ? " tiny" : ""}`, tabindex: first ? "0" : "-1", title: `${one.name}: ${formatSize(one.nbytes)}, ${share}`,
-    "aria-label": `${one.name}, ${formatSize(one.nbytes)}, ${share}`, click: () => !one.others && openVariable(one.name),
-  }, width > 46 && height > 18 ? make("span", { class: "name" }, one.name) : null, width > 60 && height > 36 ? make("span", null, `${formatSize(one.nbytes)} · ${share}`) : null);
+    "aria-label": `${one.name} ${formatSize(one.nbytes)} · ${share}`, click: () => !one.others && openVariable(one.name),
+  }, width > 46 && height > 18 ? make("span", { class: "name" }, one.name, " ") : null, width > 60 && height > 36 ? make("span", null, `${formatSize(one.nbytes)} · ${share}`) : null);
   Object.assign(tile.style, { left: `${x}px`, top: `${y}px`, width: `${Math.max(width - 2, 1)}px`, height: `${Math.max(height - 2, 1)}px` });
   return tile;
 }

@@ -21,6 +21,7 @@ from paddlelike.interop.onnx.exporter.traced.sizes import Sizes
 
 if TYPE_CHECKING:
     from paddlelike.compiled.lowerings import Lowering
+    from paddlelike.compiled.tracing.context import OpContext
 
 __all__ = ["can_trace", "convert_traced", "is_traceable"]
 
@@ -159,7 +160,7 @@ def _declare(
     return shapes, symbols
 
 
-def _make_context(step: Step) -> Any:
+def _make_context(step: Step) -> OpContext:
     """Return what a lowering sees of the operator; it may check nothing and draw nothing."""
     from types import SimpleNamespace
 

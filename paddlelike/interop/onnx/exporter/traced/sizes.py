@@ -6,8 +6,8 @@ times a number, plus a number: a trace for other sizes still proves it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
 
 import numpy as np
 
@@ -15,15 +15,17 @@ from paddlelike.interop.exporting import InexpressibleError
 
 __all__ = ["Sizes", "Sum", "Unknown"]
 
+Number = Union["Sum", float]
+
 
 class Sum:
     """A number, plus some sizes, each times a number."""
 
-    def __init__(self, number: Any, factors: dict[str, Any]) -> None:
+    def __init__(self, number: float, factors: Mapping[str, float]) -> None:
         self.number = number
         self.factors = {symbol: factor for symbol, factor in factors.items() if factor}
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Number) -> Number:
         number, factors = (other.number, other.factors) if isinstance(other, Sum) else (other, {})
         names = self.factors.keys() | factors.keys()
         total = Sum(
@@ -31,13 +33,13 @@ class Sum:
         )
         return total if total.factors else total.number
 
-    def __mul__(self, by: int) -> Any:
+    def __mul__(self, by: int) -> Sum:
         return Sum(self.number * by, {name: factor * by for name, factor in self.factors.items()})
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Number) -> Number:
         return self + other * -1
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Number) -> Number:
         return self * -1 + other
 
     __radd__, __rmul__ = __add__, __mul__
@@ -81,7 +83,7 @@ class Sizes:
             return self._merge_numbers([one.item() if isinstance(one, np.generic) else one for one in values])
         return first
 
-    def _merge_numbers(self, values: Sequence[Any]) -> Any:
+    def _merge_numbers(self, values: Sequence[float]) -> Number | Unknown:
         if all(one == values[0] or (one != one and values[0] != values[0]) for one in values):
             return values[0]
         first, *others, last = values

@@ -26,7 +26,7 @@ from paddlelike.ops.kernels.nn.image.layouts import (
     is_last_in_memory,
     view_channels_first,
 )
-from paddlelike.ops.kernels.nn.image.windows import Windows
+from paddlelike.ops.kernels.nn.image.windows import Index, Windows
 
 __all__ = [
     "Axis",
@@ -296,11 +296,11 @@ def _split(x: Array) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _index_data(axes: Sequence[Axis]) -> Any:
+def _index_data(axes: Sequence[Axis]) -> Index:
     return (..., *(slice(axis.pad[0], axis.pad[0] + axis.size) for axis in axes))
 
 
-def _index_along(dim: int, where: slice) -> Any:
+def _index_along(dim: int, where: slice) -> Index:
     return (*(slice(None),) * dim, where)
 
 
@@ -320,7 +320,7 @@ def _list_offsets(axes: Sequence[Axis]) -> Iterable[tuple[int, ...]]:
     return itertools.product(*(range(axis.kernel) for axis in axes))
 
 
-def _index_elements(axes: Sequence[Axis], place: Sequence[int]) -> Any:
+def _index_elements(axes: Sequence[Axis], place: Sequence[int]) -> Index:
     return (..., *(axis.at(p) for axis, p in zip(axes, place, strict=True)))
 
 

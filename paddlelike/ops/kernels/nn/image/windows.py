@@ -26,6 +26,9 @@ __all__ = [
     "to_format",
 ]
 
+#: What indexes the elements of an array.
+Index = tuple[Any, ...]
+
 
 class Windows(NamedTuple):
     """Kernel-sized windows at regular steps; one entry per spatial dim in every field."""
@@ -61,7 +64,7 @@ class Windows(NamedTuple):
             for n, (low, high), extent in zip(spatial, self.pads, self.extent, strict=True)
         )
 
-    def interior(self, spatial: Sequence[int]) -> Any:
+    def interior(self, spatial: Sequence[int]) -> Index:
         """Return the index of the data in a padded array."""
         return (..., *(slice(low, low + n) for n, (low, _) in zip(spatial, self.pads, strict=True)))
 

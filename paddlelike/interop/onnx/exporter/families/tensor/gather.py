@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def _convert_one_hot(step: Step) -> None:
     step.give("Out", step.cast(step.add("Equal", ids, classes), VarType(step.attr("dtype", VarType.FP32))))
 
 
-def _find_value(step: Step) -> Any:
+def _find_value(step: Step) -> float:
     text = step.attr("str_value", "")
     return float(text) if text else step.attr("value", 0.0)
 

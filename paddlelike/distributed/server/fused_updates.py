@@ -5,7 +5,7 @@ The block of a dense parameter in synchronous training is three operators: ``sum
 Here each part of the parameter sees the same operations in the same order, so that the results have the same
 bits; the sum takes the place of the first trainer's gradient. For 2.5 million elements and two trainers SGD
 takes 0.6 of the operators' time, Momentum 0.7, Adam 0.8. Small parameters are updated together:
-:mod:`paddlelike.distributed.server.grouped`.
+:mod:`paddlelike.distributed.server.grouped_updates`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables without a size train as those with one, begin by the id alone, forget, and are saved as Paddle's."""
+"""Growing tables train as those with one, begin by the id alone, forget, and are saved as Paddle's."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core.rows import RowIndex
-from paddlelike.distributed import sparse_tables as tables
+from paddlelike.distributed import growing_tables as tables
 from paddlelike.errors import EnforceNotMet, GraphError
-from paddlelike.ops.kernels.growing import GrowingRows, RowRule
+from paddlelike.ops.kernels.growing_rows import GrowingRows, RowRule
 
 _IDS = 50
 _FAR = np.int64(1) << 61
@@ -246,7 +246,7 @@ def test_training_without_startup_and_rules_for_whole_arrays_are_errors(tmp_path
 
 
 def test_what_does_not_know_such_tables_refuses_them() -> None:
-    with pytest.raises(GraphError, match="LambOptimizer: 'emb' is a table without a size"):
+    with pytest.raises(GraphError, match="LambOptimizer: 'emb' is a growing table"):
         Job(lambda: fluid.optimizer.Lamb(0.1))
 
 

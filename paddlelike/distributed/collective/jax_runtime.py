@@ -207,7 +207,7 @@ class Exchanges:
         name = f"exchanges/{len(self._known)}"
         stands = self._notes.write_first(name, f"{self._job.rank} {mine}", 60)
         rank, _, theirs = stands.partition(" ")
-        if theirs != mine:
+        if theirs != mine:  # W1
             raise GraphError(
                 f"{self._job.name(self._job.rank)} exchanges a {mine} where {self._job.name(int(rank))} "
                 f"exchanges a {theirs}",

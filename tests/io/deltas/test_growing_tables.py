@@ -1,4 +1,4 @@
-"""Deltas of tables without a size: rows that changed, new ones, and ids that were forgotten."""
+"""Deltas of growing tables: rows that changed, new ones, and ids that were forgotten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paddlelike as fluid
-from paddlelike.distributed import sparse_tables as tables
+from paddlelike.distributed import growing_tables as tables
 from paddlelike.errors import LoadError
 from paddlelike.inspection.difference import compare
 from paddlelike.inspection.inspect import inspect
@@ -26,7 +26,7 @@ _WIDTH = 16
 
 
 class Training:
-    """A network on a table without a size that already has 3000 rows."""
+    """A network on a growing table that already has 3000 rows."""
 
     def __init__(self, rows: int = 3000) -> None:
         self.main, self.startup, self.scope = fluid.Program(), fluid.Program(), fluid.Scope()
@@ -96,6 +96,7 @@ def test_a_delta_holds_changed_new_and_forgotten_rows_alone(tmp_path: Path) -> N
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["step", "new", "forget", "again", "save", "clear"]), min_size=2, max_size=9))
 def test_whatever_happens_a_load_brings_the_bits_of_the_last_save(tmp_path: Path, actions: list[str]) -> None:
+    """Proves C7."""
     shutil.rmtree(tmp_path / "d", ignore_errors=True)
     training, first = Training(1500), -(1 << 40)
     for at, action in enumerate([*actions, "save"]):

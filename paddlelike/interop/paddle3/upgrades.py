@@ -11,7 +11,7 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.interop.paddle3.writer import Writer, get_attr
+from paddlelike.interop.paddle3.block_writer import Writer, get_attr
 
 __all__ = ["FORMS"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from paddlelike.core.scope import ScopeVariable
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.distributed.placement import Kind
-from paddlelike.distributed.server.fused import PART, FusedUpdate, are_alike, are_numbers
+from paddlelike.distributed.server.fused_updates import PART, FusedUpdate, are_alike, are_numbers
 from paddlelike.distributed.server.served import Served
 from paddlelike.distributed.server.staging import Contribution
 from paddlelike.framework.graph.block import Block

@@ -1,11 +1,9 @@
-"""Look-ups in tables without a size, in this process or on servers, and what servers count.
+"""Look-ups in growing tables, in this process or on servers, and what servers count.
 
 None of these operators is Paddle's: it looks such tables up by ``lookup_table``, and its servers make them.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +27,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.opdef.remote import find_remote
-from paddlelike.ops.kernels.growing import GrowingRows, RowRule, draw_unit
+from paddlelike.ops.kernels.growing_rows import GrowingRows, RowRule, draw_unit
 
 __all__ = [
     "COUNTS",
@@ -189,7 +187,7 @@ class SparseEmbeddingGrad(OpDef):
         return Spec(w.shape, w.dtype, NO_LOD, VarType.SELECTED_ROWS)
 
     @staticmethod
-    def forward(d_out: Array, w: SelectedRows, ids: Array, *, padding_idx: int) -> Any:
+    def forward(d_out: Array, w: SelectedRows, ids: Array, *, padding_idx: int) -> SelectedRows:
         rows = ids.reshape(-1)
         d_rows = d_out.reshape(len(rows), d_out.shape[-1])
         if padding_idx != -1:

@@ -1,4 +1,4 @@
-"""Tables without a size on servers: the bits of one process, whoever comes first and however many serve."""
+"""Growing tables on servers: the bits of one process, whoever comes first and however many serve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed import sparse_tables as tables
+from paddlelike.distributed import growing_tables as tables
 from tests.distributed.jobs import SEED, Feed, Job, Network, Programs
 from tests.helpers.fresh import fresh_programs
 

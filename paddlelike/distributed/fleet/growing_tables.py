@@ -1,4 +1,4 @@
-"""fleet's verbs for tables without a size: forgetting, counting, clearing, one table saved or loaded."""
+"""fleet's verbs for growing tables: forgetting, counting, clearing, one table saved or loaded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from paddlelike.core.scope import global_scope
-from paddlelike.distributed import sparse_tables
+from paddlelike.distributed import growing_tables
 from paddlelike.distributed.fleet.base import Fleet
 from paddlelike.errors import GraphError
 from paddlelike.executor import Executor
@@ -40,27 +40,27 @@ class TableFleet(Fleet):
         find_client(global_scope(), find_trainer_id(block), block).exchange("")
 
     def shrink(self, threshold: float | None = None, **how: float) -> dict[str, int]:
-        """End a day: see :func:`paddlelike.distributed.sparse_tables.shrink`."""
-        return self._together(lambda program: sparse_tables.shrink(threshold, program, **how)) or {}
+        """End a day: see :func:`paddlelike.distributed.growing_tables.shrink`."""
+        return self._together(lambda program: growing_tables.shrink(threshold, program, **how)) or {}
 
     def clear_model(self) -> None:
         """Forget all rows of all tables."""
-        self._together(sparse_tables.clear)
+        self._together(growing_tables.clear)
 
     def print_table_stat(self, table: int | str) -> dict[str, float]:
         """Print and return what the servers hold of a table."""
         name = self._name(table)
-        found = self._together(lambda program: sparse_tables.print_table_stat(program, name))
+        found = self._together(lambda program: growing_tables.print_table_stat(program, name))
         return (found or {}).get(name, {})
 
     def save_one_table(self, table: int | str, path: str, mode: int = 0) -> None:
         """Save a table with its counters and its state."""
-        save = sparse_tables.save_one_table
+        save = growing_tables.save_one_table
         self._together(lambda program: save(self._executor, self._name(table), path, program, **DELTAS[mode]))
 
     def load_one_table(self, table: int | str, path: str, mode: int = 0) -> None:
         """Let the servers load what ``save_one_table`` or ``save_persistables`` wrote of a table."""
-        load = sparse_tables.load_one_table
+        load = growing_tables.load_one_table
         self._together(lambda program: load(self._executor, self._name(table), path, program))
 
     def _together(self, ask: Callable[[Program], Answer]) -> Answer | None:
@@ -77,4 +77,4 @@ class TableFleet(Fleet):
 
     def _name(self, table: int | str) -> str:
         assert self.main_program is not None
-        return sparse_tables.find_name(table, self.main_program)
+        return growing_tables.find_name(table, self.main_program)

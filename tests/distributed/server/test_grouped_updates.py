@@ -12,12 +12,12 @@ import paddlelike as fluid
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.remote import RemoteOperators
-from paddlelike.distributed.server.fused import find_fused_update
-from paddlelike.distributed.server.grouped import find_groups
+from paddlelike.distributed.server.fused_updates import find_fused_update
+from paddlelike.distributed.server.grouped_updates import find_groups
 from paddlelike.distributed.server.served import Served
 from paddlelike.distributed.server.staging import Contribution, Staging
 from paddlelike.distributed.server.variables import Variables
-from tests.distributed.server.test_fused import OPTIMIZERS
+from tests.distributed.server.test_fused_updates import OPTIMIZERS
 
 WIDTHS = (3, 70, 5, 9)  # of the layers: four weights, four biases
 TRAINERS = 3

@@ -1,7 +1,9 @@
-"""Tables without a size: ``sparse_embedding``, who gets a row, counters, and forgetting.
+"""Growing tables: ``sparse_embedding``, the entries that admit its ids, their counters, and ``shrink``.
 
-The names are those of Paddle 2.x (``paddle.static.nn``, ``paddle.distributed``, ``fleet``). The tables lie in
-the scope of this process, or on servers: then trainer 0 asks them, and others call these functions in vain.
+A growing table has no fixed height: it makes a row at the first look-up of an id, and forgets rows that are
+no longer used. The names are those of Paddle 2.x (``paddle.static.nn``, ``paddle.distributed``, ``fleet``).
+The tables are in the scope of this process, or on servers: then trainer 0 asks the servers, and for the other
+trainers these functions do nothing and return None or an empty dict.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ from paddlelike.io.load.load import load_vars
 from paddlelike.io.save.save import save_vars
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.ops.kernels.growing import GrowingRows, edit_table
-from paddlelike.ops.nn.sparse_table import COUNTS
+from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
+from paddlelike.ops.nn.sparse_embedding import COUNTS
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
     from paddlelike.distributed.client.client import Client
     from paddlelike.executor.run import Executor
+    from paddlelike.io.asynchronous import PendingSave
+    from paddlelike.io.report import LoadReport, SaveReport
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
@@ -109,7 +113,7 @@ def sparse_embedding(
     dtype: DtypeLike = "float32",
     slot: int | None = None,
 ) -> Variable:
-    """Return the rows of a table without a size at any int64 ids: (..., width) for ids of shape (...).
+    """Return the rows of a growing table at any int64 ids: (..., width) for ids of shape (...).
 
     A row is made at the first look-up of its id that ``entry`` admits, by the initializer of ``param_attr``
     (constant, uniform or normal) and the id alone; until then, and with ``is_test``, it is zeros. The row of
@@ -211,12 +215,16 @@ def print_table_stat(program: Program | None = None, table: str | None = None) -
 
 def save_one_table(
     executor: Executor, name: str, path: str, program: Program | None = None, **options: Any
-) -> Any:
+) -> SaveReport | PendingSave | bytes | None:
     """Save a table, its counters and its optimizer state to a directory of Paddle's SelectedRows streams."""
-    return save_vars(executor, path, program, vars=_list_variables(name, program), **options)
+    found: SaveReport | PendingSave | bytes | None
+    found = save_vars(executor, path, program, vars=_list_variables(name, program), **options)
+    return found
 
 
-def load_one_table(executor: Executor, name: str, path: str, program: Program | None = None) -> Any:
+def load_one_table(
+    executor: Executor, name: str, path: str, program: Program | None = None
+) -> LoadReport | None:
     """Load what :func:`save_one_table` or ``save_persistables`` wrote of a table; run startup before.
 
     With a trainer's program the servers load it, each its rows, from a directory that they may write into.

@@ -1,4 +1,4 @@
-"""Days of clicks on a table without a size: python growing.py SAVES, run by the launcher."""
+"""Days of clicks on a growing table: python growing.py SAVES, run by the launcher."""
 
 import os
 import sys
@@ -9,8 +9,8 @@ import numpy as np
 
 import paddlelike as fluid
 import paddlelike.incubate.fleet.base.role_maker as role_maker
+from paddlelike.distributed import growing_tables as tables
 from paddlelike.distributed import resumable_steps
-from paddlelike.distributed import sparse_tables as tables
 from paddlelike.incubate.fleet.parameter_server.distribute_transpiler import fleet
 
 saves = Path(sys.argv[1])

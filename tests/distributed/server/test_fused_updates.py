@@ -10,8 +10,8 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.distributed.server import fused
-from paddlelike.distributed.server.fused import find_fused_update
+from paddlelike.distributed.server import fused_updates
+from paddlelike.distributed.server.fused_updates import find_fused_update
 from paddlelike.framework.opdef.registry import find
 
 WIDTH = 70  # elements of the parameter: 70 x 3
@@ -31,7 +31,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the 210 elements of the parameter be three parts and a shorter one."""
-    monkeypatch.setattr(fused, "PART", 64)
+    monkeypatch.setattr(fused_updates, "PART", 64)
 
 
 class Values(dict[str, Any]):

@@ -11,8 +11,8 @@ from paddlelike.framework.codec.fields import ATTR_FIELDS, REPEATED, TENSOR_FIEL
 from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.attributes import convert_attr, infer_attr_type
 from paddlelike.framework.opdef import registry
+from paddlelike.interop.paddle3.json_values import Type, get, read_attributes, read_type
 from paddlelike.interop.paddle3.operators import ANY, Operand, Row, load_rows
-from paddlelike.interop.paddle3.tree import Type, get, read_attributes, read_type
 
 __all__ = ["IGNORED", "Block", "Constant", "Read", "Reader", "fold"]
 

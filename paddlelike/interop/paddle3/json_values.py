@@ -66,10 +66,11 @@ class Type(NamedTuple):
     shape: list[int]
 
 
-def load(data: bytes) -> Any:
+def load(data: bytes) -> object:
     """Return the tree of JSON text. Raises FormatError for damage, and for nesting that no program has."""
     try:
-        return json.loads(data)
+        tree: object = json.loads(data)
+        return tree
     except (ValueError, RecursionError) as error:
         raise FormatError(f"the program of Paddle 3 is damaged: {error!s:.200}") from None
 
@@ -126,7 +127,7 @@ def read_attributes(op: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _read_attribute(tree: dict[str, Any]) -> Any:
+def _read_attribute(tree: dict[str, Any]) -> object:
     kind = get(tree, "#", str)
     if kind == "0.a_array":
         values = get(tree, "D", list)

@@ -19,8 +19,8 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
+from paddlelike.interop.paddle3.json_values import ARRAY, DTYPES, TENSOR, TYPES
 from paddlelike.interop.paddle3.operators import ANY, Attribute, Row, load_rows
-from paddlelike.interop.paddle3.tree import ARRAY, DTYPES, TENSOR, TYPES
 
 __all__ = [
     "ELEMENTS",

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.ops.kernels.cold import ColdRows
+from paddlelike.ops.kernels.cold_rows import ColdRows
 
 __all__ = ["ANY_ID", "GrowingRows", "RowRule", "draw_unit", "edit_table"]
 
@@ -299,7 +299,7 @@ def edit_table(
 ) -> dict[str, float]:
     """Shrink or clear a table with its counts (show, click, unseen days) and its state; return what it holds.
 
-    ``do``: ``shrink`` (``how`` as of :func:`paddlelike.distributed.sparse_tables.shrink`), ``clear`` or
+    ``do``: ``shrink`` (``how`` as of :func:`paddlelike.distributed.growing_tables.shrink`), ``clear`` or
     ``count``. The answer says how many rows were forgotten, and what there is.
     """
     before, every = table.count_rows(), (table, counts, *states)

@@ -11,7 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, SaveError
-from paddlelike.interop.arrangements import convert_arrangement
+from paddlelike.interop.model_versions import convert_arrangement
 from paddlelike.interop.onnx.models import convert_model
 from tests.models.archive import find_names, read_archive, run_model, write_files
 
