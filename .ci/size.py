@@ -17,7 +17,7 @@ README = PROJECT / "README.md"
 
 #: How many lines a room of the core may have; "others" are all rooms that are not named.
 ROOMS = {
-    "ops": 23_600,
+    "ops": 23_800,
     "layers": 9_250,
     "io": 6_700,
     "storage": 4_500,
@@ -30,7 +30,7 @@ ROOMS = {
 #: Rooms around the core; ``collection`` and ``bundle`` are DyNet's and Theano's ways of saving.
 AROUND = {
     "distributed": 13_700,
-    "interop": 13_900,
+    "interop": 14_500,
     "compiled": 9_000,
     "training": 2_300,
     "collection": 1_300,

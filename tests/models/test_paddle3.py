@@ -58,6 +58,19 @@ def test_network_that_paddle_3_saved(name: str, tmp_path: Path) -> None:
     check(tmp_path, files, files["io.npz"])
 
 
+@pytest.mark.parametrize("name", sorted(read_archive("exports331")))
+@pytest.mark.filterwarnings("ignore:.*were not recorded")
+def test_function_that_paddle_3_exported(name: str, tmp_path: Path) -> None:
+    """It is computed as there: as it was read, as it is converted to Paddle 2, and as it is written again."""
+    files = read_archive("exports331")[name]
+    (tmp_path / "3").mkdir()
+    check(tmp_path / "3", files, files["io.npz"])
+    convert_arrangement(tmp_path / "3" / MODEL, tmp_path / "2.pdmodel")
+    convert_arrangement(tmp_path / "2.pdmodel", tmp_path / "again" / MODEL)
+    written = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
+    check(tmp_path / "again", written, files["io.npz"])
+
+
 def read_translated(name: str) -> tuple[Files, bytes]:
     """Return what Paddle 3 made of a model of Paddle 2.6, and the recording."""
     old = read_archive("layers262")[name]
@@ -106,6 +119,11 @@ def test_what_is_not_understood_is_named() -> None:
         decode_program(change("gelu", "1.gelu", "#", "1.teleport"))
     with pytest.raises(FormatError, match="'gelu' of Paddle 3 has attribute 'tilt' = 7"):
         decode_program(change("gelu", "1.gelu", "tilt", {"#": "0.a_i32", "D": 7}))
+    tree = json.loads(change("gelu", "1.gelu", "#", "1.histogram"))
+    (node,) = (one for one in tree["program"]["regions"][0]["blocks"][0]["ops"] if one["#"] == "1.histogram")
+    node["A"], node["I"] = [], [*node["I"], *node["I"]]
+    with pytest.raises(FormatError, match="'histogram' of Paddle 3 has operand 1, which"):
+        decode_program(json.dumps(tree).encode())
     with pytest.raises(FormatError, match="'cumprod' of Paddle 3 has reverse = True; only False is computed"):
         decode_program(change("cumprod", "1.cumprod", "reverse", {"#": "0.a_bool", "D": True}))
 

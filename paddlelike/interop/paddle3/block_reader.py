@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import registry
 from paddlelike.interop.paddle3.json_values import Type, get, read_attributes, read_type
 from paddlelike.interop.paddle3.operators import ANY, Operand, Row, load_rows
 
-__all__ = ["IGNORED", "Block", "Constant", "Read", "Reader", "fold"]
+__all__ = ["IGNORED", "VALUES", "Block", "Constant", "Read", "Reader", "fold"]
 
 _VERSION: Final = 2_006_000  # of Paddle, whose operators the message holds
 _MAX_BLOCKS: Final = 2000
@@ -22,7 +22,7 @@ _MAX_LEVELS: Final = 90
 #: Attributes that change no number.
 IGNORED: Final = frozenset(("stop_gradient", "persistable", "op_callstack", "struct_name", "place"))
 #: The list of assign_value and set_value that holds elements of a type.
-_VALUES: Final = {
+VALUES: Final = {
     VarType.BOOL: "bool_values",
     VarType.INT32: "int32_values",
     VarType.INT64: "int64_values",
@@ -129,12 +129,21 @@ class Block:
         """Return the variable of an operand, which for a constant is made now."""
         value = self.find(node)
         if isinstance(value, Constant):
-            value = self.values[node["%"]] = self._make_constant(value)
+            value = self.values[node["%"]] = self.make_constant(value)
         if not isinstance(value, str):
             raise FormatError(
                 f"operator {self.kind!r:.80} of Paddle 3 reads {value!r:.80}, where one variable belongs"
             )
         return value
+
+    def find_target(self, node: Any) -> str:
+        """Return the variable of an operand that is written in place; a constant is made where it stands."""
+        block: Block | None = self
+        while block is not None and node["%"] not in block.values:
+            block = block.outer
+        if block is not None:
+            block.find_one(node)
+        return self.find_one(node)
 
     def find_list(self, node: Any) -> list[str]:
         value = self.find(node)
@@ -148,7 +157,7 @@ class Block:
             block = block.outer
         raise FormatError(f"the program of Paddle 3 is damaged: nothing made {name!r:.80}")
 
-    def _make_constant(self, constant: Constant) -> str:
+    def make_constant(self, constant: Constant) -> str:
         dtype, value = VarType(constant.dtype), constant.value
         if constant.shape is not None:
             name = self.declare_new(Type(VarType.LOD_TENSOR, dtype, constant.shape))
@@ -161,9 +170,21 @@ class Block:
             self.emit("fill_constant", {}, {"Out": [name]}, attrs)
             return name
         name = self.declare_new(Type(VarType.LOD_TENSOR, dtype, [len(value)]))
-        attrs = {"shape": [len(value)], "dtype": int(dtype), _VALUES[dtype]: value}
+        attrs = {"shape": [len(value)], "dtype": int(dtype), VALUES[dtype]: value}
         self.emit("assign_value", {}, {"Out": [name]}, attrs)
         return name
+
+    def list_overwritten(self, known: list[str]) -> list[str]:
+        """Return the variables of outer blocks that operators of this one write, but those."""
+        written = (name for op in self.message.ops for part in op.outputs for name in part.arguments)
+        return [
+            name
+            for name in dict.fromkeys(written)
+            if name not in self.types and name not in known and self._is_outer(name)
+        ]
+
+    def _is_outer(self, name: str) -> bool:
+        return self.outer is not None and (name in self.outer.types or self.outer._is_outer(name))
 
     # Variables and operators
 
@@ -241,7 +262,9 @@ class Block:
         if row is None:
             raise FormatError(f"operator {self.kind!r:.80} of Paddle 3 is not read here")
         attrs = self._read_attrs(row, read_attributes(op))
-        inputs = self._read_operands(row, get(op, "I", list), attrs)
+        nodes = get(op, "I", list)
+        target = self.find_target(get(nodes, 0, dict)) if row.name != self.kind and nodes else ""
+        inputs = self._read_operands(row, nodes, attrs)
         results, slots = get(op, "O", list), [one for one in row.results if not one.is_added]
         if len(results) > len(slots):
             raise FormatError(
@@ -252,6 +275,9 @@ class Block:
             if slot.same_as and inputs.get(slot.same_as):
                 outputs[slot.slot] = inputs[slot.same_as]
                 self.set_value(get(node, "%", int), outputs[slot.slot][0])
+            elif target and slot is slots[0] and read_type(get(node, "TT", dict)) == self.find_type(target):
+                outputs[slot.slot] = [target]  # in place: what reads the operand reads this
+                self.set_value(get(node, "%", int), target)
             elif names := self.make_results(node):
                 outputs[slot.slot] = names
         for slot in row.results:
@@ -260,7 +286,40 @@ class Block:
         fill = _COMPLETED.get(row.type)
         if fill is not None:
             fill(self, inputs, outputs, attrs)
-        self.emit(row.type, inputs, outputs, attrs)
+        self._emit_computable(row, inputs, outputs, attrs)
+
+    def _emit_computable(
+        self, row: Row, inputs: dict[str, list[str]], outputs: dict[str, list[str]], attrs: dict[str, Any]
+    ) -> None:
+        """Append an operator; one of bfloat16 computes in float32, and its results are rounded."""
+        names = [name for part in (inputs, outputs) for slot in part.values() for name in slot]
+        if row.type in ("assign", "cast") or VarType.BF16 not in map(self._get_dtype, names):
+            self.emit(row.type, inputs, outputs, attrs)
+            return
+        wide = {name: self._widen(name) for name in names if self._get_dtype(name) == VarType.BF16}
+        for name in {name for slot in inputs.values() for name in slot} & wide.keys():
+            self.cast(name, wide[name])
+        for one in row.attributes:
+            if one.kind == "dtype" and attrs.get(one.target) == VarType.BF16:
+                attrs[one.target] = int(VarType.FP32)
+        inner, outer = (
+            {slot: [wide.get(name, name) for name in given] for slot, given in part.items()}
+            for part in (inputs, outputs)
+        )
+        self.emit(row.type, inner, outer, attrs)
+        for name in [name for slot in outputs.values() for name in slot if name in wide]:
+            self.cast(wide[name], name)
+
+    def _get_dtype(self, name: str) -> VarType:
+        return self.find_type(name).dtype
+
+    def _widen(self, name: str) -> str:
+        return self.declare_new(self.find_type(name)._replace(dtype=VarType.FP32))
+
+    def cast(self, name: str, out: str) -> None:
+        """Append the operator that turns a variable into the type of another."""
+        types = {"in_dtype": int(self._get_dtype(name)), "out_dtype": int(self._get_dtype(out))}
+        self.emit("cast", {"X": [name]}, {"Out": [out]}, types)
 
     def _read_attrs(self, row: Row, given: dict[str, Any]) -> dict[str, Any]:
         known = {one.name: one for one in row.attributes}
@@ -287,10 +346,14 @@ class Block:
                 f"operator {row.name!r} of Paddle 3 has {len(nodes)} operands; {len(row.operands)} are known"
             )
         inputs: dict[str, list[str]] = {}
-        for operand, node in zip(row.operands, nodes, strict=False):
+        for index, (operand, node) in enumerate(zip(row.operands, nodes, strict=False)):
             value = self.find(node)
-            if value is None or not any(operand):
+            if value is None or operand.kind == "-":
                 continue
+            if not any(operand):
+                raise FormatError(
+                    f"operator {row.name!r} of Paddle 3 has operand {index}, which is not read here"
+                )
             if operand.attr and isinstance(value, Constant):
                 attrs[operand.attr] = fold(value, operand.kind)
             elif not operand.attr and operand.slot:
@@ -308,11 +371,20 @@ class Block:
             isinstance(self.find(node), str) or self.find_type(names[0]).shape not in ([], [1])
         )
         slot = operand.slot if whole or not operand.many else operand.many
+        if not slot and whole and len(shape := self.find_type(names[0]).shape) == 1 and shape[0] > 0:
+            slot, names = operand.many, self._divide(names[0], shape[0])
         if not slot or (slot == operand.slot and len(names) != 1):
             raise FormatError(
                 f"operator {row.name!r} of Paddle 3 computes {operand.attr!r}, which is a constant here"
             )
         inputs[slot] = names
+
+    def _divide(self, name: str, count: int) -> list[str]:
+        """Return the numbers of a list as variables of their own."""
+        kind = self.find_type(name)
+        parts = [self.declare_new(kind._replace(shape=[1])) for _ in range(count)]
+        self.emit("split", {"X": [name]}, {"Out": parts}, {"axis": 0, "num": count, "sections": []})
+        return parts
 
 
 def fold(constant: Constant, kind: str) -> Any:
@@ -343,6 +415,10 @@ def _complete_reduction(block: Block, inputs: Slots, outputs: Slots, attrs: dict
     attrs.setdefault("reduce_all", not attrs.get("dim"))
     attrs.setdefault("in_dtype", -1)
     attrs.setdefault("out_dtype", -1)
+    if outputs.get("Out") and attrs["out_dtype"] == -1 and block.kind in ("sum", "prod"):
+        kinds = [block.find_type(name).dtype for name in (inputs["X"][0], outputs["Out"][0])]
+        if kinds[0] != kinds[1]:  # booleans are counted, and int32 is added up as int64
+            attrs["in_dtype"], attrs["out_dtype"] = map(int, kinds)
 
 
 def _complete_cast(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
@@ -350,8 +426,8 @@ def _complete_cast(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str,
 
 
 def _complete_values(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    dtype = attrs["dtype"] if "dtype" in attrs else int(block.find_type(inputs["Input"][0]).dtype)
-    name = _VALUES.get(_TO_OWN.get(VarType(dtype), VarType(dtype)))
+    dtype = int(block.find_type(inputs["Input"][0]).dtype)
+    name = VALUES.get(_TO_OWN.get(VarType(dtype), VarType(dtype)))
     values = attrs.pop("values", [])
     if name is None:
         raise FormatError(
@@ -360,6 +436,20 @@ def _complete_values(block: Block, inputs: Slots, outputs: Slots, attrs: dict[st
     attrs["dtype"] = dtype
     if values:
         attrs[name] = [int(one) if name != "fp32_values" else one for one in values]
+
+
+def _complete_norm(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
+    """Make the scale and the bias that are left out."""
+    channels = block.find_type(inputs["X"][0]).shape[1] if inputs.get("X") else -1
+    like = Type(VarType.LOD_TENSOR, VarType.FP32, [channels])
+    for slot, value in (("Scale", 1.0), ("Bias", 0.0)):
+        if slot not in inputs:
+            given = block.find_type(inputs["Mean"][0]) if inputs.get("Mean") else like
+            if min(given.shape, default=-1) < 0:
+                raise FormatError(
+                    f"operator {block.kind!r} of Paddle 3 has no {slot}, and its channels are not known"
+                )
+            inputs[slot] = [block.make_constant(Constant(value, given.shape, given.dtype))]
 
 
 def _complete_range(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
@@ -382,6 +472,7 @@ _COMPLETED: Final[dict[str, Callable[[Block, Slots, Slots, dict[str, Any]], None
     "cast": _complete_cast,
     "range": _complete_range,
     "linspace": _complete_range,
-    "assign_value": _complete_values,
+    "batch_norm": _complete_norm,
+    "instance_norm": _complete_norm,
     "set_value": _complete_values,
 }

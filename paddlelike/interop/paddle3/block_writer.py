@@ -184,12 +184,7 @@ class Writer:
         for row in () if changed else load_rows().values():
             slots = {one.slot for one in row.operands} | {one.many for one in row.operands}
             fixed = all(get_attr(op, one.target) == one.value for one in row.attributes if not one.name)
-            if (
-                row.type == _SAME.get(op.type, op.type)
-                and fixed
-                and read <= slots
-                and not row.name.startswith("assign_out")
-            ):
+            if row.type == _SAME.get(op.type, op.type) and fixed and read <= slots:
                 return row
         raise UnsupportedError(f"operator {op.type!r} has no counterpart in Paddle 3 that is written here")
 
@@ -307,6 +302,8 @@ def make_dtype(name: str, attr: str = "dtype") -> Node:
 
 
 def make_attr(name: str, kind: str, value: Any) -> Node:
+    if kind == "intarray":
+        return {"N": name, "AT": {"#": "1.a_intarray", "D": list(value or ())}}
     if kind.endswith("s"):
         return {"N": name, "AT": {"#": "0.a_array", "D": [_plain(kind[:-1], one) for one in value or ()]}}
     return {"N": name, "AT": _plain(kind, value)}

@@ -73,6 +73,8 @@ def _parse_row(line: str) -> Row:
 def _parse_operand(text: str) -> Operand:
     if text.endswith("*"):
         return Operand("", text[:-1], "", "")
+    if text == "-":
+        return Operand("", "", "", text)
     if ":" not in text:
         return Operand(text.strip("_"), "", "", "")
     attr, _, slots = text.partition("@")

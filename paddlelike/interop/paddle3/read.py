@@ -7,16 +7,21 @@ is not understood is an error which names it. Format: ``paddle/fluid/pir/seriali
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
+
+import numpy as np
 
 from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import EnforceNotMet, FormatError
-from paddlelike.interop.paddle3.block_reader import IGNORED, Block, Constant, Read, Reader, fold
+from paddlelike.interop.paddle3.block_reader import IGNORED, VALUES, Block, Constant, Read, Reader, fold
+from paddlelike.interop.paddle3.composed import COMPOSED
 from paddlelike.interop.paddle3.json_values import Type, get, load, read_attributes, read_type
 
 __all__ = ["read_pir"]
 
 _MAGIC: Final = "pir"
+_WIDE: Final = (VarType.FP64, VarType.FP16, VarType.BF16)
 
 
 def read_pir(data: bytes) -> Any:
@@ -120,6 +125,69 @@ def _read_full_with_tensor(block: Block, op: dict[str, Any]) -> None:
     else:
         inputs["ValueTensor"] = [block.find_one(nodes[0])]
     block.emit("fill_constant", inputs, {"Out": block.make_results(get(get(op, "O", list), 0, dict))}, found)
+
+
+def _read_empty(block: Block, op: dict[str, Any]) -> None:
+    """Read a tensor that is not filled as one of zeros."""
+    sizes = block.find(get(get(op, "I", list), 0, dict))
+    dtype, node = get(read_attributes(op), "dtype", int), get(get(op, "O", list), 0, dict)
+    if isinstance(sizes, Constant):
+        shape = fold(sizes, "i64s")
+        if any(one < 0 for one in shape):
+            raise FormatError(f"the program of Paddle 3 is damaged: {shape!r:.80} is no shape")
+        block.set_value(get(node, "%", int), Constant(0.0, shape, dtype))
+        return
+    names = block.find_list(op["I"][0])
+    inputs = {"ShapeTensor" if len(names) == 1 else "ShapeTensorList": names}
+    block.emit(
+        "fill_constant",
+        inputs,
+        {"Out": block.make_results(node)},
+        {"dtype": dtype, "shape": [], "value": 0.0},
+    )
+
+
+def _read_assign_out(block: Block, op: dict[str, Any]) -> None:
+    nodes = get(op, "I", list)
+    _assign_to(
+        block,
+        op,
+        get(nodes, 1, dict),
+        lambda out: block.emit("assign", {"X": [block.find_one(get(nodes, 0, dict))]}, {"Out": [out]}, {}),
+    )
+
+
+def _read_assign_value(block: Block, op: dict[str, Any]) -> None:
+    """Read values of a program; those of types that assign_value does not know are cast."""
+    attrs = read_attributes(op)
+    dtype, shape, values = VarType(attrs["dtype"]), get(attrs, "shape", list), get(attrs, "values", list)
+    own = dtype if dtype in VALUES else VarType.FP32 if dtype in _WIDE else VarType.INT32
+    if dtype == VarType.FP64 and any(one != np.float32(one) for one in values):
+        raise FormatError(f"operator {block.kind!r} of Paddle 3 has values {values!r:.80} of float64")
+
+    def emit(out: str) -> None:
+        given = {"shape": shape, "dtype": int(own)}
+        given[VALUES[own]] = values if own == VarType.FP32 else [int(one) for one in values]
+        made = out if own == dtype else block.declare_new(block.find_type(out)._replace(dtype=own))
+        block.emit("assign_value", {}, {"Out": [made]}, given)
+        if made != out:
+            block.cast(made, out)
+
+    _assign_to(block, op, get(get(op, "I", list), 0, dict) if block.kind.endswith("_") else None, emit)
+
+
+def _assign_to(block: Block, op: dict[str, Any], target: Any, emit: Callable[[str], None]) -> None:
+    """Emit an operator whose result is the variable of an operand, which is so for all that read it later."""
+    node = get(get(op, "O", list), 0, dict)
+    if target is None or isinstance(block.values.get(get(target, "%", int)), Constant):
+        (name,) = block.make_results(node) or [""]
+        if target is not None:
+            block.values[target["%"]] = name
+    else:
+        name = block.find_target(target)
+        block.set_value(get(node, "%", int), name)
+    if name:
+        emit(name)
 
 
 def _read_combine(block: Block, op: dict[str, Any]) -> None:
@@ -229,7 +297,7 @@ def _read_side(block: Block, region: Any, condition: str, results: list[str]) ->
     block.emit(
         "conditional_block",
         {"Cond": [condition], "Input": list(inner.taken)},
-        {"Out": outs, "Scope": [scope.name]},
+        {"Out": [*outs, *inner.list_overwritten(outs)], "Scope": [scope.name]},
         attrs,
     )
     _set_block(block, inner)
@@ -269,7 +337,7 @@ def _read_while(block: Block, op: dict[str, Any]) -> None:
     block.emit(
         "while",
         {"X": [name for name in inner.taken if name != carried[0]], "Condition": [carried[0]]},
-        {"Out": carried, "StepScopes": [scopes.name]},
+        {"Out": [*carried, *inner.list_overwritten(carried)], "StepScopes": [scopes.name]},
         {"is_test": True},
     )
     _set_block(block, inner)
@@ -312,6 +380,11 @@ _SPECIAL: Final[dict[str, Read]] = {
     "slice": _read_slice,
     "split": _read_split,
     "shape64": _read_shape64,
+    "empty": _read_empty,
+    "assign_out_": _read_assign_out,
+    "assign_value": _read_assign_value,
+    "assign_value_": _read_assign_value,
+    **COMPOSED,
     "create_array": _read_create_array,
     "array_write_": _read_array_write,
     "select_input": _read_select,

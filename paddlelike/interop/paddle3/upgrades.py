@@ -250,6 +250,14 @@ def _suppress(draft: Draft) -> None:
     draft.add("multiclass_nms3", inputs, outputs, **draft.op.attrs)
 
 
+def _pool(draft: Draft) -> None:
+    if draft.attr("ceil_mode") and not draft.attr("exclusive") and draft.attr("pooling_type") == "avg":
+        raise UnsupportedError(
+            f"operator {draft.op.type!r} counts whole windows beyond the padding, which Paddle 3 does not"
+        )
+    draft.rename(draft.op.type)
+
+
 def _write(form: Form) -> Callable[[Writer, Operator], None]:
     def write(writer: Writer, op: Operator) -> None:
         if writer.is_later:
@@ -270,7 +278,8 @@ FORMS: Final = {
         **{f"reduce_{one}": _reduce for one in _REDUCTIONS},
         **{one: _renamed(f"{one}2") for one in ("reshape", "squeeze", "transpose", "unsqueeze")},
         **{one: _renamed(one, output_padding=[]) for one in _TRANSPOSED},
-        **{one: _renamed(one) for one in ("equal", "not_equal")},
+        **{one: _renamed(one) for one in ("equal", "not_equal", "grid_sampler", "pixel_shuffle")},
+        **dict.fromkeys(("pool2d", "pool3d"), _pool),
         **dict.fromkeys(("accuracy", "kldiv_loss", "mean"), _reshape_numbers),
         "arg_max": _arg,
         "arg_min": _arg,

@@ -154,7 +154,7 @@ def _write_loop(writer: Writer, op: Operator) -> None:
     (number,) = op.sub_blocks()
     block, (condition,) = op.block.program.block(number), op.input("Condition")
     made = dict.fromkeys(name for name in op.output("Out") if name != condition and name not in block.vars)
-    for name in made:
+    for name in [*made, *op.input("X")]:
         if writer.find_var(name).type == VarType.LOD_TENSOR_ARRAY:
             _make_array(writer, name)
     names = [name for name in made if name in writer.values]

@@ -10,8 +10,9 @@ from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Bool
 from paddlelike.ops.detection.proposals import LevelAttrs, ProposalAttrs, divide_by_size, propose
 from paddlelike.ops.detection.regions.roi_align import AlignAttrs, RoiAttrs, sample_regions
-from paddlelike.ops.detection.regions.roi_pool import RoiPool
+from paddlelike.ops.detection.regions.roi_pool import PsRoiAttrs, RoiPool, pool_means
 from paddlelike.ops.detection.suppression.kept import NmsAttrs
+from paddlelike.ops.detection.suppression.matrix import MatrixNmsAttrs, keep_decayed
 from paddlelike.ops.detection.suppression.multiclass import keep_boxes
 from paddlelike.ops.kernels.detection.boxes import measure_areas
 from paddlelike.ops.kernels.detection.regions import pool_by_axes
@@ -103,6 +104,18 @@ def _multiclass_nms(
     if counts is None:
         return keep_boxes(boxes, scores, None, attrs)
     return keep_boxes(boxes, scores, np.r_[0, np.cumsum(counts)], attrs)
+
+
+@register_kernel("matrix_nms", "BBoxes Scores -> Out Index? RoisNum?", MatrixNmsAttrs.table(), changed=True)
+def _matrix_nms(boxes: Array, scores: Array, *, attrs: MatrixNmsAttrs) -> tuple[Array, Array, Array]:
+    """As in Fluid 1.8; how many boxes an image keeps is a tensor, not a LoD."""
+    return keep_decayed(boxes, scores, attrs)
+
+
+@register_kernel("psroi_pool", "X ROIs RoisNum? -> Out", PsRoiAttrs.table(), changed=True)
+def _psroi_pool(x: Array, rois: Array, counts: Array | None, *, attrs: PsRoiAttrs) -> Array:
+    """The mean of a channel of its own in each bin of a region."""
+    return pool_means(x, rois.astype(x.dtype, copy=False), _find_owners(x, rois, counts), attrs)
 
 
 def _find_owners(x: Array, rois: Array, counts: Array | None) -> Array:

@@ -148,6 +148,10 @@ class Clip(OpDef):
         bounds = _find_bounds(low, high, min, max)
         if isinstance(x, SelectedRows):
             return map_row_values(x.merge(), lambda values: np.clip(values, *bounds))
+        if x.dtype.kind in "iu":  # float64 has fewer digits, and a bound may be beyond the type
+            limits = np.iinfo(x.dtype)
+            least, greatest = (int(np.clip(bound, limits.min, limits.max)) for bound in bounds)
+            return np.clip(x, least, greatest)
         return np.clip(x, *bounds)
 
     @staticmethod
@@ -251,13 +255,24 @@ class Cast(OpDef):
         return Spec(x.shape, VarType(out_dtype))
 
     @staticmethod
-    def forward(x: Array, *, out_dtype: int) -> Array:
+    def forward(x: Array, *, in_dtype: int, out_dtype: int) -> Array:
+        if in_dtype == VarType.BF16 and x.dtype == np.uint16:
+            x = (x.astype(np.uint32) << 16).view(np.float32)
+        if out_dtype == VarType.BF16:
+            return _round_to_bfloat16(x)
         return x.astype(numpy_dtype(VarType(out_dtype)))
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         back = {"in_dtype": op.attrs["out_dtype"], "out_dtype": op.attrs["in_dtype"]}
         return [derive_grad_op(op, "cast", "X", 0, **back)]
+
+
+def _round_to_bfloat16(x: Array) -> Array:
+    """Return the upper halves of float32, ties to even; of a NaN one that is still a NaN."""
+    bits = x.astype(np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(x), bits >> 16 | 0x40, rounded).astype(np.uint16)
 
 
 @register

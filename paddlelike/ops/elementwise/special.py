@@ -47,6 +47,7 @@ _BINARY: Final[dict[str, Callable[[Array, Array], Any]]] = {
     "elementwise_fmax": np.fmax,
     "elementwise_fmin": np.fmin,
     "elementwise_heaviside": np.heaviside,
+    "copysign": np.copysign,
 }
 
 
@@ -54,6 +55,8 @@ _BITS: Final[dict[str, Callable[[Array, Array], Any]]] = {
     "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
+    "bitwise_left_shift": np.left_shift,
+    "bitwise_right_shift": np.right_shift,
 }
 
 

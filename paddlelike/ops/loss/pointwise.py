@@ -20,6 +20,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.special import sigmoid, softplus
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, check_same_shape, count_elements
 
 __all__ = [
@@ -248,6 +249,22 @@ class KldivLoss(OpDef):
     @staticmethod
     def backward(d_loss: Array, x: Array, target: Array, *, reduction: str) -> Array:
         return np.minimum(-target, 0) * (d_loss / _find_divisor(x, reduction))
+
+
+@register_kernel(
+    "kldiv_loss",
+    "X Target -> Loss",
+    {"reduction": String("mean"), "log_target": Bool(False)},
+    changed=True,
+)
+def _kldiv_loss(x: Array, target: Array, *, reduction: str, log_target: bool) -> Array:
+    """As in Fluid 1.8; Target may hold logarithms."""
+    if not log_target:
+        loss = KldivLoss.forward(x, target, reduction=reduction)
+    else:
+        each = np.exp(target) * (target - x)
+        loss = each if reduction == "none" else (each.sum() / _find_divisor(x, reduction)).reshape(1)
+    return loss
 
 
 def _find_divisor(x: Array, reduction: str) -> int:

@@ -28,7 +28,7 @@ def _viterbi(
             total = score[:, None] + transition
             before.append(total.argmax(0))
             score = total.max(0) + step
-        score = score + (transition[:, -2] if include_bos_eos_tag else 0)
+        score = score + (transition[-2] if include_bos_eos_tag else 0)
         tag = int(score.argmax())
         best[row] = score[tag]
         for t in range(length - 1, -1, -1):

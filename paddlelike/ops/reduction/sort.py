@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, Attrs, Bool, Int
+from paddlelike.framework.opdef import Array, Attrs, Bool, Int, Ints, String
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import read_numbers
 
@@ -71,3 +72,35 @@ def _searchsorted(rows: Array, values: Array, *, out_int32: bool, right: bool) -
         pairs = zip(rows.reshape(-1, rows.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
         out = np.stack([np.searchsorted(row, value, side) for row, value in pairs]).reshape(values.shape)
     return np.asarray(out, np.int32 if out_int32 else np.int64)
+
+
+class MedianAttrs(Attrs):
+    """Attributes of median and nanmedian; ``mode``: the mean of the two in the middle, or the lesser."""
+
+    axis: list[int] = Ints([])
+    keepdim: bool = Bool(False)
+    mode: str = String("avg")
+
+
+def _make_median(is_skipping: bool) -> Callable[..., tuple[Array, None]]:
+    def median(x: Array, *, attrs: MedianAttrs) -> tuple[Array, None]:
+        """The element in the middle along dims; nanmedian leaves NaN out."""
+        axes = [axis % x.ndim for axis in attrs.axis] or list(range(x.ndim))
+        rest = [axis for axis in range(x.ndim) if axis not in axes]
+        rows = np.sort(x.transpose(*rest, *axes).reshape(*[x.shape[axis] for axis in rest], -1), -1)
+        bad = np.isnan(rows).sum(-1, keepdims=True)
+        count = rows.shape[-1] - bad
+        low, high = (np.maximum(count - 1, 0) // 2, count // 2)
+        high = np.minimum(low if attrs.mode == "min" else high, rows.shape[-1] - 1)
+        middle = [np.take_along_axis(rows, at, -1)[..., 0] for at in (low, high)]
+        out = (middle[0] + middle[1]) / x.dtype.type(2) if x.dtype.kind == "f" else middle[0]
+        if not is_skipping:
+            out = np.where(bad[..., 0] > 0, np.nan, out).astype(x.dtype)
+        kept = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
+        return (out.reshape(kept) if attrs.keepdim else out), None
+
+    return median
+
+
+register_kernel("median", "X -> Out MedianIndex?", MedianAttrs.table())(_make_median(False))
+register_kernel("nanmedian", "X -> Out MedianIndex?", MedianAttrs.table())(_make_median(True))

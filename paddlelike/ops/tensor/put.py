@@ -41,20 +41,40 @@ class PutAttrs(Attrs):
     Include_self: bool = Bool(True)
 
 
-_UPDATES: Any = {"add": np.add, "sum": np.add, "mul": np.multiply, "multiply": np.multiply}
+_UPDATES: Any = {
+    **dict.fromkeys(("add", "sum", "mean"), np.add),
+    **dict.fromkeys(("mul", "multiply"), np.multiply),
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
 
 
 @register_kernel("put_along_axis", "Input Index Value -> Result", PutAttrs.table())
 def _put_along_axis(x: Array, index: Array, value: Array, *, attrs: PutAttrs) -> Array:
-    """Input with values written, added or multiplied at the places that an index names."""
+    """Input with values written at the places that an index names, or reduced with what is there."""
     out = x.copy()
     if attrs.Reduce == "assign":
         np.put_along_axis(out, index, value, attrs.Axis)
         return out
     grid = list(np.ogrid[tuple(slice(n) for n in index.shape)])
     grid[attrs.Axis] = index
-    _UPDATES[attrs.Reduce].at(out, tuple(grid), value)
+    places, counts = tuple(grid), np.ones(x.shape, np.int64)
+    if not attrs.Include_self:
+        out[places] = _find_neutral(attrs.Reduce, x.dtype)
+        counts[places] = 0
+    _UPDATES[attrs.Reduce].at(out, places, value)
+    if attrs.Reduce == "mean":
+        np.add.at(counts, places, 1)
+        out = (out // counts if x.dtype.kind in "iu" else out / counts).astype(x.dtype)
     return out
+
+
+def _find_neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
+    """Return the number that a reduction does not see."""
+    if reduce in ("amax", "amin"):
+        limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+        return limits.min if reduce == "amax" else limits.max
+    return 1 if reduce in ("mul", "multiply") else 0
 
 
 @register_kernel("index_add", "X Index AddValue -> Out", {"axis": Int(0)})
@@ -122,5 +142,7 @@ def _set_value(
     index: list[Any] = [box[a].start if a in attrs.decrease_axes else box[a] for a in range(x.ndim)]
     for axis in attrs.none_axes:
         index.insert(axis, None)
-    out[tuple(index)] = attrs.make_value() if tensor is None else tensor
+    value = attrs.make_value() if tensor is None else tensor
+    part = out[tuple(index)]
+    out[tuple(index)] = value if np.ndim(part) else value.reshape(())  # one element, given as [1]
     return out

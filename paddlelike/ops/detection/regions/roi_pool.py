@@ -16,7 +16,7 @@ from paddlelike.ops.detection.regions.roi_align import RoiAttrs
 from paddlelike.ops.kernels.detection.regions import check_regions, index_images, round_half_away, scatter_add
 from paddlelike.ops.kernels.fast import regions as fast
 
-__all__ = ["PsRoiPool", "RoiPool"]
+__all__ = ["PsRoiAttrs", "PsRoiPool", "RoiPool", "pool_means"]
 
 
 @register
@@ -123,7 +123,7 @@ def _find_maxima(
         out[:, i, used], argmax[:, i, used] = best.T, pixel.T
 
 
-class _PsRoiAttrs(RoiAttrs):
+class PsRoiAttrs(RoiAttrs):
     output_channels: int = Int()
 
 
@@ -145,34 +145,23 @@ class PsRoiPool(OpDef):
 
     type = "psroi_pool"
     inputs = ("X", "ROIs")
-    attrs = _PsRoiAttrs.table()
+    attrs = PsRoiAttrs.table()
     gradient = Gradient("X", "ROIs", "Out@GRAD", outputs=("X@GRAD",))
     context = True
 
     @classmethod
-    def infer(cls, x: Spec, rois: Spec, *, attrs: _PsRoiAttrs) -> Spec:
+    def infer(cls, x: Spec, rois: Spec, *, attrs: PsRoiAttrs) -> Spec:
         check_regions(cls.type, x, rois)
         shape = (rois.shape[0], attrs.output_channels, attrs.pooled_height, attrs.pooled_width)
         return Spec(shape, x.dtype)
 
     @staticmethod
-    def forward(ctx: Context, x: Array, rois: Array, *, attrs: _PsRoiAttrs) -> Array:
+    def forward(ctx: Context, x: Array, rois: Array, *, attrs: PsRoiAttrs) -> Array:
         owners = index_images(ctx, len(rois), len(x))
-        rois = rois.astype(x.dtype, copy=False)
-        out = np.empty((len(rois), attrs.output_channels, attrs.pooled_height, attrs.pooled_width), x.dtype)
-        if (kernel := fast.find_means.choose(out.size, x, out)) is not None:
-            kernel(x, owners, *_find_bins(x.shape, rois, attrs), out)
-            return out
-        first, bins = _index_bins(x.shape, owners, rois, attrs)
-        integral = np.zeros((*x.shape[:2], x.shape[2] + 1, x.shape[3] + 1))
-        np.cumsum(x, axis=2, dtype=np.float64, out=integral[:, :, 1:, 1:])
-        np.cumsum(integral, axis=3, out=integral)
-        flat = integral.reshape(-1)
-        both, none, bottom, right = (flat[first + corner] for corner in bins.corners)
-        return ((both + none - bottom - right) / bins.area).astype(x.dtype)
+        return pool_means(x, rois.astype(x.dtype, copy=False), owners, attrs)
 
     @staticmethod
-    def backward(ctx: Context, x: Array, rois: Array, d_out: Array, *, attrs: _PsRoiAttrs) -> Array:
+    def backward(ctx: Context, x: Array, rois: Array, d_out: Array, *, attrs: PsRoiAttrs) -> Array:
         owners = index_images(ctx, len(rois), len(x))
         rois = rois.astype(x.dtype, copy=False)
         if (kernel := fast.add_means.choose(d_out.size, d_out)) is not None:
@@ -189,9 +178,22 @@ class PsRoiPool(OpDef):
         return steps.cumsum(2).cumsum(3)[:, :, :-1, :-1].astype(x.dtype)
 
 
-def _index_bins(
-    shape: tuple[int, ...], owners: Array, rois: Array, attrs: _PsRoiAttrs
-) -> tuple[Array, _Bins]:
+def pool_means(x: Array, rois: Array, owners: Array, attrs: PsRoiAttrs) -> Array:
+    """Return the means of the bins of regions, each of the image that its owner says."""
+    out = np.empty((len(rois), attrs.output_channels, attrs.pooled_height, attrs.pooled_width), x.dtype)
+    if (kernel := fast.find_means.choose(out.size, x, out)) is not None:
+        kernel(x, owners, *_find_bins(x.shape, rois, attrs), out)
+        return out
+    first, bins = _index_bins(x.shape, owners, rois, attrs)
+    integral = np.zeros((*x.shape[:2], x.shape[2] + 1, x.shape[3] + 1))
+    np.cumsum(x, axis=2, dtype=np.float64, out=integral[:, :, 1:, 1:])
+    np.cumsum(integral, axis=3, out=integral)
+    flat = integral.reshape(-1)
+    both, none, bottom, right = (flat[first + corner] for corner in bins.corners)
+    return ((both + none - bottom - right) / bins.area).astype(x.dtype)
+
+
+def _index_bins(shape: tuple[int, ...], owners: Array, rois: Array, attrs: PsRoiAttrs) -> tuple[Array, _Bins]:
     """Return where the channel of every output begins in the integral image, and the bins."""
     _, channels, height, width = shape
     tall, wide = attrs.pooled_height, attrs.pooled_width
@@ -207,7 +209,7 @@ def _index_bins(
     return first, _Bins(corners, np.where(empty, 1, (x2 - x1) * (y2 - y1)))
 
 
-def _find_bins(shape: tuple[int, ...], rois: Array, attrs: _PsRoiAttrs) -> tuple[Array, Array]:
+def _find_bins(shape: tuple[int, ...], rois: Array, attrs: PsRoiAttrs) -> tuple[Array, Array]:
     """Return the first pixels of the bins and those after their last, ``(R, 2, H')`` and ``(R, 2, W')``."""
     _, channels, height, width = shape
     tall, wide = attrs.pooled_height, attrs.pooled_width

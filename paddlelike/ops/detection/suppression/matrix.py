@@ -14,13 +14,14 @@ from paddlelike.ops.detection.suppression.kept import (
     join,
     list_labels,
     no_boxes,
-    write_with_index,
+    write_rows,
 )
 from paddlelike.ops.kernels.detection.boxes import find_overlaps
+from paddlelike.ops.kernels.lod import make_lod
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_unstable
 
-__all__ = ["MatrixNms"]
+__all__ = ["MatrixNms", "MatrixNmsAttrs", "keep_decayed"]
 
 
 class MatrixNmsAttrs(ChoiceAttrs):
@@ -55,9 +56,20 @@ class MatrixNms(OpDef):
 
     @staticmethod
     def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: MatrixNmsAttrs) -> tuple[Array, Array]:
-        check_operands("matrix_nms", boxes, scores, ranks=(3,))
-        images = [_keep_decayed(*pair, attrs) for pair in zip(boxes, scores, strict=True)]
-        return write_with_index(ctx, images, [i * boxes.shape[1] for i in range(len(boxes))])
+        out, index, counts = keep_decayed(boxes, scores, attrs)
+        for slot in ("Out", "Index"):
+            ctx.set_lod(slot, [make_lod(counts.astype(np.int64))])
+        return out, index
+
+
+def keep_decayed(boxes: Array, scores: Array, attrs: MatrixNmsAttrs) -> tuple[Array, Array, Array]:
+    """Return rows (label, score, box) of all images, the indices of their boxes, and how many each has."""
+    check_operands("matrix_nms", boxes, scores, ranks=(3,))
+    images = [_keep_decayed(*pair, attrs) for pair in zip(boxes, scores, strict=True)]
+    index = np.concatenate([kept.place + i * boxes.shape[1] for i, kept in enumerate(images)])
+    counts = np.array([len(kept.label) for kept in images], np.int32)
+    out = np.concatenate([write_rows(kept) for kept in images])
+    return out, index.astype(np.int32).reshape(-1, 1), counts
 
 
 def _keep_decayed(boxes: Array, scores: Array, attrs: MatrixNmsAttrs) -> Kept:

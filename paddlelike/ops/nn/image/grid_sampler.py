@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Gradient, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
 from paddlelike.ops.kernels.nn.image.windows import check_image
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, read_numbers
@@ -162,3 +162,45 @@ def _affine_grid(
     points = np.stack([*grid, np.ones(spatial)], -1).astype(theta.dtype)
     out = points.reshape(1, -1, points.shape[-1]) @ theta.swapaxes(1, 2)
     return np.asarray(out.reshape(len(theta), *spatial, -1))
+
+
+class SampleAttrs(Attrs):
+    """Attributes of the later grid_sampler."""
+
+    mode: str = String("bilinear")
+    padding_mode: str = String("zeros")
+    align_corners: bool = Bool(True)
+
+
+@register_kernel("grid_sampler", "X Grid -> Output", SampleAttrs.table(), changed=True)
+def _grid_sample(x: Array, grid: Array, *, attrs: SampleAttrs) -> Array:
+    """X ``(N, C, [D,] H, W)`` at points ``(N, ..., 2 or 3)`` whose last dim is x, y[, z], from -1 to 1."""
+    spatial, points = x.shape[2:], grid.reshape(len(grid), -1, grid.shape[-1])
+    sides = [_find_taps(points[..., -1 - i], size, attrs) for i, size in enumerate(spatial)]
+    flat, out = x.reshape(*x.shape[:2], -1), np.zeros((*x.shape[:2], points.shape[1]), x.dtype)
+    for taps in itertools.product(*sides):
+        weight = np.ones(points.shape[:2], x.dtype)
+        for _, share in taps:
+            weight = weight * share
+        kept = [np.clip(place, 0, size - 1) for (place, _), size in zip(taps, spatial, strict=True)]
+        for (place, _), inside in zip(taps, kept, strict=True):
+            weight *= place == inside  # the others are zeros
+        index = np.ravel_multi_index([np.asarray(one, np.intp) for one in kept], spatial)
+        out += np.take_along_axis(flat, index[:, None], 2) * weight[:, None]
+    return out.reshape(*x.shape[:2], *grid.shape[1:-1])
+
+
+def _find_taps(place: Array, size: int, attrs: SampleAttrs) -> list[tuple[Array, Array | float]]:
+    """Return the elements along a dim that points are computed from, each with its weight."""
+    at = (place + 1) * ((size - 1) / 2) if attrs.align_corners else ((place + 1) * size - 1) / 2
+    if attrs.padding_mode == "border":
+        at = np.clip(at, 0, size - 1)
+    elif attrs.padding_mode == "reflection":
+        low, span = (0, size - 1) if attrs.align_corners else (-0.5, size)
+        away = np.abs(at - low) % (2 * span) if span else at * 0
+        at = np.clip(np.minimum(away, 2 * span - away) + low, 0, size - 1)
+    at = np.nan_to_num(at, nan=-1)
+    if attrs.mode == "nearest":
+        return [(np.rint(at), 1.0)]
+    first = np.floor(at)
+    return [(first, first + 1 - at), (first + 1, at - first)]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
+from paddlelike.framework.opdef.registry import LATER
 from paddlelike.framework.quirks import follows_fluid, warn_quirk
 from paddlelike.ops.kernels.nn.image import pool as pool_kernels
 from paddlelike.ops.kernels.nn.image.layouts import as_layout_of
@@ -18,7 +21,7 @@ from paddlelike.ops.kernels.nn.image.windows import (
     to_format,
 )
 
-__all__ = ["MaxPool2dWithIndex", "MaxPool3dWithIndex", "Pool2d", "Pool3d"]
+__all__ = ["MaxPool2dWithIndex", "MaxPool3dWithIndex", "Pool2d", "Pool3d", "find_factor"]
 
 
 class WindowAttrs(Attrs):
@@ -148,6 +151,54 @@ class Pool3d(_Pool):
 
     type = "pool3d"
     attrs = PoolAttrs.table(data_format=String("NCDHW"), **_THREE_DIMS, **_BACKENDS)
+
+
+class _LaterPool(_Pool):
+    """As Paddle 2 means it: a window that reaches over the padding counts the elements before its end."""
+
+    since = "2"
+
+    @classmethod
+    def forward(cls, x: Array, *, attrs: PoolAttrs) -> Array:
+        out = super().forward(x, attrs=attrs)
+        return out if (factor := find_factor(cls.type, x, attrs)) is None else out * factor
+
+    @classmethod
+    def backward(cls, x: Array, out: Array, d_out: Array, *, attrs: PoolAttrs) -> Array:
+        factor = find_factor(cls.type, x, attrs)
+        return super().backward(x, out, d_out if factor is None else d_out * factor, attrs=attrs)
+
+
+def find_factor(op: str, x: Array, attrs: PoolAttrs) -> Array | None:
+    """Return the size of a window by what is counted of it, None where every window counts as a whole."""
+    whole = attrs.exclusive or attrs.adaptive or attrs.global_pooling or not attrs.ceil_mode
+    if whole or attrs.pooling_type != "avg":
+        return None
+    last = is_channels_last(attrs.data_format)
+    spatial = x.shape[1:-1] if last else x.shape[2:]
+    pads = make_windows(
+        op, spatial, attrs.ksize, attrs.strides, attrs.paddings, algorithm=attrs.padding_algorithm
+    ).pads
+    _, axes = attrs.arrange(op, spatial)
+    factor = np.ones(1, x.dtype)
+    for axis, (low, high) in zip(axes, pads, strict=True):
+        counted = [min(end, low + axis.size + high) - start for start, end in axis.spans]
+        factor = np.multiply.outer(factor, axis.kernel / np.array(counted, x.dtype))
+    return factor[..., None] if last else factor[None]
+
+
+@register
+class LaterPool2d(_LaterPool, Pool2d):
+    """``pool2d`` of Paddle 2."""
+
+    type = "pool2d" + LATER
+
+
+@register
+class LaterPool3d(_LaterPool, Pool3d):
+    """``pool3d`` of Paddle 2."""
+
+    type = "pool3d" + LATER
 
 
 class _MaxPoolWithIndex(OpDef):

@@ -16,7 +16,7 @@ from paddlelike.compiled.lowering.nn.conv.conv import list_places, put_back, tak
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.ops.kernels.nn.image import pool as pool_kernels
-from paddlelike.ops.nn.image.pool import PoolAttrs, WindowAttrs
+from paddlelike.ops.nn.image.pool import PoolAttrs, WindowAttrs, find_factor
 
 _MOST_PLACES: Final = 25  # of a window, each of which makes a program longer
 
@@ -43,6 +43,13 @@ def pool(
         counts = pool_kernels.count_elements(axes, x.dtype, exclusive=exclusive or adaptive)
         out = total / jnp.asarray(counts, x.dtype)
     return put_back(out, data_format)
+
+
+@lowers("pool2d@2", "pool3d@2")
+@functools.wraps(pool)
+def later_pool(x: jax.Array, **given: Any) -> jax.Array:
+    factor = find_factor("pool", x, PoolAttrs(**given))
+    return pool(x, **given) if factor is None else pool(x, **given) * jnp.asarray(factor)
 
 
 def reduce_windows(

@@ -1,0 +1,214 @@
+"""Operators of Paddle 3 that a ProgramDesc says by several of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import FormatError
+from paddlelike.interop.paddle3.block_reader import Block, Read
+from paddlelike.interop.paddle3.json_values import Type, get, read_attributes
+
+__all__ = ["COMPOSED"]
+
+
+class _Call:
+    """An operator that is being read: its operands, attributes and first result."""
+
+    def __init__(self, block: Block, op: dict[str, Any]) -> None:
+        self.block, self.attrs = block, read_attributes(op)
+        self._nodes = get(op, "I", list)
+        self.out, *self._rest = [name for node in get(op, "O", list) for name in block.make_results(node)]
+
+    def read(self, index: int) -> str:
+        """Return the variable of an operand."""
+        return self.block.find_one(get(self._nodes, index, dict))
+
+    def has(self, index: int) -> bool:
+        return index < len(self._nodes) and self.block.find(self._nodes[index]) is not None
+
+    def type(self, name: str) -> Type:
+        return self.block.find_type(name)
+
+    def make(self, type_: str, inputs: dict[str, Any], out: str | Type, **attrs: Any) -> str:
+        """Append an operator. Return its result: a variable, or one of that type which is made now."""
+        name = out if isinstance(out, str) else self.block.declare_new(out)
+        given = {slot: [one] if isinstance(one, str) else one for slot, one in inputs.items()}
+        self.block.emit(type_, given, {"Y" if type_ == "stack" else "Out": [name]}, attrs)
+        return name
+
+    def scale(self, name: str, factor: float) -> str:
+        return self.make("scale", {"X": name}, self.type(name), scale=factor, bias=0.0, bias_after_scale=True)
+
+    def refuse(self, why: str) -> None:
+        raise FormatError(f"operator {self.block.kind!r} of Paddle 3 {why}, which is not read here")
+
+
+def _swiglu(call: _Call) -> None:
+    """silu(x) * y; without y the last dim holds both."""
+    x, kind = call.read(0), call.type(call.out)
+    if call.has(1):
+        y = call.read(1)
+    else:
+        parts = [call.block.declare_new(kind) for _ in range(2)]
+        call.block.emit(
+            "split", {"X": [x]}, {"Out": parts}, {"axis": len(kind.shape) - 1, "num": 2, "sections": []}
+        )
+        x, y = parts
+    call.make("elementwise_mul", {"X": call.make("silu", {"X": x}, kind), "Y": y}, call.out, axis=-1)
+
+
+def _fill_alike(call: _Call) -> None:
+    """Zeros, where Paddle 3 fills in nothing."""
+    call.make("fill_any_like", {"X": call.read(0)}, call.out, value=0.0, dtype=call.attrs["dtype"])
+
+
+def _masked_softmax(call: _Call) -> None:
+    x, mask = call.read(0), call.read(1)
+    total = call.make("elementwise_add", {"X": x, "Y": mask}, call.type(x), axis=-1)
+    call.make("softmax", {"X": total}, call.out, axis=-1)
+
+
+def _fill_masked(call: _Call) -> None:
+    names, kind = [call.read(index) for index in (1, 2, 0)], call.type(call.read(0))
+    mask, value, x = (
+        name
+        if call.type(name).shape == kind.shape
+        else call.make(
+            "expand_as_v2", {"X": name, "Y": names[2]}, kind._replace(dtype=call.type(name).dtype),
+            target_shape=kind.shape,
+        )
+        for name in names
+    )  # fmt: skip
+    call.make("where", {"Condition": mask, "X": value, "Y": x}, call.out)
+
+
+def _add_products(call: _Call) -> None:
+    product = call.make("bmm", {"X": call.read(1), "Y": call.read(2)}, call.type(call.out))
+    terms = call.scale(call.read(0), call.attrs["beta"]), call.scale(product, call.attrs["alpha"])
+    call.make("elementwise_add", dict(zip("YX", terms, strict=True)), call.out, axis=-1)
+
+
+def _reduce_as(call: _Call) -> None:
+    shape, wanted = call.type(call.read(0)).shape, call.type(call.out).shape
+    lead = len(shape) - len(wanted)
+    dims = [i for i, size in enumerate(shape) if i < lead or (wanted[i - lead] == 1 and size != 1)]
+    if -1 in wanted or lead < 0:
+        call.refuse(f"sums to {wanted}")
+    kind = call.type(call.read(0))
+    if dims:
+        attrs = {
+            "dim": dims,
+            "keep_dim": False,
+            "reduce_all": len(dims) == len(shape),
+            "in_dtype": -1,
+            "out_dtype": -1,
+        }
+        total = call.make(
+            "reduce_sum",
+            {"X": call.read(0)},
+            kind._replace(shape=[n for i, n in enumerate(shape) if i not in dims]),
+            **attrs,
+        )
+    else:
+        total = call.read(0)
+    call.make("reshape2", {"X": total}, call.out, shape=wanted)
+
+
+def _pool_norms(call: _Call) -> None:
+    """The root of the sum of powers of each window, by their mean."""
+    attrs = dict(call.attrs)
+    norm, ksize = attrs.pop("norm_type"), attrs.pop("kernel_size")
+    if attrs["ceil_mode"] or attrs["adaptive"] or attrs["global_pooling"]:
+        call.refuse("pools uneven windows")
+    attrs |= {"pooling_type": "avg", "exclusive": False, "ksize": ksize}
+    kind = call.type(call.out)
+    powers = call.make("pow", {"X": call.read(0)}, call.type(call.read(0)), factor=norm)
+    mean = call.make(
+        "pool2d", {"X": powers}, kind, **{name: value for name, value in attrs.items() if value is not None}
+    )
+    call.make("pow", {"X": call.scale(mean, float(math.prod(ksize)))}, call.out, factor=1 / norm)
+
+
+_MESSAGES: Final = {
+    "ADD": "elementwise_add",
+    "SUB": "elementwise_sub",
+    "MUL": "elementwise_mul",
+    "DIV": "elementwise_div",
+}
+
+
+def _send(call: _Call) -> None:
+    """Rows of x at the starts of edges, combined with those of y there, or at their ends."""
+    kind, many = call.type(call.read(0)), call.block.kind
+    edges = call.type(call.read(2 if many != "send_u_recv" else 1)).shape[:1]
+    rows = kind._replace(shape=[*edges, *kind.shape[1:]])
+    start, end = (2, 3) if many != "send_u_recv" else (1, 2)
+    found = call.make("gather", {"X": call.read(0), "Index": call.read(start)}, rows, axis=0)
+    if many != "send_u_recv":
+        y = call.read(1)
+        if many == "send_uv":
+            y = call.make(
+                "gather", {"X": y, "Index": call.read(end)}, call.type(y)._replace(shape=rows.shape), axis=0
+            )
+        operator = _MESSAGES.get(call.attrs["message_op"]) or ""
+        if not operator or len(call.type(y).shape) != len(rows.shape):
+            call.refuse(f"sends {call.attrs['message_op']!r} of {call.type(y).shape}")
+        found = call.make(operator, {"X": found, "Y": y}, call.out if many == "send_uv" else rows, axis=-1)
+    if many == "send_uv":
+        return
+    sizes, reduce = call.block.find(call._nodes[end + 1]), call.attrs["reduce_op"]
+    if reduce not in ("SUM", "MEAN") or getattr(sizes, "value", None) not in ([0], [-1], [], 0):
+        call.refuse(f"reduces by {reduce!r}, or to a size of its own")
+    index = call.make(
+        "unsqueeze2",
+        {"X": call.read(end)},
+        Type(VarType.LOD_TENSOR, call.type(call.read(end)).dtype, [*edges, 1]),
+        axes=[1],
+    )
+    zeros = call.make("fill_any_like", {"X": call.read(0)}, kind, value=0.0, dtype=-1)
+    out = kind if reduce == "MEAN" else call.out
+    total = call.make("scatter_nd_add", {"X": zeros, "Index": index, "Updates": found}, out)
+    if reduce == "MEAN":
+        ones = call.make("fill_any_like", {"X": found}, rows, value=1.0, dtype=-1)
+        counts = call.make("scatter_nd_add", {"X": zeros, "Index": index, "Updates": ones}, kind)
+        least = call.make("clip", {"X": counts}, kind, min=1.0, max=math.inf)
+        call.make("elementwise_div", {"X": total, "Y": least}, call.out, axis=-1)
+
+
+def _weigh_entropy(call: _Call) -> None:
+    """Weigh what positive labels lose: ``x (1 - label) + w softplus(-x)``."""
+    if not call.has(2):
+        call.block.emit(
+            "sigmoid_cross_entropy_with_logits", {"X": [call.read(0)], "Label": [call.read(1)]},
+            {"Out": [call.out]}, call.attrs,
+        )  # fmt: skip
+        return
+    if call.attrs["normalize"] or call.attrs["ignore_index"] != -100:
+        call.refuse("has weights, and ignores labels")
+    x, kind = call.read(0), call.type(call.out)
+    soft = call.make("softplus", {"X": call.scale(x, -1.0)}, kind, beta=1.0, threshold=20.0)
+    positive = call.make("elementwise_mul", {"X": soft, "Y": call.read(2)}, kind, axis=-1)
+    labelled = call.make("elementwise_mul", {"X": x, "Y": call.read(1)}, kind, axis=-1)
+    rest = call.make("elementwise_sub", {"X": x, "Y": labelled}, kind, axis=-1)
+    call.make("elementwise_add", {"X": rest, "Y": positive}, call.out, axis=-1)
+
+
+def _read(compose: Any) -> Read:
+    return lambda block, op: compose(_Call(block, op))
+
+
+COMPOSED: Final[dict[str, Read]] = {
+    "baddbmm": _read(_add_products),
+    "empty_like": _read(_fill_alike),
+    "fused_softmax_mask": _read(_masked_softmax),
+    "lp_pool2d": _read(_pool_norms),
+    "masked_fill": _read(_fill_masked),
+    "reduce_as": _read(_reduce_as),
+    "sigmoid_cross_entropy_with_logits": _read(_weigh_entropy),
+    "send_u_recv": _read(_send),
+    "send_ue_recv": _read(_send),
+    "send_uv": _read(_send),
+    "swiglu": _read(_swiglu),
+}
