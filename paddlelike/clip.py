@@ -72,6 +72,14 @@ def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
     """Clip the gradients that the last operator of ``block`` computed; called by ``append_backward``.
 
     Raises TypeError when a variable's error clip is of another class.
+
+    ``context`` maps the names of gradients to those of their variables.
+
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+    >>> pairs = fluid.backward.append_backward(loss, callbacks=[fluid.clip.error_clip_callback])
+    >>> len(pairs)
+    2
     """
     for name in block.ops[-1].output_arg_names:
         variable = block._find_var_recursive(context.get(name, ""))
@@ -138,6 +146,10 @@ class GradientClipBase(NearKeywords, Versioned):
 class GradientClipByValue(GradientClipBase):
     """Limits every element to ``min`` (``-max`` if None) .. ``max`` (operator ``clip``).
 
+    ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
+
+    Raises GraphError when ``need_clip`` is no function.
+
     >>> str(GradientClipByValue(1.0))
     'Gradient Clip By Value, min = -1.000000, max=1.000000'
     """
@@ -164,7 +176,14 @@ class GradientClipByValue(GradientClipBase):
 
 
 class GradientClipByNorm(GradientClipBase):
-    """Limits the norm of each gradient to ``clip_norm``: ``g * min(1, clip_norm / |g|)``."""
+    """Limits the norm of each gradient to ``clip_norm``: ``g * min(1, clip_norm / |g|)``.
+
+    ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
+
+    >>> import paddlelike as fluid
+    >>> clip = fluid.clip.GradientClipByNorm(clip_norm=1.0)
+    >>> optimizer = fluid.optimizer.SGD(0.1, grad_clip=clip)
+    """
 
     def __init__(self, clip_norm: float, need_clip: Callable[[Parameter], bool] | None = None) -> None:
         super().__init__(need_clip)
@@ -181,6 +200,12 @@ class GradientClipByGlobalNorm(GradientClipBase):
     """Limits the global norm of gradients to ``clip_norm``: ``g * clip_norm / max(clip_norm, |all g|)``.
 
     ``group_name`` is used by :func:`set_gradient_clip` only.
+
+    ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
+
+    >>> import paddlelike as fluid
+    >>> clip = fluid.clip.GradientClipByGlobalNorm(clip_norm=5.0)
+    >>> optimizer = fluid.optimizer.SGD(0.1, grad_clip=clip)
     """
 
     def __init__(
@@ -240,6 +265,14 @@ def set_gradient_clip(
     As in Fluid 1.8 it works only when all trained parameters have the same clip; else there is a warning:
     see ``fluid.quirks()``.
     Raises TypeError unless ``clip`` is a gradient clip, and ``param_list`` holds parameters or their names.
+
+    ``program`` is the program whose parameters are meant, by default the default main program.
+
+    >>> import warnings
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+    >>> with warnings.catch_warnings(action="ignore"):  # it is the older way
+    ...     fluid.clip.set_gradient_clip(fluid.clip.GradientClipByValue(1.0))
     """
     warn_user(
         "set_gradient_clip is the older way to clip; give the optimizer a grad_clip instead",
@@ -256,7 +289,19 @@ def set_gradient_clip(
 
 
 def append_gradient_clip_ops(param_grads: Iterable[tuple[Parameter, Variable]]) -> ParamGrads:
-    """Append the clips set by :func:`set_gradient_clip`, and return the pairs with clipped gradients."""
+    """Append the clips set by :func:`set_gradient_clip`, and return the pairs with clipped gradients.
+
+    ``param_grads`` holds pairs of a parameter and its gradient.
+
+    >>> import warnings
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+    >>> with warnings.catch_warnings(action="ignore"):  # it is the older way
+    ...     fluid.clip.set_gradient_clip(fluid.clip.GradientClipByNorm(1.0))
+    >>> pairs = fluid.clip.append_gradient_clip_ops(fluid.backward.append_backward(loss))
+    >>> len(pairs)
+    2
+    """
     pairs = list(param_grads)
     clips = [param.gradient_clip_attr for param, _ in pairs]
     if not any(clips):

@@ -53,13 +53,22 @@ _force_cpu = False
 
 
 def force_init_on_cpu() -> bool:
-    """Return whether :func:`init_on_cpu` is active; here initializers always run on the CPU."""
+    """Return whether :func:`init_on_cpu` is active; here initializers always run on the CPU.
+
+    >>> import paddlelike as fluid
+    >>> fluid.initializer.force_init_on_cpu()
+    False
+    """
     return _force_cpu
 
 
 @contextmanager
 def init_on_cpu() -> Iterator[None]:
-    """Request that initializers built inside of the ``with`` run on the CPU."""
+    """Request that initializers built inside of the ``with`` run on the CPU.
+
+    >>> import paddlelike as fluid
+    >>> manager = fluid.initializer.init_on_cpu()
+    """
     global _force_cpu
     before, _force_cpu = _force_cpu, True
     try:
@@ -69,7 +78,15 @@ def init_on_cpu() -> Iterator[None]:
 
 
 class Initializer(NearKeywords, Versioned):
-    """Base of the initializers; a call with variable and block inserts an operator at its front."""
+    """Base of the initializers; a call with variable and block inserts an operator at its front.
+
+    ``given`` are the arguments of the subclass. A call raises NotImplementedError where the subclass
+    defines none.
+
+    >>> import paddlelike as fluid
+    >>> isinstance(fluid.initializer.Xavier(), fluid.initializer.Initializer)
+    True
+    """
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name.strip('_')}={value!r}" for name, value in vars(self).items())
@@ -81,7 +98,14 @@ class Initializer(NearKeywords, Versioned):
 
 
 class ConstantInitializer(Initializer):
-    """Initializes every element to ``value``."""
+    """Initializes every element to ``value``.
+
+    ``force_cpu`` is taken as in Fluid; it changes nothing on a CPU.
+
+    >>> import paddlelike as fluid
+    >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5))
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr=attr)
+    """
 
     def __init__(self, value: float = 0.0, force_cpu: bool = False) -> None:
         self._value = value
@@ -115,6 +139,10 @@ class UniformInitializer(_Random):
     """Uniform in [low, high); ``diag_num`` elements, ``diag_step`` apart, are ``diag_val``.
 
     Raises GraphError when ``low`` is above ``high``.
+
+    >>> import paddlelike as fluid
+    >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Uniform(-0.1, 0.1))
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr=attr)
     """
 
     operator = "uniform_random"
@@ -139,7 +167,12 @@ class UniformInitializer(_Random):
 
 
 class NormalInitializer(_Random):
-    """Normal with mean ``loc`` and standard deviation ``scale``."""
+    """Normal with mean ``loc`` and standard deviation ``scale``.
+
+    >>> import paddlelike as fluid
+    >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Normal(0.0, 0.02))
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr=attr)
+    """
 
     operator = "gaussian_random"
 
@@ -152,7 +185,12 @@ class NormalInitializer(_Random):
 
 
 class TruncatedNormalInitializer(_Random):
-    """Normal with mean ``loc`` and deviation ``scale``, within two deviations of the mean."""
+    """Normal with mean ``loc`` and deviation ``scale``, within two deviations of the mean.
+
+    >>> import paddlelike as fluid
+    >>> attr = fluid.ParamAttr(initializer=fluid.initializer.TruncatedNormal(0.0, 0.02))
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr=attr)
+    """
 
     operator = "truncated_gaussian_random"
 
@@ -188,7 +226,14 @@ class _Fan(_Random):
 
 
 class XavierInitializer(_Fan):
-    """Variance ``2 / (fan_in + fan_out)`` (Glorot & Bengio 2010)."""
+    """Variance ``2 / (fan_in + fan_out)`` (Glorot & Bengio 2010).
+
+    ``uniform`` draws from a uniform distribution, else from a normal one.
+
+    >>> import paddlelike as fluid
+    >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Xavier(uniform=False))
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr=attr)
+    """
 
     def __init__(
         self,
@@ -208,7 +253,14 @@ class XavierInitializer(_Fan):
 
 
 class MSRAInitializer(_Fan):
-    """Variance ``2 / fan_in`` (He et al. 2015)."""
+    """Variance ``2 / fan_in`` (He et al. 2015).
+
+    ``uniform`` draws from a uniform distribution, else from a normal one.
+
+    >>> import paddlelike as fluid
+    >>> attr = fluid.ParamAttr(initializer=fluid.initializer.MSRA(uniform=False))
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr=attr)
+    """
 
     def __init__(self, uniform: bool = True, fan_in: float | None = None, seed: int = 0) -> None:
         super().__init__(uniform, seed)
@@ -223,6 +275,12 @@ class BilinearInitializer(Initializer):
     """The weight (C, 1, K, K) of a transposed convolution that interpolates bilinearly.
 
     As Fluid computes it, under Python 3, the rows are shifted: see ``fluid.quirks()``.
+
+    >>> import paddlelike as fluid
+    >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Bilinear())
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.conv2d_transpose(x, 3, None, 4, padding=1, stride=2, groups=3, param_attr=attr).shape
+    (-1, 3, 16, 16)
     """
 
     def __init__(self) -> None:
@@ -243,7 +301,13 @@ class BilinearInitializer(Initializer):
 
 
 class NumpyArrayInitializer(Initializer):
-    """Initializes to the values of an array. Raises GraphError unless ``value`` is a numpy array."""
+    """Initializes to the values of an array. Raises GraphError unless ``value`` is a numpy array.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> value = fluid.initializer.NumpyArrayInitializer(np.ones((4, 2), "float32"))
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr=fluid.ParamAttr(initializer=value))
+    """
 
     def __init__(self, value: Array) -> None:
         if not isinstance(value, np.ndarray):

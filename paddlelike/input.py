@@ -28,6 +28,8 @@ def data(
     A dim of None or -1 may differ from run to run; shape and dtype of a feed are checked. Raises TypeError
     for an invalid name or shape, GraphError when the name is taken by a variable of another shape or dtype.
 
+    ``lod_level`` is the count of levels of sequences in its rows.
+
     >>> data("image", [None, 1, 28, 28]).shape
     (-1, 1, 28, 28)
     """
@@ -60,6 +62,9 @@ def embedding(
     With ``is_sparse`` the gradient holds only the rows that were used. Raises TypeError unless ``input`` is
     a variable of integers, GraphError when the table has no row ``padding_idx``.
 
+    ``is_distributed`` keeps the table on parameter servers; ``param_attr`` describes it, and
+    ``dtype`` is the type of its elements.
+
     >>> embedding(data("words", [None, 4], "int64"), size=[50, 8]).shape
     (-1, 4, 8)
     """
@@ -81,6 +86,14 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
 
     Operator ``one_hot_v2``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros.
     Raises TypeError unless ``input`` is a variable of integers.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1], [0]], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.one_hot(x, depth=3)])
+    >>> print(out)
+    [[0. 1. 0.]
+     [1. 0. 0.]]
     """
     check_variable("one_hot", "input", input, INTEGERS)
     inputs, attrs = prepare_one_hot(input, depth, allow_out_of_range)

@@ -34,7 +34,14 @@ Array = np.ndarray[Any, Any]
 
 
 class MetricBase:
-    """Base of all metrics. The state is all attributes whose names do not begin with ``_``."""
+    """Base of all metrics. The state is all attributes whose names do not begin with ``_``.
+
+    ``name`` is kept for the user.
+
+    >>> import paddlelike as fluid
+    >>> isinstance(fluid.metrics.Accuracy(), fluid.metrics.MetricBase)
+    True
+    """
 
     def __init__(self, name: str | None) -> None:
         self._name = self.__class__.__name__ if name is None else str(name)
@@ -74,6 +81,8 @@ def _zero(value: object) -> Numbers | None:
 class CompositeMetric(MetricBase):
     """Several metrics of the same predictions and labels.
 
+    ``name`` is kept for the user.
+
     >>> both = CompositeMetric()
     >>> both.add_metric(Precision())
     >>> both.add_metric(Recall())
@@ -108,7 +117,17 @@ class CompositeMetric(MetricBase):
 
 
 class Precision(MetricBase):
-    """The fraction of correct positive predictions (above 0.5): ``tp / (tp + fp)``."""
+    """The fraction of correct positive predictions (above 0.5): ``tp / (tp + fp)``.
+
+    ``name`` is kept for the user.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> metric = fluid.metrics.Precision()
+    >>> metric.update(np.array([[0.9], [0.8], [0.1]]), np.array([[1], [0], [1]]))
+    >>> metric.eval()
+    0.5
+    """
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -127,7 +146,17 @@ class Precision(MetricBase):
 
 
 class Recall(MetricBase):
-    """The fraction of positive labels that are predicted: ``tp / (tp + fn)``."""
+    """The fraction of positive labels that are predicted: ``tp / (tp + fn)``.
+
+    ``name`` is kept for the user.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> metric = fluid.metrics.Recall()
+    >>> metric.update(np.array([[0.9], [0.8], [0.1]]), np.array([[1], [0], [1]]))
+    >>> metric.eval()
+    0.5
+    """
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -147,6 +176,8 @@ class Recall(MetricBase):
 
 class Accuracy(MetricBase):
     """The mean of the accuracies of batches, weighted by their sizes.
+
+    ``name`` is kept for the user.
 
     >>> accuracy = Accuracy()
     >>> accuracy.update(value=0.5, weight=10)
@@ -182,7 +213,16 @@ class Accuracy(MetricBase):
 
 
 class ChunkEvaluator(MetricBase):
-    """Precision, recall and F1 of chunks, from the counts of ``layers.chunk_eval``."""
+    """Precision, recall and F1 of chunks, from the counts of ``layers.chunk_eval``.
+
+    ``name`` is kept for the user.
+
+    >>> import paddlelike as fluid
+    >>> metric = fluid.metrics.ChunkEvaluator()
+    >>> metric.update(10, 8, 6)
+    >>> [round(float(one), 3) for one in metric.eval()]
+    [0.6, 0.75, 0.667]
+    """
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -213,7 +253,17 @@ class ChunkEvaluator(MetricBase):
 
 
 class EditDistance(MetricBase):
-    """The mean edit distance of sequences, and the fraction of them that is wrong."""
+    """The mean edit distance of sequences, and the fraction of them that is wrong.
+
+    ``name`` is kept for the user.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> metric = fluid.metrics.EditDistance("distance")
+    >>> metric.update(np.array([[0.0], [2.0]]), 2)
+    >>> [float(one) for one in metric.eval()]
+    [1.0, 0.5]
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -245,6 +295,15 @@ class Auc(MetricBase):
     Predictions are counted in ``num_thresholds + 1`` bins, so that memory does not grow with the batches.
     As in Fluid the curve is the ROC curve for any value of ``curve``; without ``FLAGS_fluid_quirks`` "PR"
     gives the area under the precision-recall curve.
+
+    ``name`` is kept for the user.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> metric = fluid.metrics.Auc("auc")
+    >>> metric.update(np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0], [1]]))
+    >>> float(metric.eval())
+    1.0
     """
 
     def __init__(self, name: str, curve: str = "ROC", num_thresholds: int = 4095) -> None:

@@ -23,6 +23,8 @@ ParamAttrLike: TypeAlias = "ParamAttr | str | Initializer | WeightDecayRegulariz
 class ParamAttr(NearKeywords, Versioned, Displayed):
     """The attributes of one parameter.
 
+    ``do_model_average`` includes the parameter in ``ModelAverage``.
+
     Parameters
     ----------
     name
@@ -113,6 +115,15 @@ class WeightNormParamAttr(ParamAttr):
     """A weight kept as direction ``v`` and length ``g``: ``w = g * v / ||v||`` (Salimans & Kingma 2016).
 
     ``dim`` is the axis whose slices have separate lengths; None: one length for all.
+
+    ``learning_rate`` multiplies the optimizer's; ``do_model_average`` includes it in
+    ``ModelAverage``; the others are those of ``ParamAttr``.
+
+    >>> import paddlelike as fluid
+    >>> attr = fluid.WeightNormParamAttr(dim=1, name="w")
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 3]), 2, param_attr=attr, bias_attr=False)
+    >>> [one.name for one in y.block.all_parameters()]
+    ['w_g', 'w_v']
     """
 
     def __init__(

@@ -29,6 +29,12 @@ class WeightDecayRegularizer(NearKeywords, Versioned):
 
     A call with parameter, gradient and block appends and returns the term to add. The regularizer of a
     parameter (``ParamAttr(regularizer=...)``) replaces that of the optimizer.
+
+    ``regularization_coeff`` is the factor of the penalty.
+
+    >>> import paddlelike as fluid
+    >>> isinstance(fluid.regularizer.L2Decay(0.01), fluid.regularizer.WeightDecayRegularizer)
+    True
     """
 
     def __init__(self, regularization_coeff: float = 0.0) -> None:
@@ -58,7 +64,13 @@ class L2DecayRegularizer(WeightDecayRegularizer):
 
 
 class L1DecayRegularizer(WeightDecayRegularizer):
-    """Adds ``coeff * sign(parameter)`` to the gradient."""
+    """Adds ``coeff * sign(parameter)`` to the gradient.
+
+    ``regularization_coeff`` is the factor of the penalty.
+
+    >>> import paddlelike as fluid
+    >>> optimizer = fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L1Decay(0.001))
+    """
 
     def __call__(self, param: Parameter, grad: Variable, block: Block) -> Variable:
         """Append ``sign`` and ``scale``, and return the output."""
@@ -75,6 +87,15 @@ def append_regularization_ops(
     """Append weight decay for every parameter that has it; return parameters and their new gradients.
 
     ``regularization`` is for parameters without a regularizer. Raises TypeError for what is no regularizer.
+
+    ``parameters_and_grads`` holds pairs of a parameter and its gradient.
+
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+    >>> pairs = fluid.backward.append_backward(loss)
+    >>> pairs = fluid.regularizer.append_regularization_ops(pairs, fluid.regularizer.L2Decay(0.01))
+    >>> len(pairs)
+    2
     """
     with name_scope("regularization"):
         return [(param, _add_decay(param, grad, regularization)) for param, grad in parameters_and_grads]

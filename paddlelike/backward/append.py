@@ -149,6 +149,12 @@ def gradients(
 
     Raises GraphError when the count or the shapes of ``target_gradients`` differ from the targets, and when
     an operator cannot be differentiated; TypeError as :func:`append_backward` does.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32")
+    >>> x.stop_gradient = False
+    >>> [one.name for one in fluid.gradients(fluid.layers.mean(x * x), x)]
+    ['x@GRAD']
     """
     found = _append_gradients(targets, _to_list(inputs), target_gradients, no_grad_set)
     return [] if len(found) == 1 and found[0] is None else found

@@ -26,6 +26,15 @@ def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHES
 
     ``file`` is a path, written as a whole or not at all, or a binary file object. Raises SaveError for one
     that takes text.
+
+    ``protocol`` is that of the pickles.
+
+    >>> import io
+    >>> from paddlelike import bundle
+    >>> file = io.BytesIO()
+    >>> bundle.dump_all(file, [1, "two"])
+    >>> list(bundle.load_all(io.BytesIO(file.getvalue())))
+    [1, 'two']
     """
     if isinstance(file, io.TextIOBase):
         raise SaveError("pickles are bytes, and the file object takes text", hint="open it with mode 'wb'")
@@ -47,6 +56,13 @@ def load_all(
     ------
     FormatError
         A pickle is damaged or cut, or names a class that is not in ``classes``.
+
+    >>> import io
+    >>> from paddlelike import bundle
+    >>> file = io.BytesIO()
+    >>> bundle.dump_all(file, [1, "two"])
+    >>> list(bundle.load_all(io.BytesIO(file.getvalue())))
+    [1, 'two']
     """
     with open_binary(file) as opened:
         at = opened.tell()

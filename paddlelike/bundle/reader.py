@@ -65,6 +65,13 @@ def load(
         The file is damaged, is neither a bundle nor a pickle, or names a class that is not in ``classes``.
     MissingFileError
         There is no such file, or the files of a dataset are gone.
+
+    >>> import io
+    >>> from paddlelike import bundle
+    >>> file = io.BytesIO()
+    >>> bundle.dump({"epoch": 7}, file)
+    >>> bundle.load(io.BytesIO(file.getvalue()))
+    {'epoch': 7}
     """
     with open_binary(f) as file:
         if not _is_archive(file):
@@ -80,10 +87,20 @@ def arrays(f: Source) -> dict[str, Array]:
 
     Arrays of objects and of records are left out, with a warning that names them.
 
+    ``f`` is the path of a bundle, or an open file.
+
     Raises
     ------
     FormatError
         The file is no bundle, or an array in it is damaged.
+
+    >>> import io
+    >>> import numpy as np
+    >>> from paddlelike import bundle
+    >>> file = io.BytesIO()
+    >>> bundle.dump({"w": np.ones(3)}, file)
+    >>> bundle.arrays(io.BytesIO(file.getvalue()))
+    {'w': array([1., 1., 1.])}
     """
     with open_binary(f) as file:
         if not _is_archive(file):

@@ -49,6 +49,10 @@ class SharedVariable:
     ----------
     name
         None for an unnamed one.
+
+    >>> from paddlelike import bundle
+    >>> bundle.SharedVariable().name is None
+    True
     """
 
     def __init__(self) -> None:

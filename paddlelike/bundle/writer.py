@@ -59,6 +59,14 @@ def dump(
     ------
     SaveError
         An array holds objects, the file object takes text, or a name is refused. A path is as it was.
+
+    >>> import io
+    >>> import numpy as np
+    >>> from paddlelike import bundle
+    >>> file = io.BytesIO()
+    >>> bundle.dump({"w": np.ones(3), "epoch": 7}, file)
+    >>> np.load(io.BytesIO(file.getvalue()))["w"]
+    array([1., 1., 1.])
     """
     names = MemberNames(allow_unnamed=allow_unnamed, allow_duplicates=allow_duplicates)
     if isinstance(file_handler, io.TextIOBase):

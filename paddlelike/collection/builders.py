@@ -49,7 +49,17 @@ __all__ = [
 
 
 class SimpleRNNBuilder(Builder):
-    """Elman's network: ``h = tanh(W x + U h + b)``."""
+    """Elman's network: ``h = tanh(W x + U h + b)``.
+
+    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    the outputs.
+
+    >>> import paddlelike.collection as dy
+    >>> builder = dy.SimpleRNNBuilder(1, 3, 4, dy.ParameterCollection())
+    >>> _ = dy.renew_cg()
+    >>> builder.initial_state().add_input(dy.inputVector([1.0, 2.0, 3.0])).output().npvalue().shape
+    (4,)
+    """
 
     collection_name = "simple-rnn-builder"
 
@@ -61,7 +71,17 @@ class SimpleRNNBuilder(Builder):
 
 
 class GRUBuilder(Builder):
-    """Gated recurrent units (Cho et al., 2014)."""
+    """Gated recurrent units (Cho et al., 2014).
+
+    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    the outputs.
+
+    >>> import paddlelike.collection as dy
+    >>> builder = dy.GRUBuilder(1, 3, 4, dy.ParameterCollection())
+    >>> _ = dy.renew_cg()
+    >>> builder.initial_state().add_input(dy.inputVector([1.0, 2.0, 3.0])).output().npvalue().shape
+    (4,)
+    """
 
     collection_name = "gru-builder"
 
@@ -84,6 +104,15 @@ class VanillaLSTMBuilder(Builder):
     biases belong to this builder's collection; DyNet adds them to the collection around it, and its ``save``
     loses them. Here ``save`` puts them (``normalization``) beside the builder's blocks, where DyNet's
     ``load`` passes them by: it opens the pair, with gains of 1.
+
+    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    the outputs.
+
+    >>> import paddlelike.collection as dy
+    >>> builder = dy.VanillaLSTMBuilder(1, 3, 4, dy.ParameterCollection())
+    >>> _ = dy.renew_cg()
+    >>> builder.initial_state().add_input(dy.inputVector([1.0, 2.0, 3.0])).output().npvalue().shape
+    (4,)
     """
 
     collection_name = "vanilla-lstm-builder"
@@ -140,7 +169,17 @@ LSTMBuilder = VanillaLSTMBuilder  # as in DyNet 2.1 and 2.2
 
 
 class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
-    """The vanilla LSTM under the name of DyNet's fused one; the bias of f is 1."""
+    """The vanilla LSTM under the name of DyNet's fused one; the bias of f is 1.
+
+    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    the outputs.
+
+    >>> import paddlelike.collection as dy
+    >>> builder = dy.CompactVanillaLSTMBuilder(1, 3, 4, dy.ParameterCollection())
+    >>> _ = dy.renew_cg()
+    >>> builder.initial_state().add_input(dy.inputVector([1.0, 2.0, 3.0])).output().npvalue().shape
+    (4,)
+    """
 
     collection_name = "compact-vanilla-lstm-builder"
 
@@ -154,7 +193,17 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 
 
 class CoupledLSTMBuilder(Builder):
-    """LSTM with peepholes whose forget gate is ``1 - i``: DyNet's older ``LSTMBuilder``."""
+    """LSTM with peepholes whose forget gate is ``1 - i``: DyNet's older ``LSTMBuilder``.
+
+    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    the outputs.
+
+    >>> import paddlelike.collection as dy
+    >>> builder = dy.CoupledLSTMBuilder(1, 3, 4, dy.ParameterCollection())
+    >>> _ = dy.renew_cg()
+    >>> builder.initial_state().add_input(dy.inputVector([1.0, 2.0, 3.0])).output().npvalue().shape
+    (4,)
+    """
 
     collection_name = "lstm-builder"
     has_cell = True
@@ -180,6 +229,9 @@ class CoupledLSTMBuilder(Builder):
 class BiRNNBuilder:
     """Layers of two builders, one in each direction, whose outputs are concatenated.
 
+    ``num_layers`` is the count of layers, ``input_dim`` the width of the inputs. Raises ValueError
+    for an odd ``hidden_dim``.
+
     Parameters
     ----------
     hidden_dim
@@ -188,6 +240,15 @@ class BiRNNBuilder:
         The class of the builders; called as ``factory(1, input_dim, hidden_dim / 2, collection)``.
     builder_layers
         Pairs of builders that exist already, in place of new ones.
+
+    >>> import numpy as np
+    >>> import paddlelike.collection as dy
+    >>> m = dy.ParameterCollection()
+    >>> builder = dy.BiRNNBuilder(1, 3, 8, m, dy.VanillaLSTMBuilder)
+    >>> _ = dy.renew_cg()
+    >>> inputs = [dy.inputVector([1.0, 2.0, 3.0]) for _ in range(4)]
+    >>> [one.npvalue().shape for one in builder.transduce(inputs)]
+    [(8,), (8,), (8,), (8,)]
     """
 
     def __init__(

@@ -56,7 +56,13 @@ Operand: TypeAlias = "Expression | Parameters | Variable | Array | list[float]"
 
 
 class Expression:
-    """A value to be computed; ``variable`` is its variable, which Fluid's layers and optimizers take."""
+    """A value to be computed; ``variable`` is its variable, which Fluid's layers and optimizers take.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> (dy.inputVector([1.0, 2.0]) + dy.inputVector([3.0, 4.0])).npvalue().tolist()
+    [4.0, 6.0]
+    """
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
@@ -162,7 +168,16 @@ def to_expression(value: Operand) -> Expression:
 
 
 def parameter(value: Operand) -> Expression:
-    """Return the expression of a parameter in the current graph; an expression is returned as it is."""
+    """Return the expression of a parameter in the current graph; an expression is returned as it is.
+
+    ``value`` is a parameter, or an expression, which is returned as it is.
+
+    >>> import paddlelike.collection as dy
+    >>> w = dy.ParameterCollection().add_parameters(2, init=1.0)
+    >>> _ = dy.renew_cg()
+    >>> dy.parameter(w).npvalue().tolist()
+    [1.0, 1.0]
+    """
     if not isinstance(value, Parameters):
         return to_expression(value)
     variable = value.variable()
@@ -172,7 +187,14 @@ def parameter(value: Operand) -> Expression:
 
 
 def lookup(table: Parameters, index: int) -> Expression:
-    """Return row ``index`` of a table. Raises IndexError for a row that does not exist."""
+    """Return row ``index`` of a table. Raises IndexError for a row that does not exist.
+
+    >>> import paddlelike.collection as dy
+    >>> table = dy.ParameterCollection().add_lookup_parameters((10, 4))
+    >>> _ = dy.renew_cg()
+    >>> dy.lookup(table, 3).npvalue().shape
+    (4,)
+    """
     rows = table.shape()[0]
     if not 0 <= index < rows:
         raise IndexError(f"{table.name()} has rows 0 to {rows - 1}, not {index}")
@@ -188,24 +210,54 @@ def lookup(table: Parameters, index: int) -> Expression:
 
 
 def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
-    """Return a constant array as an expression, float32."""
+    """Return a constant array as an expression, float32.
+
+    ``value`` is an array, or nested lists of numbers.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.inputTensor([[1.0, 2.0], [3.0, 4.0]]).npvalue().shape
+    (2, 2)
+    """
     array = np.array(value, dtype=np.float32)
     with program_guard(current_graph(), Program()):
         return Expression(layers.assign(array))
 
 
 def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
-    """Return a constant vector."""
+    """Return a constant vector.
+
+    ``value`` is a list of numbers.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.inputVector([1.0, 2.0]).npvalue().tolist()
+    [1.0, 2.0]
+    """
     return inputTensor(value)
 
 
 def vecInput(dim: int) -> Expression:  # noqa: N802
-    """Return a vector of ``dim`` zeros."""
+    """Return a vector of ``dim`` zeros.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.vecInput(2).npvalue().tolist()
+    [0.0, 0.0]
+    """
     return inputTensor(np.zeros(dim))
 
 
 def scalarInput(value: float) -> Expression:  # noqa: N802
-    """Return one number, of shape ``(1,)``."""
+    """Return one number, of shape ``(1,)``.
+
+    ``value`` is a number.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.scalarInput(2.0).value()
+    2.0
+    """
     return inputTensor([value])
 
 
@@ -213,32 +265,76 @@ def scalarInput(value: float) -> Expression:  # noqa: N802
 
 
 def tanh(x: Operand) -> Expression:
-    """Return the hyperbolic tangent of each element."""
+    """Return the hyperbolic tangent of each element.
+
+    ``x`` is an expression of any shape.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.tanh(dy.inputVector([0.0])).npvalue().tolist()
+    [0.0]
+    """
     return _call(layers.tanh, to_expression(x))
 
 
 def logistic(x: Operand) -> Expression:
-    """Return ``1 / (1 + exp(-x))`` of each element."""
+    """Return ``1 / (1 + exp(-x))`` of each element.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.logistic(dy.inputVector([0.0])).npvalue().tolist()
+    [0.5]
+    """
     return _call(layers.sigmoid, to_expression(x))
 
 
 def rectify(x: Operand) -> Expression:
-    """Return ``max(x, 0)`` of each element."""
+    """Return ``max(x, 0)`` of each element.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.rectify(dy.inputVector([-1.0, 2.0])).npvalue().tolist()
+    [0.0, 2.0]
+    """
     return _call(layers.relu, to_expression(x))
 
 
 def softmax(x: Operand) -> Expression:
-    """Return the softmax of a vector, or of each column of a matrix."""
+    """Return the softmax of a vector, or of each column of a matrix.
+
+    ``x`` is a vector, or a matrix.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.softmax(dy.inputVector([0.0, 0.0])).npvalue().tolist()
+    [0.5, 0.5]
+    """
     return _by_column(layers.softmax, to_expression(x))
 
 
 def log_softmax(x: Operand) -> Expression:
-    """Return the logarithm of :func:`softmax`."""
+    """Return the logarithm of :func:`softmax`.
+
+    ``x`` is a vector, or a matrix.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.log_softmax(dy.inputVector([0.0, 0.0])).npvalue().round(3).tolist()
+    [-0.6930000185966492, -0.6930000185966492]
+    """
     return _by_column(layers.log_softmax, to_expression(x))
 
 
 def cmult(x: Operand, y: Operand) -> Expression:
-    """Return the product of each pair of elements."""
+    """Return the product of each pair of elements.
+
+    ``x`` and ``y`` have one shape.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.cmult(dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])).npvalue().tolist()
+    [3.0, 8.0]
+    """
     return _call(layers.elementwise_mul, to_expression(x), to_expression(y))
 
 
@@ -254,32 +350,80 @@ def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
 
 
 def concatenate(xs: Sequence[Operand]) -> Expression:
-    """Return vectors, or matrices, one below the other."""
+    """Return vectors, or matrices, one below the other.
+
+    ``xs`` is a list of vectors.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.concatenate([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0])]).npvalue().tolist()
+    [1.0, 2.0, 3.0]
+    """
     return _call(lambda *variables: layers.concat(list(variables), axis=0), *map(to_expression, xs))
 
 
 def esum(xs: Sequence[Operand]) -> Expression:
-    """Return the sum of expressions of one shape."""
+    """Return the sum of expressions of one shape.
+
+    ``xs`` is a list of expressions of one shape.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.esum([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])]).npvalue().tolist()
+    [4.0, 6.0]
+    """
     return _call(lambda *variables: layers.sums(list(variables)), *map(to_expression, xs))
 
 
 def average(xs: Sequence[Operand]) -> Expression:
-    """Return the mean of expressions of one shape."""
+    """Return the mean of expressions of one shape.
+
+    ``xs`` is a list of expressions of one shape.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.average([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 6.0])]).npvalue().tolist()
+    [2.0, 4.0]
+    """
     return esum(xs) / len(xs)
 
 
 def dot_product(x: Operand, y: Operand) -> Expression:
-    """Return the sum of the products of each pair of elements, of shape ``(1,)``."""
+    """Return the sum of the products of each pair of elements, of shape ``(1,)``.
+
+    ``x`` and ``y`` have one shape.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.dot_product(dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])).value()
+    11.0
+    """
     return _call(layers.reduce_sum, cmult(x, y))
 
 
 def squared_norm(x: Operand) -> Expression:
-    """Return the sum of the squares of the elements, of shape ``(1,)``."""
+    """Return the sum of the squares of the elements, of shape ``(1,)``.
+
+    ``x`` is an expression of any shape.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.squared_norm(dy.inputVector([3.0, 4.0])).value()
+    25.0
+    """
     return _call(lambda variable: layers.reduce_sum(layers.square(variable)), to_expression(x))
 
 
 def pickneglogsoftmax(x: Operand, index: int) -> Expression:
-    """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``."""
+    """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``.
+
+    ``x`` is a vector of scores.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> round(dy.pickneglogsoftmax(dy.inputVector([0.0, 0.0]), 1).value(), 3)
+    0.693
+    """
     return -log_softmax(x)[index]
 
 

@@ -33,6 +33,11 @@ def renew_cg() -> Program:
     """Begin a new graph and return its Program; expressions of earlier graphs keep theirs.
 
     Without a call expressions are built into the default main program, as Fluid's layers are.
+
+    >>> import paddlelike.collection as dy
+    >>> program = dy.renew_cg()
+    >>> dy.inputVector([1.0]).variable.block.program is program
+    True
     """
     _fresh[:] = [Program()]
     return _fresh[0]

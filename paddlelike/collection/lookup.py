@@ -18,7 +18,17 @@ __all__ = ["LookupParameters"]
 
 
 class LookupParameters(Parameters):
-    """A table of ``rows`` entries, made by ``add_lookup_parameters``; ``table[3]`` is row 3."""
+    """A table of ``rows`` entries, made by ``add_lookup_parameters``; ``table[3]`` is row 3.
+
+    Each has a ``name`` in its collection, a ``shape`` and the ``variable_name`` of its variable in
+    the scope. Raises IndexError for a row that does not exist.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> table = dy.ParameterCollection().add_lookup_parameters((10, 4), name="words")
+    >>> table.name(), table[3].npvalue().shape
+    ('/words', (4,))
+    """
 
     kind: ClassVar[str] = LOOKUP_PARAMETER
 

@@ -64,6 +64,8 @@ class _Record(NamedTuple):
 def save(basename: Path, objects: Iterable[Any]) -> None:
     """Save objects as ``BASENAME.data`` and ``BASENAME.meta``, both or neither.
 
+    ``basename`` is the path without ``.data`` and ``.meta``.
+
     Parameters
     ----------
     objects
@@ -75,6 +77,14 @@ def save(basename: Path, objects: Iterable[Any]) -> None:
     SaveError
         An object cannot be saved, or two would have one name in the file; the pair is as it was. It lists
         every one.
+
+    >>> import os, tempfile
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> home = tempfile.mkdtemp()
+    >>> dy.save(f"{home}/model", [dy.ParameterCollection().add_parameters((2, 3))])
+    >>> sorted(os.listdir(home))
+    ['model.data', 'model.meta']
     """
     blocks: list[Block] = []
     records: list[bytes] = []
@@ -104,6 +114,8 @@ def save(basename: Path, objects: Iterable[Any]) -> None:
 def load(basename: Path, collection: ParameterCollection, classes: Classes = ()) -> list[Any]:
     """Load what :func:`save`, or DyNet's, has saved; returns the objects in their order.
 
+    ``basename`` is the path without ``.data`` and ``.meta``.
+
     Parameters
     ----------
     collection
@@ -120,6 +132,16 @@ def load(basename: Path, collection: ParameterCollection, classes: Classes = ())
         A file is damaged, or names a class that is neither DyNet's nor in ``classes``.
     LoadError
         Specs and data do not fit.
+
+    >>> import tempfile
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> home = tempfile.mkdtemp()
+    >>> m = dy.ParameterCollection()
+    >>> dy.save(f"{home}/model", [m.add_parameters((2, 3), init=1.0)])
+    >>> (w,) = dy.load(f"{home}/model", dy.ParameterCollection())
+    >>> w.as_array().shape
+    (2, 3)
     """
     return list(load_generator(basename, collection, classes))
 
@@ -128,6 +150,17 @@ def load_generator(basename: Path, collection: ParameterCollection, classes: Cla
     """Yield the objects of :func:`load` one by one; both files are read and checked at the first.
 
     Raises as :func:`load`.
+
+    ``basename`` is the path without ``.data`` and ``.meta``.
+
+    >>> import tempfile
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> home = tempfile.mkdtemp()
+    >>> m = dy.ParameterCollection()
+    >>> dy.save(f"{home}/model", [m.add_parameters(3), m.add_parameters(2)])
+    >>> [w.as_array().shape for w in dy.load_generator(f"{home}/model", dy.ParameterCollection())]
+    [(3,), (2,)]
     """
     records = list(_read_records(f"{os.fspath(basename)}.meta", _build_allow_list(classes)))
     data = f"{os.fspath(basename)}.data"

@@ -33,6 +33,14 @@ class Parameters:
 
     Its value is that of the Program variable ``variable_name`` in the global scope, so that Fluid's layers,
     optimizers, saves and loads see it too.
+
+    ``shape`` is that of its value.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> w = dy.ParameterCollection().add_parameters((2, 3), name="w")
+    >>> w.name(), w.as_array().shape
+    ('/w', (2, 3))
     """
 
     kind: ClassVar[str] = PARAMETER

@@ -95,7 +95,17 @@ class Builder(ABC):
 
 
 class RNNState(NamedTuple):
-    """A builder's memories after some inputs."""
+    """A builder's memories after some inputs.
+
+    ``before`` is the state that it was made from, None for the first, which ``is_start`` marks.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> builder = dy.GRUBuilder(1, 3, 4, dy.ParameterCollection())
+    >>> state = builder.initial_state()
+    >>> state.add_input(dy.inputVector([1.0, 2.0, 3.0])).prev() is state
+    True
+    """
 
     builder: Builder
     memories: tuple[Memory, ...]

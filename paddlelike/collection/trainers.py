@@ -51,7 +51,16 @@ _ONE = np.float32(1)
 
 
 class Trainer(ABC):
-    """Updates the parameters of a collection; subclasses say how."""
+    """Updates the parameters of a collection; subclasses say how.
+
+    ``m`` is the collection that is trained, ``learning_rate`` the rate.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> m = dy.ParameterCollection()
+    >>> isinstance(dy.SimpleSGDTrainer(m), dy.Trainer)
+    True
+    """
 
     state_count: ClassVar[int] = 0  # arrays that are kept of each parameter
 
@@ -166,6 +175,8 @@ def _average(state: Array, new: Array, decay: np.float32) -> None:
 class SimpleSGDTrainer(Trainer):
     """Stochastic gradient descent.
 
+    ``m`` is the collection that is trained, ``learning_rate`` the rate.
+
     >>> import numpy as np
     >>> import paddlelike.collection as dy
     >>> m = dy.ParameterCollection()
@@ -186,7 +197,22 @@ class SimpleSGDTrainer(Trainer):
 
 
 class CyclicalSGDTrainer(SimpleSGDTrainer):
-    """Stochastic gradient descent whose rate goes up and down in triangles (Smith, 2015)."""
+    """Stochastic gradient descent whose rate goes up and down in triangles (Smith, 2015).
+
+    ``m`` is the collection that is trained. The rate goes from ``learning_rate_min`` to
+    ``learning_rate_max`` and back, each within ``step_size`` updates; ``gamma`` is what the amplitude
+    keeps of itself.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> m = dy.ParameterCollection()
+    >>> w = m.add_parameters(2, init=1.0)
+    >>> trainer = dy.CyclicalSGDTrainer(m, 0.1, 0.3)
+    >>> dy.squared_norm(w).backward()
+    >>> trainer.update()
+    >>> bool(w.as_array()[0] < 1.0)
+    True
+    """
 
     def __init__(
         self,
@@ -212,7 +238,21 @@ class CyclicalSGDTrainer(SimpleSGDTrainer):
 
 
 class MomentumSGDTrainer(Trainer):
-    """Stochastic gradient descent with momentum."""
+    """Stochastic gradient descent with momentum.
+
+    ``m`` is the collection that is trained, ``learning_rate`` the rate; ``mom`` is what the velocity
+    keeps.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> m = dy.ParameterCollection()
+    >>> w = m.add_parameters(2, init=1.0)
+    >>> trainer = dy.MomentumSGDTrainer(m, learning_rate=0.25, mom=0.9)
+    >>> dy.squared_norm(w).backward()
+    >>> trainer.update()
+    >>> w.as_array().tolist()
+    [0.5, 0.5]
+    """
 
     state_count = 1
 
@@ -227,7 +267,21 @@ class MomentumSGDTrainer(Trainer):
 
 
 class AdagradTrainer(Trainer):
-    """Adagrad (Duchi et al., 2011)."""
+    """Adagrad (Duchi et al., 2011).
+
+    ``m`` is the collection that is trained, ``learning_rate`` the rate; ``eps`` keeps divisors from
+    0.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> m = dy.ParameterCollection()
+    >>> w = m.add_parameters(2, init=1.0)
+    >>> trainer = dy.AdagradTrainer(m, learning_rate=0.5)
+    >>> dy.squared_norm(w).backward()
+    >>> trainer.update()
+    >>> w.as_array().round(3).tolist()
+    [0.5, 0.5]
+    """
 
     state_count = 1
 
@@ -243,7 +297,21 @@ class AdagradTrainer(Trainer):
 
 
 class AdadeltaTrainer(Trainer):
-    """Adadelta (Zeiler, 2012); it has no learning rate."""
+    """Adadelta (Zeiler, 2012); it has no learning rate.
+
+    ``m`` is the collection that is trained; ``eps`` keeps divisors from 0, ``rho`` is what the means
+    of squares keep.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> m = dy.ParameterCollection()
+    >>> w = m.add_parameters(2, init=1.0)
+    >>> trainer = dy.AdadeltaTrainer(m)
+    >>> dy.squared_norm(w).backward()
+    >>> trainer.update()
+    >>> bool(w.as_array()[0] < 1.0)
+    True
+    """
 
     state_count = 2
 
@@ -261,7 +329,21 @@ class AdadeltaTrainer(Trainer):
 
 
 class RMSPropTrainer(Trainer):
-    """RMSProp (Tieleman & Hinton, 2012)."""
+    """RMSProp (Tieleman & Hinton, 2012).
+
+    ``m`` is the collection that is trained, ``learning_rate`` the rate; ``eps`` keeps divisors from
+    0, ``rho`` is what the mean of squares keeps.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> m = dy.ParameterCollection()
+    >>> w = m.add_parameters(2, init=1.0)
+    >>> trainer = dy.RMSPropTrainer(m, learning_rate=0.1)
+    >>> dy.squared_norm(w).backward()
+    >>> trainer.update()
+    >>> bool(w.as_array()[0] < 1.0)
+    True
+    """
 
     state_count = 1
 
@@ -279,7 +361,21 @@ class RMSPropTrainer(Trainer):
 
 
 class AdamTrainer(Trainer):
-    """Adam (Kingma & Ba, 2014)."""
+    """Adam (Kingma & Ba, 2014).
+
+    ``m`` is the collection that is trained, ``alpha`` the rate; the means of gradients and of their
+    squares keep ``beta_1`` and ``beta_2``; ``eps`` keeps divisors from 0.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> m = dy.ParameterCollection()
+    >>> w = m.add_parameters(2, init=1.0)
+    >>> trainer = dy.AdamTrainer(m, alpha=0.5)
+    >>> dy.squared_norm(w).backward()
+    >>> trainer.update()
+    >>> w.as_array().round(3).tolist()
+    [0.5, 0.5]
+    """
 
     state_count = 2
 
@@ -308,6 +404,20 @@ class AdamTrainer(Trainer):
 
 
 class AmsgradTrainer(AdamTrainer):
-    """AMSGrad (Reddi et al., 2018): Adam with the largest average of squares so far."""
+    """AMSGrad (Reddi et al., 2018): Adam with the largest average of squares so far.
+
+    ``m`` is the collection that is trained, ``alpha`` the rate; the means of gradients and of their
+    squares keep ``beta_1`` and ``beta_2``; ``eps`` keeps divisors from 0.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> m = dy.ParameterCollection()
+    >>> w = m.add_parameters(2, init=1.0)
+    >>> trainer = dy.AmsgradTrainer(m, alpha=0.5)
+    >>> dy.squared_norm(w).backward()
+    >>> trainer.update()
+    >>> w.as_array().round(3).tolist()
+    [0.5, 0.5]
+    """
 
     state_count = 3

@@ -40,12 +40,23 @@ class Place(Versioned):
 
 @dataclass(frozen=True)
 class CPUPlace(Place):
-    """The memory of this machine."""
+    """The memory of this machine.
+
+    >>> import paddlelike as fluid
+    >>> exe = fluid.Executor(fluid.CPUPlace())
+    """
 
 
 @dataclass(frozen=True)
 class CUDAPlace(Place):
-    """A GPU by its id; programs run on it with JAX."""
+    """A GPU by its id; programs run on it with JAX.
+
+    ``device_id`` counts the GPUs from 0.
+
+    >>> import paddlelike as fluid
+    >>> fluid.CUDAPlace(0)
+    CUDAPlace(device_id=0)
+    """
 
     device_id: int = 0
 
@@ -61,7 +72,12 @@ def count_gpus() -> int:
 
 
 def is_compiled_with_cuda() -> bool:
-    """Return whether there is a GPU that programs can run on."""
+    """Return whether there is a GPU that programs can run on.
+
+    >>> import paddlelike as fluid
+    >>> isinstance(fluid.is_compiled_with_cuda(), bool)
+    True
+    """
     return count_gpus() > 0
 
 
@@ -96,6 +112,10 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     """Return ``device_count`` CPU places; None: as many as the environment variable CPU_NUM says (1).
 
     Raises ValueError when CPU_NUM is not an integer.
+
+    >>> import paddlelike as fluid
+    >>> fluid.cpu_places(2)
+    [CPUPlace(), CPUPlace()]
     """
     if device_count is None:
         device_count = int(os.environ.get("CPU_NUM", "1"))

@@ -187,7 +187,12 @@ _global_scope: Final = Current(Scope())
 
 
 def global_scope() -> Scope:
-    """Return the scope that is used when none is passed."""
+    """Return the scope that is used when none is passed.
+
+    >>> import paddlelike as fluid
+    >>> fluid.global_scope().find_var("of no network") is None
+    True
+    """
     return _global_scope.get()
 
 
@@ -197,6 +202,12 @@ def scope_guard(scope: Scope) -> Iterator[None]:
 
     The blocks of a thread are its own: see :class:`~paddlelike.foundation.current.Current` for what other
     threads get.
+
+    >>> import paddlelike as fluid
+    >>> scope = fluid.Scope()
+    >>> with fluid.scope_guard(scope):
+    ...     print(fluid.global_scope() is scope)
+    True
     """
     with _global_scope.replaced(scope):
         yield

@@ -34,6 +34,8 @@ LoD = list[list[int]]
 class LoDTensor(ElementAccess, Versioned, Displayed):
     """An array with an optional LoD.
 
+    ``lod`` is a list of offsets for each level.
+
     >>> t = LoDTensor()
     >>> t.set(np.arange(5, dtype="float32"))
     >>> t.set_recursive_sequence_lengths([[2, 3]])
@@ -328,4 +330,11 @@ class SelectedRows(Versioned, Displayed):
 
 
 class LoDTensorArray(Versioned, list[LoDTensor]):
-    """A list of tensors, one per step of a loop."""
+    """A list of tensors, one per step of a loop.
+
+    ``iterable`` holds its first tensors.
+
+    >>> import paddlelike as fluid
+    >>> len(fluid.LoDTensorArray())
+    0
+    """

@@ -40,6 +40,12 @@ class CompiledProgram:
     :meth:`with_backend` with another engine.
 
     Raises TypeError for anything but a Program.
+
+    ``program_or_graph`` is a Program.
+
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.data("x", [None, 4]))
+    >>> compiled = fluid.CompiledProgram(loss.block.program).with_data_parallel(loss_name=loss.name)
     """
 
     def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
@@ -153,6 +159,16 @@ class ParallelExecutor:
     """Fluid's older interface to run a program on several pieces of the batch.
 
     Raises EnforceNotMet for ``use_cuda=True``.
+
+    ``loss_name`` is the name of the loss, or None for a program without gradients; ``main_program``
+    the program, by default the default one, and ``scope`` where its variables are. ``exec_strategy``
+    and ``build_strategy`` say how it runs; those of Fluid that concern threads and memory change
+    nothing. ``num_trainers`` and ``trainer_id`` are the processes of a training. ``share_vars_from`` is
+    not needed: executors share the variables of their scope.
+
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 1))
+    >>> exe = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name)
     """
 
     def __init__(

@@ -30,7 +30,12 @@ class _Options:
 
 
 class BuildStrategy(_Options):
-    """Options of Fluid's graph passes."""
+    """Options of Fluid's graph passes.
+
+    >>> import paddlelike as fluid
+    >>> strategy = fluid.BuildStrategy()
+    >>> strategy.fuse_all_reduce_ops = True
+    """
 
     class ReduceStrategy:
         """How Fluid reduces gradients over devices."""
@@ -92,7 +97,12 @@ class BuildStrategy(_Options):
 
 
 class ExecutionStrategy(_Options):
-    """Options of Fluid's scheduler."""
+    """Options of Fluid's scheduler.
+
+    >>> import paddlelike as fluid
+    >>> strategy = fluid.ExecutionStrategy()
+    >>> strategy.num_threads = 2
+    """
 
     def __init__(self) -> None:
         super().__init__(

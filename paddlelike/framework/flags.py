@@ -83,6 +83,10 @@ def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
     """Return the values of flags by name: as set, else from the environment, else Fluid's default.
 
     Raises TypeError unless ``flags`` is a name or a list of names, ValueError for a flag that is not known.
+
+    >>> import paddlelike as fluid
+    >>> fluid.get_flags("FLAGS_check_nan_inf")
+    {'FLAGS_check_nan_inf': False}
     """
     if not isinstance(flags, str | list | tuple):
         raise TypeError(f"get_flags takes a name or a list of names, not {flags!r}")

@@ -52,6 +52,9 @@ def save_hdf5(
 ) -> SaveReport:
     """Write variables into an HDF5 file: a dataset for each, with blanks for the slashes of its name.
 
+    ``executor`` is the executor whose scope is saved, ``path`` the file, ``main_program`` the
+    program, by default the default one.
+
     Parameters
     ----------
     vars, predicate
@@ -68,6 +71,16 @@ def save_hdf5(
         A variable holds no value.
     ExtraMissingError
         h5py is not installed.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 3]), 2)
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> path = f"{tempfile.mkdtemp()}/net.h5"
+    >>> report = fluid.save_hdf5(exe, path)
+    >>> len(fluid.load_hdf5(exe, path).loaded)
+    2
     """
     begin = time.perf_counter()
     chosen = select(get_program(main_program), vars, _default(vars, predicate))
@@ -97,6 +110,9 @@ def load_hdf5(
 
     Names may end with TensorFlow's ``:0``. Files of the recipe, with groups, and of Keras are read.
 
+    ``executor`` is the executor whose scope is filled, ``path`` the file, ``main_program`` the
+    program, by default the default one.
+
     Parameters
     ----------
     vars, predicate
@@ -116,6 +132,16 @@ def load_hdf5(
         Something is missing or does not fit; it lists everything, and nothing changes.
     FormatError
         The file is damaged.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 3]), 2)
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> path = f"{tempfile.mkdtemp()}/net.h5"
+    >>> report = fluid.save_hdf5(exe, path)
+    >>> len(fluid.load_hdf5(exe, path).loaded)
+    2
     """
     where, name = locate_prefix(path)
     if not where.has(name):

@@ -43,6 +43,8 @@ def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Varia
 
     Step 1 is the first. Vaswani et al., Attention is all you need, 2017.
 
+    The result has shape (1,).
+
     >>> import paddlelike as fluid
     >>> rate = fluid.layers.noam_decay(d_model=64, warmup_steps=2)
     >>> exe = fluid.Executor()
@@ -66,6 +68,8 @@ def exponential_decay(
 
     ``staircase``: the quotient rounded down.
 
+    The result has shape (1,).
+
     >>> import paddlelike as fluid
     >>> rate = fluid.layers.exponential_decay(learning_rate=0.8, decay_steps=1, decay_rate=0.5)
     >>> exe = fluid.Executor()
@@ -83,6 +87,10 @@ def natural_exp_decay(
     """Return ``learning_rate * exp(-decay_rate * step / decay_steps)``.
 
     ``staircase``: the quotient rounded down.
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.natural_exp_decay(0.1, decay_steps=100, decay_rate=0.5).shape
+    (1,)
     """
     with default_main_program()._lr_schedule_guard():
         return learning_rate * emit("exp", {"X": -decay_rate * _periods(decay_steps, staircase)})
@@ -94,6 +102,10 @@ def inverse_time_decay(
     """Return ``learning_rate / (1 + decay_rate * step / decay_steps)``.
 
     ``staircase``: the quotient rounded down.
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.inverse_time_decay(0.1, decay_steps=100, decay_rate=0.5).shape
+    (1,)
     """
     with default_main_program()._lr_schedule_guard():
         return learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
@@ -109,6 +121,12 @@ def polynomial_decay(
     """Return a rate that falls to ``end_learning_rate`` as ``(1 - step / decay_steps) ** power``.
 
     Afterwards it is constant; with ``cycle`` it starts again, each time ``decay_steps`` longer.
+
+    ``learning_rate`` is the first rate. The result has shape (1,).
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.polynomial_decay(0.1, decay_steps=100).shape
+    (1,)
     """
     with default_main_program()._lr_schedule_guard():
         step = _decay_step_counter()
@@ -127,6 +145,8 @@ def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Var
     """Return ``values[i]`` while the step is below ``boundaries[i]``, then the last of ``values``.
 
     Raises GraphError unless there is one value more than there are boundaries.
+
+    The result has shape (1,).
 
     >>> import paddlelike as fluid
     >>> rate = fluid.layers.piecewise_decay(boundaries=[2, 3], values=[0.5, 0.25, 0.125])
@@ -159,6 +179,10 @@ def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: 
     """Return ``learning_rate / 2 * (1 + cos(pi * epoch / epochs))``; an epoch has ``step_each_epoch`` steps.
 
     Loshchilov & Hutter, SGDR, 2016. Raises TypeError when ``learning_rate`` is no float and no variable.
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.cosine_decay(0.1, step_each_epoch=100, epochs=10).shape
+    (1,)
     """
     if not isinstance(learning_rate, float | Variable):
         raise TypeError(f"cosine_decay: learning_rate must be a float or a variable, got {learning_rate!r}")
@@ -175,6 +199,10 @@ def linear_lr_warmup(
     The first takes ``warmup_steps`` steps.
 
     ``learning_rate`` may be another schedule.
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.linear_lr_warmup(0.1, warmup_steps=100, start_lr=0.0, end_lr=0.1).shape
+    (1,)
     """
     dtype = learning_rate.dtype if isinstance(learning_rate, Variable) else "float32"
     slope = float(end_lr) - float(start_lr)

@@ -36,6 +36,8 @@ _TEXTS: Final = ("instance id", "content", "log key")
 class DatasetFactory:
     """Creates datasets by the names of their classes.
 
+    ``create_dataset`` raises ValueError for another name.
+
     >>> type(DatasetFactory().create_dataset("InMemoryDataset")).__name__
     'InMemoryDataset'
     """
@@ -188,7 +190,15 @@ class DatasetBase(Versioned):
 
 
 class QueueDataset(DatasetBase):
-    """Samples read from the files in every pass, in order."""
+    """Samples read from the files in every pass, in order.
+
+    Raises ValueError and FeedError for files and lines that do not fit.
+
+    >>> import paddlelike as fluid
+    >>> data = fluid.DatasetFactory().create_dataset("QueueDataset")
+    >>> data.set_batch_size(32)
+    >>> data.set_filelist(["part-0", "part-1"])
+    """
 
     def local_shuffle(self) -> None:
         """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
@@ -206,7 +216,13 @@ class QueueDataset(DatasetBase):
 
 
 class InMemoryDataset(DatasetBase):
-    """Samples that :meth:`load_into_memory` reads once, and that can be shuffled."""
+    """Samples that :meth:`load_into_memory` reads once, and that can be shuffled.
+
+    >>> import paddlelike as fluid
+    >>> data = fluid.DatasetFactory().create_dataset("InMemoryDataset")
+    >>> data.set_batch_size(32)
+    >>> data.set_filelist(["part-0", "part-1"])
+    """
 
     def __init__(self) -> None:
         super().__init__()

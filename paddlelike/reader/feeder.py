@@ -25,6 +25,16 @@ class DataFeeder(Versioned):
 
     The items of a variable with LoD are (nested) lists of elements, one list per sequence. Raises TypeError
     unless ``feed_list`` holds variables or their names.
+
+    ``place`` is the device of the executor that is fed; ``program`` holds the variables that
+    ``feed_list`` names, by default the default main program.
+
+    >>> import paddlelike as fluid
+    >>> x, y = fluid.data("x", [None, 2]), fluid.data("y", [None, 1], "int64")
+    >>> feeder = fluid.DataFeeder([x, y], fluid.CPUPlace())
+    >>> feed = feeder.feed([([0.5, 1.0], [3]), ([1.5, 2.0], [4])])
+    >>> [(name, value.shape()) for name, value in feed.items()]
+    [('x', [2, 2]), ('y', [2, 1])]
     """
 
     def __init__(

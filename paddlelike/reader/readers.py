@@ -32,7 +32,13 @@ _END = object()
 
 
 class ComposeNotAligned(ValueError):  # noqa: N818  (Fluid's name)
-    """Composed readers have different lengths."""
+    """Composed readers have different lengths.
+
+    >>> import paddlelike as fluid
+    >>> short, long = (lambda: iter([1])), (lambda: iter([1, 2]))
+    >>> list(fluid.io.compose(short, long, check_alignment=False)())
+    [(1, 1)]
+    """
 
 
 def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:

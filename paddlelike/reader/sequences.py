@@ -29,6 +29,9 @@ def create_lod_tensor(
     FeedError when lists have other lengths, EnforceNotMet when the lengths do not add up to the rows,
     TypeError for other data.
 
+    ``recursive_seq_lens`` holds the lengths of the sequences, a list for each level; ``place`` is the
+    device.
+
     >>> create_lod_tensor([[1, 2], [3, 4, 5]], [[2, 3]]).lod()
     [[0, 2, 5]]
     """
@@ -67,6 +70,13 @@ def create_random_int_lodtensor(
 
     Each element has shape ``base_shape``; the tensor is int64. Like Fluid it draws from numpy's global
     generator, so that a script that calls ``np.random.seed`` gets Fluid's numbers.
+
+    ``recursive_seq_lens`` holds the lengths of the sequences, a list for each level; ``place`` is the
+    device.
+
+    >>> import paddlelike as fluid
+    >>> fluid.create_random_int_lodtensor([[2, 3]], [1], fluid.CPUPlace(), 0, 9).shape()
+    [5, 1]
     """
     count = sum(recursive_seq_lens[-1])
     data = np.random.randint(low, high + 1, (count, *base_shape), np.int64)  # noqa: NPY002

@@ -49,6 +49,9 @@ class CheckpointConfig:
         There is a frequency but no file name, or a value is not valid.
     TypeError
         The frequency is no frequency, or ``restore`` no boolean.
+
+    >>> from paddlelike import training
+    >>> config = training.CheckpointConfig("model.ckpt", frequency=1000)
     """
 
     def __init__(
@@ -112,6 +115,11 @@ class CrossValidationConfig:
     ------
     ValueError
         There is a frequency, but neither source nor callback.
+
+    >>> import numpy as np
+    >>> from paddlelike import training
+    >>> source = training.MinibatchSourceFromData({"x": np.ones((8, 4), "float32")})
+    >>> config = training.CrossValidationConfig(source, frequency=100)
     """
 
     def __init__(
@@ -135,7 +143,13 @@ class CrossValidationConfig:
 
 
 class TestConfig:
-    """The data for the test at the end of a training session; see :class:`CrossValidationConfig`."""
+    """The data for the test at the end of a training session; see :class:`CrossValidationConfig`.
+
+    >>> import numpy as np
+    >>> from paddlelike import training
+    >>> source = training.MinibatchSourceFromData({"x": np.ones((8, 4), "float32")})
+    >>> config = training.TestConfig(source)
+    """
 
     __test__ = False  # for pytest
 

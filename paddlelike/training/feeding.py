@@ -101,6 +101,8 @@ def minibatch_size_schedule(
 
     A pair is a count of epochs and their size; the last size stays.
 
+    ``schedule`` holds sizes, or pairs of a count and a size.
+
     Raises
     ------
     ValueError

@@ -12,7 +12,12 @@ AT_THE_END: Final = sys.maxsize
 
 
 class DataUnit(enum.IntEnum):
-    """What a frequency counts."""
+    """What a frequency counts.
+
+    >>> from paddlelike import training
+    >>> training.DataUnit.sample.name
+    'sample'
+    """
 
     sample = 0
     minibatch = 1

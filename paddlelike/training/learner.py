@@ -46,6 +46,8 @@ def data_parallel_distributed_learner(
     with its share of each minibatch, a parameter server serves. Without a launcher it is the optimizer
     itself.
 
+    ``learner`` is an optimizer.
+
     Parameters
     ----------
     num_quantization_bits, distributed_after
@@ -57,6 +59,10 @@ def data_parallel_distributed_learner(
     ------
     UnsupportedError
         Other values of CNTK's parameters.
+
+    >>> import paddlelike as fluid
+    >>> from paddlelike import training
+    >>> learner = training.data_parallel_distributed_learner(fluid.optimizer.SGD(0.1))
     """
     if num_quantization_bits != 32 or distributed_after:
         raise UnsupportedError(

@@ -55,7 +55,19 @@ class Action:
 
 
 class TrainingSession:
-    """Trains a network from a source to a count of samples; see :func:`training_session`."""
+    """Trains a network from a source to a count of samples; see :func:`training_session`.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> from paddlelike import training
+    >>> x = fluid.data("x", [None, 4])
+    >>> loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(x, 1)))
+    >>> trainer = training.Trainer(None, loss, fluid.optimizer.SGD(0.1))
+    >>> source = training.MinibatchSourceFromData({"x": np.ones((8, 4), "float32")}, max_samples=32)
+    >>> training.TrainingSession(trainer, source, 8).train()
+    >>> trainer.total_number_of_samples_seen
+    32
+    """
 
     def __init__(
         self,

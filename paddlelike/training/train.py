@@ -21,7 +21,13 @@ __all__ = ["TrainingSummary", "train"]
 
 
 class TrainingSummary(dict[str, list[dict[str, Any]]]):
-    """The losses and metrics of a training: "updates", each of a minibatch, and "epoch_summaries"."""
+    """The losses and metrics of a training: "updates", each of a minibatch, and "epoch_summaries".
+
+    >>> import paddlelike as fluid
+    >>> from paddlelike import training
+    >>> training.TrainingSummary(updates=[], epoch_summaries=[])
+    {'updates': [], 'epoch_summaries': []}
+    """
 
 
 class _Collector(ProgressWriter):
@@ -96,6 +102,16 @@ def train(
         A callback is none of these.
     ValueError
         Both ``max_samples`` and ``max_epochs`` are given, or the size of an epoch is not known.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> from paddlelike import training
+    >>> x = fluid.data("x", [None, 4])
+    >>> loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(x, 1)))
+    >>> data = np.ones((64, 4), "float32")
+    >>> found = training.train(loss, (data,), 16, parameter_learners=fluid.optimizer.SGD(0.1))
+    >>> len(found["updates"]), found["updates"][-1]["loss"] < found["updates"][0]["loss"]
+    (4, True)
     """
     configs: dict[type, Any] = {}
     writers = []

@@ -26,12 +26,24 @@ __all__ = [
 
 
 def default_main_program() -> Program:
-    """Return the program that layers are built into."""
+    """Return the program that layers are built into.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.scale(fluid.data("x", [None, 4]), 2.0)
+    >>> [op.type for op in fluid.default_main_program().global_block().ops]
+    ['scale']
+    """
     return MAIN_PROGRAM.get()
 
 
 def default_startup_program() -> Program:
-    """Return the program that initializers are built into."""
+    """Return the program that initializers are built into.
+
+    >>> import paddlelike as fluid
+    >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2)
+    >>> [op.type for op in fluid.default_startup_program().global_block().ops]
+    ['fill_constant', 'uniform_random']
+    """
     return STARTUP_PROGRAM.get()
 
 
@@ -47,7 +59,17 @@ def switch_startup_program(program: Program) -> Program:
 
 @contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
-    """Build layers into these programs inside the ``with`` block. Raises TypeError for anything else."""
+    """Build layers into these programs inside the ``with`` block. Raises TypeError for anything else.
+
+    Layers go to ``main_program``, the initial values of their parameters to ``startup_program``.
+
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.program_guard(main, startup):
+    ...     y = fluid.layers.fc(fluid.data("x", [None, 4]), 2)
+    >>> len(main.global_block().ops), len(startup.global_block().ops)
+    (2, 2)
+    """
     for name, program in (("main_program", main_program), ("startup_program", startup_program)):
         if not isinstance(program, Program) and (program is not None or name == "main_program"):
             raise TypeError(f"program_guard: {name} is {program!r}, expected a Program")
@@ -63,6 +85,12 @@ def name_scope(prefix: str | None = None) -> Iterator[None]:
     """Mark operators built inside with a path such as ``/encoder/`` (attribute ``op_namescope``).
 
     Raises GraphError for an empty name.
+
+    ``prefix`` is the name that operators built inside of it carry.
+
+    >>> import paddlelike as fluid
+    >>> with fluid.name_scope("encoder"):
+    ...     y = fluid.layers.scale(fluid.data("x", [None, 4]), 2.0)
     """
     if not prefix:
         raise GraphError("name_scope: the name is empty", hint='pass a name, such as "encoder"')
@@ -80,6 +108,10 @@ def device_guard(device: str | None = None) -> Iterator[None]:
     """Mark operators built inside with a device (attribute ``op_device``); all run on the CPU here.
 
     Raises ValueError for a device that is neither ``"cpu"``, ``"gpu"`` (with or without an index) nor None.
+
+    >>> import paddlelike as fluid
+    >>> with fluid.device_guard("cpu"):
+    ...     y = fluid.layers.scale(fluid.data("x", [None, 4]), 2.0)
     """
     name = "" if device is None else device
     if name.split(":")[0] not in ("", "cpu", "gpu"):

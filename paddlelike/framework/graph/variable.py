@@ -68,6 +68,10 @@ class Variable(EncodedState, Displayed):
 
     Python's operators on a variable append operators to the current block of its program.
 
+    ``lod_level`` is the count of levels of sequences, ``capacity`` the size of a reader's queue,
+    ``error_clip`` a clip of its gradient, ``is_data`` says that it is fed, and ``need_check_feed``
+    that shape and dtype are compared then. ``belong_to_optimizer`` marks the state of an optimizer.
+
     Attributes
     ----------
     shape : tuple of int
@@ -78,6 +82,11 @@ class Variable(EncodedState, Displayed):
         Whether the value outlives a run.
     stop_gradient : bool
         Whether the backward pass stops at this variable.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> x.name, x.shape, x.persistable
+    ('x', (-1, 4), False)
     """
 
     #: Whether its encoding says the LoD level, or the persistability, even where that is the default. True

@@ -102,7 +102,8 @@ def case(
     """Return the result of the function of the first pair ``(condition, function)`` whose condition is true.
 
     If none is, return the result of ``default()``, or, without a default, of the last function. Raises
-    TypeError when a pair is malformed, GraphError when there is none.
+    TypeError when a pair is malformed, GraphError when there is none. ``pred_fn_pairs`` holds the pairs;
+    a condition is a bool variable of shape (1,).
 
     >>> x = fill_constant([1], "float32", 0.3)
     >>> out = case([(x < 0.1, lambda: x), (x < 0.5, lambda: x * 2.0)], default=lambda: x * 3.0)
@@ -182,6 +183,8 @@ def _index_branches(branch_fns: object) -> list[tuple[int, Branch[Any]]]:
 
 class Switch:
     """Several blocks of which the first whose condition is true is run, else the default.
+
+    Conditions are variables of shape (1,).
 
     >>> from paddlelike.layers.tensor.creation import create_global_var
     >>> step = create_global_var([1], 7.0, "float32", persistable=True, name="switch_step")

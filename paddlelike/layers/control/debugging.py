@@ -80,6 +80,14 @@ def py_func(
     the inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and returns
     the inputs' gradients; without it gradients stop here. A saved program does not contain the function.
     Raises TypeError when ``func`` is not callable, GraphError when an output has no shape.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.fill_constant([2], "float32", 3.0)
+    >>> out = fluid.default_main_program().global_block().create_var(name="out", shape=[2], dtype="float32")
+    >>> y = fluid.layers.py_func(lambda a: np.asarray(a) * 2, x, out)
+    >>> fluid.Executor().run(fetch_list=[y])
+    [array([6., 6.], dtype=float32)]
     """
     if not callable(func) or not (backward_func is None or callable(backward_func)):
         raise TypeError(f"layer 'py_func': func must be a function, got {describe(func)}")

@@ -28,6 +28,8 @@ _INDEX = (VarType.INT64,)
 def create_array(dtype: DtypeLike) -> Variable:
     """Return an empty array of tensors of ``dtype``; :func:`array_write` fills it.
 
+    An element may have any shape.
+
     >>> import paddlelike as fluid
     >>> array = fluid.layers.create_array("float32")
     >>> fluid.Executor().run(fetch_list=[fluid.layers.array_length(array)])
@@ -65,6 +67,8 @@ def array_read(array: Variable, i: Variable) -> Variable:
 
     Raises TypeError unless ``i`` is a variable of a supported dtype.
 
+    The result has the shape of what was written there.
+
     >>> from paddlelike.layers.tensor.constant import fill_constant
     >>> i = fill_constant([1], "int64", 0)
     >>> first = array_read(array_write(fill_constant([2], "float32", 7.0), i), i)
@@ -78,6 +82,14 @@ def array_length(array: Variable) -> Variable:
     """Return the count of elements, int64 of shape ``[1]`` (operator ``lod_array_length``).
 
     Raises TypeError unless ``array`` is an array.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> array = fluid.layers.array_write(x, fluid.layers.fill_constant([1], "int64", 0))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.array_length(array)])
+    >>> print(out)
+    [1]
     """
     inputs = {"X": [check_array("array_length", array)]}
     return emit("lod_array_length", inputs, layer="array_length", dtype="int64", constant=True)
@@ -89,6 +101,17 @@ def tensor_array_to_tensor(
     """Return the elements of an array, concatenated or stacked along ``axis``, and the size of each.
 
     Operator ``tensor_array_to_tensor``. Raises TypeError unless ``input`` is an array.
+
+    ``use_stack`` adds an axis instead of joining along one.
+
+    >>> import paddlelike as fluid
+    >>> layers = fluid.layers
+    >>> first, second = (layers.fill_constant([1], "int64", i) for i in range(2))
+    >>> array = layers.array_write(layers.fill_constant([2, 3], "float32", 1.0), first)
+    >>> _ = layers.array_write(layers.fill_constant([2, 4], "float32", 2.0), second, array)
+    >>> out, sizes = layers.tensor_array_to_tensor(array, axis=1)
+    >>> [one.shape for one in fluid.Executor().run(fetch_list=[out, sizes])]
+    [(2, 7), (2,)]
     """
     out, index = emit_all(
         "tensor_array_to_tensor",
@@ -104,6 +127,12 @@ def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Variable:
     """Return the sequences of ``x`` in the order of the table (operator ``reorder_lod_tensor_by_rank``).
 
     Raises TypeError unless ``x`` and ``rank_table`` are variables.
+
+    >>> import paddlelike as fluid
+    >>> from paddlelike.layers.control.rank_table import lod_rank_table
+    >>> x = fluid.data("x", [None, 4], lod_level=1)
+    >>> fluid.layers.reorder_lod_tensor_by_rank(x, lod_rank_table(x)).shape
+    (-1, 4)
     """
     check_variable("reorder_lod_tensor_by_rank", "x", x)
     check_variable("reorder_lod_tensor_by_rank", "rank_table", rank_table)

@@ -41,6 +41,9 @@ def prior_box(
     Operator ``prior_box``. Raises TypeError for inputs that are no numbers, GraphError for ``steps`` that
     are not two. Liu et al., SSD, 2016.
 
+    ``max_sizes`` adds a box of the mean size for each, ``aspect_ratios`` boxes of other forms; they
+    are written with ``variance``.
+
     >>> from paddlelike.input import data
     >>> x, image = data("x", [None, 8, 4, 4]), data("image", [None, 3, 64, 64])
     >>> boxes, variances = prior_box(x, image, min_sizes=[8.0, 16.0])
@@ -87,6 +90,10 @@ def density_prior_box(
     W, priors, 4), boxes as shares of the image, or (H * W * priors, 4) with ``flatten_to_2d``. Operator
     ``density_prior_box``. Raises TypeError for arguments that are no lists, GraphError when there is not one
     density for each size. Zhang et al., FaceBoxes, 2017.
+
+    ``densities`` says how many centers a fixed size has in each direction. Boxes are written with
+    ``variance``, cut at the borders with ``clip``; centers are ``steps`` apart, the first at
+    ``offset`` of one.
 
     >>> from paddlelike.input import data
     >>> x, image = data("x", [None, 8, 4, 4]), data("image", [None, 3, 64, 64])
@@ -136,6 +143,9 @@ def anchor_generator(
     ``anchor_sizes`` are in pixels, a ratio is height over width, ``stride`` the pixels between places along x
     and y. Operator ``anchor_generator``. Raises GraphError for a ``stride`` that is not two numbers. Ren et
     al., 2015.
+
+    ``aspect_ratios`` are heights over widths; each anchor is written with ``variance``, and lies
+    ``offset`` of a step inside of its cell.
 
     >>> from paddlelike.input import data
     >>> x = data("x", [None, 8, 4, 4])

@@ -88,6 +88,10 @@ class DetectionMAP:
     Without ``evaluate_difficult`` difficult boxes do not count. As in Fluid ``background_label`` has no
     effect.
 
+    ``class_num`` is the count of classes, with the background.
+
+    Raises GraphError without ``class_num``.
+
     >>> from paddlelike.input import data
     >>> rows, label = data("rows", [None, 6], lod_level=1), data("label", [None, 1], lod_level=1)
     >>> metric = DetectionMAP(rows, label, data("box", [None, 4], lod_level=1), class_num=3)

@@ -27,6 +27,8 @@ def box_coder(
     ymin, xmax, ymax), in pixels unless ``box_normalized``. Operator ``box_coder``. Raises TypeError when
     ``prior_box_var`` is neither a variable nor a list.
 
+    ``code_type`` is "encode_center_size" or "decode_center_size".
+
     >>> from paddlelike.input import data
     >>> anchors, boxes = data("anchors", [20, 4]), data("boxes", [None, 4], lod_level=1)
     >>> box_coder(anchors, [0.1, 0.1, 0.2, 0.2], boxes).shape
@@ -79,6 +81,8 @@ def box_decoder_and_assign(
     logarithms of the sides from above. Results: (N, 4 * classes) and (N, 4). Operator
     ``box_decoder_and_assign``. Cai and Vasconcelos, Cascade R-CNN, 2018.
 
+    Raises TypeError unless the inputs are variables.
+
     >>> from paddlelike.input import data
     >>> anchors, variances = data("anchors", [None, 4]), data("variances", [4])
     >>> codes, scores = data("codes", [None, 12]), data("scores", [None, 3])
@@ -108,6 +112,8 @@ def iou_similarity(
 
     The overlap is the area of the intersection over that of the union; boxes are (xmin, ymin, xmax, ymax), in
     pixels unless ``box_normalized``. Operator ``iou_similarity``.
+
+    Raises TypeError unless ``x`` and ``y`` are variables of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> iou_similarity(data("x", [None, 4], lod_level=1), data("y", [20, 4])).shape

@@ -45,6 +45,8 @@ def deformable_conv(
     inputs that are no float variables, ValueError when ``groups`` does not divide the channels. Zhu et al.,
     2018.
 
+    ``filter_size``, ``stride``, ``padding`` and ``dilation`` are one int for both dims, or two.
+
     >>> from paddlelike.input import data
     >>> x, offset = data("x", [None, 4, 8, 8]), data("offset", [None, 18, 8, 8])
     >>> mask = data("mask", [None, 9, 8, 8])

@@ -22,6 +22,8 @@ def bipartite_match(
     once. ``match_type`` "per_prediction" then matches every other column with its greatest distance, if that
     is at least ``dist_threshold`` (0.5); "bipartite", the default, does not. Operator ``bipartite_match``.
 
+    Raises TypeError unless ``dist_matrix`` is a variable of a supported dtype.
+
     >>> from paddlelike.input import data
     >>> indices, distances = bipartite_match(data("overlaps", [None, 20], lod_level=1))
     >>> indices.dtype.name, distances.shape
@@ -53,6 +55,8 @@ def target_assign(
     ``mismatch_value`` (0) where an anchor has no match; the weights (N, M, 1) float32 are 1 where it has one,
     and for ``negative_indices`` (rows, 1), anchors that stand for the background, else 0. Operator
     ``target_assign``.
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> labels = data("labels", [None, 1, 1], "int32", lod_level=1)

@@ -50,6 +50,8 @@ def generate_proposals(
     ``nms_thresh``; those below ``min_size`` pixels of the original image are dropped. Raises TypeError for
     inputs of another dtype than float32.
 
+    ``eta`` below 1 lowers the threshold of suppression from box to box.
+
     >>> from paddlelike.input import data
     >>> scores, deltas = data("scores", [None, 3, 8, 8]), data("deltas", [None, 12, 8, 8])
     >>> anchors, variances = data("anchors", [8, 8, 3, 4]), data("variances", [8, 8, 3, 4])
@@ -110,6 +112,10 @@ def generate_proposal_labels(
     region is foreground from an overlap of ``fg_thresh`` on, background in [``bg_thresh_lo``,
     ``bg_thresh_hi``). The moves are divided by ``bbox_reg_weights``. Raises TypeError for other dtypes,
     GraphError without ``class_nums``.
+
+    Of ``batch_size_per_im`` boxes an image ``fg_fraction`` are foreground, drawn at random with
+    ``use_random``. ``is_cls_agnostic`` has one box for all classes, ``is_cascade_rcnn`` takes boxes
+    of a stage before.
 
     >>> from paddlelike.input import data
     >>> rois, boxes = data("rois", [None, 4], lod_level=1), data("boxes", [None, 4], lod_level=1)
@@ -174,6 +180,8 @@ def generate_mask_labels(
     (objects of images, polygons of objects, points of polygons); the other inputs are those and the results
     of :func:`generate_proposal_labels`. Masks are int32 (P, num_classes * resolution ^ 2): 1 inside, 0
     outside, -1 for other classes. Raises TypeError when an argument is no variable.
+
+    ``rois`` are the boxes, (R, 4), ``labels_int32`` their classes, (R, 1).
 
     >>> from paddlelike.input import data
     >>> classes, crowd, labels = (data(n, [None, 1], "int32", lod_level=1) for n in ("c", "d", "l"))
@@ -287,6 +295,9 @@ def retinanet_detection_output(
     Operator ``retinanet_detection_output``. For each level ``bboxes`` (N, M, 4) moves ``anchors`` (M, 4),
     and ``scores`` (N, M, C) are probabilities; ``im_info`` (N, 3): height, width, scale. As in Fluid 1.8
     ``nms_eta`` is not passed on: the threshold of the suppression stays. Raises TypeError for other types.
+
+    Of each level the ``nms_top_k`` best above ``score_threshold`` are taken; of all, those that
+    overlap by less than ``nms_threshold``, at most ``keep_top_k``.
 
     >>> from paddlelike.input import data
     >>> moves, scores = data("moves", [None, 90, 4]), data("scores", [None, 90, 8])

@@ -40,6 +40,8 @@ def roi_pool(
     pooled_width). Corners are rounded to pixels. Raises TypeError when an argument is no variable. Girshick,
     Fast R-CNN, 2015.
 
+    ``spatial_scale`` takes the boxes to the feature map.
+
     >>> from paddlelike.input import data
     >>> features = data("features", [None, 8, 16, 16])
     >>> roi_pool(features, data("rois", [None, 4], lod_level=1), 7, 7, spatial_scale=1 / 16).shape
@@ -71,6 +73,8 @@ def roi_align(
     between pixels; -1: about one point per pixel. Raises TypeError when an argument is not a variable of
     float32 or float64. He et al., Mask R-CNN, 2017.
 
+    ``spatial_scale`` takes the boxes to the feature map.
+
     >>> from paddlelike.input import data
     >>> features = data("features", [None, 8, 16, 16])
     >>> roi_align(features, data("rois", [None, 4], lod_level=1), 7, 7, 1 / 16, sampling_ratio=2).shape
@@ -96,6 +100,8 @@ def psroi_pool(
     Operator ``psroi_pool``. ``input`` (N, output_channels * pooled_height * pooled_width, H, W), ``rois``
     (R, 4) with one sequence per image; the result is (R, output_channels, pooled_height, pooled_width).
     Raises TypeError when a size is no int or the scale no float. Dai et al., R-FCN, 2016.
+
+    ``spatial_scale`` takes the boxes to the feature map.
 
     >>> from paddlelike.input import data
     >>> features = data("features", [None, 18, 16, 16])
@@ -123,6 +129,8 @@ def prroi_pool(
     Operator ``prroi_pool``. As :func:`roi_align`, but an integral in place of points, so that the regions
     have gradients, too. ``batch_roi_nums`` (N,) int64 counts the regions of each image; None: their LoD does.
     Raises TypeError when a size is no int or the scale no float. Jiang et al., 2018.
+
+    ``spatial_scale`` takes the boxes to the feature map.
 
     >>> from paddlelike.input import data
     >>> features = data("features", [None, 8, 16, 16])
@@ -153,6 +161,8 @@ def roi_perspective_transform(
     (x, y) from the upper left one clockwise, with one sequence per image. Results: (R, C, transformed_height,
     transformed_width); int32 (R, 1, ...), 1 inside of quadrangle and image; (R, 9). Raises TypeError or
     GraphError for other inputs or sizes.
+
+    ``spatial_scale`` takes the boxes to the feature map.
 
     >>> from paddlelike.input import data
     >>> quads = data("quads", [None, 8], lod_level=1)
@@ -211,6 +221,10 @@ def deformable_roi_pooling(
     ``trans_std``. The result is (R, D, pooled_height, pooled_width) with D = C, or C / pooled_height /
     pooled_width if ``position_sensitive``. Raises TypeError for other types, GraphError when the channels
     cannot be divided. Dai et al., 2017.
+
+    ``spatial_scale`` takes the boxes to the feature map. Offsets are not read with ``no_trans``.
+    Channels are cut into ``group_size`` groups, a box into ``part_size`` parts for the offsets;
+    ``sample_per_part`` points are taken in each cell.
 
     >>> from paddlelike.input import data
     >>> rois, trans = data("rois", [None, 4], lod_level=1), data("trans", [None, 2, 7, 7])

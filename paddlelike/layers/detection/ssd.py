@@ -182,6 +182,10 @@ def ssd_loss(
     matched anchors of the batch. Raises GraphError for a ``mining_type`` other than "max_negative", which
     alone has a loss in Fluid.
 
+    ``background_label`` is the class of no object. Prior boxes that overlap by ``overlap_threshold``
+    are matched; ``loc_loss_weight`` and ``conf_loss_weight`` weigh the two losses; ``sample_size`` is
+    the count of hard examples.
+
     >>> from paddlelike.input import data
     >>> place, confidence = data("place", [None, 20, 4]), data("confidence", [None, 20, 3])
     >>> true = data("true", [None, 4], lod_level=1), data("label", [None, 1], "int32", lod_level=1)
@@ -308,6 +312,8 @@ def detection_output(
     gives, with its anchors and variances. The boxes are decoded, and suppressed as :func:`multiclass_nms`
     does; with ``return_index`` also the index of each box, (rows, 1) int32: image * M + box. As in Fluid,
     class 0 is the background and ``nms_eta`` is 1 whatever is given.
+
+    ``prior_box_var`` holds the variances of the prior boxes, (M, 4).
 
     >>> from paddlelike.input import data
     >>> place, scores = data("place", [None, 20, 4]), data("scores", [None, 20, 3])

@@ -39,6 +39,11 @@ def rpn_target_assign(
     4), int32 (F + B, 1), (F, 4), (F, 4), F anchors on objects and B on the background. Raises TypeError for
     other dtypes. Ren et al., Faster R-CNN, 2015.
 
+    ``rpn_batch_size_per_im`` anchors an image are drawn, ``rpn_fg_fraction`` of them foreground:
+    those that overlap a box by ``rpn_positive_overlap``, background below ``rpn_negative_overlap``.
+    Anchors more than ``rpn_straddle_thresh`` outside of the image do not count; ``use_random`` draws,
+    else the first are taken.
+
     >>> from paddlelike.input import data
     >>> moves, logits = data("moves", [None, 90, 4]), data("logits", [None, 90, 1])
     >>> anchors, variances = data("anchors", [90, 4]), data("variances", [90, 4])
@@ -86,6 +91,9 @@ def retinanet_target_assign(
     object or far from all: ``cls_logits`` is (N, A, num_classes), labels are ``gt_labels`` (G, 1) int32,
     from 1 on, or 0; the counts, int32 (N, 1), are one too high, so that they can divide. Raises TypeError
     for other dtypes. Lin et al., 2017.
+
+    Anchors that overlap a box by ``positive_overlap`` are foreground, below ``negative_overlap``
+    background.
 
     >>> from paddlelike.input import data
     >>> moves, logits = data("moves", [None, 90, 4]), data("logits", [None, 90, 8])

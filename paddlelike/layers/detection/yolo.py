@@ -35,6 +35,8 @@ def yolov3_loss(
     ``ignore_thresh`` is not trained as background. Operator ``yolov3_loss``. Raises TypeError for arguments
     of another type. Redmon and Farhadi, 2018.
 
+    ``use_label_smooth`` smooths the classes; ``scale_x_y`` widens the range of the centers.
+
     >>> from paddlelike.input import data
     >>> x, boxes = data("x", [None, 24, 13, 13]), data("boxes", [None, 50, 4])
     >>> labels = data("labels", [None, 50], "int32")
@@ -84,6 +86,9 @@ def yolo_box(
     * W, 4) are (xmin, ymin, xmax, ymax) in pixels of those, cut off at the borders with ``clip_bbox``; scores
     (N, A * H * W, class_num). Both are 0 where the objectness is below ``conf_thresh``. Operator
     ``yolo_box``. Raises TypeError for arguments of another type. Redmon and Farhadi, 2018.
+
+    The feature map is ``downsample_ratio`` times smaller than the image; ``scale_x_y`` widens the
+    range of the centers.
 
     >>> from paddlelike.input import data
     >>> x, size = data("x", [None, 24, 13, 13]), data("size", [None, 2], "int32")

@@ -96,7 +96,7 @@ def _make_activation(
         return emit(type, {"X": x}, name=name)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"""Return ``{formula}``, number by number (operator ``{type}``).
+    layer.__doc__ = f"""Return ``{formula}``, number by number (operator ``{type}``), in the shape of ``x``.
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
 
@@ -144,32 +144,94 @@ def _emit_with_attrs(type: str, x: object, attrs: dict[str, Any], name: str | No
 
 
 def brelu(x: Variable, t_min: float = 0.0, t_max: float = 24.0, name: str | None = None) -> Variable:
-    """Return ``min(max(x, t_min), t_max)`` (operator ``brelu``)."""
+    """Return ``min(max(x, t_min), t_max)`` (operator ``brelu``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 10, 30], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.brelu(x)])
+    >>> print(out)
+    [ 0. 10. 24.]
+    """
     return _emit_with_attrs("brelu", x, {"t_min": t_min, "t_max": t_max}, name)
 
 
 def elu(x: Variable, alpha: float = 1.0, name: str | None = None) -> Variable:
-    """Return ``x`` where positive, else ``alpha * (exp(x) - 1)`` (operator ``elu``)."""
+    """Return ``x`` where positive, else ``alpha * (exp(x) - 1)`` (operator ``elu``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.elu(x)])
+    >>> print(out.round(3))
+    [-0.865  0.     1.   ]
+    """
     return _emit_with_attrs("elu", x, {"alpha": alpha}, name)
 
 
 def erf(x: Variable) -> Variable:
-    """Return ``2 / sqrt(pi) * integral of exp(-t * t) for t in 0 .. x`` (operator ``erf``)."""
+    """Return ``2 / sqrt(pi) * integral of exp(-t * t) for t in 0 .. x`` (operator ``erf``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.erf(x)])
+    >>> print(out.round(3))
+    [-0.995  0.     0.843]
+    """
     return _emit_with_attrs("erf", x, {})
 
 
 def gelu(x: Variable, approximate: bool = False) -> Variable:
-    """Return ``x * Phi(x)``, Phi the normal distribution function, or its tanh approximation (``gelu``)."""
+    """Return ``x * Phi(x)``, Phi the normal distribution function, or its tanh approximation (``gelu``).
+
+    ``approximate`` computes by tanh instead of erf.
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.gelu(x)])
+    >>> print(out.round(3))
+    [-0.046  0.     0.841]
+    """
     return _emit_with_attrs("gelu", x, {"approximate": approximate})
 
 
 def hard_shrink(x: Variable, threshold: float | None = None) -> Variable:
-    """Return ``x`` where ``|x| > threshold`` (0.5), else 0 (operator ``hard_shrink``)."""
+    """Return ``x`` where ``|x| > threshold`` (0.5), else 0 (operator ``hard_shrink``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0.25, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.hard_shrink(x)])
+    >>> print(out)
+    [-2.  0.  1.]
+    """
     return _emit_with_attrs("hard_shrink", x, {"threshold": threshold})
 
 
 def hard_sigmoid(x: Variable, slope: float = 0.2, offset: float = 0.5, name: str | None = None) -> Variable:
-    """Return ``min(max(slope * x + offset, 0), 1)`` (operator ``hard_sigmoid``)."""
+    """Return ``min(max(slope * x + offset, 0), 1)`` (operator ``hard_sigmoid``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.hard_sigmoid(x)])
+    >>> print(out.round(3))
+    [0.1 0.5 0.7]
+    """
     return _emit_with_attrs("hard_sigmoid", x, {"slope": slope, "offset": offset}, name)
 
 
@@ -180,13 +242,33 @@ def hard_swish(
     offset: float = 3.0,
     name: str | None = None,
 ) -> Variable:
-    """Return ``x * min(max(x + offset, 0), threshold) / scale`` (operator ``hard_swish``)."""
+    """Return ``x * min(max(x + offset, 0), threshold) / scale`` (operator ``hard_swish``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.hard_swish(x)])
+    >>> print(out.round(3))
+    [-0.333  0.     0.667]
+    """
     attrs = {"threshold": threshold, "scale": scale, "offset": offset}
     return _emit_with_attrs("hard_swish", x, attrs, name)
 
 
 def leaky_relu(x: Variable, alpha: float = 0.02, name: str | None = None) -> Variable:
-    """Return ``x`` where positive, else ``alpha * x`` (operator ``leaky_relu``)."""
+    """Return ``x`` where positive, else ``alpha * x`` (operator ``leaky_relu``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.leaky_relu(x, alpha=0.1)])
+    >>> print(out)
+    [-0.2  0.   1. ]
+    """
     return _emit_with_attrs("leaky_relu", x, {"alpha": alpha}, name)
 
 
@@ -194,6 +276,15 @@ def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> 
     """Return ``log(1 + x)`` (operator ``log1p``), written to ``out`` if that is given.
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.log1p(x)])
+    >>> print(out.round(3))
+    [0.    0.693]
     """
     check_variable("log1p", "x", x, FLOATS)
     return emit("log1p", {"X": x}, name=name, out=out)
@@ -206,6 +297,13 @@ def log_softmax(
 
     With ``dtype`` the input is converted first. Raises TypeError unless ``input`` is a variable of a
     supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.log_softmax(x)])
+    >>> print(out.round(3))
+    [[-1.313 -0.313]]
     """
     check_variable("log_softmax", "input", input, WIDE_FLOATS)
     helper = LayerHelper("log_softmax", name=name)
@@ -230,6 +328,11 @@ def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> 
 
     (N, C, H, W) gives (N, C / groups, H, W); ``axis`` is 1, or -1 or 3 for channels last. Raises TypeError
     unless ``x`` is a variable of a supported dtype and GraphError for another ``axis``.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4, 8, 8])
+    >>> fluid.layers.maxout(x, groups=2).shape
+    (-1, 2, 8, 8)
     """
     check_variable("maxout", "x", x, WIDE_FLOATS)
     check_choice("maxout", "axis", axis, (1, -1, 3))
@@ -241,6 +344,15 @@ def mish(x: Variable, threshold: float = 20, name: str | None = None) -> Variabl
     """Return ``x * tanh(softplus(x))``; above ``threshold`` softplus is the identity (operator ``mish``).
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.mish(x)])
+    >>> print(out.round(3))
+    [-0.253  0.     0.865]
     """
     check_variable("mish", "x", x, WIDE_FLOATS)
     if threshold <= 0:
@@ -272,6 +384,12 @@ def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | 
     ``mode`` is ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one
     per element of a sample. Raises TypeError unless ``x`` is a variable of a supported dtype and GraphError
     for another ``mode``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[-2, 0, 1]], "float32"))
+    >>> fluid.layers.prelu(x, mode="all").shape
+    (1, 3)
     """
     check_variable("prelu", "x", x, (VarType.FP32,))
     check_choice("prelu", "mode", mode, ("all", "channel", "element"))
@@ -289,7 +407,17 @@ def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | 
 
 
 def relu6(x: Variable, threshold: float = 6.0, name: str | None = None) -> Variable:
-    """Return ``min(max(x, 0), threshold)`` (operator ``relu6``)."""
+    """Return ``min(max(x, 0), threshold)`` (operator ``relu6``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 3, 8], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.relu6(x)])
+    >>> print(out)
+    [0. 3. 6.]
+    """
     return _emit_with_attrs("relu6", x, {"threshold": threshold}, name)
 
 
@@ -299,19 +427,48 @@ def selu(
     """Return ``scale * x`` where positive, else ``scale * alpha * (exp(x) - 1)`` (operator ``selu``).
 
     The defaults are the self-normalising constants of Klambauer et al. 2017.
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.selu(x)])
+    >>> print(out.round(3))
+    [-1.52   0.     1.051]
     """
     return _emit_with_attrs("selu", x, {"scale": scale, "alpha": alpha}, name)
 
 
 def sign(x: Variable | np.ndarray[Any, Any]) -> Variable:
-    """Return -1, 0 or 1, the sign of each element (operator ``sign``); an array becomes a constant."""
+    """Return -1, 0 or 1, the sign of each element (operator ``sign``); an array becomes a constant.
+
+    ``x`` is a variable or an array; the result has its shape.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.sign(x)])
+    >>> print(out)
+    [-1.  0.  1.]
+    """
     if isinstance(x, np.ndarray):
         x = assign(x)
     return _emit_with_attrs("sign", x, {})
 
 
 def soft_relu(x: Variable, threshold: float = 40.0, name: str | None = None) -> Variable:
-    """Return ``log(1 + exp(min(max(x, -threshold), threshold)))`` (operator ``soft_relu``)."""
+    """Return ``log(1 + exp(min(max(x, -threshold), threshold)))`` (operator ``soft_relu``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.soft_relu(x)])
+    >>> print(out.round(3))
+    [0.127 0.693 1.313]
+    """
     return _emit_with_attrs("soft_relu", x, {"threshold": threshold}, name)
 
 
@@ -333,12 +490,32 @@ def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, a
 
 
 def softshrink(x: Variable, alpha: float | None = None) -> Variable:
-    """Return ``x`` moved towards 0 by ``alpha`` (0.5), at most to 0 (operator ``softshrink``)."""
+    """Return ``x`` moved towards 0 by ``alpha`` (0.5), at most to 0 (operator ``softshrink``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0.25, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.softshrink(x)])
+    >>> print(out)
+    [-1.5  0.   0.5]
+    """
     return _emit_with_attrs("softshrink", x, {"lambda": alpha})
 
 
 def stanh(x: Variable, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Variable:
-    """Return ``scale_b * tanh(scale_a * x)`` (operator ``stanh``)."""
+    """Return ``scale_b * tanh(scale_a * x)`` (operator ``stanh``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.stanh(x)])
+    >>> print(out.round(3))
+    [-1.496  0.     1.004]
+    """
     return _emit_with_attrs("stanh", x, {"scale_a": scale_a, "scale_b": scale_b}, name)
 
 
@@ -346,11 +523,30 @@ def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
     """Return ``x / (1 + exp(-beta * x))`` (operator ``swish``).
 
     By default ``beta`` is 1 whatever is given, see ``fluid.quirks()``.
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.swish(x)])
+    >>> print(out.round(3))
+    [-0.238  0.     0.731]
     """
     given = {} if beta == 1.0 or warn_quirk("swish_beta") else {"beta": beta}
     return _emit_with_attrs("swish", x, given, name)
 
 
 def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:
-    """Return ``x`` where above ``threshold`` (1.0), else 0 (operator ``thresholded_relu``)."""
+    """Return ``x`` where above ``threshold`` (1.0), else 0 (operator ``thresholded_relu``).
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-2, 0.5, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.thresholded_relu(x)])
+    >>> print(out)
+    [-0.  0.  2.]
+    """
     return _emit_with_attrs("thresholded_relu", x, {"threshold": threshold})

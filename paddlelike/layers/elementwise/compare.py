@@ -64,8 +64,8 @@ def _make_comparison(
     layer.__name__ = layer.__qualname__ = type
     layer.__doc__ = f"""Return ``{formula}``, element by element, as bool (operator ``{type}``).
 
-    It is written to ``cond`` if that is given. Raises TypeError unless ``x`` and ``y`` are variables of
-    supported dtypes.
+    ``y`` is broadcast to the shape of ``x``. The result is written to ``cond`` if that is given. Raises
+    TypeError unless ``x`` and ``y`` are variables of supported dtypes.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -101,7 +101,7 @@ not_equal = _make_comparison("not_equal", "x != y", " True, False,  True", None)
 def less_than(
     x: Variable, y: Variable, force_cpu: bool | None = None, cond: Variable | None = None
 ) -> Variable:
-    """Return ``x < y``, element by element, as bool (operator ``less_than``).
+    """Return ``x < y``, element by element, as bool (operator ``less_than``). The shape is that of ``x``.
 
     It is written to ``cond`` if that is given; ``force_cpu`` is recorded in the operator. Raises TypeError
     unless ``x`` and ``y`` are variables of supported dtypes.
@@ -117,9 +117,17 @@ def less_than(
 
 
 def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """Return ``x == y``, element by element, as bool (operator ``equal``).
+    """Return ``x == y``, element by element, as bool (operator ``equal``). The shape is that of ``x``.
 
     Raises TypeError unless ``x`` and ``y`` are variables.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> y = fluid.layers.assign(np.array([1, 3], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.elementwise_equal(x, y)])
+    >>> print(out)
+    [ True False]
     """
     check_variable("elementwise_equal", "x", x)
     check_variable("elementwise_equal", "y", y)
@@ -145,7 +153,8 @@ def _make_connective(type: str, formula: str, example: str) -> Connective:
     layer.__name__ = layer.__qualname__ = type
     layer.__doc__ = f"""Return ``{formula}`` of bools, element by element (operator ``{type}``).
 
-    It is written to ``out`` if that is given. Raises TypeError unless ``x`` and ``y`` are bool variables.
+    It has the shape of ``x``, and is written to ``out`` if that is given. Raises TypeError unless ``x`` and
+    ``y`` are bool variables.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -166,6 +175,15 @@ def logical_not(x: Variable, out: Variable | None = None, name: str | None = Non
     """Return ``not x`` of bools, element by element (operator ``logical_not``).
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([0, 1], "bool"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.logical_not(x)])
+    >>> print(out)
+    [ True False]
     """
     check_variable("logical_not", "x", x, BOOL)
     return emit("logical_not", {"X": x}, name=name, out=out)
@@ -175,6 +193,13 @@ def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
     """Return whether ``x`` has no elements, as bool of shape [1] (operator ``is_empty``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.is_empty(x)])
+    >>> print(out)
+    [False]
     """
     check_variable("is_empty", "x", x)
     if cond is not None and not isinstance(cond, Variable):
@@ -186,6 +211,13 @@ def has_inf(x: Variable) -> Variable:
     """Return whether any element is infinite, of shape [1] (operator ``isinf``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.has_inf(x)])
+    >>> print(out)
+    [False]
     """
     check_variable("has_inf", "x", x)
     return _declare_like(x, emit("isinf", {"X": x}))
@@ -195,6 +227,13 @@ def has_nan(x: Variable) -> Variable:
     """Return whether any element is NaN, of shape [1] (operator ``isnan``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.has_nan(x)])
+    >>> print(out)
+    [False]
     """
     check_variable("has_nan", "x", x)
     return _declare_like(x, emit("isnan", {"X": x}))
@@ -210,6 +249,13 @@ def isfinite(x: Variable) -> Variable:
     """Return whether all elements are finite: bool of shape [1] (operator ``isfinite``).
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.isfinite(x)])
+    >>> print(out)
+    [ True]
     """
     check_variable("isfinite", "x", x, NUMBERS)
     return emit("isfinite", {"X": x}, dtype=VarType.BOOL)
@@ -226,6 +272,16 @@ def allclose(
     """Return whether ``|input - other| <= atol + rtol * |other|`` everywhere, as bool [1] (``allclose``).
 
     Raises TypeError unless ``input`` and ``other`` are variables of supported dtypes.
+
+    Two NaNs are equal with ``equal_nan``. The result has shape (1,).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> y = fluid.layers.assign(np.array([1, 2.5], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.allclose(x, y)])
+    >>> print(out)
+    [False]
     """
     check_variable("allclose", "input", input, WIDE_FLOATS)
     check_variable("allclose", "other", other, WIDE_FLOATS)

@@ -149,6 +149,14 @@ def sum(x: Variable | Sequence[Variable]) -> Variable:
     """Return the sum of variables of one shape (operator ``sum``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> y = fluid.layers.assign(np.array([3, 4], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.sum([x, y])])
+    >>> print(out)
+    [4. 6.]
     """
     return emit("sum", {"X": check_variables("sum", "x", x)}, {"use_mkldnn": False})
 
@@ -161,7 +169,19 @@ def addcmul(
     out: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """Return ``input + value * tensor1 * tensor2``, elementwise, written to ``out`` if that is given."""
+    """Return ``input + value * tensor1 * tensor2``, elementwise, written to ``out`` if that is given.
+
+    The three have one shape, or shapes that are broadcast.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> y = fluid.layers.assign(np.array([3, 4], "float32"))
+    >>> z = fluid.layers.assign(np.array([5, 6], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.addcmul(x, y, z, value=10.0)])
+    >>> print(out)
+    [151. 242.]
+    """
     total = elementwise_add(input, elementwise_mul(tensor1, tensor2) * value)
     return total if out is None else assign(total, out)
 
@@ -205,6 +225,15 @@ def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Varia
     Zeros stay zeros, of which Fluid 1.8.5 makes NaN.
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([3, 4], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.clip_by_norm(x, max_norm=1.0)])
+    >>> print(out)
+    [0.6 0.8]
     """
     check_variable("clip_by_norm", "x", x, (VarType.FP32,))
     helper = LayerHelper("clip_by_norm", name=name)
@@ -225,6 +254,15 @@ def clamp(
 
     Operator ``clip``. Raises TypeError unless ``input`` is a variable of a supported dtype, GraphError when
     both are None.
+
+    The result has the shape of ``input``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([-1, 0.5, 3], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.clamp(x, min=0.0, max=1.0)])
+    >>> print(out)
+    [0.  0.5 1. ]
     """
     check_variable("clamp", "input", input, (*WIDE_FLOATS, VarType.INT32))
     if min is None and max is None:

@@ -72,6 +72,22 @@ def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> Non
     """Read a tensor file into ``out`` when the program runs (operator ``load``).
 
     Raises TypeError unless ``out`` is a variable.
+
+    ``out`` is read from ``file_path``, and converted to float16 with ``load_as_fp16``. Its shape is
+    the file's.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> file = f"{tempfile.mkdtemp()}/x"
+    >>> x = fluid.layers.fill_constant([2], "float32", 3.0)
+    >>> _ = x.block.append_op("save", {"X": x}, {}, {"file_path": file})
+    >>> _ = fluid.Executor().run()
+    >>> main = fluid.Program()
+    >>> with fluid.program_guard(main):
+    ...     y = fluid.layers.create_tensor("float32", name="y")
+    ...     fluid.layers.load(y, file)
+    >>> fluid.Executor().run(main, fetch_list=[y])
+    [array([3., 3.], dtype=float32)]
     """
     check_variable("load", "out", out)
     attrs: dict[str, Any] = {"file_path": file_path}

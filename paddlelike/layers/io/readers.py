@@ -112,7 +112,14 @@ def py_reader(
 def create_py_reader_by_data(
     capacity: int, feed_list: Sequence[Variable], name: str | None = None, use_double_buffer: bool = True
 ) -> ProgramReader:
-    """Return a reader of batches with a slot like each of ``feed_list``; see :func:`py_reader`."""
+    """Return a reader of batches with a slot like each of ``feed_list``; see :func:`py_reader`.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> reader = fluid.layers.create_py_reader_by_data(8, [x])
+    >>> [one.shape for one in [fluid.layers.read_file(reader)]]
+    [(-1, 4)]
+    """
     variable, queue = declare_reader(feed_list, capacity, use_double_buffer, name)
     return ProgramReader(variable, queue, feed_list)
 
@@ -120,7 +127,17 @@ def create_py_reader_by_data(
 def double_buffer(
     reader: ProgramReader, place: Place | None = None, name: str | None = None
 ) -> ProgramReader:
-    """Return the reader; Fluid adds another buffer (operator ``create_double_buffer_reader``)."""
+    """Return the reader; Fluid adds another buffer (operator ``create_double_buffer_reader``).
+
+    The shapes are those of the reader.
+
+    Raises TypeError unless ``reader`` is a reader.
+
+    >>> import paddlelike as fluid
+    >>> reader = fluid.layers.create_py_reader_by_data(8, [fluid.data("x", [None, 4])])
+    >>> fluid.layers.double_buffer(reader) is reader
+    False
+    """
     key = unique_name.generate("create_double_buffer_reader") if name is None else name
     return _share_queue(
         reader, declare_double_buffer(_check_reader("double_buffer", reader).variable, key, place)

@@ -132,12 +132,33 @@ def _matrix(shape: tuple[int, ...], transposed: bool, *, column: bool = False) -
 
 
 def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """Return the products of matrices: (B, M, K) and (B, K, N) give (B, M, N) (operator ``bmm``)."""
+    """Return the products of matrices: (B, M, K) and (B, K, N) give (B, M, N) (operator ``bmm``).
+
+    ``x`` has shape (N, A, B) and ``y`` (N, B, C).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 2, 3])
+    >>> y = fluid.data("y", [None, 3, 4])
+    >>> fluid.layers.bmm(x, y).shape
+    (-1, 2, 4)
+    """
     return emit("bmm", {"X": x, "Y": y}, name=name)
 
 
 def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """Return the dot products of the rows: (N, D) and (N, D) give (N, 1) (operator ``dot``)."""
+    """Return the dot products of the rows: (N, D) and (N, D) give (N, 1) (operator ``dot``).
+
+    ``x`` and ``y`` have the same shape, (D,) or (N, D).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1, 1], [2, 2]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.dot(x, y)])
+    >>> print(out)
+    [[ 3.]
+     [14.]]
+    """
     return emit("dot", {"X": x, "Y": y}, name=name, out=create_named(name, x.dtype))
 
 
@@ -149,7 +170,15 @@ def addmm(
     beta: float = 1.0,
     name: str | None = None,
 ) -> Variable:
-    """Return ``beta * input + alpha * x @ y`` of matrices (operator ``addmm``)."""
+    """Return ``beta * input + alpha * x @ y`` of matrices (operator ``addmm``).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [2, 3])
+    >>> y = fluid.data("y", [2, 4])
+    >>> z = fluid.data("z", [4, 3])
+    >>> fluid.layers.addmm(x, y, z).shape
+    (2, 3)
+    """
     attrs = {"Alpha": alpha, "Beta": beta}
     return emit("addmm", {"Input": input, "X": x, "Y": y}, attrs, name=name)
 
@@ -167,6 +196,12 @@ def bilinear_tensor_product(
 
     ``x`` (N, M) and ``y`` (N, K) give (N, size); the weight is (size, M, K). Raises TypeError unless ``x``
     and ``y`` are variables.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3])
+    >>> y = fluid.data("y", [None, 4])
+    >>> fluid.layers.bilinear_tensor_product(x, y, size=5).shape
+    (-1, 5)
     """
     check_variable("bilinear_tensor_product", "x", x)
     check_variable("bilinear_tensor_product", "y", y)

@@ -56,6 +56,16 @@ def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1)
     """Return matrices, in dims ``dim1`` and ``dim2``, whose diagonals are the last dim of ``input``.
 
     Operator ``diag_embed``.
+
+    ``offset`` moves the diagonal: above the main one if positive.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.diag_embed(x)])
+    >>> print(out)
+    [[1. 0.]
+     [0. 2.]]
     """
     if not isinstance(input, Variable):
         input = assign(input)
@@ -74,6 +84,13 @@ def trace(
     """Return the sum of the ``offset``-th diagonals of matrices in ``dim1`` and ``dim2`` (``trace``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.trace(x)])
+    >>> print(out)
+    [5.]
     """
     check_variable("trace", "input", input)
     attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
@@ -84,6 +101,15 @@ def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None
     """Return the Kronecker product: every element of ``x`` times all of ``y`` (operator ``kron``).
 
     Raises TypeError unless ``x`` and ``y`` are variables.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1], [10]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.kron(x, y)])
+    >>> print(out)
+    [[ 1.  2.]
+     [10. 20.]]
     """
     check_variable("kron", "x", x)
     check_variable("kron", "y", y)
@@ -94,6 +120,14 @@ def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
     """Return the cross products of vectors of length 3 along ``dim``, by default the first dim of length 3.
 
     Operator ``cross``. Raises TypeError unless ``input`` and ``other`` are variables.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 0, 0]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[0, 1, 0]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.cross(x, y)])
+    >>> print(out)
+    [[0. 0. 1.]]
     """
     check_variable("cross", "input", input)
     check_variable("cross", "other", other)
@@ -104,6 +138,14 @@ def dist(x: Variable, y: Variable, p: float = 2) -> Variable:
     """Return the ``p``-norm of ``x - y``, of shape [1]; ``p`` may be 0 or infinite (operator ``dist``).
 
     Raises TypeError unless ``x`` and ``y`` are variables.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([3, 4], "float32"))
+    >>> y = fluid.layers.assign(np.array([0, 0], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.dist(x, y, p=2)])
+    >>> print(out)
+    [5.]
     """
     check_variable("dist", "x", x)
     check_variable("dist", "y", y)

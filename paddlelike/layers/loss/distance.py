@@ -60,7 +60,16 @@ def square_error_cost(input: Variable, label: Variable) -> Variable:
 
 
 def mse_loss(input: Variable, label: Variable) -> Variable:
-    """Return the mean of ``(input - label) ** 2``, of shape [1]."""
+    """Return the mean of ``(input - label) ** 2``, of shape [1].
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1], [3]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1], [1]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.mse_loss(x, y)])
+    >>> print(out)
+    [2.]
+    """
     return reduce_mean(square_error_cost(input, label))
 
 
@@ -69,6 +78,15 @@ def huber_loss(input: Variable, label: Variable, delta: float) -> Variable:
 
     Operator ``huber_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
     dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1], [5]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1.5], [1]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.huber_loss(x, y, delta=1.0)])
+    >>> print(out)
+    [[0.125]
+     [3.5  ]]
     """
     check_variable("huber_loss", "input", input, WIDE_FLOATS)
     check_variable("huber_loss", "label", label, WIDE_FLOATS)
@@ -81,6 +99,15 @@ def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: st
 
     Operator ``log_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
     dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[0.8], [0.3]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1], [0]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.log_loss(x, y)])
+    >>> print(out.round(3))
+    [[0.223]
+     [0.357]]
     """
     check_variable("log_loss", "input", input, (VarType.FP32,))
     check_variable("log_loss", "label", label, (VarType.FP32,))
@@ -100,6 +127,14 @@ def smooth_l1(
     Operator ``smooth_l1_loss``. Where ``|d| > 1 / sigma ** 2`` the terms are ``|d| - 1 / (2 * sigma **
     2)``; all are multiplied by ``outside_weight``. Raises TypeError unless ``x`` and ``y`` are variables of
     supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.smooth_l1(x, y)])
+    >>> print(out)
+    [[1.5]]
     """
     check_variable("smooth_l1", "x", x, WIDE_FLOATS)
     check_variable("smooth_l1", "y", y, WIDE_FLOATS)
@@ -113,6 +148,15 @@ def rank_loss(label: Variable, left: Variable, right: Variable, name: str | None
     """Return ``log(1 + exp(o)) - label * o`` of ``o = left - right``, all (N, 1) (operator ``rank_loss``).
 
     Raises TypeError unless the inputs are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[0.3]], "float32"))
+    >>> z = fluid.layers.assign(np.array([[0.5]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.rank_loss(x, y, z)])
+    >>> print(out.round(3))
+    [[0.798]]
     """
     for argument, value in (("label", label), ("left", left), ("right", right)):
         check_variable("rank_loss", argument, value, (VarType.FP32,))
@@ -125,6 +169,15 @@ def margin_rank_loss(
     """Return ``max(0, -label * (left - right) + margin)``, all (N, 1) (operator ``margin_rank_loss``).
 
     Raises TypeError unless the inputs are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[0.3]], "float32"))
+    >>> z = fluid.layers.assign(np.array([[0.5]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.margin_rank_loss(x, y, z)])
+    >>> print(out.round(3))
+    [[0.3]]
     """
     for argument, value in (("label", label), ("left", left), ("right", right)):
         check_variable("margin_rank_loss", argument, value, (VarType.FP32,))
@@ -145,6 +198,15 @@ def center_loss(
 
     Operator ``center_loss``. The centers, (num_classes, D), move towards their rows at rate ``alpha``, a
     number or a variable. Wen et al. 2016. Raises TypeError for another ``alpha``.
+
+    ``input`` holds features (N, D), ``label`` the class of each row, (N, 1); the centers move in a
+    run unless ``update_center`` is False.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 8])
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> fluid.layers.center_loss(x, y, num_classes=3, alpha=0.5, param_attr=None).shape
+    (-1, 1)
     """
     check_variable("center_loss", "input", input, WIDE_FLOATS)
     check_variable("center_loss", "label", label, INTEGERS)
@@ -184,6 +246,15 @@ def npair_loss(anchor: Variable, positive: Variable, labels: Variable, l2_reg: f
 
     ``anchor`` and ``positive`` are (N, D), ``labels`` (N,): rows with equal labels should be similar.
     Raises TypeError unless the inputs are variables of supported dtypes, GraphError when N is unknown.
+
+    ``l2_reg`` weighs the squares of the embeddings.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [6, 8])
+    >>> y = fluid.data("y", [6, 8])
+    >>> z = fluid.data("z", [6], "int64")
+    >>> fluid.layers.npair_loss(x, y, z).shape
+    (1,)
     """
     for argument, value in (("anchor", anchor), ("positive", positive)):
         check_variable("npair_loss", argument, value, WIDE_FLOATS)

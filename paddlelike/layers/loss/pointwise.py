@@ -152,6 +152,12 @@ def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Varia
 
     Operator ``bpr_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
     dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> fluid.layers.bpr_loss(x, y).shape
+    (-1, 1)
     """
     check_variable("bpr_loss", "input", input, FLOATS)
     check_variable("bpr_loss", "label", label)
@@ -164,6 +170,12 @@ def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str
     ``reduction`` is ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``. ``x`` holds logarithms. Raises
     TypeError unless ``x`` and ``target`` are variables of supported dtypes and GraphError for another
     ``reduction``.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> y = fluid.data("y", [None, 4])
+    >>> fluid.layers.kldiv_loss(x, y, reduction="mean").shape
+    (1,)
     """
     check_variable("kldiv_loss", "x", x, WIDE_FLOATS)
     check_variable("kldiv_loss", "target", target, WIDE_FLOATS)
@@ -183,6 +195,16 @@ def label_smooth(
 
     Operator ``label_smooth``. Raises TypeError unless ``label`` is a variable of a supported dtype,
     GraphError unless ``epsilon`` is in 0 .. 1.
+
+    ``prior_dist`` is a distribution over the classes, (1, C); without it all are alike.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[0, 1], [1, 0]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.label_smooth(x, epsilon=0.2)])
+    >>> print(out.round(3))
+    [[0.1 0.9]
+     [0.9 0.1]]
     """
     check_variable("label_smooth", "label", label, WIDE_FLOATS)
     if not 0.0 <= epsilon <= 1.0:
@@ -202,6 +224,14 @@ def teacher_student_sigmoid_loss(
     Operator ``teacher_student_sigmoid_loss``. A label below -1 means no click and no score, below 0 a click
     and no score, below 1 no click and a score, else a click and the score ``label - 1``. Raises TypeError
     unless ``input`` and ``label`` are variables of supported dtypes.
+
+    The input is clipped between ``soft_max_lower_bound`` and ``soft_max_up_bound``.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1])
+    >>> y = fluid.data("y", [None, 1])
+    >>> fluid.layers.teacher_student_sigmoid_loss(x, y).shape
+    (-1, 1)
     """
     layer = "teacher_student_sigmoid_loss"
     check_variable(layer, "input", input, WIDE_FLOATS)
@@ -227,6 +257,15 @@ def sigmoid_focal_loss(
 
     ``label`` is int32 (N, 1), 0 for background; the result is divided by ``fg_num``, int32 (1,). Lin et al.
     2017. Raises TypeError unless ``x``, ``label`` and ``fg_num`` are variables of supported dtypes.
+
+    ``gamma`` weakens what is certain, ``alpha`` weighs the classes against the background.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3])
+    >>> y = fluid.data("y", [None, 1], "int32")
+    >>> z = fluid.data("z", [1], "int32")
+    >>> fluid.layers.sigmoid_focal_loss(x, y, z).shape
+    (-1, 3)
     """
     check_variable("sigmoid_focal_loss", "x", x, WIDE_FLOATS)
     check_variable("sigmoid_focal_loss", "label", label, (VarType.INT32,))
@@ -240,6 +279,12 @@ def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: st
 
     ``input`` holds probabilities (N, ..., D), ``label`` integers (N, ..., 1). Raises TypeError unless
     ``input`` and ``label`` are variables.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3])
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> fluid.layers.dice_loss(fluid.layers.softmax(x), y).shape
+    (1,)
     """
     check_variable("dice_loss", "input", input)
     check_variable("dice_loss", "label", label)

@@ -44,6 +44,16 @@ def nce(
     uniformly, log-uniformly, or by ``custom_dist``. Gutmann & Hyvärinen 2010. Raises TypeError unless
     ``input`` and ``label`` are variables of supported dtypes, GraphError unless ``custom_dist`` holds one
     probability per class.
+
+    There are ``num_total_classes`` classes, of which noise is drawn by ``sampler``: "uniform",
+    "log_uniform" or "custom_dist", from ``seed``. ``sample_weight`` weighs the rows, (N, 1); with
+    ``is_sparse`` the gradients are rows.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 8])
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> fluid.layers.nce(x, y, num_total_classes=20, num_neg_samples=5).shape
+    (-1, 1)
     """
     check_variable("nce", "input", input, WIDE_FLOATS)
     check_variable("nce", "label", label, (VarType.INT64,))
@@ -149,6 +159,14 @@ def hsigmoid(
     given by ``path_table`` (its nodes up to the root) and ``path_code`` (left or right). Morin & Bengio
     2005. Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes, GraphError for
     fewer than two classes, or a custom tree without paths.
+
+    The tree has ``num_classes`` leaves; with ``is_sparse`` its gradients are rows.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 8])
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> fluid.layers.hsigmoid(x, y, num_classes=6).shape
+    (-1, 1)
     """
     check_variable("hsigmoid", "input", input, WIDE_FLOATS)
     check_variable("hsigmoid", "label", label, (VarType.INT64,))
@@ -196,6 +214,16 @@ def sampled_softmax_with_cross_entropy(
     Operators ``sample_logits``, ``one_hot``, ``softmax_with_cross_entropy``. Classes are drawn
     log-uniformly, or given with their probabilities. Jean et al. 2014. Raises TypeError unless ``logits``,
     ``label``, ``customized_samples`` and ``customized_probabilities`` are variables of supported dtypes.
+
+    With ``remove_accidental_hits`` drawn classes that are the label do not count.
+    ``use_customized_samples`` takes ``customized_samples`` and ``customized_probabilities`` in place
+    of those drawn from ``seed``.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 100])
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> fluid.layers.sampled_softmax_with_cross_entropy(x, y, num_samples=10).shape
+    (-1, 1)
     """
     layer = "sampled_softmax_with_cross_entropy"
     check_variable(layer, "logits", logits, WIDE_FLOATS)

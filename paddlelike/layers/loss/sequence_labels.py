@@ -156,6 +156,13 @@ def ctc_greedy_decoder(
     ``input`` (T, classes + 1) with LoD gives int64 (T', 1) with LoD; (N, L, classes + 1) with
     ``input_length`` (N, 1) gives (N, L), padded with ``padding_value``, and the lengths. Raises TypeError
     unless ``input`` is a variable of a supported dtype.
+
+    ``blank`` is the class that stands for no symbol.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 5], "float32", lod_level=1)
+    >>> fluid.layers.ctc_greedy_decoder(x, blank=4).shape
+    (-1, 1)
     """
     check_variable("ctc_greedy_decoder", "input", input, WIDE_FLOATS)
     helper = LayerHelper("ctc_greedy_decoder", name=name)
@@ -188,6 +195,14 @@ def edit_distance(
     Operator ``edit_distance`` (Levenshtein). ``normalized`` divides by the length of the label;
     ``ignored_tokens`` are removed first (``sequence_erase``). Ids are int64 (T, 1) with LoD, or (N, L) with
     lengths (N,). Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
+
+    Without LoD, ``input_length`` and ``label_length`` hold how much of each row counts, (batch,).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)
+    >>> y = fluid.data("y", [None, 1], "int64", lod_level=1)
+    >>> [one.shape for one in fluid.layers.edit_distance(x, y)]
+    [(-1, 1), (1,)]
     """
     check_variable("edit_distance", "input", input, (VarType.INT64,))
     check_variable("edit_distance", "label", label, (VarType.INT64,))

@@ -64,6 +64,15 @@ def auc(
     [1], the second over ``slide_steps`` batches. The counts, one per threshold, are persistables that start
     at 0 (operator ``auc``). Raises TypeError unless ``input`` and ``label`` are variables of supported
     dtypes and GraphError for another ``curve``.
+
+    The thresholds cut [0, 1] into ``num_thresholds`` parts; ``topk`` is not
+    read, as in Fluid.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 2])
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> [one.shape for one in fluid.layers.auc(x, y)[:2]]
+    [(1,), (1,)]
     """
     check_variable("auc", "input", input, WIDE_FLOATS)
     check_variable("auc", "label", label, INTEGERS)
@@ -102,6 +111,15 @@ def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variab
 
     Operator ``mean_iou``. Raises TypeError unless ``input`` and ``label`` are variables of supported
     dtypes.
+
+    ``num_classes`` is the count C of classes. The mean has shape (1,), the counts of wrong and
+    correct ones (C,).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1], "int64")
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> [one.shape for one in fluid.layers.mean_iou(x, y, num_classes=3)]
+    [(1,), (3,), (3,)]
     """
     check_variable("mean_iou", "input", input, INTEGERS)
     check_variable("mean_iou", "label", label, INTEGERS)
@@ -123,6 +141,15 @@ def chunk_eval(
     Operator ``chunk_eval``. ``chunk_scheme`` is IOB, IOE, IOBES or plain; ``input`` and ``label`` are int64
     sequences, or padded with ``seq_length``. Raises TypeError unless ``input`` and ``label`` are variables
     of supported dtypes.
+
+    Tags are counted by ``num_chunk_types`` types of chunks; those in ``excluded_chunk_types`` are
+    passed over. Each output has shape (1,).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)
+    >>> y = fluid.data("y", [None, 1], "int64", lod_level=1)
+    >>> [one.shape for one in fluid.layers.chunk_eval(x, y, "IOB", num_chunk_types=3)]
+    [(1,), (1,), (1,), (1,), (1,), (1,)]
     """
     check_variable("chunk_eval", "input", input, (VarType.INT64,))
     check_variable("chunk_eval", "label", label, (VarType.INT64,))

@@ -68,7 +68,13 @@ def conv3d(
     name: str | None = None,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """Return the convolution over three dims, as :func:`conv2d` (operator ``conv3d``)."""
+    """Return the convolution over three dims, as :func:`conv2d` (operator ``conv3d``).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 16, 16])
+    >>> fluid.layers.conv3d(x, num_filters=4, filter_size=3, padding=1).shape
+    (-1, 4, 8, 16, 16)
+    """
     settings = (stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn, act, name)
     return _conv("conv3d", 3, input, num_filters, filter_size, settings, data_format)
 
@@ -222,6 +228,11 @@ def conv3d_transpose(
     """Return the transposed convolution over three dims, as :func:`conv2d_transpose`.
 
     Operator ``conv3d_transpose``.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 16, 16])
+    >>> fluid.layers.conv3d_transpose(x, num_filters=4, filter_size=2, stride=2).shape
+    (-1, 4, 16, 32, 32)
     """
     settings = (padding, stride, dilation, groups, param_attr, bias_attr, use_cudnn, act, name)
     sizes = (output_size, filter_size)

@@ -176,7 +176,16 @@ def uniform_random_batch_size_like(
     max: float = 1.0,
     seed: int = 0,
 ) -> Variable:
-    """Return uniform values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``."""
+    """Return uniform values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``.
+
+    The numbers lie between ``min`` and ``max``; ``shape`` is the shape but for one dim, ``seed`` 0
+    takes the program's.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> fluid.layers.uniform_random_batch_size_like(x, [-1, 3]).shape
+    (-1, 3)
+    """
     attrs = {"min": min, "max": max, "seed": seed}
     batch = (input_dim_idx, output_dim_idx)
     return _batch_size_like("uniform_random_batch_size_like", input, shape, dtype, batch, attrs)
@@ -192,7 +201,16 @@ def gaussian_random_batch_size_like(
     seed: int = 0,
     dtype: DtypeLike = "float32",
 ) -> Variable:
-    """Return normal values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``."""
+    """Return normal values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``.
+
+    The numbers have mean ``mean`` and standard deviation ``std``; ``shape`` is the shape but for one
+    dim, ``seed`` 0 takes the program's.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> fluid.layers.gaussian_random_batch_size_like(x, [-1, 3]).shape
+    (-1, 3)
+    """
     attrs = {"mean": mean, "std": std, "seed": seed}
     batch = (input_dim_idx, output_dim_idx)
     return _batch_size_like("gaussian_random_batch_size_like", input, shape, dtype, batch, attrs)
@@ -229,6 +247,12 @@ def randint(
     ``shape`` may be or hold int variables; ``dtype`` is int64 by default; ``device`` is recorded
     (:func:`~paddlelike.device_guard`). Raises TypeError for another dtype than int32 and int64,
     GraphError for an empty range.
+
+    Gradients end here unless ``stop_gradient`` is False; ``seed`` 0 takes the program's.
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.randint(0, 10, shape=[2, 3]).shape
+    (2, 3)
     """
     kind = VarType.INT64 if dtype is None else convert_dtype(dtype)
     if kind not in INTEGERS:
@@ -264,6 +288,12 @@ def randn(
 
     Like Fluid it draws the operator's seed, 0 to 99, from numpy's global generator when the network is built;
     ``device`` is recorded (:func:`~paddlelike.device_guard`).
+
+    ``shape`` is the shape; gradients end here unless ``stop_gradient`` is False.
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.randn([2, 3]).shape
+    (2, 3)
     """
     kind = VarType.FP32 if dtype is None else convert_dtype(dtype)
     dims = _dims("randn", shape)
@@ -289,6 +319,13 @@ def randperm(
 
     ``device`` is recorded (:func:`~paddlelike.device_guard`). Raises GraphError unless ``n`` is a positive
     int.
+
+    Gradients end here unless ``stop_gradient`` is False; ``seed`` 0 takes the program's. The result
+    has shape (n,).
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.randperm(5).shape
+    (5,)
     """
     if not is_whole(n) or n <= 0:
         raise GraphError(f"layer 'randperm': n is {n!r}, expected a positive int")
@@ -306,6 +343,11 @@ def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None =
     ``seed`` is an int, or an int64 variable of shape [1]; None draws it, as Fluid does, from numpy's global
     generator when the network is built. Raises TypeError unless ``x`` is a variable, GraphError for anything
     else.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 32, 32])
+    >>> fluid.layers.random_crop(x, shape=[3, 28, 28]).shape
+    (-1, 3, 28, 28)
     """
     check_variable("random_crop", "x", x)
     helper = LayerHelper("random_crop")
@@ -335,6 +377,14 @@ def sampling_id(
     """Return for each row of probabilities (N, D) the index of a column drawn by them: (N,).
 
     Operator ``sampling_id``. Raises TypeError unless ``x`` is a variable.
+
+    A number between ``min`` and ``max`` chooses the class of each row; ``seed`` 0 takes the
+    program's.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> fluid.layers.sampling_id(x).shape
+    (-1,)
     """
     check_variable("sampling_id", "x", x)
     attrs = {"min": min, "max": max, "seed": seed}

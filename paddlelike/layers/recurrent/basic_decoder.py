@@ -26,7 +26,14 @@ __all__ = ["BasicDecoder", "DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbed
 
 
 class DecodeHelper:
-    """The interface by which a :class:`BasicDecoder` samples and chooses its next inputs."""
+    """The interface by which a :class:`BasicDecoder` samples and chooses its next inputs.
+
+    Raises NotImplementedError in methods that a subclass does not define; ids have shape (N,).
+
+    >>> import paddlelike as fluid
+    >>> issubclass(fluid.layers.GreedyEmbeddingHelper, fluid.layers.DecodeHelper)
+    True
+    """
 
     def initialize(self) -> tuple[Any, Variable]:
         """Return the first inputs, and which sequences are finished.
@@ -107,6 +114,16 @@ class GreedyEmbeddingHelper(DecodeHelper):
     """A helper whose next input is the embedding of the most likely id.
 
     ``start_tokens`` is int64 ``(N,)``; a sequence is finished with ``end_token``.
+
+    ``embedding_fn`` turns ids into the next inputs.
+
+    >>> import paddlelike as fluid
+    >>> start = fluid.data("start", [None], "int64")
+    >>> embed = lambda ids: fluid.embedding(ids, [100, 8])
+    >>> helper = fluid.layers.GreedyEmbeddingHelper(embed, start, end_token=1)
+    >>> inputs, finished = helper.initialize()
+    >>> inputs.shape
+    (-1, 8)
     """
 
     def __init__(
@@ -134,7 +151,19 @@ class GreedyEmbeddingHelper(DecodeHelper):
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """A helper whose next input is the embedding of an id drawn from ``softmax(outputs / temperature)``."""
+    """A helper whose next input is the embedding of an id drawn from ``softmax(outputs / temperature)``.
+
+    ``embedding_fn`` turns ids into the next inputs, ``start_tokens`` of shape (N,) the first; a row
+    ends with ``end_token``. Scores are divided by ``softmax_temperature``, ids drawn from ``seed``.
+
+    >>> import paddlelike as fluid
+    >>> start = fluid.data("start", [None], "int64")
+    >>> embed = lambda ids: fluid.embedding(ids, [100, 8])
+    >>> helper = fluid.layers.SampleEmbeddingHelper(embed, start, end_token=1)
+    >>> inputs, finished = helper.initialize()
+    >>> inputs.shape
+    (-1, 8)
+    """
 
     def __init__(
         self,

@@ -28,6 +28,17 @@ def beam_search(
     often from ``topk``; ``pre_ids`` and ``pre_scores`` (prefixes, 1) were selected by the previous step.
     All have two levels of LoD: sources, prefixes. With ``return_parent_idx`` the index of each prefix is
     returned, too. Raises TypeError unless the inputs are variables of supported dtypes.
+
+    Rows that hold ``end_id`` are not continued. ``level`` is the level of LoD that separates the
+    sources. With ``is_accumulated`` the scores hold those of the steps before; else they are added
+    here.
+
+    >>> import paddlelike as fluid
+    >>> ids, scores = fluid.data("ids", [None, 1], "int64", 2), fluid.data("scores", [None, 1], "float32", 2)
+    >>> best, indices = fluid.layers.topk(fluid.data("probs", [None, 100], "float32"), k=4)
+    >>> chosen, totals = fluid.layers.beam_search(ids, scores, indices, best, beam_size=2, end_id=1)
+    >>> chosen.shape, totals.shape
+    ((-1, 1), (-1, 1))
     """
     given = {"pre_ids": pre_ids, "pre_scores": pre_scores, "ids": ids, "scores": scores}
     for argument, value in given.items():
@@ -58,6 +69,19 @@ def beam_search_decode(
 
     Operator ``beam_search_decode``. ``ids`` and ``scores`` are arrays with one element per step of
     :func:`beam_search`.
+
+    A sentence ends at its first ``end_id``. The outputs have two levels of LoD: the sources, their
+    sentences.
+
+    The shapes are those of the ids, one row for each word.
+
+    >>> import paddlelike as fluid
+    >>> zero = fluid.layers.fill_constant([1], "int64", 0)
+    >>> ids = fluid.layers.array_write(fluid.data("ids", [None, 1], "int64", 2), zero)
+    >>> scores = fluid.layers.array_write(fluid.data("scores", [None, 1], "float32", 2), zero)
+    >>> sentences, totals = fluid.layers.beam_search_decode(ids, scores, beam_size=2, end_id=1)
+    >>> sentences.lod_level, totals.dtype.name
+    (0, 'FP32')
     """
     helper = LayerHelper("beam_search_decode", name=name)
     out_ids = helper.create_variable_for_type_inference(ids.dtype)

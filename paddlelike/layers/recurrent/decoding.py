@@ -30,7 +30,14 @@ __all__ = ["Decoder", "dynamic_decode"]
 
 
 class Decoder:
-    """A decoder for :func:`dynamic_decode`. A subclass defines :meth:`initialize` and :meth:`step`."""
+    """A decoder for :func:`dynamic_decode`. A subclass defines :meth:`initialize` and :meth:`step`.
+
+    Raises NotImplementedError in methods that a subclass does not define; inputs have shape (N, ...).
+
+    >>> import paddlelike as fluid
+    >>> issubclass(fluid.layers.BasicDecoder, fluid.layers.Decoder)
+    True
+    """
 
     def initialize(self, inits: Any) -> tuple[Any, Any, Variable]:
         """Return the inputs and states of the first step, and which sequences are finished before it.

@@ -92,6 +92,17 @@ def dynamic_lstmp(
 
     Operator ``lstmp``. ``h_0`` is (sequences, proj_size). ``cell_clip`` and ``proj_clip`` limit cells and
     projections. Sak et al. 2014. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    ``size`` is 4 times the width of the cells. ``use_peepholes`` adds the weights from the cells to
+    the gates; with ``is_reverse`` sequences are read from their ends. The activations are named by
+    ``gate_activation``, ``cell_activation``, ``candidate_activation`` and ``proj_activation``.
+    ``h_0`` and ``c_0`` are the first projection and the first cells, (batch, proj_size) and (batch,
+    size / 4).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 16], "float32", lod_level=1)
+    >>> [one.shape for one in fluid.layers.dynamic_lstmp(x, size=16, proj_size=3)]
+    [(-1, 3), (-1, 4)]
     """
     check_variable("dynamic_lstmp", "input", input, WIDE_FLOATS)
     width = _cell_width("dynamic_lstmp", size)
@@ -148,6 +159,9 @@ def dynamic_gru(
     size), is zeros by default. ``origin_mode`` is the formula of Cho et al. 2014, else Chung et al. 2014.
     Raises TypeError unless ``input`` is a variable of a supported dtype.
 
+    With ``is_reverse`` the sequences are read from their ends. ``gate_activation`` acts on the gates,
+    ``candidate_activation`` on the new state.
+
     >>> from paddlelike.input import data
     >>> dynamic_gru(data("projected", [None, 24], lod_level=1), size=8).shape
     (-1, 8)
@@ -194,6 +208,10 @@ def lstm(
     are the hidden states of the last layer, (T, N, hidden_size x directions), and the last states of all
     layers. All weights are one vector. Dropout is between layers. Unlike in Fluid it runs on a CPU. Raises
     TypeError unless the inputs are variables of supported dtypes.
+
+    ``max_len`` is not read. ``num_layers`` LSTMs lie one above the other, with dropout of
+    ``dropout_prob`` between them, drawn from ``seed``; with ``is_bidirec`` each reads in both
+    directions. ``default_initializer`` sets the weights.
 
     >>> from paddlelike.input import data
     >>> first = [data(name, [2, 3, 8]) for name in ("h", "c")]

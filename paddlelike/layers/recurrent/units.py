@@ -84,6 +84,15 @@ def lstm_unit(
     ``concat`` of ``x_t`` (N, M) and ``hidden_t_prev`` (N, D), ``fc`` to 4 D gates, operator ``lstm_unit``
     on those and ``cell_t_prev`` (N, D). Raises TypeError unless the inputs are variables of supported
     dtypes, GraphError when shapes do not match.
+
+    ``forget_bias`` is added to the forget gate.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3])
+    >>> y = fluid.data("y", [None, 4])
+    >>> z = fluid.data("z", [None, 4])
+    >>> [one.shape for one in fluid.layers.lstm_unit(x, y, z)]
+    [(-1, 4), (-1, 4)]
     """
     rows = {"x_t": x_t, "hidden_t_prev": hidden_t_prev, "cell_t_prev": cell_t_prev}
     for argument, variable in rows.items():

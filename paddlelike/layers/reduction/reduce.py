@@ -118,6 +118,15 @@ def logsumexp(
     """Return ``log(sum(exp(x)))`` along ``dim`` (operators ``exp``, ``reduce_sum``, ``log``).
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    With ``keepdim`` the dims that were reduced stay, of size 1.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.logsumexp(x, dim=1)])
+    >>> print(out.round(3))
+    [2.313 4.313]
     """
     check_variable("logsumexp", "x", x, WIDE_FLOATS)
     total = reduce_sum(exp(x), dim=dim, keep_dim=keepdim)
@@ -135,6 +144,14 @@ def cumsum(
 
     ``exclusive``: without the element itself; ``reverse``: from the end. Raises TypeError unless ``x`` is a
     variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.cumsum(x, axis=1)])
+    >>> print(out)
+    [[1. 3.]
+     [3. 7.]]
     """
     check_variable("cumsum", "x", x)
     attrs = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
@@ -145,6 +162,13 @@ def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: st
     """Return ``x / sqrt(sum(x * x) + epsilon)`` along ``axis`` (1 for None) (operator ``norm``).
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.l2_normalize(x, axis=1)])
+    >>> print(out)
+    [[0.6 0.8]]
     """
     check_variable("l2_normalize", "x", x, WIDE_FLOATS)
     if len(x.shape) == 1:
@@ -165,6 +189,13 @@ def argmax(x: Variable, axis: int = 0) -> Variable:
     """Return the indices of the maxima along ``axis``: int64, that dim left out (operator ``arg_max``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[3, 1], [2, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.argmax(x, axis=1)])
+    >>> print(out)
+    [0 1]
     """
     check_variable("argmax", "x", x)
     return emit("arg_max", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
@@ -174,6 +205,13 @@ def argmin(x: Variable, axis: int = 0) -> Variable:
     """Return the indices of the minima along ``axis``: int64, that dim left out (operator ``arg_min``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[3, 1], [2, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.argmin(x, axis=1)])
+    >>> print(out)
+    [1 0]
     """
     check_variable("argmin", "x", x)
     return emit("arg_min", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
@@ -185,6 +223,13 @@ def argsort(
     """Return the elements sorted along ``axis``, and their indices (int64), both shaped as ``input``.
 
     Operator ``argsort``. Raises TypeError unless ``input`` is a variable.
+
+    With ``descending`` the largest comes first.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 5])
+    >>> [one.shape for one in fluid.layers.argsort(x)]
+    [(-1, 5), (-1, 5)]
     """
     check_variable("argsort", "input", input)
     return emit_all(
@@ -223,6 +268,13 @@ def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
     """Return the unique elements of ``x`` (N,) in order of appearance, and for each element its index there.
 
     Operator ``unique``. Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([3, 1, 3], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.unique(x)[0]])
+    >>> print(out)
+    [3 1]
     """
     check_variable("unique", "x", x)
     kind = convert_dtype(dtype)
@@ -233,6 +285,15 @@ def unique_with_counts(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variabl
     """Return :func:`unique` and how often each element appears (operator ``unique_with_counts``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    Each output has shape (count,) of one dim.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([3, 1, 3], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.unique_with_counts(x)[2]])
+    >>> print(out)
+    [2 1]
     """
     check_variable("unique_with_counts", "x", x)
     kind = convert_dtype(dtype)

@@ -38,6 +38,8 @@ def sequence_conv(
     zeros outside of the sequence. The weight is (filter_size D, num_filters). ``padding`` is ignored, as in
     Fluid. Raises TypeError unless ``input`` is a variable of a supported dtype.
 
+    ``filter_stride`` is 1.
+
     >>> from paddlelike.input import data
     >>> sequence_conv(data("words", [None, 8], lod_level=1), num_filters=4, act="tanh").shape
     (-1, 4)
@@ -66,6 +68,11 @@ def row_conv(
 
     The weight is (future_context_size + 1, D). Amodei et al. 2016. Raises TypeError unless ``input`` is a
     variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
+    >>> fluid.layers.row_conv(x, future_context_size=2).shape
+    (-1, 4)
     """
     check_variable("row_conv", "input", input, WIDE_FLOATS)
     helper = LayerHelper("row_conv", act=act)

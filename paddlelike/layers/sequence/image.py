@@ -30,6 +30,8 @@ def im2sequence(
     holds the real sizes of images that were scaled down ``out_stride`` times. Raises TypeError unless
     ``input`` is a variable of a supported dtype.
 
+    ``filter_size`` and ``stride`` are one int for both dims, or two.
+
     >>> from paddlelike.input import data
     >>> im2sequence(data("x", [None, 3, 8, 8]), filter_size=2, stride=2).shape
     (-1, 12)

@@ -36,6 +36,11 @@ def lod_append(x: Variable, level: Variable | Sequence[int]) -> Variable:
 
     Raises TypeError unless ``x`` is a variable of a supported dtype, GraphError unless they are ints or a
     variable.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [6, 2])
+    >>> fluid.layers.lod_append(x, [2, 4, 6]).shape
+    (6, 2)
     """
     check_variable("lod_append", "x", x, NUMBERS)
     inputs = {"X": x}

@@ -35,6 +35,11 @@ def sequence_softmax(input: Variable, use_cudnn: bool = False, name: str | None 
     """Return the softmax over each sequence, (T, 1) (operator ``sequence_softmax``).
 
     Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1], "float32", lod_level=1)
+    >>> fluid.layers.sequence_softmax(x).shape
+    (-1, 1)
     """
     check_variable("sequence_softmax", "input", input, WIDE_FLOATS)
     return emit("sequence_softmax", {"X": input}, {"use_cudnn": use_cudnn}, name=name)
@@ -44,6 +49,12 @@ def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Varia
     """Return the concatenation of the sequences i of all inputs as sequence i (``sequence_concat``).
 
     Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
+    >>> y = fluid.data("y", [None, 4], "float32", lod_level=1)
+    >>> fluid.layers.sequence_concat([x, y]).shape
+    (-1, 4)
     """
     many = check_variables("sequence_concat", "input", input, NUMBERS)
     return emit("sequence_concat", {"X": many}, name=name)
@@ -53,6 +64,15 @@ def sequence_slice(input: Variable, offset: Variable, length: Variable, name: st
     """Return ``length`` rows of each sequence from ``offset`` on; both int64 (sequences, 1).
 
     Operator ``sequence_slice``. Raises TypeError unless the inputs are variables of supported dtypes.
+
+    ``input`` holds sequences of rows.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> z = fluid.data("z", [None, 1], "int64")
+    >>> fluid.layers.sequence_slice(x, y, z).shape
+    (-1, 4)
     """
     check_variable("sequence_slice", "input", input, NUMBERS)
     for argument, value in (("offset", offset), ("length", length)):
@@ -65,6 +85,12 @@ def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | N
 
     Operator ``sequence_expand``. Parts are those of level ``ref_level`` of ``y``, the last by default.
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> y = fluid.data("y", [None, 1], "float32", lod_level=1)
+    >>> fluid.layers.sequence_expand(x, y).shape
+    (-1, 4)
     """
     check_variable("sequence_expand", "x", x, NUMBERS)
     return emit("sequence_expand", {"X": x, "Y": y}, {"ref_level": ref_level}, name=name)
@@ -74,6 +100,12 @@ def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Var
     """Return row i of ``x`` repeated once per row of sequence i of ``y`` (``sequence_expand_as``).
 
     Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> y = fluid.data("y", [None, 1], "float32", lod_level=1)
+    >>> fluid.layers.sequence_expand_as(x, y).shape
+    (-1, 4)
     """
     check_variable("sequence_expand_as", "x", x, NUMBERS)
     check_variable("sequence_expand_as", "y", y)
@@ -84,6 +116,11 @@ def sequence_reshape(input: Variable, new_dim: int) -> Variable:
     """Return the elements of each sequence in rows of ``new_dim`` (operator ``sequence_reshape``).
 
     Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 6], "float32", lod_level=1)
+    >>> fluid.layers.sequence_reshape(x, new_dim=3).shape
+    (-1, 3)
     """
     check_variable("sequence_reshape", "input", input, NUMBERS)
     return emit("sequence_reshape", {"X": input}, {"new_dim": new_dim})
@@ -96,6 +133,13 @@ def sequence_scatter(
 
     ``index`` holds their columns, in sequences like those of ``updates``. Raises TypeError unless
     ``input``, ``index`` and ``updates`` are variables of supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [3, 6])
+    >>> y = fluid.data("y", [None, 1], "int64", lod_level=1)
+    >>> z = fluid.data("z", [None, 1], "float32", lod_level=1)
+    >>> fluid.layers.sequence_scatter(x, y, z).shape
+    (3, 6)
     """
     check_variable("sequence_scatter", "input", input, NUMBERS)
     check_variable("sequence_scatter", "index", index, INTEGERS)
@@ -109,6 +153,11 @@ def sequence_enumerate(
     """Return ids (T, 1) with those that follow, ``win_size`` in a row, ``pad_value`` after the end.
 
     Operator ``sequence_enumerate``. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)
+    >>> fluid.layers.sequence_enumerate(x, win_size=2).shape
+    (-1, 2)
     """
     check_variable("sequence_enumerate", "input", input, INTEGERS)
     attrs = {"win_size": win_size, "pad_value": pad_value}
@@ -119,6 +168,11 @@ def sequence_reverse(x: Variable, name: str | None = None) -> Variable:
     """Return each sequence with its rows reversed (operator ``sequence_reverse``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
+    >>> fluid.layers.sequence_reverse(x).shape
+    (-1, 4)
     """
     check_variable("sequence_reverse", "x", x)
     return emit("sequence_reverse", {"X": x}, name=name, slot="Y")

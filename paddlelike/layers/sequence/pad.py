@@ -53,6 +53,12 @@ def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Va
     """Return a padded batch (N, width, ...) as sequences of these lengths, int64 (N,) (``sequence_unpad``).
 
     Raises TypeError unless ``x`` and ``length`` are variables of supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 5, 4])
+    >>> y = fluid.data("y", [None], "int64")
+    >>> fluid.layers.sequence_unpad(x, y).shape
+    (-1, 4)
     """
     check_variable("sequence_unpad", "x", x, NUMBERS)
     check_variable("sequence_unpad", "length", length, (VarType.INT64,)).stop_gradient = True

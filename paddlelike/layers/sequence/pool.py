@@ -51,7 +51,15 @@ def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_va
 
 
 def sequence_first_step(input: Variable) -> Variable:
-    """Return the first row of each sequence (operator ``sequence_pool``)."""
+    """Return the first row of each sequence (operator ``sequence_pool``).
+
+    ``input`` holds sequences of rows; the result has a row for each.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
+    >>> fluid.layers.sequence_first_step(x).shape
+    (-1, 4)
+    """
     return sequence_pool(input, "first")
 
 

@@ -167,6 +167,13 @@ def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
     """Return zeros in the shape and dtype of ``x`` (operator ``fill_zeros_like``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([3, 4], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.zeros_like(x)])
+    >>> print(out)
+    [0. 0.]
     """
     check_variable("zeros_like", "x", x)
     found = emit("fill_zeros_like", {"X": x}, layer="zeros_like", out=out)
@@ -178,6 +185,13 @@ def ones_like(x: Variable, out: Variable | None = None) -> Variable:
     """Return ones in the shape and dtype of ``x`` (operator ``fill_any_like``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([3, 4], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.ones_like(x)])
+    >>> print(out)
+    [1. 1.]
     """
     check_variable("ones_like", "x", x)
     return emit("fill_any_like", {"X": x}, {"value": 1.0}, layer="ones_like", out=out)
@@ -195,6 +209,15 @@ def full(
     """Return a constant tensor, by default float32.
 
     ``device`` is recorded (:func:`~paddlelike.device_guard`).
+
+    ``shape`` is the shape, ``fill_value`` every element; gradients end here unless ``stop_gradient``
+    is False.
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.full([2, 2], 7.0)])
+    >>> print(out)
+    [[7. 7.]
+     [7. 7.]]
     """
     if out is None:
         helper = LayerHelper("full", name=name)
@@ -218,6 +241,15 @@ def full_like(
     """Return a constant tensor in the shape of ``input`` (operator ``fill_any_like``); ``device`` is ignored.
 
     Raises TypeError unless ``input`` is a variable.
+
+    Every element is ``fill_value``; gradients end here unless ``stop_gradient`` is False.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.full_like(x, 7.0)])
+    >>> print(out)
+    [7. 7.]
     """
     check_variable("full_like", "input", input)
     kind = input.dtype if dtype is None else convert_dtype(dtype)
@@ -233,6 +265,13 @@ def range(
     """Return the numbers from ``start`` to ``end``, exclusive, in steps (operator ``range``), of shape (N,).
 
     Each of the three may be a number or a variable of shape [1].
+
+    ``step`` lies between neighbours.
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.range(0, 10, 3, "int32")])
+    >>> print(out)
+    [0 3 6 9]
     """
     return _emit_range(start, end, step, dtype)
 
@@ -244,7 +283,15 @@ def arange(
     dtype: DtypeLike | None = None,
     name: str | None = None,
 ) -> Variable:
-    """Return the numbers from ``start`` to ``end``, exclusive, as :func:`range`, by default float32."""
+    """Return the numbers from ``start`` to ``end``, exclusive, as :func:`range`, by default float32.
+
+    ``step`` lies between neighbours; the shape is ``((end - start) / step,)``, rounded up.
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.arange(2, 11, 3)])
+    >>> print(out)
+    [2. 5. 8.]
+    """
     return _emit_range(start, end, step, "float32" if dtype is None else dtype, name)
 
 
@@ -264,7 +311,15 @@ def _emit_range(
 def linspace(
     start: float | Variable, stop: float | Variable, num: int | Variable, dtype: DtypeLike
 ) -> Variable:
-    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, both included (``linspace``)."""
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, both included (``linspace``).
+
+    The result has shape (num,).
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.linspace(0, 1, 5, "float32")])
+    >>> print(out)
+    [0.   0.25 0.5  0.75 1.  ]
+    """
     inputs = {
         "Start": _make_scalar(start, convert_dtype(dtype)),
         "Stop": _make_scalar(stop, convert_dtype(dtype)),
@@ -274,7 +329,16 @@ def linspace(
 
 
 def diag(diagonal: Variable | Array) -> Variable:
-    """Return the square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``)."""
+    """Return the square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.diag(x)])
+    >>> print(out)
+    [[1. 0.]
+     [0. 2.]]
+    """
     if not isinstance(diagonal, Variable):
         diagonal = assign(diagonal)
     return emit("diag", {"Diagonal": diagonal}, constant=True)
@@ -289,6 +353,14 @@ def eye(
     """Return the identity matrix (operator ``eye``), repeated over ``batch_shape``.
 
     Raises TypeError for a size that is not an int of 0 or more.
+
+    ``num_rows`` and ``num_columns`` are its dims; as many columns as rows by default.
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.eye(2, 3)])
+    >>> print(out)
+    [[1. 0. 0.]
+     [0. 1. 0.]]
     """
     columns = num_rows if num_columns is None else num_columns
     for argument, value in (("num_rows", num_rows), ("num_columns", columns)):

@@ -43,6 +43,8 @@ def create_tensor(dtype: DtypeLike, name: str | None = None, persistable: bool =
     ``persistable``: its value is kept in the scope, and saved with the persistables. Raises GraphError for
     an invalid ``dtype``.
 
+    It has no shape before something is assigned to it.
+
     >>> import paddlelike as fluid
     >>> copy = fluid.layers.create_tensor("float32", name="copy")
     >>> _ = fluid.layers.assign(fluid.layers.ones([2], "float32"), copy)

@@ -13,6 +13,11 @@ def hash(input: Variable, hash_size: int, num_hash: int = 1, name: str | None = 
     """Return ``num_hash`` hashes of each row of ids, below ``hash_size``: (T, num_hash, 1) (``hash``).
 
     Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)
+    >>> fluid.layers.hash(x, hash_size=1000, num_hash=4).shape
+    (-1, 4, 1)
     """
     check_variable("hash", "input", input, INTEGERS)
     attrs = {"num_hash": num_hash, "mod_by": hash_size}

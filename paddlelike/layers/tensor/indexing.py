@@ -62,6 +62,11 @@ def rank(input: Variable) -> Variable:
     """Return the count of dims of ``input``, an int32 constant (operator ``assign_value``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8])
+    >>> fluid.layers.rank(x).shape
+    ()
     """
     check_variable("rank", "input", input)
     attrs = {"dtype": int(VarType.INT32), "shape": [], "int32_values": [len(input.shape)]}
@@ -72,6 +77,13 @@ def size(input: Variable) -> Variable:
     """Return the count of elements of ``input``, int64 of shape [1] (operator ``size``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.size(x)])
+    >>> print(out)
+    [4]
     """
     check_variable("size", "input", input)
     return emit("size", {"Input": input}, dtype=VarType.INT64)
@@ -93,7 +105,18 @@ def slice(input: Variable, axes: Sequence[int], starts: ShapeLike, ends: ShapeLi
 def strided_slice(
     input: Variable, axes: Sequence[int], starts: ShapeLike, ends: ShapeLike, strides: ShapeLike
 ) -> Variable:
-    """Return ``input[..., start:end:stride, ...]`` on each of ``axes`` (operator ``strided_slice``)."""
+    """Return ``input[..., start:end:stride, ...]`` on each of ``axes`` (operator ``strided_slice``).
+
+    ``starts``, ``ends`` and ``strides`` hold one number for each of ``axes``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2, 3, 4, 5]], "float32"))
+    >>> y = fluid.layers.strided_slice(x, axes=[1], starts=[0], ends=[5], strides=[2])
+    >>> (out,) = fluid.Executor().run(fetch_list=[y])
+    >>> print(out)
+    [[1. 3. 5.]]
+    """
     limits = {"Starts": starts, "Ends": ends, "Strides": strides}
     return _append_slice("strided_slice", input, axes, limits)
 
@@ -134,6 +157,15 @@ def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable
 
     ``overwrite``: where a row is gathered twice, its gradient is the last one instead of the sum. Raises
     TypeError unless ``input`` and ``index`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4], [5, 6]], "float32"))
+    >>> y = fluid.layers.assign(np.array([2, 0], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.gather(x, y)])
+    >>> print(out)
+    [[5. 6.]
+     [1. 2.]]
     """
     check_variable("gather", "input", input)
     check_variable("gather", "index", index, INTEGERS)
@@ -145,6 +177,14 @@ def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Vari
 
     Operator ``gather_nd``. Raises TypeError unless ``input`` and ``index`` are variables of supported
     dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1, 0]], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.gather_nd(x, y)])
+    >>> print(out)
+    [3.]
     """
     check_variable("gather_nd", "input", input)
     check_variable("gather_nd", "index", index, INTEGERS)
@@ -155,6 +195,12 @@ def gather_tree(ids: Variable, parents: Variable) -> Variable:
     """Return the sequences of a beam search from its ids and parents (T, N, beams) (``gather_tree``).
 
     Raises TypeError unless ``ids`` and ``parents`` are variables of supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [3, 2, 2], "int64")
+    >>> y = fluid.data("y", [3, 2, 2], "int64")
+    >>> fluid.layers.gather_tree(x, y).shape
+    (3, 2, 2)
     """
     check_variable("gather_tree", "ids", ids, INTEGERS)
     check_variable("gather_tree", "parents", parents, INTEGERS)
@@ -165,6 +211,15 @@ def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
     """Return the slices of ``input`` along ``dim`` at the integers of ``index`` (N,) (``index_select``).
 
     Raises TypeError unless ``input`` and ``index`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2, 3], [4, 5, 6]], "float32"))
+    >>> y = fluid.layers.assign(np.array([2, 0], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.index_select(x, y, dim=1)])
+    >>> print(out)
+    [[3. 1.]
+     [6. 4.]]
     """
     check_variable("index_select", "input", input)
     check_variable("index_select", "index", index, INTEGERS)
@@ -175,6 +230,15 @@ def index_sample(x: Variable, index: Variable) -> Variable:
     """Return ``out[i, j] = x[i, index[i, j]]`` (operator ``index_sample``).
 
     Raises TypeError unless ``x`` and ``index`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2, 3], [4, 5, 6]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[0, 2], [1, 1]], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.index_sample(x, y)])
+    >>> print(out)
+    [[1. 3.]
+     [5. 5.]]
     """
     check_variable("index_sample", "x", x)
     check_variable("index_sample", "index", index, INTEGERS)
@@ -192,6 +256,16 @@ def scatter(
 
     Without ``overwrite`` these rows are set to zero first, then the updates are added. Raises TypeError
     unless ``input``, ``index`` and ``updates`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 1], [2, 2]], "float32"))
+    >>> y = fluid.layers.assign(np.array([1], "int64"))
+    >>> z = fluid.layers.assign(np.array([[5, 6]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.scatter(x, y, z)])
+    >>> print(out)
+    [[1. 1.]
+     [5. 6.]]
     """
     check_variable("scatter", "input", input)
     check_variable("scatter", "index", index, INTEGERS)
@@ -205,6 +279,15 @@ def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str 
 
     Raises TypeError unless ``index`` and ``ref`` are variables of supported dtypes, GraphError when their
     dtypes differ.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 1, 1], "float32"))
+    >>> y = fluid.layers.assign(np.array([[0], [0]], "int64"))
+    >>> z = fluid.layers.assign(np.array([5, 6], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.scatter_nd_add(x, y, z)])
+    >>> print(out)
+    [12.  1.  1.]
     """
     check_variable("scatter_nd_add", "index", index, INTEGERS)
     if check_variable("scatter_nd_add", "ref", ref).dtype != updates.dtype:
@@ -216,7 +299,16 @@ def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str 
 
 
 def scatter_nd(index: Variable, updates: Variable, shape: Sequence[int], name: str | None = None) -> Variable:
-    """Return zeros of ``shape`` with ``updates`` added at the rows of ``index`` (``scatter_nd_add``)."""
+    """Return zeros of ``shape`` with ``updates`` added at the rows of ``index`` (``scatter_nd_add``).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1], [3]], "int64"))
+    >>> y = fluid.layers.assign(np.array([5, 6], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.scatter_nd(x, y, [4])])
+    >>> print(out)
+    [0. 5. 0. 6.]
+    """
     return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
 
 
@@ -224,6 +316,14 @@ def where(condition: Variable) -> Variable:
     """Return the int64 indices, (count, rank), where ``condition`` is true (operator ``where_index``).
 
     Raises TypeError unless ``condition`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([0, 1, 1], "bool"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.where(x)])
+    >>> print(out)
+    [[1]
+     [2]]
     """
     check_variable("where", "condition", condition)
     return emit("where_index", {"Condition": condition}, dtype=VarType.INT64)
@@ -234,7 +334,18 @@ def nonzero(input: Variable, as_tuple: Literal[False] = False) -> Variable: ...
 @overload
 def nonzero(input: Variable, as_tuple: Literal[True]) -> tuple[Variable, ...]: ...
 def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variable, ...]:
-    """Return the int64 indices, (count, rank), where ``input`` is not 0, or a tuple with a column per dim."""
+    """Return the int64 indices, (count, rank), where ``input`` is not 0, or a tuple with a column per dim.
+
+    With ``as_tuple`` there is one variable for each dim.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 0], [0, 2]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.nonzero(x)])
+    >>> print(out)
+    [[0 0]
+     [1 1]]
+    """
     positions = where(input)
     if not as_tuple:
         return positions
@@ -249,6 +360,16 @@ def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
 
     Raises TypeError unless ``inputs`` and ``index`` are variables of supported dtypes, GraphError for fewer
     than two inputs.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[5, 6], [7, 8]], "float32"))
+    >>> z = fluid.layers.assign(np.array([[1], [0]], "int32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.multiplex([x, y], z)])
+    >>> print(out)
+    [[5. 6.]
+     [3. 4.]]
     """
     if not isinstance(inputs, list | tuple) or len(inputs) < 2:
         raise GraphError(f"layer 'multiplex': inputs is {describe(inputs)}, expected two variables or more")
@@ -264,6 +385,16 @@ def shard_index(
 
     A shard holds ``ceil(index_num / nshards)`` ids. Raises TypeError unless ``input`` is a variable of a
     supported dtype, GraphError when there is no such shard.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1], [6], [12]], "int64"))
+    >>> y = fluid.layers.shard_index(x, index_num=20, nshards=2, shard_id=0)
+    >>> (out,) = fluid.Executor().run(fetch_list=[y])
+    >>> print(out)
+    [[ 1]
+     [ 6]
+     [-1]]
     """
     check_variable("shard_index", "input", input, (VarType.INT64,))
     if not 0 <= shard_id < nshards:

@@ -66,6 +66,8 @@ def split(
     Operator ``split``. One length may be -1, which means the rest. Lengths and ``dim`` may be variables.
     Raises TypeError unless ``input`` is a variable, GraphError when equal parts are impossible.
 
+    ``num_or_sections`` is the count, or the lengths.
+
     >>> from paddlelike.input import data
     >>> [part.shape for part in split(data("x", [None, 6]), [2, -1], dim=1)]
     [(-1, 2), (-1, 4)]
@@ -105,6 +107,15 @@ def stack(x: Variable | Sequence[Variable], axis: int = 0) -> Variable:
     """Return variables of one shape stacked along a new dim ``axis`` (operator ``stack``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> y = fluid.layers.assign(np.array([3, 4], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.stack([x, y])])
+    >>> print(out)
+    [[1. 2.]
+     [3. 4.]]
     """
     many = check_variables("stack", "x", x)
     return emit("stack", {"X": many}, {"axis": axis}, slot="Y")
@@ -115,6 +126,11 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
 
     ``num`` is their count; it may be None when the dim is known. Raises TypeError unless ``x`` is a
     variable, GraphError otherwise.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [2, 3])
+    >>> [one.shape for one in fluid.layers.unstack(x)]
+    [(3,), (3,)]
     """
     check_variable("unstack", "x", x)
     count = x.shape[axis] if num is None else num
@@ -170,6 +186,15 @@ def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> 
     """Return ``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of its own.
 
     Operator ``expand_as``. Raises TypeError unless ``x`` and ``target_tensor`` are variables.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1], [2]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[0, 0], [0, 0]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.expand_as(x, y)])
+    >>> print(out)
+    [[1. 1.]
+     [2. 2.]]
     """
     check_variable("expand_as", "x", x)
     check_variable("expand_as", "target_tensor", target_tensor)
@@ -180,6 +205,15 @@ def meshgrid(input: Variable | Sequence[Variable], name: str | None = None) -> l
     """Return vectors of lengths A, B, ... as tensors (A, B, ...), each along its dim (``meshgrid``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> y = fluid.layers.assign(np.array([3, 4, 5], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.meshgrid([x, y])[0]])
+    >>> print(out)
+    [[1. 1. 1.]
+     [2. 2. 2.]]
     """
     many = check_variables("meshgrid", "input", input)
     helper = LayerHelper("meshgrid", name=name)

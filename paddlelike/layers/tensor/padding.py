@@ -27,6 +27,16 @@ def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str 
     """Return ``x`` padded with ``pad_value`` by [before dim 0, after dim 0, before dim 1, ...] (``pad``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    ``paddings`` holds two counts a dim: before and behind.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.pad(x, paddings=[0, 1, 1, 0], pad_value=9.0)])
+    >>> print(out)
+    [[9. 1. 2.]
+     [9. 9. 9.]]
     """
     check_variable("pad", "x", x)
     return emit("pad", {"X": x}, {"paddings": paddings, "pad_value": float(pad_value)}, name=name)
@@ -44,6 +54,13 @@ def pad2d(
 
     ``mode``: ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge, ``"edge"``
     repeats the edge. Raises TypeError unless ``input`` is a variable and GraphError for another ``mode``.
+
+    ``paddings`` holds the counts above, below, left and right. The input has shape (N, C, H, W).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.pad2d(x, paddings=[1, 1, 2, 2]).shape
+    (-1, 3, 10, 12)
     """
     check_variable("pad2d", "input", input)
     check_choice("pad2d", "mode", mode, ("constant", "reflect", "edge"))
@@ -59,6 +76,15 @@ def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: st
     """Return ``y`` padded with ``pad_value`` after each dim to the shape of ``x`` (``pad_constant_like``).
 
     Raises TypeError unless ``x`` and ``y`` are variables.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[0, 0, 0], [0, 0, 0]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1, 2]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.pad_constant_like(x, y)])
+    >>> print(out)
+    [[1. 2. 0.]
+     [0. 0. 0.]]
     """
     check_variable("pad_constant_like", "x", x)
     check_variable("pad_constant_like", "y", y)
@@ -72,6 +98,14 @@ def crop(
     """Return the part of ``x`` of that shape, or of a variable's shape, from ``offsets`` on (``crop``).
 
     Raises TypeError unless ``x`` is a variable, GraphError unless ``shape`` is a list or a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2, 3], [4, 5, 6]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.crop(x, shape=[2, 2], offsets=[0, 1])])
+    >>> print(out)
+    [[2. 3.]
+     [5. 6.]]
     """
     check_variable("crop", "x", x)
     if not isinstance(shape, list | tuple | Variable):

@@ -38,6 +38,8 @@ def cast(x: Variable, dtype: DtypeLike) -> Variable:
 
     Raises TypeError unless ``x`` is a variable.
 
+    The result has the shape of ``x``.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([0.5, 2.75], "float32"))
@@ -203,6 +205,15 @@ def t(input: Variable, name: str | None = None) -> Variable:
     """Return a matrix transposed, a vector unchanged (operator ``transpose2``).
 
     Raises TypeError unless ``input`` is a variable, GraphError for more than two dims.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2, 3]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.t(x)])
+    >>> print(out)
+    [[1.]
+     [2.]
+     [3.]]
     """
     check_variable("t", "input", input)
     if len(input.shape) > 2:
@@ -222,6 +233,16 @@ def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
     """Return ``x`` reversed along one or several dims (operator ``reverse``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    ``axis`` names one axis or several.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.reverse(x, axis=0)])
+    >>> print(out)
+    [[3. 4.]
+     [1. 2.]]
     """
     check_variable("reverse", "x", x)
     axes = [axis] if isinstance(axis, int) else list(axis)
@@ -232,6 +253,14 @@ def flip(input: Variable, dims: Sequence[int], name: str | None = None) -> Varia
     """Return ``input`` reversed along ``dims`` (operator ``flip``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.flip(x, dims=[1])])
+    >>> print(out)
+    [[2. 1.]
+     [4. 3.]]
     """
     check_variable("flip", "input", input)
     return emit("flip", {"X": input}, {"dims": list(dims)}, name=name, out=create_named(name, input.dtype))
@@ -242,6 +271,13 @@ def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int]
 
     Without ``dims`` the elements are rotated as one row. Raises TypeError unless ``input`` is a variable,
     GraphError unless there is a shift per dim.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2, 3], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.roll(x, shifts=1)])
+    >>> print(out)
+    [3. 1. 2.]
     """
     check_variable("roll", "input", input)
     helper = LayerHelper("roll")

@@ -14,6 +14,9 @@ class ProgressBar(ProgressWriter):
     """Draws the samples done of all samples, with loss and metric, by ``rich`` on standard error.
 
     Nothing is drawn where that is no terminal, or without ``rich`` (extra ``progress``).
+
+    >>> from paddlelike import training
+    >>> callbacks = [training.ProgressBar()]
     """
 
     def __init__(self) -> None:

@@ -22,6 +22,10 @@ class LossLog(ProgressWriter):
         The log, or the path of its file.
     freq
         Minibatches between two points, which are averages.
+
+    >>> import os, tempfile
+    >>> from paddlelike import training
+    >>> callbacks = [training.LossLog(os.path.join(tempfile.mkdtemp(), "losses.jsonl"))]
     """
 
     def __init__(self, log: TrainingLog | str | os.PathLike[str], freq: int = 1) -> None:

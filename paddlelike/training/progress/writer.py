@@ -58,6 +58,10 @@ class ProgressWriter:
     ----------
     position
         The count of minibatches that the trainer has seen.
+
+    >>> from paddlelike import training
+    >>> issubclass(training.LossLog, training.ProgressWriter)
+    True
     """
 
     def __init__(

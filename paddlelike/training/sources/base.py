@@ -31,7 +31,14 @@ FULL_DATA_SWEEP: Final = 2**64 - 2
 
 
 class StreamInformation(str):
-    """A stream of a source: its name, which is also its key in minibatches."""
+    """A stream of a source: its name, which is also its key in minibatches.
+
+    >>> import numpy as np
+    >>> from paddlelike import training
+    >>> source = training.MinibatchSourceFromData({"x": np.ones((8, 4), "float32")})
+    >>> source.streams.x
+    'x'
+    """
 
     __slots__ = ()
 
@@ -43,6 +50,8 @@ class StreamInformation(str):
 
 class Streams(Mapping[str, StreamInformation]):
     """The streams of a source by name, also as attributes.
+
+    ``names`` are those of the streams.
 
     >>> Streams(["features", "labels"]).labels
     'labels'
@@ -74,6 +83,8 @@ class Streams(Mapping[str, StreamInformation]):
 class Minibatch(dict[Any, Any]):
     """The arrays or LoDTensors of one minibatch, by stream; empty at the end of the data.
 
+    ``values`` holds an array, or a LoDTensor, by name of stream.
+
     Attributes
     ----------
     num_samples
@@ -82,6 +93,11 @@ class Minibatch(dict[Any, Any]):
         The same in all workers together, of which each has a share.
     end_of_sweep
         Whether a sweep over the data ends with it, or within it.
+
+    >>> import numpy as np
+    >>> from paddlelike import training
+    >>> training.Minibatch({"x": np.ones((3, 2))}, num_samples=3).num_samples
+    3
     """
 
     def __init__(
@@ -122,7 +138,16 @@ class Minibatch(dict[Any, Any]):
 
 
 class MinibatchSource(ABC):
-    """Base of sources. A subclass gives :attr:`streams`, :meth:`read` and its state."""
+    """Base of sources. A subclass gives :attr:`streams`, :meth:`read` and its state.
+
+    Raises TypeError for a subclass without one of them.
+
+    >>> import numpy as np
+    >>> from paddlelike import training
+    >>> source = training.MinibatchSourceFromData({"x": np.ones((8, 4), "float32")})
+    >>> isinstance(source, training.UserMinibatchSource), source.next_minibatch(3).num_samples
+    (True, 3)
+    """
 
     @property
     @abstractmethod

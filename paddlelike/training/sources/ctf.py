@@ -44,6 +44,10 @@ class StreamDef:
         take it, instead of ``shape`` values. For one-hot rows, dense or sparse.
     dtype
         Of the arrays.
+
+    >>> from paddlelike import training
+    >>> training.StreamDef(field="x", shape=4, is_sparse=False)
+    StreamDef(field='x', shape=4, is_sparse=False, ids=False, dtype='float32')
     """
 
     field: str | None = None
@@ -54,7 +58,12 @@ class StreamDef:
 
 
 class StreamDefs(dict[str, StreamDef]):
-    """The streams of a file by name: ``StreamDefs(x=StreamDef("x", 2))``."""
+    """The streams of a file by name: ``StreamDefs(x=StreamDef("x", 2))``.
+
+    >>> from paddlelike import training
+    >>> sorted(training.StreamDefs(x=training.StreamDef("x", 2), y=training.StreamDef("y", 1)))
+    ['x', 'y']
+    """
 
 
 class CTFDeserializer:
@@ -75,6 +84,15 @@ class CTFDeserializer:
         The file is empty, or only some of its lines have a sequence id.
     FileNotFoundError
         There is none.
+
+    >>> import pathlib, tempfile
+    >>> from paddlelike import training
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "data.ctf")
+    >>> _ = path.write_text("".join(f"|x {i} {i} |y {i}" + chr(10) for i in range(4)))
+    >>> streams = training.StreamDefs(x=training.StreamDef("x", 2), y=training.StreamDef("y", 1))
+    >>> source = training.MinibatchSource(training.CTFDeserializer(path, streams), randomize=False)
+    >>> source.next_minibatch(2)["x"].shape
+    (2, 2)
     """
 
     def __init__(self, filename: str | os.PathLike[str], streams: Mapping[str, StreamDef]) -> None:
@@ -171,6 +189,8 @@ class MinibatchSource(IndexedSource):
     CNTK shuffles within windows of the file, here a sweep is shuffled as a whole. A sequence counts as one
     sample.
 
+    Raises SourceError for several deserializers.
+
     Parameters
     ----------
     deserializers
@@ -179,6 +199,15 @@ class MinibatchSource(IndexedSource):
         Where the data ends; by default, never.
     randomize, randomization_seed
         Shuffle each sweep.
+
+    >>> import pathlib, tempfile
+    >>> from paddlelike import training
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "data.ctf")
+    >>> _ = path.write_text("".join(f"|x {i} {i}" + chr(10) for i in range(4)))
+    >>> streams = training.StreamDefs(x=training.StreamDef("x", 2))
+    >>> source = training.MinibatchSource(training.CTFDeserializer(path, streams), max_sweeps=1)
+    >>> source.next_minibatch(3).num_samples
+    3
     """
 
     position_key = "minibatchSourcePosition"

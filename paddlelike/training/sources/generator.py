@@ -185,6 +185,14 @@ class GeneratorSource(ReplayedSource):
     ------
     SourceError
         The form is none of these.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> from paddlelike import training
+    >>> x = fluid.data("x", [None, 2])
+    >>> source = training.GeneratorSource(lambda: iter([(np.ones(2, "float32"),)] * 4), [x], max_sweeps=1)
+    >>> source.next_minibatch(3).num_samples
+    3
     """
 
     def __init__(
@@ -244,6 +252,14 @@ class LoaderSource(ReplayedSource):
     ------
     SourceError
         It is no loader that can be iterated over.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> from paddlelike import training
+    >>> loader = fluid.io.DataLoader.from_generator([fluid.data("x", [None, 2])], capacity=4)
+    >>> _ = loader.set_batch_generator(lambda: iter([np.ones((3, 2), "float32")] * 2), fluid.CPUPlace())
+    >>> training.LoaderSource(loader, max_sweeps=1).next_minibatch(3).num_samples
+    3
     """
 
     def __init__(self, loader: GeneratorLoader | DatasetLoader, max_sweeps: int = INFINITELY_REPEAT) -> None:

@@ -74,7 +74,13 @@ def pool3d(
     exclusive: bool = True,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """Return the pooling over three dims, as :func:`pool2d` (operator ``pool3d``)."""
+    """Return the pooling over three dims, as :func:`pool2d` (operator ``pool3d``).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8, 8])
+    >>> fluid.layers.pool3d(x, pool_size=2, pool_stride=2).shape
+    (-1, 3, 4, 4, 4)
+    """
     settings = (pool_stride, pool_padding, global_pooling, use_cudnn, ceil_mode, exclusive)
     return _pool("pool3d", 3, input, pool_size, pool_type, settings, data_format, name)
 
@@ -185,7 +191,13 @@ def adaptive_pool3d(
     require_index: bool = False,
     name: str | None = None,
 ) -> Variable | tuple[Variable, Variable]:
-    """Return the pooling over three dims, see :func:`adaptive_pool2d`."""
+    """Return the pooling over three dims, see :func:`adaptive_pool2d`.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8, 8])
+    >>> fluid.layers.adaptive_pool3d(x, pool_size=2, pool_type="avg").shape
+    (-1, 3, 2, 2, 2)
+    """
     return _adaptive(3, input, pool_size, pool_type, require_index, name)
 
 

@@ -79,6 +79,8 @@ def image_resize(
     ``align_corners``: corner pixels keep their positions; ``align_mode`` 0: pixels are areas, 1: points.
     Raises GraphError when neither size nor scale is given, or one does not fit the input.
 
+    ``actual_shape`` is a variable that holds the size when the program runs.
+
     >>> from paddlelike.input import data
     >>> image_resize(data("image", [None, 3, 4, 4]), out_shape=[8, 8], resample="NEAREST").shape
     (-1, 3, 8, 8)
@@ -100,7 +102,15 @@ def interpolate(
     align_mode: int = 1,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return the same as :func:`image_resize`; this is its later name."""
+    """Return the same as :func:`image_resize`; this is its later name.
+
+    ``actual_shape`` is a variable that holds the size when the program runs.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.interpolate(x, out_shape=[16, 16]).shape
+    (-1, 3, 16, 16)
+    """
     return image_resize(
         input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode, data_format
     )
@@ -116,7 +126,16 @@ def resize_bilinear(
     align_mode: int = 1,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return images resized by the four nearest pixels, see :func:`image_resize` (``bilinear_interp``)."""
+    """Return images resized by the four nearest pixels, see :func:`image_resize` (``bilinear_interp``).
+
+    ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
+    C, H, W).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.resize_bilinear(x, scale=2.0).shape
+    (-1, 3, 16, 16)
+    """
     how = _Resize(name, "bilinear", actual_shape, align_corners, align_mode, data_format)
     return _resize(input, out_shape, scale, how)
 
@@ -130,7 +149,16 @@ def resize_nearest(
     align_corners: bool = True,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return images resized by the nearest pixel, see :func:`image_resize` (operator ``nearest_interp``)."""
+    """Return images resized by the nearest pixel, see :func:`image_resize` (operator ``nearest_interp``).
+
+    ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
+    C, H, W).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.resize_nearest(x, scale=2.0).shape
+    (-1, 3, 16, 16)
+    """
     how = _Resize(name, "nearest", actual_shape, align_corners, 1, data_format)
     return _resize(input, out_shape, scale, how)
 
@@ -145,7 +173,16 @@ def resize_trilinear(
     align_mode: int = 1,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """Return volumes resized by the eight nearest voxels, see :func:`image_resize` (``trilinear_interp``)."""
+    """Return volumes resized by the eight nearest voxels, see :func:`image_resize` (``trilinear_interp``).
+
+    ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
+    C, D, H, W).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 4, 8, 8])
+    >>> fluid.layers.resize_trilinear(x, scale=2.0).shape
+    (-1, 3, 8, 16, 16)
+    """
     how = _Resize(name, "trilinear", actual_shape, align_corners, align_mode, data_format)
     return _resize(input, out_shape, scale, how)
 
@@ -203,6 +240,13 @@ def image_resize_short(input: Variable, out_short_len: int, resample: str = "BIL
     """Return images resized so that the shorter side is ``out_short_len``, in the same proportions.
 
     Raises TypeError unless ``input`` is a variable, GraphError unless height and width are known.
+
+    ``resample`` names the way, as in ``image_resize``. The result has shape (N, C, H, W).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 20, 40])
+    >>> fluid.layers.image_resize_short(x, out_short_len=10).shape
+    (-1, 3, 10, 20)
     """
     check_variable("image_resize_short", "input", input)
     if len(input.shape) != 4 or min(input.shape[2:]) < 0:
@@ -219,6 +263,13 @@ def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
     """Return (N, C * r * r, H, W) as (N, C, H * r, W * r), channels as pixels (operator ``pixel_shuffle``).
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    Height and width are multiplied by ``upscale_factor``.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 8, 4, 4])
+    >>> fluid.layers.pixel_shuffle(x, upscale_factor=2).shape
+    (-1, 2, 8, 8)
     """
     check_variable("pixel_shuffle", "x", x, WIDE_FLOATS)
     if not is_whole(upscale_factor):
@@ -233,6 +284,11 @@ def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Vari
 
     Raises TypeError unless ``x`` is a variable of a supported dtype, GraphError unless ``blocksize`` is an
     int.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4, 8, 8])
+    >>> fluid.layers.space_to_depth(x, blocksize=2).shape
+    (-1, 16, 4, 4)
     """
     check_variable("space_to_depth", "x", x, NUMBERS)
     if not is_whole(blocksize):
@@ -245,6 +301,11 @@ def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variabl
 
     Its gradient is Fluid's, which is odd unless there are ``group * group`` channels: see ``fluid.quirks()``.
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4, 8, 8])
+    >>> fluid.layers.shuffle_channel(x, group=2).shape
+    (-1, 4, 8, 8)
     """
     check_variable("shuffle_channel", "x", x, WIDE_FLOATS)
     if group * group != x.shape[1]:
@@ -256,6 +317,14 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
     """Return (N * T, C, H, W) with part of the channels moved one step forward or back in time.
 
     Operator ``temporal_shift``. Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    The rows of ``x`` (N * T, C, H, W) are videos of T = ``seg_num`` frames; ``shift_ratio`` of the
+    channels move each way.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4, 8, 8])
+    >>> fluid.layers.temporal_shift(x, seg_num=2).shape
+    (-1, 4, 8, 8)
     """
     check_variable("temporal_shift", "x", x, WIDE_FLOATS)
     attrs = {"seg_num": seg_num, "shift_ratio": shift_ratio}
@@ -274,6 +343,14 @@ def unfold(
 
     ``paddings`` is an int, [vertical, horizontal], or [top, left, bottom, right]. Raises TypeError unless
     ``x`` is a variable of a supported dtype.
+
+    ``kernel_sizes`` is the window's height and width, ``strides`` the distance of neighbouring
+    windows, ``dilations`` that of its elements; each one int for both, or two.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.unfold(x, kernel_sizes=3).shape
+    (-1, 27, 36)
     """
     check_variable("unfold", "x", x, WIDE_FLOATS)
     sides = paddings if isinstance(paddings, list | tuple) and len(paddings) == 4 else (
@@ -318,6 +395,12 @@ def grid_sampler(x: Variable, grid: Variable, name: str | None = None) -> Variab
     """Return ``x`` (N, C, H, W) at the coordinates of ``grid`` (N, H, W, 2), interpolated bilinearly.
 
     Operator ``grid_sampler``. Raises TypeError unless ``x`` and ``grid`` are variables of supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> y = fluid.data("y", [None, 8, 8, 2])
+    >>> fluid.layers.grid_sampler(x, y).shape
+    (-1, 3, 8, 8)
     """
     check_variable("grid_sampler", "x", x, WIDE_FLOATS)
     check_variable("grid_sampler", "grid", grid, WIDE_FLOATS)
@@ -328,6 +411,12 @@ def fsp_matrix(x: Variable, y: Variable) -> Variable:
     """Return the flow matrices (N, I, J): the means over pixels of ``x[n, i] * y[n, j]``.
 
     Operator ``fsp``. Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 2, 8, 8])
+    >>> y = fluid.data("y", [None, 3, 8, 8])
+    >>> fluid.layers.fsp_matrix(x, y).shape
+    (-1, 2, 3)
     """
     check_variable("fsp_matrix", "x", x, WIDE_FLOATS)
     check_variable("fsp_matrix", "y", y, WIDE_FLOATS)
@@ -339,6 +428,11 @@ def add_position_encoding(input: Variable, alpha: float, beta: float, name: str 
 
     Operator ``add_position_encoding``. Raises TypeError unless ``input`` is a variable of a supported
     dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 6, 8])
+    >>> fluid.layers.add_position_encoding(x, alpha=1.0, beta=1.0).shape
+    (-1, 6, 8)
     """
     check_variable("add_position_encoding", "input", input, WIDE_FLOATS)
     attrs = {"alpha": alpha, "beta": beta}

@@ -88,6 +88,11 @@ def inplace_abn(
 
     ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``, whose slope is ``act_alpha``. Raises
     GraphError for another ``act``.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.inplace_abn(x, act="leaky_relu").shape
+    (-1, 3, 8, 8)
     """
     check_choice("inplace_abn", "act", act, (None, "identity", "leaky_relu", "elu"))
     helper = LayerHelper("inplace_abn", name=name)

@@ -44,6 +44,13 @@ def layer_norm(
 
     Then it is multiplied by a scale and a shift is added, both with one element per element of these dims.
     Ba et al. 2016. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    ``epsilon`` is added to the variance.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 6])
+    >>> fluid.layers.layer_norm(x).shape
+    (-1, 6)
     """
     check_variable("layer_norm", "input", input, WIDE_FLOATS)
     helper = LayerHelper("layer_norm", name=name, act=act)
@@ -82,6 +89,13 @@ def group_norm(
     Scale and bias exist only if ``param_attr`` or ``bias_attr`` is given: see ``fluid.quirks()``. Wu & He
     2018. Raises TypeError unless ``input`` is a variable of a supported dtype and GraphError for another
     ``data_layout``.
+
+    ``groups`` divides the channels of (N, C, ...); ``epsilon`` is added to the variance.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4, 8, 8])
+    >>> fluid.layers.group_norm(x, groups=2).shape
+    (-1, 4, 8, 8)
     """
     check_variable("group_norm", "input", input, WIDE_FLOATS)
     check_choice("group_norm", "data_layout", data_layout, ("NCHW", "NHWC"))
@@ -122,6 +136,13 @@ def instance_norm(
 
     ``input`` is (N, C, ...). Ulyanov et al. 2016. Raises TypeError unless ``input`` is a variable of a
     supported dtype, GraphError when an attribute is False.
+
+    ``epsilon`` is added to the variance.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.instance_norm(x).shape
+    (-1, 3, 8, 8)
     """
     check_variable("instance_norm", "input", input, WIDE_FLOATS)
     if param_attr is False or bias_attr is False:
@@ -163,6 +184,17 @@ def data_norm(
     The statistics are parameters ``<name>.batch_size``, ``.batch_sum`` and ``.batch_square_sum``, whose
     gradients carry the statistics of the batch; ``param_attr`` is a dict of their initial values. Raises
     TypeError unless ``input`` is a variable of a supported dtype.
+
+    ``slot_dim`` is the width of a slot of which the first number is a count: slots without counts stay
+    zero, and ``epsilon`` is added to the squares. ``enable_scale_and_shift`` adds a scale and a
+    bias for each column. Each run keeps ``summary_decay_rate`` of the sums. With ``in_place`` the result
+    is ``input`` itself. ``moving_mean_name``, ``moving_variance_name`` and
+    ``do_model_average_for_mean_and_var`` are not read, as in Fluid; ``sync_stats`` is an attribute.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> fluid.layers.data_norm(x).shape
+    (-1, 4)
     """
     check_variable("data_norm", "input", input, WIDE_FLOATS)
     helper = LayerHelper("data_norm", name=name, act=act)
@@ -213,6 +245,13 @@ def spectral_norm(
     Operator ``spectral_norm``. The value comes from ``power_iters`` power iterations on two persistable
     vectors; for its gradient see ``fluid.quirks()``. Miyato et al. 2018. Raises TypeError unless ``weight``
     is a variable of a supported dtype.
+
+    ``eps`` is added to the norms.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [4, 3])
+    >>> fluid.layers.spectral_norm(x).shape
+    (4, 3)
     """
     check_variable("spectral_norm", "weight", weight, WIDE_FLOATS)
     warn_quirk("spectral_norm_gradient")
@@ -247,6 +286,11 @@ def lrn(
 
     Raises TypeError unless ``input`` is a variable of a supported dtype, GraphError unless ``input`` has 4
     dims.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4, 8, 8])
+    >>> fluid.layers.lrn(x).shape
+    (-1, 4, 8, 8)
     """
     check_variable("lrn", "input", input, (VarType.FP32,))
     check_choice("lrn", "data_format", data_format, ("NCHW", "NHWC"))
@@ -279,6 +323,12 @@ def affine_channel(
 
     Operator ``affine_channel``. Raises TypeError unless ``x``, ``scale`` and ``bias`` are variables of
     supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> scale, bias = (fluid.layers.create_parameter([3], "float32") for _ in "ab")
+    >>> fluid.layers.affine_channel(x, scale, bias).shape
+    (-1, 3, 8, 8)
     """
     check_variable("affine_channel", "x", x, WIDE_FLOATS)
     check_variable("affine_channel", "scale", scale)
