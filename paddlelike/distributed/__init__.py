@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from paddlelike.core.scope import Scope
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.opdef.remote import Remote
-from paddlelike.io.partition import Partition
+if TYPE_CHECKING:  # the launcher needs none of them, and starts without numpy
+    from collections.abc import Iterator
+
+    from paddlelike.core.scope import Scope
+    from paddlelike.framework.graph.program import Program
+    from paddlelike.framework.opdef.remote import Remote
+    from paddlelike.io.partition import Partition
 
 __all__ = ["connect_remote", "find_partition", "resumable_steps"]
 

@@ -51,6 +51,7 @@ from paddlelike.layers.detection.suppression import *
 from paddlelike.layers.detection.targets import *
 from paddlelike.layers.detection.yolo import *
 from paddlelike.layers.elementwise.activation import *
+from paddlelike.layers.elementwise.axis_activation import *
 from paddlelike.layers.elementwise.compare import *
 from paddlelike.layers.elementwise.scale import *
 from paddlelike.layers.io.inputs import *

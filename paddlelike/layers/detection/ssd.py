@@ -13,7 +13,7 @@ from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.detection.anchors import prior_box
 from paddlelike.layers.detection.boxes import box_coder, iou_similarity
 from paddlelike.layers.detection.matching import bipartite_match, target_assign
-from paddlelike.layers.elementwise.activation import softmax
+from paddlelike.layers.elementwise.axis_activation import softmax
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.loss.distance import smooth_l1
 from paddlelike.layers.loss.pointwise import softmax_with_cross_entropy

@@ -14,22 +14,17 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
-from paddlelike.initializer import Constant
 from paddlelike.layers.checks import (
     FLOATS,
     NUMBERS,
     WIDE_FLOATS,
-    check_choice,
     check_variable,
-    is_whole,
 )
 from paddlelike.layers.emit import emit
-from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
-    from paddlelike.param_attr import ParamAttrLike
+    pass
 
 __all__ = [
     "abs",
@@ -50,12 +45,9 @@ __all__ = [
     "leaky_relu",
     "log",
     "log1p",
-    "log_softmax",
     "logsigmoid",
-    "maxout",
     "mish",
     "pow",
-    "prelu",
     "reciprocal",
     "relu",
     "relu6",
@@ -66,7 +58,6 @@ __all__ = [
     "sign",
     "sin",
     "soft_relu",
-    "softmax",
     "softplus",
     "softshrink",
     "softsign",
@@ -290,56 +281,6 @@ def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> 
     return emit("log1p", {"X": x}, name=name, out=out)
 
 
-def log_softmax(
-    input: Variable, axis: int | None = None, dtype: DtypeLike | None = None, name: str | None = None
-) -> Variable:
-    """Return ``log(softmax(input))`` along ``axis``, the last (operators ``softmax``, ``log``).
-
-    With ``dtype`` the input is converted first. Raises TypeError unless ``input`` is a variable of a
-    supported dtype.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.log_softmax(x)])
-    >>> print(out.round(3))
-    [[-1.313 -0.313]]
-    """
-    check_variable("log_softmax", "input", input, WIDE_FLOATS)
-    helper = LayerHelper("log_softmax", name=name)
-    kind = input.dtype if dtype is None else dtype
-
-    def step(type: str, x: Variable, attrs: dict[str, Any]) -> Variable:
-        out = helper.create_variable_for_type_inference(kind)
-        helper.append_op(type=type, inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
-        return out
-
-    if dtype is not None:
-        out = helper.create_variable_for_type_inference(dtype)
-        attrs = {"in_dtype": int(input.dtype), "out_dtype": int(out.dtype)}
-        helper.append_op(type="cast", inputs={"X": input}, outputs={"Out": out}, attrs=attrs)
-        input = out
-    attrs = {"axis": -1 if axis is None else axis, "use_cudnn": False}
-    return step("log", step("softmax", input, attrs), {})
-
-
-def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> Variable:
-    """Return the maximum of every ``groups`` channels on ``axis`` (operator ``maxout``).
-
-    (N, C, H, W) gives (N, C / groups, H, W); ``axis`` is 1, or -1 or 3 for channels last. Raises TypeError
-    unless ``x`` is a variable of a supported dtype and GraphError for another ``axis``.
-
-    >>> import paddlelike as fluid
-    >>> x = fluid.data("x", [None, 4, 8, 8])
-    >>> fluid.layers.maxout(x, groups=2).shape
-    (-1, 2, 8, 8)
-    """
-    check_variable("maxout", "x", x, WIDE_FLOATS)
-    check_choice("maxout", "axis", axis, (1, -1, 3))
-    attrs = {"groups": groups, "axis": 3 if axis == -1 else axis}
-    return emit("maxout", {"X": x}, attrs, name=name)
-
-
 def mish(x: Variable, threshold: float = 20, name: str | None = None) -> Variable:
     """Return ``x * tanh(softplus(x))``; above ``threshold`` softplus is the identity (operator ``mish``).
 
@@ -376,34 +317,6 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
         factor.stop_gradient = True
         return emit("pow", {"X": x, "FactorTensor": factor}, name=name)
     return emit("pow", {"X": x}, {"factor": factor}, name=name)
-
-
-def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | None = None) -> Variable:
-    """Return ``x`` where positive, else ``alpha * x``; alpha is a parameter, initially 0.25 (``prelu``).
-
-    ``mode`` is ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one
-    per element of a sample. Raises TypeError unless ``x`` is a variable of a supported dtype and GraphError
-    for another ``mode``.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([[-2, 0, 1]], "float32"))
-    >>> fluid.layers.prelu(x, mode="all").shape
-    (1, 3)
-    """
-    check_variable("prelu", "x", x, (VarType.FP32,))
-    check_choice("prelu", "mode", mode, ("all", "channel", "element"))
-    helper = LayerHelper("prelu", name=name)
-    shape = {
-        "all": lambda: [1],
-        "channel": lambda: [1, x.shape[1], 1, 1],
-        "element": lambda: [1, *x.shape[1:]],
-    }[mode]()
-    alpha = helper.create_parameter(param_attr, shape, "float32", default_initializer=Constant(0.25))
-    out = helper.create_variable_for_type_inference(x.dtype)
-    inputs = {"X": x, "Alpha": alpha}
-    helper.append_op(type="prelu", inputs=inputs, outputs={"Out": out}, attrs={"mode": mode})
-    return out
 
 
 def relu6(x: Variable, threshold: float = 6.0, name: str | None = None) -> Variable:
@@ -470,23 +383,6 @@ def soft_relu(x: Variable, threshold: float = 40.0, name: str | None = None) -> 
     [0.127 0.693 1.313]
     """
     return _emit_with_attrs("soft_relu", x, {"threshold": threshold}, name)
-
-
-def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, axis: int = -1) -> Variable:
-    """Return ``exp(x) / sum(exp(x))`` along ``axis`` (operator ``softmax``); ``use_cudnn`` is ignored.
-
-    Raises TypeError unless ``input`` is a variable of a supported dtype.
-
-    >>> from paddlelike.input import data
-    >>> softmax(data("scores", [None, 10])).shape
-    (-1, 10)
-    """
-    check_variable("softmax", "input", input, FLOATS)
-    if not is_whole(axis) or not -len(input.shape) <= axis < max(len(input.shape), 1):
-        raise GraphError(
-            f"layer 'softmax': axis is {axis!r} for input {input.name!r} of shape {list(input.shape)}"
-        )
-    return emit("softmax", {"X": input}, {"axis": axis, "use_cudnn": use_cudnn}, name=name)
 
 
 def softshrink(x: Variable, alpha: float | None = None) -> Variable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.elementwise.activation import softmax
+from paddlelike.layers.elementwise.axis_activation import softmax
 from paddlelike.layers.elementwise.compare import equal, less_equal
 from paddlelike.layers.random.tensors import sampling_id
 from paddlelike.layers.recurrent.cells import RNNCell

@@ -80,8 +80,8 @@ def beam_search_decode(
     >>> ids = fluid.layers.array_write(fluid.data("ids", [None, 1], "int64", 2), zero)
     >>> scores = fluid.layers.array_write(fluid.data("scores", [None, 1], "float32", 2), zero)
     >>> sentences, totals = fluid.layers.beam_search_decode(ids, scores, beam_size=2, end_id=1)
-    >>> sentences.lod_level, totals.dtype.name
-    (0, 'FP32')
+    >>> sentences.dtype.name, totals.dtype.name
+    ('INT64', 'FP32')
     """
     helper = LayerHelper("beam_search_decode", name=name)
     out_ids = helper.create_variable_for_type_inference(ids.dtype)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.elementwise.activation import log, softmax
+from paddlelike.layers.elementwise.activation import log
+from paddlelike.layers.elementwise.axis_activation import softmax
 from paddlelike.layers.elementwise.compare import equal, logical_not, logical_or
 from paddlelike.layers.elementwise.scale import (
     elementwise_add,
