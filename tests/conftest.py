@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -110,6 +111,8 @@ def textbook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background of a shell
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # else no process that a test starts has Ctrl-C
     config.pluginmanager.register(FreshStart(), "fresh-start")
 
 
