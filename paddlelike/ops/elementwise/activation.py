@@ -172,7 +172,7 @@ _FROM_OUT: Final[list[_Row]] = [
         _selu_slope,
         _floats(alpha=1.6732632, scale=1.050701),
     ),
-    ("sigmoid", "1 / (1 + e^-X)", sigmoid, _sigmoid_slope, BACKENDS),
+    ("sigmoid", "1 / (1 + e^-X)", lambda x: sigmoid(x), _sigmoid_slope, BACKENDS),
     ("tanh", "tanh(X)", lambda x: np.tanh(x), _tanh_slope, BACKENDS),
     (
         "hard_sigmoid",

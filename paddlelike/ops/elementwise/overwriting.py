@@ -16,20 +16,9 @@ from paddlelike.framework.opdef import Array, Kernel
 from paddlelike.ops.kernels.broadcasting import align, pad_dims
 from paddlelike.ops.kernels.nn.image.channels import apply_by_channel
 from paddlelike.ops.kernels.nn.image.layouts import is_last_in_memory
-from paddlelike.ops.kernels.special import bound_below
+from paddlelike.ops.kernels.special import bound_below, sigmoid
 
 __all__ = ["make_binary", "make_slope", "make_value"]
-
-
-def _write_sigmoid(out: Array, x: Array) -> None:
-    np.negative(x, out=out)
-    np.exp(out, out=out)
-    out += 1
-    np.divide(1, out, out=out)
-
-
-def _write_relu_slope(out: Array, y: Array, d: Array) -> None:
-    np.multiply(d, y > 0, out=out)
 
 
 #: By operator: takes out, X and the attributes.
@@ -43,12 +32,12 @@ _VALUES: Final[Mapping[str, Callable[..., Any]]] = {
     "relu": lambda out, x: bound_below(x, 0, out),
     "relu6": lambda out, x, *, threshold: np.clip(x, 0, threshold, out=out),
     "leaky_relu": lambda out, x, *, alpha: np.maximum(x, alpha * x, out=out),
-    "sigmoid": _write_sigmoid,
+    "sigmoid": lambda out, x: sigmoid(x, out),
 }
 #: By operator: takes out, what the gradient reads (Out), and the gradient of Out, over which it may write.
 _SLOPES: Final[Mapping[str, Callable[..., Any]]] = {
     "exp": lambda out, y, d: np.multiply(d, y, out=out),
-    "relu": _write_relu_slope,
+    "relu": lambda out, y, d: np.multiply(d, y > 0, out=out),
 }
 
 

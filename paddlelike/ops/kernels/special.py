@@ -35,9 +35,9 @@ def complement(x: Array) -> Array:
     return np.subtract(1, x, out=x)
 
 
-def sigmoid(x: Array) -> Array:
-    """``1 / (1 + e^-x)``."""
-    out = np.negative(x)
+def sigmoid(x: Array, out: Array | None = None) -> Array:
+    """``1 / (1 + e^-x)``, written into ``out`` where that is given."""
+    out = np.negative(x, out=out)
     np.exp(out, out=out)
     out += 1
     return np.divide(1, out, out=out)

@@ -6,6 +6,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, OpDef, Spec, register
+from paddlelike.ops.kernels.special import sigmoid
 
 __all__ = ["SigmoidFocalLoss"]
 
@@ -19,7 +20,7 @@ def _split_terms(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[A
     positive = label == classes
     negative = (label != -1) & ~positive
     count = max(int(fg_num.reshape(-1)[0]), 1)
-    p = 1 / (1 + np.exp(-x))
+    p = sigmoid(x)
     log_p = -np.logaddexp(0, -x)
     return p, log_p, positive * x.dtype.type(alpha / count), negative * x.dtype.type((1 - alpha) / count)
 

@@ -26,6 +26,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.class_sampling import UNIFORM, ClassDistribution
 from paddlelike.ops.kernels.linalg.outer_sums import place_rows, sum_multiples
+from paddlelike.ops.kernels.special import sigmoid
 
 __all__ = ["Nce", "NceAttrs"]
 
@@ -140,7 +141,7 @@ class Nce(OpDef):
         scores = (weight.take(labels, axis=0) @ x[:, :, None])[:, :, 0]
         if bias is not None:
             scores += bias.reshape(-1)[labels]
-        o = 1 / (1 + np.exp(-scores))
+        o = sigmoid(scores)
         b = classes.probability(labels, x.dtype) * attrs.num_neg_samples
         costs = np.log(o + b)
         costs[:, : true.shape[1]] -= np.log(o[:, : true.shape[1]])
