@@ -112,7 +112,7 @@ def textbook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background of a shell
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # else no process that a test starts has Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # for what tests start
     config.pluginmanager.register(FreshStart(), "fresh-start")
 
 

@@ -166,7 +166,8 @@ class PSLib(DistributedTranspiler):
         left_out = ("confirm", "revert", "save_model_with_whitelist", "load_pslib_whitelist")
         if name in left_out:
             raise UnsupportedError(
-                f"fleet.{name} of pslib is not here", hint="save before a pass, load_model goes back to it"
+                f"fleet.{name} of pslib is not supported",
+                hint="save before a pass; load_model goes back to that save",
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -86,7 +86,9 @@ class Block:
             self.kind = get(op, "#", str).partition(".")[2] or op["#"]
             if self.kind == "yield":
                 if index != len(operators) - 1 or self.outer is None:
-                    raise FormatError("the program of Paddle 3 is damaged: it yields where nothing takes it")
+                    raise FormatError(
+                        "the program of Paddle 3 is damaged: a yield outside of loops and branches"
+                    )
                 return [self.find_one(one) for one in get(op, "I", list)]
             self.reader.special.get(self.kind, Block.read_row)(self, op)
         return []
@@ -117,7 +119,9 @@ class Block:
                     self._take([value] if isinstance(value, str) else value)
                 return value
             block = block.outer
-        raise FormatError(f"operator {self.kind!r:.80} of Paddle 3 reads value {index}, which nothing made")
+        raise FormatError(
+            f"operator {self.kind!r:.80} of Paddle 3 reads value {index}, which nothing computes"
+        )
 
     def _take(self, names: list[str]) -> None:
         block: Block | None = self
@@ -155,7 +159,7 @@ class Block:
             if name in block.types:
                 return block.types[name]
             block = block.outer
-        raise FormatError(f"the program of Paddle 3 is damaged: nothing made {name!r:.80}")
+        raise FormatError(f"the program of Paddle 3 is damaged: no operator computes {name!r:.80}")
 
     def make_constant(self, constant: Constant) -> str:
         dtype, value = VarType(constant.dtype), constant.value
@@ -220,7 +224,7 @@ class Block:
 
     def set_value(self, index: int, value: Names | Constant) -> None:
         if index in self.values:
-            raise FormatError(f"the program of Paddle 3 is damaged: value {index} is made twice")
+            raise FormatError(f"the program of Paddle 3 is damaged: value {index} is computed twice")
         self.values[index] = value
 
     def emit(

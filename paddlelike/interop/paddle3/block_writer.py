@@ -135,7 +135,7 @@ class Writer:
 
     def find(self, op: Operator, name: str) -> int:
         if name not in self.values:
-            raise UnsupportedError(f"operator {op.type!r} reads {name!r}, which nothing made before it")
+            raise UnsupportedError(f"operator {op.type!r} reads {name!r}, which nothing computes before")
         return self.values[name]
 
     def append(self, kind: str, inputs: list[int], outputs: list[Node], attrs: list[Node]) -> None:
@@ -186,7 +186,7 @@ class Writer:
             fixed = all(get_attr(op, one.target) == one.value for one in row.attributes if not one.name)
             if row.type == _SAME.get(op.type, op.type) and fixed and read <= slots:
                 return row
-        raise UnsupportedError(f"operator {op.type!r} has no counterpart in Paddle 3 that is written here")
+        raise UnsupportedError(f"operator {op.type!r} cannot be written for Paddle 3")
 
     def write_row(self, op: Operator) -> None:
         """Write an operator as the table has it. Raises UnsupportedError where it does not."""

@@ -97,7 +97,7 @@ def _arg(draft: Draft) -> None:
 
 def _matmul(draft: Draft) -> None:
     if min(len(draft.var(slot).shape) for slot in "XY") < 2:
-        raise UnsupportedError("operator 'matmul' of vectors is not written for Paddle 3")
+        raise UnsupportedError("operator 'matmul' of vectors cannot be written for Paddle 3")
     (out,), alpha = draft.op.output("Out"), draft.attr("alpha")
     product = draft.make(draft.block.var(out), draft.block.var(out).shape) if alpha != 1 else out
     transposed = {f"trans_{one.lower()}": draft.attr(f"transpose_{one}") for one in "XY"}
@@ -159,7 +159,7 @@ def _test_elements(test: str, reduce: str) -> Form:
 def _expand(draft: Draft) -> None:
     times = draft.attr("expand_times")
     if not times:
-        raise UnsupportedError("operator 'expand' with computed times is not written for Paddle 3")
+        raise UnsupportedError("operator 'expand' with computed times cannot be written for Paddle 3")
     draft.add("tile", {"X": draft.op.input("X")}, draft.op.output("Out")[0], repeat_times=times)
 
 
@@ -218,7 +218,7 @@ def _pad2d(draft: Draft) -> None:
     axis, mode = 1 if last else 2, draft.attr("mode")
     top, bottom, left, right = draft.attr("paddings")
     if draft.op.input("Paddings"):
-        raise UnsupportedError("operator 'pad2d' with computed paddings is not written for Paddle 3")
+        raise UnsupportedError("operator 'pad2d' with computed paddings cannot be written for Paddle 3")
     deep, padded = ([*shape[:axis], 1, *shape[axis:]] for shape in (x.shape, draft.block.var(out).shape))
     before, after = draft.make(x, deep), draft.make(x, padded)
     draft.add("unsqueeze2", {"X": x.name}, before, axes=[axis])
