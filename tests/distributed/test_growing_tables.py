@@ -289,3 +289,56 @@ def test_thirty_days_keep_the_memory_flat_and_the_quality() -> None:
     assert sizes[False][-1] > 1.2 * sizes[False][0]
     assert quality[True] > 0.75
     assert abs(quality[True] - quality[False]) < 0.001
+
+
+def _impressions(day: int, count: int) -> tuple[Any, Any]:
+    """Ids of 2,000 users, of whom 1% are new each day, 0.1% are any that ever came, and their clicks."""
+    rng = np.random.default_rng(day)
+    users = rng.integers(0, 2000, count) + 20 * day
+    back = rng.random(count) < 0.001
+    users[back] = rng.integers(0, 20 * day + 1, count)[back]
+    odds = 1.6 * np.sin(users * 12.9898) - 0.5
+    clicks = (rng.random(count) < 1 / (1 + np.exp(-odds))).astype("float32")
+    return (users * np.int64(0x1E3779B97F4A7C15)).reshape(-1, 1), clicks.reshape(-1, 1)
+
+
+def _rank(scores: Any, clicks: Any) -> float:
+    """The chance that a click has a higher score than an impression without one."""
+    ranks = np.empty(len(scores))
+    ranks[np.argsort(scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    yes = clicks > 0
+    return float((ranks[yes].sum() - yes.sum() * (yes.sum() + 1) / 2) / (yes.sum() * (~yes).sum()))
+
+
+def _train_days(unseen: int) -> tuple[list[float], list[int]]:
+    """The areas under the curve of 30 days before they are learned, and the rows of the evenings."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.scope_guard(fluid.Scope()), fluid.program_guard(main, startup), fluid.unique_name.guard():
+        ids, clicks = fluid.data("ids", [None, 1], "int64"), fluid.data("clicks", [None, 1])
+        attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Normal(0.0, 0.05, seed=1))
+        found = fluid.layers.reshape(tables.sparse_embedding(ids, [1, 8], param_attr=attr), [-1, 8])
+        logit = fluid.layers.fc(found, 1, param_attr=fluid.initializer.Constant(0.3))
+        loss = fluid.layers.mean(fluid.layers.sigmoid_cross_entropy_with_logits(logit, clicks))
+        test = main.clone(for_test=True)
+        fluid.optimizer.Adagrad(0.2).minimize(loss)
+        exe, areas, rows = fluid.Executor(), [], []
+        exe.run(startup)
+        for day in range(30):
+            users, clicked = _impressions(day, 20_000)
+            feed = {"ids": users, "clicks": clicked}
+            (scores,) = exe.run(test, feed=feed, fetch_list=[logit])
+            areas.append(_rank(scores[:, 0], clicked[:, 0]))
+            for at in range(0, len(users), 500):
+                exe.run(main, feed={name: one[at : at + 500] for name, one in feed.items()})
+            tables.shrink(program=main, delete_after_unseen_days=unseen)
+            rows.append(len(fluid.global_scope().find_var("emb").value.rows()))
+        return areas, rows
+
+
+@pytest.mark.slow
+def test_a_month_of_new_ids_needs_no_more_memory_and_costs_no_quality() -> None:
+    (areas, rows), (whole, every) = _train_days(5), _train_days(1000)
+    assert abs(np.mean(areas[10:]) - np.mean(whole[10:])) < 0.001
+    assert max(rows[10:]) < 1.1 * min(rows[10:])
+    assert every[-1] > 1.1 * max(rows)
+    assert np.mean(areas[10:]) > 0.7
