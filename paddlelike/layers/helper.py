@@ -44,6 +44,13 @@ class LayerHelper:
     """
 
     def __init__(self, layer_type: str, *, name: str | None = None, **kwargs: Any) -> None:
+        act = kwargs.get("act")
+        if act is not None and not isinstance(act, str | Mapping):  # before the layer makes parameters
+            near = getattr(act, "__name__", "relu")
+            raise TypeError(
+                f"layer {layer_type!r}: act is a {type(act).__name__}, expected an activation's name\n"
+                f"  hint: act={near!r}, or call the function on the layer's output"
+            )
         self.layer_type = layer_type
         self.kwargs = kwargs
         self.name = unique_name.generate(layer_type) if name is None else name
@@ -267,12 +274,6 @@ class LayerHelper:
         act = self.kwargs.get("act")
         if act is None:
             return input_var
-        if not isinstance(act, str | Mapping):
-            near = getattr(act, "__name__", "relu")
-            raise TypeError(
-                f"layer {self.layer_type!r}: act is a {type(act).__name__}, expected an activation's name\n"
-                f"  hint: act={near!r}, or call the function on the layer's output"
-            )
         attrs = {"type": act} if isinstance(act, str) else dict(act)
         kind = attrs.pop("type")
         for flag in ("use_cudnn", "use_mkldnn"):
