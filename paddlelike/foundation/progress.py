@@ -1,27 +1,27 @@
-"""How far an operation is: one line on a terminal, drawn after a second and erased at the end.
+"""How far an operation is: one line, on a terminal or below a notebook's cell, drawn after a second.
 
 The outermost operation of the main thread has the line, and what it calls adds its bytes to it. Nothing is
-drawn where standard error is no terminal, nor with ``PADDLELIKE_PROGRESS=0``.
+drawn where there is neither, nor with ``PADDLELIKE_PROGRESS=0``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import html
 import os
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 from paddlelike.foundation.amounts import format_size
 
-__all__ = ["advance_progress", "report_progress", "show_progress"]
+__all__ = ["advance_progress", "find_notebook", "report_progress", "show_progress"]
 
 _DELAY: Final = 1.0  # seconds before the line is drawn,
 _INTERVAL: Final = 0.1  # and between two drawings
-_ERASE: Final = "\r\x1b[K"
 
 
 class _Line:
@@ -36,6 +36,7 @@ class _Line:
         self._drawn = False
         self._reported = False  # the operation counts itself: what it calls is no part of the sum
         self._lock = threading.Lock()
+        self._notebook = find_notebook()
 
     def advance(self, nbytes: int) -> None:
         with self._lock:
@@ -52,7 +53,7 @@ class _Line:
         now = time.monotonic()
         if self._text is not None and now >= self._due:
             self._due = now + _INTERVAL
-            self._draw(f"\r{self._format(now)}\x1b[K")
+            self._draw(self._format(now))
 
     def _format(self, now: float) -> str:
         speed = format_size(int(self._done / max(now - self._begin, 1e-9)))
@@ -64,14 +65,35 @@ class _Line:
         return text[-(shutil.get_terminal_size().columns - 1) :]
 
     def _draw(self, text: str) -> None:
+        if self._notebook is not None:
+            self._notebook(f"<pre>{html.escape(text)}</pre>" if text else "")
+            self._drawn = True
+            return
         with contextlib.suppress(OSError, ValueError):  # the terminal has gone
-            sys.stderr.write(text)
+            sys.stderr.write(f"\r{text}\x1b[K")
             sys.stderr.flush()
             self._drawn = True
 
     def end(self) -> None:
         if self._drawn:
-            self._draw(_ERASE)
+            self._draw("")
+
+
+def find_notebook() -> Callable[[str], None] | None:
+    """Return what shows HTML below a notebook's cell, in place of what it showed; elsewhere None."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):
+        return None
+    display: Any = sys.modules["IPython"].display
+    shown: list[Any] = []
+
+    def show(text: str) -> None:
+        if shown:
+            shown[0].update(display.HTML(text))
+        else:
+            shown.append(display.display(display.HTML(text), display_id=True))
+
+    return show
 
 
 _line: _Line | None = None  # of the operation that runs
@@ -101,9 +123,9 @@ def show_progress(text: str | None, sizes: Iterable[int] = ()) -> Iterator[None]
 
 
 def _is_wanted() -> bool:
+    terminal = sys.stderr is not None and sys.stderr.isatty()
     return (
-        sys.stderr is not None
-        and sys.stderr.isatty()
+        (terminal or find_notebook() is not None)
         and os.environ.get("PADDLELIKE_PROGRESS") != "0"
         and threading.get_ident() == threading.main_thread().ident
     )

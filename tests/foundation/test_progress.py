@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,8 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """Standard error as a terminal of 80 columns, on which everything takes over a second."""
     found = Terminal()
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=found))  # pytest puts its own into sys
+    mine = SimpleNamespace(stderr=found, modules={})  # pytest puts its own into sys
+    monkeypatch.setattr(progress, "sys", mine)
     monkeypatch.setattr(progress, "_DELAY", 0.0)
     monkeypatch.setattr(progress, "_INTERVAL", 0.0)
     monkeypatch.setenv("COLUMNS", "80")
@@ -145,3 +147,28 @@ def test_saves_loads_comparisons_and_conversions_show_how_far_they_are(
         terminal.truncate()
         fluid.convert(home, os.fspath(tmp_path / "y.npz"), progress=False, verify=False)
         assert terminal.getvalue() == ""
+
+
+def test_a_notebook_gets_the_line_below_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    handle = SimpleNamespace(update=shown.append)
+
+    def display(text: str, *, display_id: bool) -> object:
+        assert display_id
+        shown.append(text)
+        return handle
+
+    module = SimpleNamespace(display=display, HTML=str)
+    shell = SimpleNamespace(kernel=object())
+    python = SimpleNamespace(get_ipython=lambda: shell, display=module)
+    monkeypatch.setitem(sys.modules, "IPython", python)  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(progress, "_DELAY", 0.0)
+    monkeypatch.setattr(progress, "_INTERVAL", 0.0)
+    with progress.show_progress("saving <a>", [4]):
+        progress.advance_progress(1)
+    assert [one.partition(",")[0] for one in shown] == ["<pre>saving &lt;a&gt;: 25% of 4 B", ""]
+    shell = SimpleNamespace()  # IPython on a terminal
+    with progress.show_progress("a", [4]):
+        progress.advance_progress(1)
+    assert len(shown) == 2

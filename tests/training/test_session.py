@@ -284,6 +284,25 @@ def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert draw(Terminal()) == ""
 
 
+@pytest.mark.slow
+def test_a_bar_is_drawn_in_a_notebook() -> None:
+    """In a kernel of Jupyter's own."""
+    nbclient = pytest.importorskip("nbclient", reason="the extra docs is not installed")
+    nbformat = pytest.importorskip("nbformat", reason="the extra docs is not installed")
+    pytest.importorskip("ipykernel", reason="the extra docs is not installed")
+    cell = nbformat.v4.new_code_cell(
+        "import numpy as np, paddlelike as fluid\n"
+        "from paddlelike import training\n"
+        "loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))\n"
+        "rows, sgd = np.ones((64, 4), 'float32'), fluid.optimizer.SGD(0.1)\n"
+        "_ = training.train(loss, (rows,), 8, parameter_learners=sgd, callbacks=[training.ProgressBar()])"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    nbclient.NotebookClient(notebook, timeout=300).execute()
+    (output,) = [one for one in cell.outputs if one.output_type == "display_data"]
+    assert '<progress value="64" max="64"></progress> 64 of 64 samples, loss ' in output.data["text/html"]
+
+
 def test_training_in_one_call(tmp_path: Path) -> None:
     """Rows C16, C23, C24, C30, C32, C33: the numbers of a session made by hand."""
     config = training.CheckpointConfig(tmp_path / "m", frequency=10)

@@ -1,19 +1,25 @@
-"""Progress as a bar on a terminal."""
+"""Progress as a bar, on a terminal or below a notebook's cell."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, Final
 
+from paddlelike.foundation.progress import find_notebook
 from paddlelike.training.progress.writer import ProgressWriter, Span
 
 __all__ = ["ProgressBar"]
 
+_INTERVAL: Final = 0.1  # seconds between two drawings below a cell
+
 
 class ProgressBar(ProgressWriter):
-    """Draws the samples done of all samples, with loss and metric, by ``rich`` on standard error.
+    """Draws the samples done of all samples, with loss and metric: below a notebook's cell, or on a terminal.
 
-    Nothing is drawn where that is no terminal, or without ``rich`` (extra ``progress``).
+    On a terminal ``rich`` draws it, on standard error; without ``rich`` (extra ``progress``), or where there
+    is neither terminal nor notebook, nothing is drawn.
 
     >>> from paddlelike import training
     >>> callbacks = [training.ProgressBar()]
@@ -22,10 +28,18 @@ class ProgressBar(ProgressWriter):
     def __init__(self) -> None:
         super().__init__(freq=1)
         self._drawn: Any = None
+        self._notebook: Callable[[str], None] | None = None
+        self._total: int | None = None
         self._done = 0
+        self._text = ""
+        self._due = 0.0
 
     def begin(self, done: int, total: int | None) -> None:
         """Draw the bar."""
+        self._done, self._total = done, total
+        self._notebook = find_notebook()
+        if self._notebook is not None:
+            return
         if sys.stderr is None or not sys.stderr.isatty():
             return
         try:
@@ -39,7 +53,6 @@ class ProgressBar(ProgressWriter):
             TextColumn("samples, {task.description}"),
             TimeRemainingColumn(),
         )
-        self._done = done
         self._drawn = Progress(*columns, console=Console(stderr=True))
         self._drawn.add_task("", total=total, completed=done)
         self._drawn.start()
@@ -49,15 +62,29 @@ class ProgressBar(ProgressWriter):
         if self._drawn is not None:
             self._drawn.stop()
             self._drawn = None
+        if self._notebook is not None:
+            self._show(self._notebook)
+
+    def _show(self, notebook: Callable[[str], None]) -> None:
+        self._due = time.monotonic() + _INTERVAL
+        bar = (
+            "" if self._total is None else f'<progress value="{self._done}" max="{self._total}"></progress> '
+        )
+        count = f"{self._done:,}" if self._total is None else f"{self._done:,} of {self._total:,}"
+        notebook(f"<div>{bar}{count} samples, {self._text}</div>")
 
     def on_write_training_update(
         self, samples: Span, updates: Span, aggregate_loss: Span, aggregate_metric: Span | None
     ) -> None:
         count = samples[1] - samples[0]
         self._done += count
-        if self._drawn is None:
+        if self._drawn is None and (self._notebook is None or time.monotonic() < self._due):
             return
         text = f"loss {(aggregate_loss[1] - aggregate_loss[0]) / count:.4g}"
         if aggregate_metric is not None:
             text += f", metric {(aggregate_metric[1] - aggregate_metric[0]) / count:.4g}"
+        self._text = text
+        if self._notebook is not None:
+            self._show(self._notebook)
+            return
         self._drawn.update(self._drawn.task_ids[0], completed=self._done, description=text)

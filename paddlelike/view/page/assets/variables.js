@@ -176,7 +176,7 @@ function makeHeatMap({ sample, shape }) {
       draw("title", null, `[${rows[row]}, ${columns[column]}] ${formatNumber(value)}`));
   }));
   const all = shape.reduce((product, dim) => product * dim, 1), shown = rows.length * columns.length;
-  const text = `${shown < all ? `${shown.toLocaleString("en")} of ` : ""}${formatCount(all, "value")}, rows by columns; at most ${formatNumber(largest)} from zero`;
+  const text = `${shown < all ? `${shown.toLocaleString("en")} of ` : ""}${formatCount(all, "value")}, rows by columns; ${largest > 1e-30 ? `at most ${formatNumber(largest)} from zero` : "all are zero"}`;
   return make("figure", { class: "heat" },
     draw("svg", { width: columns.length * side, height: rows.length * side, role: "img", "aria-label": `Heat map: ${text}` }, cells),
     make("figcaption", { class: "muted" }, text),
