@@ -240,7 +240,7 @@ print([name for name in {late} if name in sys.modules])
     assert in_a_new_process(script) == "[]"
 
 
-@pytest.mark.parametrize("module", ["load", "load.load", "save", "save.save"])
+@pytest.mark.parametrize("module", ["load.load", pytest.param("save.save", marks=pytest.mark.slow)])
 def test_a_function_stays_when_a_folder_of_its_name_is_imported(module: str) -> None:
     script = f"""
 import paddlelike.io.{module}
@@ -254,9 +254,9 @@ print(callable(fluid.io.load), callable(fluid.io.save), fluid.load is fluid.io.l
     ("name", "original"),
     [
         ("communicator", "distributed.communicator"),
-        ("compiler", "executor"),
-        ("data_generator", "reader.data_generator"),
-        ("transpiler", "distributed.transpiler"),
+        pytest.param("compiler", "executor", marks=pytest.mark.slow),
+        pytest.param("data_generator", "reader.data_generator", marks=pytest.mark.slow),
+        pytest.param("transpiler", "distributed.transpiler", marks=pytest.mark.slow),
         ("transpiler.config", "distributed.transpiler.config"),
         ("transpiler.distribute_transpiler", "distributed.transpiler"),
     ],

@@ -11,7 +11,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.places import Place
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 
-__all__ = ["DtypeLike", "FedValue", "FetchedValue", "Ints", "Number", "Numbers", "PaddingLike", "Places"]
+__all__ = ["DtypeLike", "FedValue", "Ints", "Number", "Numbers", "PaddingLike", "Places"]
 
 #: An element type: what :func:`~paddlelike.core.dtypes.convert_dtype` takes.
 DtypeLike: TypeAlias = VarType | str | np.dtype[Any] | type[np.generic | bool | int | float]
@@ -37,4 +37,3 @@ FedValue: TypeAlias = (
 )
 
 #: A value that a run returns where it is not asked for arrays of numpy.
-FetchedValue: TypeAlias = LoDTensor | LoDTensorArray

@@ -277,7 +277,7 @@ def test_a_damaged_pickle_only_raises_our_errors() -> None:
     whole = (PICKLES / "training-1.pkl").read_bytes()
     rng = random.Random(0)
     refused = 0
-    for _ in range(400):
+    for _ in range(150):
         damaged = bytearray(whole)
         for _ in range(rng.choice((1, 1, 3))):
             damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
@@ -285,8 +285,8 @@ def test_a_damaged_pickle_only_raises_our_errors() -> None:
             bundle.load(io.BytesIO(bytes(damaged)))
             refused -= 1
         refused += 1
-    assert refused > 100
-    for length in range(0, len(whole) - 1, 97):
+    assert refused > 40
+    for length in range(0, len(whole) - 1, 397):
         with pytest.raises(FormatError):
             bundle.load(io.BytesIO(whole[:length]))
 

@@ -31,7 +31,7 @@ def run_harness(*arguments: str) -> str:
 
 def test_killed_at_some_calls(tmp_path: Path) -> None:
     models = [argument for model in SHORT for argument in ("--model", model)]
-    report = run_harness(*models, "--every", "20", "--times", "2", "--home", str(tmp_path))
+    report = run_harness(*models, "--every", "30", "--times", "1", "--home", str(tmp_path))
     assert report.count("kills") == len(SHORT)
 
 

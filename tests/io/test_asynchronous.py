@@ -447,7 +447,14 @@ def run(tmp_path: Path, rest: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise KeyError('oops')"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param("", marks=pytest.mark.slow),
+        "sys.exit(3)",
+        pytest.param("raise KeyError('oops')", marks=pytest.mark.slow),
+    ],
+)
 def test_the_interpreter_ends_after_the_save(tmp_path: Path, end: str) -> None:
     done = run(tmp_path, "fluid.io.save_persistables(exe, 'a', main, blocking=False)\n" + end)
     assert done.returncode == {"": 0, "sys.exit(3)": 3}.get(end, 1)
@@ -466,7 +473,7 @@ def test_an_unreported_failure_is_printed_at_exit(tmp_path: Path) -> None:
     assert "others were asked too" in done.stdout
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_failure_in_a_process_of_multiprocessing_is_reported(tmp_path: Path, method: str) -> None:
     script = tmp_path / "job.py"
     script.write_text(

@@ -1,12 +1,14 @@
 """Run the tests on every mutation, in a copy of the project, and print which ones find it.
 
-Each mutation goes through stages until a test fails: the tests beside the mutated file (``near``), those of
-its room, the default selection, the whole suite. A test counts if it passes without the mutation.
+Each mutation goes through stages until a test fails: the tests that prove the invariant which it breaks
+(``proof``), those beside the mutated file (``near``), those of its room, the default selection, the whole
+suite. A test counts if it passes without the mutation.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import fnmatch
 import json
 import os
@@ -23,8 +25,14 @@ from typing import Any, Final
 from tests.mutations.mutation import ROOMS, Mutation, list_mutations
 
 PROJECT: Final = Path(__file__).parent.parent.parent
-STAGES: Final = ("near", "room", "default", "whole")
-LIMITS: Final = {"near": 300, "room": 900, "default": 1800, "whole": 7200}  # seconds; then it hangs: found
+STAGES: Final = ("proof", "near", "room", "default", "whole")
+LIMITS: Final = {
+    "proof": 300,
+    "near": 300,
+    "room": 900,
+    "default": 1800,
+    "whole": 7200,
+}  # seconds; then it hangs: found
 HANGS: Final = "it hangs"
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)  # names may hold blanks
 _NOTHING_COLLECTED: Final = 5
@@ -49,6 +57,8 @@ class Trial:
     def run_stage(self, mutation: Mutation, stage: str) -> str | None:
         """Return the test that fails with the mutation and not without it; None: there is none."""
         tests = find_tests(self.root, mutation, stage)
+        if stage == "proof" and not tests:
+            return None
         while True:
             before = mutation.apply(self.root)
             try:
@@ -95,6 +105,8 @@ def find_tests(root: Path, mutation: Mutation, stage: str) -> list[str]:
     """Return what a stage runs, as arguments of pytest; all tests: none."""
     if stage in ("default", "whole"):
         return []
+    if stage == "proof":
+        return find_proofs(root, mutation.breaks) if mutation.breaks else []
     if stage == "room":
         return [f"tests/{mutation.room}"]
     folder = Path("tests") / Path(mutation.file).parent
@@ -103,6 +115,19 @@ def find_tests(root: Path, mutation: Mutation, stage: str) -> list[str]:
         first.append(folder.parent / f"test_{folder.name}.py")
         folder = folder.parent
     return [*(str(module) for module in first if (root / module).exists()), str(folder)]
+
+
+def find_proofs(root: Path, number: str) -> list[str]:
+    """Return the tests whose docstrings say that they prove an invariant."""
+    found = []
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "Proves " in text else ():
+            if isinstance(node, ast.FunctionDef):
+                proved = re.search(r"Proves ((?:[A-Z]\d+(?:, )?)+)\.", ast.get_docstring(node) or "")
+                if proved is not None and number in proved[1].split(", "):
+                    found.append(f"{path.relative_to(root)}::{node.name}")
+    return found
 
 
 def print_table(results: dict[str, dict[str, Any]], mutations: Sequence[Mutation]) -> None:
@@ -115,7 +140,7 @@ def print_table(results: dict[str, dict[str, Any]], mutations: Sequence[Mutation
         found = [sum(row["stage"] == stage for row in rows) for stage in STAGES]
         counts = "".join(f"{count:>9}" for count in found)
         print(f"{room:<14}{len(rows):>10}{counts}{len(rows) - sum(found):>10}")
-    by_default, by_whole = sum(found[:3]), sum(found)
+    by_default, by_whole = sum(found[:-1]), sum(found)
     if by_whole:
         print(f"the default selection finds {by_default} of the {by_whole} that the whole suite finds: "
               f"{100 * by_default / by_whole:.1f} of 100")  # fmt: skip

@@ -36,7 +36,9 @@ def checkpoints(root: Path) -> list[str]:
     return sorted(path.name for path in root.iterdir() if path.name.startswith("model"))
 
 
-@pytest.mark.parametrize("source", ["ctf", "loader"])  # the others: below
+@pytest.mark.parametrize(
+    "source", [pytest.param("ctf", marks=pytest.mark.slow), "loader"]
+)  # the others: below
 def test_a_killed_training_ends_with_the_same_bits(fork_server: str, tmp_path: Path, source: str) -> None:
     """Rows C12, C13: killed at calls that write, rename and delete."""
     want = finish(fork_server, tmp_path / "whole", source, SAMPLES=110)

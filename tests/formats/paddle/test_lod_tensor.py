@@ -144,6 +144,13 @@ def test_other_writings_of_a_description(desc):
     assert lod_tensor.read_header(described(desc, bytes(24))).shape == (2, 3)
 
 
+@pytest.mark.parametrize("cut", [1, 8, 24])
+def test_a_cut_stream_is_not_plain(cut):
+    whole = b"".join(lod_tensor.encode(np.zeros((2, 3), "float32")))
+    assert lod_tensor.find_plain(whole) is not None
+    assert lod_tensor.find_plain(whole[:-cut]) is None
+
+
 def test_bytes_after_the_tensor_are_counted():
     """A parameter server's file says [1] and holds one number per server."""
     data = dumps(np.float32([0.9])) + np.float32(0.9).tobytes()

@@ -201,7 +201,12 @@ TRAINER = """
 
 
 @pytest.mark.parametrize(
-    ("trainer", "count", "warned"), [("0", "2", False), ("1", "2", True), ("1", "1", False)]
+    ("trainer", "count", "warned"),
+    [
+        pytest.param("0", "2", False, marks=pytest.mark.slow),
+        ("1", "2", True),
+        pytest.param("1", "1", False, marks=pytest.mark.slow),
+    ],
 )
 def test_a_trainer_that_is_not_the_first_saves_with_a_warning(
     tmp_path: Path, trainer: str, count: str, warned: bool

@@ -210,7 +210,3 @@ class Step:
         lead = next((value for value in values if value.dynamic), values[0])
         widened = [self.widen(value, rank, dynamic=value.dynamic) for value in values]
         return widened, lead._replace(rank=rank)
-
-    def is_float(self, value: Value) -> bool:
-        """Return whether a value has real elements."""
-        return value.variable.dtype in (VarType.FP16, VarType.FP32, VarType.FP64)
