@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from paddlelike.left_out import find_left_out, make_attribute_error
+from paddlelike.left_out import find_left_out, make_attribute_error, make_getattr
 
 __all__ = ["AliasFinder", "add_function_module", "attach_stub", "read_stub"]
 
@@ -108,7 +108,9 @@ class AliasFinder(MetaPathFinder, Loader):
         original = self._original(module.__name__)
         if not original:
             return
-        sys.modules[module.__name__] = import_module(original)
+        sys.modules[module.__name__] = found = import_module(original)
+        path = module.__name__.partition(".")[2].removeprefix("fluid.")
+        vars(found).setdefault("__getattr__", make_getattr(original, path))
         for name in [name for name in sys.modules if name.startswith(f"{original}.")]:
             sys.modules.setdefault(module.__name__ + name.removeprefix(original), sys.modules[name])
         if not hasattr(sys.modules[original], "__path__"):  # the import system looks below packages only

@@ -15,7 +15,7 @@ from typing import Final
 
 from paddlelike.foundation.current import Current
 
-__all__ = ["UniqueNameGenerator", "generate", "guard", "switch"]
+__all__ = ["UniqueNameGenerator", "generate", "generate_with_ignorable_key", "guard", "switch"]
 
 
 class UniqueNameGenerator:
@@ -55,6 +55,10 @@ def generate(key: str) -> str:
     ('fc_0', 'fc_1', 'conv2d_0')
     """
     return _current.get()(key)
+
+
+#: Fluid's dynamic graph tells the two apart.
+generate_with_ignorable_key = generate
 
 
 def switch(

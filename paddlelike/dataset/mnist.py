@@ -15,7 +15,7 @@ import numpy as np
 from paddlelike.dataset import common, synthetic
 from paddlelike.errors import FormatError
 
-__all__ = ["fetch", "test", "train"]
+__all__ = ["fetch", "reader_creator", "test", "train"]
 
 URL_PREFIX: Final = "https://dataset.bj.bcebos.com/mnist/"
 TEST_IMAGE_URL: Final = f"{URL_PREFIX}t10k-images-idx3-ubyte.gz"
@@ -45,6 +45,14 @@ def test() -> Reader:
     return _make_reader(images, labels, synthetic.Part("mnist", "test", 1000))
 
 
+def reader_creator(image_filename: str, label_filename: str, buffer_size: int) -> Reader:
+    """Return the reader of two IDX files, of images and of labels, compressed by gzip.
+
+    ``buffer_size`` has no effect. Raises FormatError for a file of another kind.
+    """
+    return lambda: _scale(_read_idx(image_filename, 3), _read_idx(label_filename, 1))
+
+
 def fetch() -> None:
     """Raise MissingFileError unless all files are there."""
     for url, md5 in (
@@ -59,7 +67,7 @@ def fetch() -> None:
 def _make_reader(images: str | None, labels: str | None, part: synthetic.Part) -> Reader:
     if images is None or labels is None:
         return lambda: _scale(*synthetic.make_images(part, classes=10, size=784))
-    return lambda: _scale(_read_idx(images, 3), _read_idx(labels, 1))
+    return reader_creator(images, labels, 0)
 
 
 def _scale(images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> Iterator[Sample]:

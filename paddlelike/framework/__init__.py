@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, is_compiled_with_cuda
+from paddlelike.framework.environment import _current_expected_place as _current_expected_place
+from paddlelike.framework.environment import _dygraph_tracer as _dygraph_tracer
 from paddlelike.framework.environment import in_dygraph_mode, load_op_library, require_version
 from paddlelike.framework.flags import get_flags, set_flags
 from paddlelike.framework.graph.block import Block

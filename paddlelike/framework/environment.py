@@ -27,6 +27,14 @@ def in_dygraph_mode() -> bool:
     return False
 
 
+def _dygraph_tracer() -> None:
+    """Return None: nothing is traced."""
+
+
+def _current_expected_place() -> None:
+    """Return None, as Fluid where no dynamic graph runs."""
+
+
 def require_version(min_version: str, max_version: str | None = None) -> None:
     """Check that Fluid's version, 1.8.5, is at least ``min_version`` and at most ``max_version``.
 

@@ -25,8 +25,10 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.progress import show_progress
 from paddlelike.interop.content import find_model_files
 from paddlelike.interop.damage import refuse_damage
+from paddlelike.interop.renaming import arrange
 from paddlelike.interop.spool import Spool
 from paddlelike.io.deltas.chain import FOLDER
+from paddlelike.io.rules.rules import Rules
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import Durability, SaveOptions
@@ -91,6 +93,7 @@ def convert(
     rename: Rename | None = None,
     dtype: DtypeLike | None = None,
     *,
+    rules: Iterable[Rules] | Rules | None = None,
     names: Iterable[str] | None = None,
     overwrite: bool = False,
     verify: bool = True,
@@ -125,6 +128,10 @@ def convert(
         New names: a mapping (names that are not in it stay) or a function.
     dtype
         Convert floating-point elements to this type; None: exact copies.
+    rules
+        :class:`~paddlelike.io.Rules` of renaming, skipping, transposing, joining and cutting, or several,
+        carried out one after another; a cut is into equal parts. ``paddlelike.interop.recipes`` has some
+        into PyTorch's names.
     names
         The variables of a combined file, which stores no names, in its order: that of the sorted names.
     overwrite
@@ -146,7 +153,7 @@ def convert(
         The source is damaged or of no known format, or the target format cannot hold some variables: it lists
         them. Nothing is written.
     LoadError
-        ``names`` do not fit, or ``rename`` gives two variables one name; or files of the source are not what
+        ``names`` or ``rules`` do not fit, or two variables get one name; or files of the source are not what
         was saved.
     SaveError
         ``dst`` exists, or cannot be written. It is as it was.
@@ -161,7 +168,7 @@ def convert(
     begin = time.perf_counter()
     options = SaveOptions(durability=durability)
     source, target = os.fspath(src), os.fspath(dst)
-    if format is None:
+    if format is None and not rules:
         from paddlelike.interop.model_versions import convert_arrangement, is_arrangement
         from paddlelike.interop.onnx.models import convert_model, is_model_conversion
 
@@ -194,6 +201,8 @@ def convert(
             new: _convert_dtype(spool.value(source_format, opened, entry), dtype, spool)
             for new, entry in zip(renamed, entries, strict=True)
         }
+        for each in (rules,) if isinstance(rules, Rules) else rules or ():
+            values = arrange(values, each, spool.store)
         without_lod: list[str] = []
         if drop_lod and not target_format.holds.lod:
             without_lod = [new for new, one in values.items() if isinstance(one, LoDTensor) and one.lod()]

@@ -60,12 +60,12 @@ class Spool:
             with open(path, "rb") as file:
                 array = self._map(file, entry.offset, numpy_dtype(entry.dtype), entry.shape)
             return LoDTensor(array, [list(level) for level in entry.lod])
-        return self._store(source_format.read(source, entry))
+        return self.store(source_format.read(source, entry))
 
     def convert(self, value: Value, dtype: np.dtype[Any]) -> Value:
         """Return a value with elements of another type."""
         assert value.held_array is not None
-        return self._store(_with_array(value, np.asarray(value.held_array, dtype)))
+        return self.store(_with_array(value, np.asarray(value.held_array, dtype)))
 
     def release(self, buffers: Iterable[Buffer]) -> Iterator[Buffer]:
         """Yield buffers in pieces, and give the pages of each back when the next is asked for.
@@ -82,7 +82,7 @@ class Spool:
                 yield piece
                 self._give_back(piece)
 
-    def _store(self, value: Value) -> Value:
+    def store(self, value: Value) -> Value:
         """Return the value with its elements in the temporary file."""
         array = value.held_array
         assert array is not None

@@ -67,11 +67,18 @@ def find_left_out(path: str) -> type | None:
     return _LeftOutName(path.rpartition(".")[2], (), {"path": path}) if path in NAMES else None
 
 
-def make_getattr(module: str, path: str) -> Callable[[str], type]:
-    """Return ``__getattr__`` for a module that is Fluid's ``path``: it finds the names that are left out."""
+def make_getattr(module: str, path: str) -> Callable[[str], Any]:
+    """Return ``__getattr__`` for a module that is Fluid's ``path``.
 
-    def get(name: str) -> type:
-        found = find_left_out(f"{path}.{name}")
+    It finds the names that are left out, and those that Fluid's module has because it imports them.
+    """
+
+    def get(name: str) -> Any:
+        found: Any = find_left_out(f"{path}.{name}")
+        if found is None:
+            from paddlelike.left_out.imported import find_imported  # a plain import of the package is short
+
+            found = find_imported(name)
         if found is None:
             raise make_attribute_error(module, name, vars(sys.modules[module]))
         return found

@@ -84,52 +84,31 @@ _MPI: Final = Reason(
 )
 
 #: Modules, by Fluid's path without the leading "fluid."; a reason holds for everything below, too.
-MODULES: Final[Mapping[str, Reason]] = {
-    "transpiler.details": _INNER,
-    "layers.math_op_patch": _INNER,
-    "layers.layer_function_generator": _INNER,
-    "distributed.utils": _INNER,
-    "distributed.fs_wrapper": _INNER,
-    "distributed.cloud_utils": _INNER,
-    "distribute_lookup_table": _INNER,
-    "check_import_scipy": _INNER,
-    "complex": _COMPLEX,
-    "contrib.decoder": _DECODER,
-    "contrib.mixed_precision.fp16_utils": _FLOAT16,
-    "contrib.quantize": _SLIM,
-    "contrib.slim": _SLIM,
-    "contrib.utils.lookup_table_utils": _TABLES,
-    "core_avx": _ENGINE,
-    "core_noavx": _ENGINE,
-    "data_feed_desc": _TRAINER,
-    "dataloader": DYGRAPH,
-    "debugger": _DRAWING,
-    "device_worker": _TRAINER,
-    "distributed.downpour": _PSLIB,
-    "distributed.helper": _MPI,
-    "distributed.node": _PSLIB,
-    "distributed.ps_instance": _MPI,
-    "dygraph": DYGRAPH,
-    "dygraph_utils": DYGRAPH,
-    "graphviz": _DRAWING,
-    "incubate.fleet.parameter_server.pslib.node": _PSLIB,
-    "incubate.fleet.parameter_server.pslib.optimizer_factory": _PSLIB,
-    "incubate.fleet.parameter_server.pslib.ps_pb2": _PSLIB,
-    "incubate.fleet.utils.fleet_barrier_util": _MPI,
-    "incubate.fleet.utils.fleet_util": _PSLIB,
-    "incubate.fleet.utils.http_server": _MPI,
-    "incubate.hapi": _HIGH_LEVEL,
-    "multiprocess_utils": _TRAINER,
-    "net_drawer": _DRAWING,
-    "op": _CORE,
-    "sysconfig": _CORE,
-    "trainer_desc": _TRAINER,
-    "trainer_factory": _TRAINER,
-    "utils.image_util": _IMAGES,
-    "utils.plotcurve": _IMAGES,
-    "utils.preprocess_img": _IMAGES,
-    "utils.preprocess_util": _IMAGES,
-}
+_MODULES: Final = (
+    (_INNER,
+     ("transpiler.details layers.device layers.math_op_patch distributed.utils "
+     "distributed.fs_wrapper distributed.cloud_utils distribute_lookup_table check_import_scipy")),
+    (_COMPLEX, "complex"),
+    (_DECODER, "contrib.decoder"),
+    (_FLOAT16, "contrib.mixed_precision.fp16_utils"),
+    (_SLIM, "contrib.quantize contrib.slim"),
+    (_TABLES, "contrib.utils.lookup_table_utils"),
+    (_ENGINE, "core_avx core_noavx"),
+    (_TRAINER, "data_feed_desc device_worker multiprocess_utils trainer_desc trainer_factory"),
+    (DYGRAPH, "dataloader dygraph dygraph_utils"),
+    (_DRAWING, "debugger graphviz net_drawer"),
+    (_PSLIB,
+     ("distributed.downpour distributed.node incubate.fleet.parameter_server.pslib.node "
+     "incubate.fleet.parameter_server.pslib.optimizer_factory "
+     "incubate.fleet.parameter_server.pslib.ps_pb2 incubate.fleet.utils.fleet_util")),
+    (_MPI,
+     ("distributed.helper distributed.ps_instance incubate.fleet.utils.fleet_barrier_util "
+     "incubate.fleet.utils.http_server")),
+    (_HIGH_LEVEL, "incubate.hapi"),
+    (_CORE, "op sysconfig"),
+    (_IMAGES, "utils.image_util utils.plotcurve utils.preprocess_img utils.preprocess_util"),
+)  # fmt: skip
+MODULES: Final[Mapping[str, Reason]] = {name: reason for reason, names in _MODULES for name in names.split()}
 
 _MATCHING_NAMES: Final = "rank_attention search_pyramid_hash"
 _TABLE_NAMES: Final = """
@@ -140,18 +119,16 @@ _TABLE_NAMES: Final = """
 _CORE_INNER: Final = """
     BlockDesc BoxPS CpuPassStrategy Dataset DeviceContext DistCommunicator EventSortingKey
     ExecutorPrepareContext FetchList FetchUnmergedList Fleet GlobalVarGetterSetterRegistry Gloo
-    GpuPassStrategy Graph IterableDatasetWrapper LoDTensorBlockingQueue LodRankTable
-    MultiDeviceFeedReader Node OpDesc Operator OrderedMultiDeviceFeedReader
-    OrderedMultiDeviceLoDTensorBlockingQueue ParallelStrategy Pass PassBuilder PassStrategy
-    ProfilerState ProgramDesc ProgramDescTracer Reader TrainerBase build_adjacency_list create_py_reader
-    diff_tensor_shape disable_profiler enable_profiler from_dlpack get_all_op_protos get_fetch_variable
-    get_grad_op_desc get_op_attrs_default_value get_pass get_variable_tensor globals graph_num
-    graph_safe_remove_nodes has_circle has_grad_op_maker has_infer_inplace has_non_empty_grad_op_maker
-    infer_no_need_buffer_slots init_devices init_gflags init_glog init_lod_tensor_blocking_queue
-    is_profiler_enabled kAll kAllOpDetail kAve kCPU kCUDA kCalls kDefault kDisabled kMax kMin kOpDetail
-    kTotal load_op_library op_support_gpu prune prune_backward reset_profiler run_cmd
-    set_feed_variable set_num_threads set_paddle_lib_path size_of_dtype
-    topology_sort
+    GpuPassStrategy Graph IterableDatasetWrapper LoDTensorBlockingQueue LodRankTable MultiDeviceFeedReader
+    Node OpDesc Operator OrderedMultiDeviceFeedReader OrderedMultiDeviceLoDTensorBlockingQueue
+    ParallelStrategy Pass PassBuilder PassStrategy ProfilerState ProgramDesc ProgramDescTracer Reader
+    TrainerBase build_adjacency_list create_py_reader diff_tensor_shape disable_profiler enable_profiler
+    from_dlpack get_all_op_protos get_fetch_variable get_grad_op_desc get_op_attrs_default_value get_pass
+    get_variable_tensor globals graph_num graph_safe_remove_nodes has_circle has_grad_op_maker
+    has_infer_inplace has_non_empty_grad_op_maker infer_no_need_buffer_slots init_devices init_gflags
+    init_glog init_lod_tensor_blocking_queue is_profiler_enabled kAll kAllOpDetail kAve kCPU kCUDA kCalls
+    kDefault kDisabled kMax kMin kOpDetail kTotal load_op_library op_support_gpu prune prune_backward
+    reset_profiler run_cmd set_feed_variable set_num_threads set_paddle_lib_path size_of_dtype topology_sort
 """
 _CORE_ENGINE: Final = """
     MkldnnQuantizerConfig NativePaddlePredictor PaddlePassBuilder
@@ -162,46 +139,35 @@ _CORE_DYGRAPH: Final = """
 """
 
 #: Functions and classes, in the same way.
+_NAMES: Final = (
+    (_INNER,
+     ("contrib.utils.hdfs_utils.multi_download contrib.utils.hdfs_utils.multi_upload core.Executor "
+     "core.Variable core.ParallelExecutor core.kControlDepVarName core.kNewGradSuffix "
+     "core.kTempVarName core.kZeroVarSuffix core.loaded_var_suffix "
+     "distributed.launch.get_cluster_from_args distributed.launch.get_gpus "
+     "distributed.launch.launch distributed.launch_ps.launch distributed.launch_ps.parse_args "
+     "distributed.launch_ps.start_procs incubate.fleet.utils.utils.check_pruned_program_vars "
+     "incubate.fleet.utils.utils.check_saved_vars_try_dump incubate.fleet.utils.utils.graphviz "
+     "incubate.fleet.utils.utils.parse_program incubate.fleet.utils.utils.program_type_trans "
+     "transpiler.distribute_transpiler.DistributedMode "
+     "transpiler.distribute_transpiler.ServerRuntimeConfig "
+     "transpiler.distribute_transpiler.VarBlock transpiler.distribute_transpiler.log "
+     "transpiler.distribute_transpiler.same_or_split_var "
+     "transpiler.distribute_transpiler.slice_variable layers.layer_function_generator.deprecated "
+     "layers.layer_function_generator.generate_activation_fn "
+     "layers.layer_function_generator.generate_layer_fn")),
+    (_CORE, "framework.OpProtoHolder"),
+    (DYGRAPH,
+     ("BackwardStrategy VarBase ComplexVariable Layer core.VarBase disable_dygraph "
+     "disable_imperative enable_dygraph enable_imperative framework.ComplexVariable "
+     "io.default_collate_fn load_dygraph reader.default_collate_fn save_dygraph")),
+    (_TRAINER, "DataFeedDesc"),
+    (_DECODER, "contrib.BeamSearchDecoder contrib.InitState contrib.StateCell contrib.TrainingDecoder"),
+    (_SLIM, "contrib.Compressor contrib.QuantizeTranspiler"),
+    (_IR_GRAPH, "framework.IrGraph framework.IrNode framework.IrOpNode framework.IrVarNode"),
+)  # fmt: skip
 NAMES: Final[Mapping[str, Reason]] = {
-    "contrib.utils.hdfs_utils.multi_download": _INNER,
-    "contrib.utils.hdfs_utils.multi_upload": _INNER,
-    "core.Executor": _INNER,
-    "framework.OpProtoHolder": _CORE,
-    "core.Variable": _INNER,
-    "core.ParallelExecutor": _INNER,
-    "core.kControlDepVarName": _INNER,
-    "core.kNewGradSuffix": _INNER,
-    "core.kTempVarName": _INNER,
-    "core.kZeroVarSuffix": _INNER,
-    "core.loaded_var_suffix": _INNER,
-    "distributed.launch.get_cluster_from_args": _INNER,
-    "distributed.launch.get_gpus": _INNER,
-    "distributed.launch.launch": _INNER,
-    "distributed.launch_ps.launch": _INNER,
-    "distributed.launch_ps.parse_args": _INNER,
-    "distributed.launch_ps.start_procs": _INNER,
-    "incubate.fleet.utils.utils.check_pruned_program_vars": _INNER,
-    "incubate.fleet.utils.utils.check_saved_vars_try_dump": _INNER,
-    "incubate.fleet.utils.utils.graphviz": _INNER,
-    "incubate.fleet.utils.utils.parse_program": _INNER,
-    "incubate.fleet.utils.utils.program_type_trans": _INNER,
-    "transpiler.distribute_transpiler.DistributedMode": _INNER,
-    "transpiler.distribute_transpiler.ServerRuntimeConfig": _INNER,
-    "transpiler.distribute_transpiler.VarBlock": _INNER,
-    "transpiler.distribute_transpiler.log": _INNER,
-    "transpiler.distribute_transpiler.same_or_split_var": _INNER,
-    "transpiler.distribute_transpiler.slice_variable": _INNER,
-    "BackwardStrategy": DYGRAPH,
-    "VarBase": DYGRAPH,
-    "ComplexVariable": DYGRAPH,
-    "DataFeedDesc": _TRAINER,
-    "Layer": DYGRAPH,
-    "contrib.BeamSearchDecoder": _DECODER,
-    "contrib.InitState": _DECODER,
-    "contrib.StateCell": _DECODER,
-    "contrib.TrainingDecoder": _DECODER,
-    "contrib.Compressor": _SLIM,
-    "contrib.QuantizeTranspiler": _SLIM,
+    **{name: reason for reason, names in _NAMES for name in names.split()},
     **{f"contrib.{name}": _MATCHING for name in _MATCHING_NAMES.split()},
     **{f"contrib.layers.{name}": _MATCHING for name in _MATCHING_NAMES.split()},
     **{f"contrib.layers.nn.{name}": _MATCHING for name in _MATCHING_NAMES.split()},
@@ -210,20 +176,6 @@ NAMES: Final[Mapping[str, Reason]] = {
     **{f"core.{name}": _CORE for name in _CORE_INNER.split()},
     **{f"core.{name}": _ENGINE for name in _CORE_ENGINE.split()},
     **{f"core.{name}": DYGRAPH for name in _CORE_DYGRAPH.split()},
-    "core.VarBase": DYGRAPH,
-    "disable_dygraph": DYGRAPH,
-    "disable_imperative": DYGRAPH,
-    "enable_dygraph": DYGRAPH,
-    "enable_imperative": DYGRAPH,
-    "framework.ComplexVariable": DYGRAPH,
-    "framework.IrGraph": _IR_GRAPH,
-    "framework.IrNode": _IR_GRAPH,
-    "framework.IrOpNode": _IR_GRAPH,
-    "framework.IrVarNode": _IR_GRAPH,
-    "io.default_collate_fn": DYGRAPH,
-    "load_dygraph": DYGRAPH,
-    "reader.default_collate_fn": DYGRAPH,
-    "save_dygraph": DYGRAPH,
 }
 
 #: Reasons for names of ``paddle`` itself, not of ``paddle.fluid``.

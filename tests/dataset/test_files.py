@@ -205,3 +205,13 @@ def test_tar_archives_with_a_missing_file_are_refused(home: Path) -> None:
         reader = dataset.wmt16.train(5, 5)
     with pytest.raises(FormatError, match="has no file wmt16/train"):
         list(reader())
+
+
+def test_a_reader_of_two_files_of_images(home: Path) -> None:
+    write_files(home, ["mnist"])
+    files = [str(home / "mnist" / f"t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")]
+    with pytest.warns(UserWarning, match="not the original file"):
+        wanted = list(dataset.mnist.test()())
+    given = list(dataset.mnist.reader_creator(*files, 100)())
+    assert len(given) == len(wanted) == 100
+    assert all(np.array_equal(a[0], b[0]) and a[1] == b[1] for a, b in zip(given, wanted, strict=True))

@@ -24,8 +24,8 @@ WITHOUT_FAMILY = {
         "rounding segments sorting special threads"
     ),
     "layers": (
-        "checks collective control_flow distributions emit fluid_modules helper learning_rate_scheduler "
-        "metric_op ops rnn sequence_lod utils"
+        "checks collective control_flow distributions emit fluid_modules helper layer_function_generator "
+        "learning_rate_scheduler metric_op ops rnn sequence_lod utils"
     ),
     "compiled/lowering": "formula_types",
     "interop/onnx/exporter/families": "",

@@ -51,6 +51,51 @@ for name in ("paddle.fluid.nothing", "paddle.nothing", "paddle.fluid.incubate.no
     ]
 
 
+def test_modules_have_the_names_that_fluids_modules_import(tmp_path: Path) -> None:
+    script = """
+import paddlelike
+paddlelike.install()
+import paddle
+import paddle.fluid as fluid
+from paddle.fluid.backward import Variable
+from paddle.fluid.data_feeder import check_dtype, check_type, check_variable_and_dtype, convert_dtype
+from paddle.fluid.framework import _current_expected_place, _dygraph_tracer, core, unique_name
+from paddle.fluid.initializer import in_dygraph_mode
+from paddle.fluid.layers.device import get_places
+from paddle.fluid.layers.layer_function_generator import autodoc, templatedoc
+from paddle.fluid.optimizer import LayerHelper, Program
+from paddle.fluid.unique_name import generate_with_ignorable_key
+assert core is fluid.core and unique_name is fluid.unique_name
+assert fluid.framework.core.VarDesc.VarType.INT64 == fluid.core.VarDesc.VarType.INT64
+assert fluid.layers.Variable is Variable is fluid.framework.Variable
+assert fluid.layers.nn.concat is fluid.layers.concat
+assert Program is fluid.Program and LayerHelper is fluid.layer_helper.LayerHelper
+assert _current_expected_place() is None and not in_dygraph_mode()
+assert generate_with_ignorable_key("a") == "a_0"
+check_variable_and_dtype(fluid.data("x", [2], "int64"), "x", ["int64"], "mine")
+for call in (
+    lambda: check_type(3, "x", fluid.framework.Variable, "mine"),
+    lambda: check_dtype("float32", "x", ["int64"], "mine"),
+    lambda: fluid.layers.nn.nothing,
+    lambda: __import__("paddle.fluid.optimizer", fromlist=["nothing"]).nothing,
+    get_places,
+):
+    try:
+        call()
+    except Exception as error:
+        print(type(error).__name__, str(error)[:50])
+"""
+    done = in_a_new_process(script, tmp_path)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "TypeError layer 'mine': x is 3 (int), expected Variable",
+        "TypeError layer 'mine': x is float32, expected one of int64. ",
+        "AttributeError module 'paddlelike.layers.nn' has no attribute 'no",
+        "AttributeError module 'paddlelike.optimizer' has no attribute 'no",
+        "LeftOutError fluid.layers.device.get_places is not here: it bel",
+    ]
+
+
 def test_functions_that_are_modules_too(tmp_path: Path) -> None:
     script = """
 import paddle, paddle.batch, paddle.fluid.data

@@ -19,6 +19,12 @@ def _list_formats(incomplete: str) -> list[str]:
     return [name for name in sorted(all_formats()) if name.startswith(incomplete)]
 
 
+def _list_recipes(incomplete: str) -> list[str]:
+    from paddlelike.interop.recipes import RECIPES
+
+    return [name for name in RECIPES if name.startswith(incomplete)]
+
+
 def _check_dtype(name: str | None) -> str | None:
     if name is not None:
         from paddlelike.core.dtypes import numpy_dtype
@@ -45,6 +51,14 @@ def command(
     ] = None,
     dtype: Annotated[
         str | None, typer.Option(callback=_check_dtype, help="Convert floating-point elements to this type.")
+    ] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=_list_recipes,
+            help="New names: a file of fluid.io.Rules, or a recipe into PyTorch's (bert, db, ernie, resnet, "
+            "yolov3, pytorch). Several are carried out in order.",
+        ),
     ] = None,
     names: Annotated[
         str | None, typer.Option(help="The variables of a combined file, which stores no names: a,b,c.")
@@ -77,10 +91,11 @@ def command(
     from paddlelike.interop.content import find_model_files
     from paddlelike.interop.convert import ConvertReport, convert
     from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
+    from paddlelike.interop.recipes import find_rules
 
     with exits():
         report: ConvertReport | ModelReport
-        if format is None and is_model_conversion(source, target):
+        if format is None and not rules and is_model_conversion(source, target):
             found = find_model_files(source)
             report = convert_model(
                 source,
@@ -97,6 +112,7 @@ def command(
                 target,
                 format,
                 dtype=dtype,
+                rules=[find_rules(one) for one in rules or ()],
                 names=listed,
                 overwrite=overwrite,
                 verify=verify,

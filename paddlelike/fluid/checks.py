@@ -1,0 +1,51 @@
+"""``fluid.data_feeder``'s checks of what a layer is given, which packages call in layers of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from paddlelike.core.dtypes import convert_dtype as find_dtype
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.layers import checks
+
+__all__ = ["check_dtype", "check_type", "check_variable_and_dtype", "convert_dtype"]
+
+Types = type | tuple[type, ...]
+Names = Collection[str]
+
+
+def convert_dtype(dtype: object) -> str:
+    """Return the name of an element type. Raises TypeError for one that is no tensor's.
+
+    >>> import numpy as np
+    >>> convert_dtype(np.float32), convert_dtype("int64")
+    ('float32', 'int64')
+    """
+    return numpy_dtype(find_dtype(dtype)).name
+
+
+def check_variable_and_dtype(
+    input: object, input_name: str, expected_dtype: Names, op_name: str, extra_message: str = ""  # noqa: A002
+) -> None:  # fmt: skip
+    """Raise TypeError unless ``input`` is a variable of one of the element types ``expected_dtype``."""
+    variable = checks.check_variable(op_name, input_name, input)
+    check_dtype(variable.dtype, input_name, expected_dtype, op_name, extra_message)
+
+
+def check_type(
+    input: object, input_name: str, expected_type: Types, op_name: str, extra_message: str = ""  # noqa: A002
+) -> None:  # fmt: skip
+    """Raise TypeError unless ``input`` is of ``expected_type``, a class or several."""
+    kinds = expected_type if isinstance(expected_type, tuple) else (expected_type,)
+    checks.check_type(op_name, input_name, input, *kinds)
+
+
+def check_dtype(
+    input_dtype: object, input_name: str, expected_dtype: Names, op_name: str, extra_message: str = ""
+) -> None:
+    """Raise TypeError unless an element type is one of ``expected_dtype``."""
+    if (dtype := convert_dtype(input_dtype)) not in expected_dtype:
+        wanted = ", ".join(expected_dtype)
+        raise TypeError(
+            f"layer {op_name!r}: {input_name} is {dtype}, expected one of {wanted}. {extra_message}"
+        )

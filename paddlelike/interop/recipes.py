@@ -1,0 +1,165 @@
+"""Rules from the names of Fluid's models into those of their PyTorch twins, for ``convert(rules=...)``.
+
+``paddlelike convert SAVED twin.pt --rules bert`` takes them by name. Optimizers' state is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+from paddlelike.errors import LoadError
+from paddlelike.io.rules.rules import Rules
+
+__all__ = ["RECIPES", "bert", "db", "ernie", "find_rules", "pytorch", "resnet", "yolov3"]
+
+#: What belongs to training: of Adam, Momentum and their kin, and counters.
+_STATE: Final = ("re:(.*)_(moment[0-9]?|beta[12]_pow_acc|velocity|inf_norm)_[0-9]+", "learning_rate_*", "@*@")
+_NORM: Final = (("scale", "weight"), ("offset", "bias"), ("mean", "running_mean"))
+
+
+def _begin() -> Rules:
+    rules = Rules()
+    for pattern in _STATE:
+        rules = rules.skip(pattern)
+    return rules
+
+
+def bert() -> Rules:
+    """Return the rules into ``BertModel`` of Hugging Face's transformers, with its head for masked words."""
+    rules = _begin()
+    for ours, theirs in (
+        ("word", "word"),
+        ("pos", "position"),
+        ("sent", "token_type"),
+        ("task", "task_type"),
+    ):
+        rules = rules.rename(f"re:{ours}_embedding", f"embeddings.{theirs}_embeddings.weight")
+    block, layer = "encoder_layer_*", "encoder.layer.*"
+    norms = {
+        "pre_encoder": "embeddings.LayerNorm",
+        f"{block}_post_att": f"{layer}.attention.output.LayerNorm",
+        f"{block}_post_ffn": f"{layer}.output.LayerNorm",
+        "mask_lm_trans": "cls.predictions.transform.LayerNorm",
+    }
+    for ours, theirs in norms.items():
+        for end, new in (("scale", "weight"), ("bias", "bias")):
+            rules = rules.rename(_optional(f"{ours}_layer_norm_{end}"), _fill(f"{theirs}.{new}"))
+    layers = {
+        **{
+            f"{block}_multi_head_att_{part}_fc": f"{layer}.attention.self.{part}"
+            for part in ("query", "key", "value")
+        },
+        f"{block}_multi_head_att_output_fc": f"{layer}.attention.output.dense",
+        f"{block}_ffn_fc_0": f"{layer}.intermediate.dense",
+        f"{block}_ffn_fc_1": f"{layer}.output.dense",
+        "pooled_fc": "pooler.dense",
+        "mask_lm_trans_fc": "cls.predictions.transform.dense",
+    }
+    for ours, theirs in layers.items():
+        rules = rules.rename(_optional(f"{ours}.w_0"), _fill(f"{theirs}.weight"), transpose=True)
+        rules = rules.rename(_optional(f"{ours}.b_0"), _fill(f"{theirs}.bias"))
+    return rules.rename("re:mask_lm_out_fc\\.b_0", "cls.predictions.bias").rename(
+        "re:next_sent_fc\\.w_0", "cls.seq_relationship.weight", transpose=True
+    ).rename("re:next_sent_fc\\.b_0", "cls.seq_relationship.bias")  # fmt: skip
+
+
+def ernie() -> Rules:
+    """Return the rules of ERNIE 1.0 and 2.0, whose names are BERT's, with ``task_embedding``."""
+    return bert()
+
+
+def resnet() -> Rules:
+    """Return the rules of ResNet-50, 101 and 152 into torchvision's.
+
+    Fluid's ResNet-18 and 34 have one convolution more than torchvision's, on the first shortcut.
+    """
+    rules = _begin()
+    parts = {"1": "downsample", "2a": "1", "2b": "2", "2c": "3"}
+    blocks = [(f"{stage}{chr(97 + i)}", f"layer{stage - 1}.{i}") for stage in range(2, 6) for i in range(8)]
+    blocks += [(f"4b{i}", f"layer3.{i}") for i in range(1, 36)]
+    for ours, theirs in blocks:
+        for part, number in parts.items():
+            conv, norm = ("downsample.0", "downsample.1") if part == "1" else (f"conv{number}", f"bn{number}")
+            rules = rules.rename(_optional(f"res{ours}_branch{part}_weights"), f"{theirs}.{conv}.weight")
+            rules = _rename_norm(rules, f"bn{ours}_branch{part}_", f"{theirs}.{norm}.", "variance")
+    rules = _rename_norm(rules.rename("re:conv1_weights", "conv1.weight"), "bn_conv1_", "bn1.", "variance")
+    return rules.rename(r"re:fc_0\.w_0", "fc.weight", transpose=True).rename(r"re:fc_0\.b_0", "fc.bias")
+
+
+def yolov3() -> Rules:
+    """Return the rules of YOLOv3, whose modules keep their names: ``stage.0.0.0.conv.weight``."""
+    rules = _begin().rename("*.conv.weights", "*.conv.weight")
+    return _rename_norm(rules, "*.bn.", "*.bn.", "var")
+
+
+def db() -> Rules:
+    """Return the rules of DB, PaddleOCR's detector: its head by its names, the rest by :func:`pytorch`."""
+    rules = _begin()
+    for head, conv, norm, transposed in (("binarize", 56, 47, 0), ("thresh", 57, 49, 2)):
+        at = f"head.{head}"
+        rules = rules.rename(rf"re:conv2d_{conv}\.w_0", f"{at}.conv1.weight")
+        for step in (0, 1):
+            rules = _rename_unnamed_norm(rules, f"batch_norm_{norm + step}", f"{at}.conv_bn{step + 1}")
+            for end, new in (("w_0", "weight"), ("b_0", "bias")):
+                old = rf"re:conv2d_transpose_{transposed + step}\.{end}"
+                rules = rules.rename(old, f"{at}.conv{step + 2}.{new}")
+    return rules + pytorch()
+
+
+def pytorch() -> Rules:
+    """Return the rules for layers without names of their own, and for ``*_weights``, ``*_bn_scale``.
+
+    ``fc_0.w_0`` becomes ``fc_0.weight`` and is transposed; ``batch_norm_0.w_1`` ends in ``.running_mean``.
+    """
+    rules = _rename_unnamed_norm(_begin(), "batch_norm_([0-9]+)", r"batch_norm_\1")
+    rules = rules.rename(r"re:(.*fc_[0-9]+)\.w_0", r"\1.weight", transpose=True)
+    rules = rules.rename(r"re:(.*_[0-9]+)\.w_0", r"\1.weight").rename(r"re:(.*_[0-9]+)\.b_0", r"\1.bias")
+    rules = rules.rename("*_weights", "*.weight")
+    return _rename_norm(rules, "*_bn_", "*_bn.", "variance")
+
+
+def _rename_norm(rules: Rules, ours: str, theirs: str, variance: str) -> Rules:
+    """Return ``rules`` and those of one batch normalization, or of all that a wildcard stands for."""
+    for end, new in (*_NORM, (variance, "running_var")):
+        old = ours + end
+        rules = rules.rename(old if "*" in old else _optional(old), theirs + new)
+    return rules
+
+
+def _rename_unnamed_norm(rules: Rules, ours: str, theirs: str) -> Rules:
+    names = (("w_0", "weight"), ("b_0", "bias"), ("w_1", "running_mean"), ("w_2", "running_var"))
+    for end, new in names:
+        rules = rules.rename(rf"re:{ours}\.{end}", f"{theirs}.{new}")
+    return rules
+
+
+def _optional(name: str) -> str:
+    """Return a pattern of a name that need not be there; ``*`` stands for a number."""
+    return "re:" + name.replace(".", r"\.").replace("*", "([0-9]+)")
+
+
+def _fill(target: str) -> str:
+    return target.replace("*", r"\1")
+
+
+#: By name, for the command line.
+RECIPES: Final[dict[str, Callable[[], Rules]]] = {
+    "bert": bert, "db": db, "ernie": ernie, "pytorch": pytorch, "resnet": resnet, "yolov3": yolov3,
+}  # fmt: skip
+
+
+def find_rules(name: str) -> Rules:
+    """Return the recipe of that name, or the rules in the file of that name.
+
+    Raises LoadError when there is neither, FormatError for a file without rules.
+    """
+    if name in RECIPES:
+        return RECIPES[name]()
+    if not os.path.isfile(name):
+        raise LoadError(
+            f"there are no rules {name}: neither a file nor a recipe",
+            hint=f"recipes: {', '.join(RECIPES)}; fluid.io.Rules(...).save(path) writes a file",
+        )
+    return Rules.load(name)

@@ -1,0 +1,103 @@
+"""Rules in a conversion: under which names, and how cut, joined or turned, values are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import LoadError
+from paddlelike.formats.base import Value
+from paddlelike.foundation.near_names import suggest_names
+from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
+from paddlelike.io.rules.rules import Rules
+
+__all__ = ["arrange"]
+
+Array = np.ndarray[Any, Any]
+
+
+def arrange(values: Mapping[str, Value], rules: Rules, store: Callable[[Value], Value]) -> dict[str, Value]:
+    """Return the values that ``rules`` make of ``values``; ``store`` puts a new one where it takes no memory.
+
+    The first rule that matches a name decides; values that none matches keep their names.
+
+    Raises
+    ------
+    LoadError
+        A rule asks for what only a program has, names a value that is not there, does not fit the shapes,
+        or gives a name that another value has.
+    """
+    _check(rules, values)
+    found: dict[str, Value] = {}
+    first = {name: next((one for one in rules if _matches(one, name)), None) for name in values}
+    joined = [find_sources(rule, name)[1:] for name, rule in first.items() if isinstance(rule, Rename)]
+    used = {name for names in joined for name in names}
+    for name, value in values.items():
+        rule = first[name]
+        if isinstance(rule, Skip) or (rule is None and name in used):
+            continue
+        new = {name: value} if rule is None else _apply(rule, name, values, store)
+        doubled = sorted(set(new) & set(found))
+        if doubled:
+            raise LoadError(f"rules give two values the name {doubled[0]!r}, the second from {name!r}")
+        found |= new
+    return found
+
+
+def _matches(rule: object, name: str) -> bool:
+    if isinstance(rule, Skip):
+        return get_matcher(rule.pattern)(name) is not None
+    return isinstance(rule, Rename) and get_matcher(rule.sources[0])(name) is not None
+
+
+def _check(rules: Rules, values: Mapping[str, Value]) -> None:
+    """Raise LoadError for rules that no conversion can carry out."""
+    for rule in rules:
+        if isinstance(rule, Init) or (isinstance(rule, Rename) and (rule.overlap or rule.cast)):
+            raise LoadError(
+                f"the rule {Rules([rule])} is for a load: it takes the variables of a program",
+                hint="a conversion renames, skips, transposes, cuts and joins; dtype= converts elements",
+            )
+        first = rule.sources[0] if isinstance(rule, Rename) else ""
+        if first and not first.startswith("re:") and not set("*?") & set(first) and first not in values:
+            near = suggest_names(first, list(values), lead="; ")
+            raise LoadError(f"a rule names {first!r}, which the source does not hold{near}")
+
+
+def _apply(
+    rule: Any, name: str, values: Mapping[str, Value], store: Callable[[Value], Value]
+) -> dict[str, Value]:
+    """Return the values that a Rename makes of the one called ``name``."""
+    sources, targets = find_sources(rule, name), match_targets(rule, name)
+    absent = [one for one in sources if one not in values]
+    if absent:
+        raise LoadError(f"a rule joins {name!r} and {absent[0]!r}, which the source does not hold")
+    if not rule.changes:
+        return dict.fromkeys(targets, values[name])
+    try:
+        arrays = list(_transform(rule, [_get_array(values[one]) for one in sources], len(targets)))
+    except (ValueError, IndexError) as error:  # numpy's: axes and shapes
+        shapes = ", ".join(f"{one} {list(_get_array(values[one]).shape)}" for one in sources)
+        raise LoadError(f"the rule {Rules([rule])} does not fit {shapes}: {error}") from error
+    return {
+        target: store(LoDTensor(np.ascontiguousarray(array)))
+        for target, array in zip(targets, arrays, strict=True)
+    }
+
+
+def _transform(rule: Rename, arrays: list[Array], count: int) -> Iterator[Array]:
+    """Yield ``count`` arrays: of the rows, turned, joined, then cut into parts of one size."""
+    if rule.rows is not None:
+        arrays = [array[slice(*rule.rows)] for array in arrays]
+    if rule.transpose:
+        arrays = [array.T for array in arrays]
+    whole = arrays[0] if rule.concat is None else np.concatenate(arrays, rule.concat)
+    yield from [whole] * count if rule.split is None else np.split(whole, count, rule.split)
+
+
+def _get_array(value: Value) -> Array:
+    assert value.held_array is not None
+    return value.held_array
