@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 #: Cases that give something else, with the reason.
 OTHER = {
-    "test_averagepool_2d_ceil_last_window_starts_on_pad": "Fluid counts the last window",
+    "test_averagepool_2d_ceil_last_window_starts_on_pad": "its values are written with four digits",
     "test_mod_float_edge_cases_fmod_0_float16": "the sign of a zero",
     "test_mod_float_edge_cases_fmod_0_float32": "the sign of a zero",
     "test_mod_float_edge_cases_fmod_0_float64": "the sign of a zero",
@@ -95,14 +95,13 @@ def test_cases_of_the_specification(capsys) -> None:
     with capsys.disabled():
         print(f"onnx: {counts['equal']} cases of the specification equal, {counts['refused']} refused")  # noqa: T201
     assert not wrong
-    assert counts["equal"] >= 1295
+    assert counts["equal"] >= 1380
 
 
 #: Why operators of ONNX are not read.
 REASONS = {
     "another way of computing is asked for, which Fluid does not have": (
         "BitCast",
-        "BitShift",
         "CausalConvWithState",
         "DFT",
         "MaxUnpool",
@@ -157,4 +156,4 @@ def test_operators_that_are_read(capsys) -> None:
         for reason, names in REASONS.items():
             print(f"  not: {reason}: {', '.join(sorted(names))}")  # noqa: T201
     assert not rest
-    assert len(direct & set(newest)) >= 135
+    assert len(direct & set(newest)) >= 136

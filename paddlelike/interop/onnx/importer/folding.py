@@ -268,6 +268,7 @@ _FORMULAS: Final[dict[str, Formula]] = {
     "ReduceProd": _product,
     "Reshape": _reshape,
     "Shape": _shape,
+    "Size": lambda node, x: np.asarray(x.size, np.int64),
     "Slice": _slice,
     "Sqrt": lambda node, x: np.sqrt(x),
     "Squeeze": _squeeze,

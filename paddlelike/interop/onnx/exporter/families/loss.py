@@ -85,7 +85,7 @@ def _convert_viterbi_decode(step: Step) -> None:
     start = end = step.like([0], "Input")
     if step.attr("include_bos_eos_tag"):
         start = step.add("Gather", between, step.constant(-1, np.int64), axis=0)
-        end = step.add("Gather", between, step.constant(-2, np.int64), axis=1)
+        end = step.add("Gather", between, step.constant(-2, np.int64), axis=0)
     path, scores = _find_best_path(step, batch, lengths, (start, between, end), step.dtype("Input"))
     longest = step.reduce("ReduceMax", lengths, [0], keep=True)
     path = step.add("Slice", path, step.ints(0), longest, step.ints(1))

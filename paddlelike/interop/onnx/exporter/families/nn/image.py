@@ -7,11 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, make_windows
 from paddlelike.ops.nn.image.interpolate import TAPS
+from paddlelike.ops.nn.image.pool import PoolAttrs, find_factor
 
 _FUSED: Final = ("fuse_relu", "fuse_activation", "fuse_brelu", "fuse_relu_before_depthwise_conv")
 
@@ -140,8 +142,19 @@ def _pool(step: Step, x: str, spatial: Sequence[int], *, average: bool) -> str:
             step.refuse(f"ceil_mode for X of shape {step.shape()}, whose windows are not known")
         options["ceil_mode"] = 1
     if average:
-        return step.add("AveragePool", x, count_include_pad=int(not step.attr("exclusive")), **options)
+        out = step.add("AveragePool", x, count_include_pad=int(not step.attr("exclusive")), **options)
+        return out if (factor := _find_later_factor(step, spatial)) is None else step.add("Mul", out, factor)
     return step.add("MaxPool", x, **options)
+
+
+def _find_later_factor(step: Step, spatial: Sequence[int]) -> str | None:
+    """Return by what the means of Paddle 2 are larger, whose windows end with the padding."""
+    if step.op.block.program.paddle_version < PADDLE2_VERSION or -1 in spatial:
+        return None
+    given = {name: step.attr(name) for name in PoolAttrs.table()}
+    sample = np.broadcast_to(np.zeros(1, step.dtype()), (1, 1, *spatial))
+    factor = find_factor(step.op.type, sample, PoolAttrs(**given | {"data_format": "NCHW"}))
+    return None if factor is None else step.constant(factor, step.dtype())
 
 
 def _pool_uneven(step: Step, x: str, spatial: Sequence[int], counts: Sequence[int], *, average: bool) -> str:

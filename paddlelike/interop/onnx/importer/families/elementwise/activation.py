@@ -152,11 +152,9 @@ def _read_is_inf(node: Node) -> None:
 def _read_hardmax(node: Node) -> None:
     rank = node.rank()
     axis = node.axis(-1 if node.opset >= 13 else 1)
-    if axis != rank - 1:
-        node.refuse(f"axis is {axis} of {rank} dims")
     size = node.dims()[axis]
     if size < 0:
-        node.refuse("the size of its last dim is not known")
+        node.refuse("the size of its dim is not known")
     place = node.emit("arg_max", node.input(), axis=axis, keepdims=True, dtype=3)
-    classes = node.constant(np.arange(size), np.int64)
+    classes = node.constant(np.arange(size).reshape(-1, *[1] * (rank - 1 - axis)), np.int64)
     node.give(node.cast(compare(node, "equal", place, classes), node.dtype()))

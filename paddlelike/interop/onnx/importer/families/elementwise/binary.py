@@ -158,6 +158,12 @@ def _read_bits(node: Node) -> None:
     node.give(node.emit(_BITS[node.type], *node.broadcast(node.input(), node.input(1))))
 
 
+@reads("BitShift")
+def _read_bit_shift(node: Node) -> None:
+    kind = f"bitwise_{node.attr('direction', '').lower()}_shift"
+    node.give(node.emit(kind, *node.broadcast(node.input(), node.input(1))))
+
+
 @reads("BitwiseNot")
 def _read_bitwise_not(node: Node) -> None:
     node.give(node.emit("bitwise_not", node.input()))
@@ -196,6 +202,10 @@ def _read_cast(node: Node) -> None:
 
 @reads("CastLike")
 def _read_cast_like(node: Node) -> None:
+    known = node.find_known(0)
+    if known is not None and known.size == 1:  # of a fill value, which has to be known
+        node.graph.known[node.proto.output[0]] = known.astype(node.dtype(1))
+        return
     node.give(node.cast(node.input(), node.dtype(1)))
 
 
@@ -210,7 +220,8 @@ def _read_dropout(node: Node) -> None:
     if node.has(2) and find_number(node, 2) in (None, True):
         node.refuse("it is in training mode")
     if node.wants(1):
-        node.refuse("its mask is an output")
+        ones = node.scale(node.emit("fill_zeros_like", node.input()), 1.0, 1.0)
+        node.give(node.cast(ones, VarType.BOOL), 1)
     node.alias(node.value())
 
 

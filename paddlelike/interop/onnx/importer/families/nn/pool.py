@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import math
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.families.nn.image import as_image, as_signal, check_rank, find_pads
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
@@ -33,16 +38,16 @@ def _read_pool(node: Node) -> None:
     kernel = list(node.attr("kernel_shape"))
     strides = list(node.attr("strides", [1] * len(kernel)))
     dilations = list(node.attr("dilations", [1] * len(kernel)))
-    if set(dilations) != {1} or node.wants(1):
-        node.refuse("its windows have holes, or the places of the largest are an output")
     pads = find_pads(node, kernel, strides, dilations)
-    average, x = node.type != "MaxPool", node.input()
+    average, x, ceil = node.type != "MaxPool", node.input(), bool(node.attr("ceil_mode", 0))
+    counts_pads = average and bool(node.attr("count_include_pad", 0))
+    powers = node.type == "LpPool" and (node.attr("p", 2) != 2 or any(pads) or ceil)
+    if set(dilations) != {1} or node.wants(1) or powers or (ceil and counts_pads):
+        _read_windows(node, _find_windows(node, kernel, strides, dilations, pads))
+        return
     if node.type == "LpPool":
-        if node.attr("p", 2) != 2 or any(pads):
-            node.refuse(f"p is {node.attr('p', 2)}, or it pads")
         x = node.emit("square", x)
-    ceil = bool(node.attr("ceil_mode", 0))
-    if ceil and -1 not in node.dims()[2:] and not (average and node.attr("count_include_pad", 0)):
+    if ceil and -1 not in node.dims()[2:]:
         ceil = False
         for place, (n, k, stride) in enumerate(zip(node.dims()[2:], kernel, strides, strict=True)):
             pads[2 * place + 1] += _reach_over(n, k, stride, pads[2 * place : 2 * place + 2])
@@ -62,6 +67,85 @@ def _read_pool(node: Node) -> None:
     if node.type == "LpPool":
         out = node.emit("sqrt", node.scale(out, float(np.prod(kernel))))
     node.give(as_signal(node, out, rank))
+
+
+class _Side(NamedTuple):
+    """The windows along one dim: where their elements are, (windows, elements); the size if nowhere."""
+
+    places: np.ndarray[Any, np.dtype[np.int64]]
+    counted: np.ndarray[Any, np.dtype[np.bool_]]  # the padding may count, what reaches beyond it does not
+
+
+def _find_windows(
+    node: Node, kernel: list[int], strides: list[int], dilations: list[int], pads: list[int]
+) -> list[_Side]:
+    sides = []
+    for i, n in enumerate(node.dims()[2:]):
+        if n < 0:
+            node.refuse("its windows have holes, or reach over the end of dims that are not known")
+        low, high = pads[2 * i : 2 * i + 2]
+        spare = n + low + high - (kernel[i] - 1) * dilations[i] - 1
+        count = (-(-spare // strides[i]) if node.attr("ceil_mode", 0) else spare // strides[i]) + 1
+        count -= (count - 1) * strides[i] >= n + low  # none begins behind the data
+        places = np.arange(count)[:, None] * strides[i] + np.arange(kernel[i]) * dilations[i] - low
+        inside = (places >= 0) & (places < n)
+        counted = (places < n + high) if node.attr("count_include_pad", 0) else inside
+        sides.append(_Side(np.where(inside, places, n), counted))
+    return sides
+
+
+def _read_windows(node: Node, sides: list[_Side]) -> None:
+    """Give the pool of windows of any kind: all their elements, each dim as two."""
+    rank, power, average = node.rank(), float(node.attr("p", 2)), node.type != "MaxPool"
+    x = node.cast(node.input(), VarType.FP32) if node.dtype().kind != "f" else node.input()
+    if node.type == "LpPool":
+        x = node.emit("pow", node.emit("abs", x), factor=power)
+    fill = 0.0 if average else float(np.finfo(numpy_dtype(node.graph.variable(x).dtype)).min)
+    x = node.emit("pad", x, paddings=[0] * 4 + [0, 1] * (rank - 2), pad_value=fill)
+    for axis, side in enumerate(sides, 2):
+        x = node.emit(
+            "index_select", {"X": x, "Index": node.constant(side.places.reshape(-1), np.int64)}, dim=axis
+        )
+    x = node.reshape(x, 0, 0, *(size for side in sides for size in side.places.shape))
+    inner = list(range(3, 2 * rank - 2, 2))
+    out = node.emit("reduce_sum" if average else "reduce_max", x, dim=inner, keep_dim=False)
+    if node.type == "AveragePool":
+        counts = functools.reduce(np.multiply.outer, [side.counted.sum(1) for side in sides])
+        out = node.emit(
+            "elementwise_mul", out, node.constant(1 / counts, numpy_dtype(node.graph.variable(out).dtype))
+        )
+    elif node.type == "LpPool":
+        out = node.emit("pow", out, factor=1 / power)
+    node.give(node.cast(out, node.dtype()))
+    if node.wants(1):
+        _give_places(node, x, inner, sides)
+
+
+def _give_places(node: Node, x: str, inner: list[int], sides: list[_Side]) -> None:
+    """Give where the largest element of each window is, counted through all images and channels."""
+    batch, channels, *sizes = node.dims()
+    if min(batch, channels) < 0:
+        node.refuse("the places of the largest are an output, of a batch that is not known")
+    counts, ways = ([side.places.shape[i] for side in sides] for i in (0, 1))
+    rows = node.transpose(x, [0, 1, *(axis - 1 for axis in inner), *inner])
+    best = node.emit(
+        "arg_max", node.reshape(rows, 0, 0, *counts, math.prod(ways)), axis=-1, keepdims=True, dtype=3
+    )
+    by_columns = bool(node.attr("storage_order", 0))
+    strides = [math.prod(sizes[:i] if by_columns else sizes[i + 1 :]) for i in range(len(sizes))]
+    table = functools.reduce(
+        np.add.outer, [side.places * stride for side, stride in zip(sides, strides, strict=True)]
+    )
+    order = [*range(0, 2 * len(sides), 2), *range(1, 2 * len(sides), 2)]
+    known = node.constant(table.transpose(order).reshape(*counts, -1), np.int64)
+    chosen = node.cast(
+        compare(node, "equal", best, node.constant(np.arange(math.prod(ways)), np.int64)), VarType.INT64
+    )
+    found = node.emit(
+        "reduce_sum", node.emit("elementwise_mul", chosen, known), dim=[len(sides) + 2], keep_dim=False
+    )
+    firsts = np.arange(batch * channels).reshape(batch, channels, *[1] * len(sizes)) * math.prod(sizes)
+    node.give(node.emit("elementwise_add", found, node.constant(firsts, np.int64)), 1)
 
 
 def _reach_over(n: int, kernel: int, stride: int, pads: list[int]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
@@ -82,11 +84,26 @@ def _read_gather_elements(node: Node) -> None:
 @reads("ScatterElements", "Scatter")
 def _read_scatter_elements(node: Node) -> None:
     axis, kind = node.axis(0), node.attr("reduction", "none")
-    if kind not in ("none", "add", "mul"):
-        node.refuse(f"reduction is {kind!r}")
+    kinds = {"none": "assign", "max": "amax", "min": "amin"}
     places = _count_from_start(node, 1, axis)
     given = {"Input": node.input(), "Index": places, "Value": node.input(2)}
-    node.give(node.emit("put_along_axis", given, Axis=axis, Reduce="assign" if kind == "none" else kind))
+    node.give(node.emit("put_along_axis", given, Axis=axis, Reduce=kinds.get(kind, kind)))
+
+
+def _reduce_rows(node: Node, kind: str) -> None:
+    """Give X with rows of its first dims reduced: as a matrix, whose rows have one index."""
+    dims, count = node.dims(), node.dims(1)[-1]
+    size = math.prod(dims[count:])
+    if min(dims) < 0 or count < 0:
+        node.refuse(f"X has dims {dims}, the indices {node.dims(1)}")
+    strides = [math.prod(dims[i + 1 : count]) for i in range(count)]
+    sizes, steps = (node.constant(one, np.int64) for one in (dims[:count], strides))
+    places = node.emit("elementwise_mod", node.emit("elementwise_add", node.input(1), sizes), sizes)
+    places = node.emit("reduce_sum", node.emit("elementwise_mul", places, steps), dim=[-1], keep_dim=False)
+    rows = node.emit("expand", node.reshape(places, -1, 1), expand_times=[1, size])
+    given = {"Input": node.reshape(node.input(), -1, size), "Value": node.reshape(node.input(2), -1, size)}
+    out = node.emit("put_along_axis", given | {"Index": rows}, Axis=0, Reduce=kind)
+    node.give(node.reshape(out, *dims))
 
 
 @reads("ScatterND")
@@ -98,7 +115,8 @@ def _read_scatter_nd(node: Node) -> None:
         node.give(node.emit("scatter_nd_add", {"X": x, "Index": places, "Updates": updates}))
         return
     if kind != "none":
-        node.refuse(f"reduction is {kind!r}")
+        _reduce_rows(node, {"max": "amax", "min": "amin"}.get(kind, kind))
+        return
     dtype = node.dtype()
     if dtype.kind != "f":
         x, updates = (node.cast(each, VarType.FP64) for each in (x, updates))
