@@ -346,7 +346,7 @@ def _insert(
 ) -> Operator:
     """Insert the operator at the front; a float16 variable is filled through a float32 one."""
     if var.type == VarType.SELECTED_ROWS:
-        return _insert_table(var, block, type, attrs)
+        return insert_table(var, block, type, attrs)
     dtype = var.dtype if dtype is None else dtype
     target = var
     if var.dtype == VarType.FP16 and type != "fill_constant":
@@ -380,7 +380,7 @@ _RULES: Final = {
 }
 
 
-def _insert_table(var: Variable, block: Block, type: str, attrs: dict[str, Any]) -> Operator:  # noqa: A002
+def insert_table(var: Variable, block: Block, type: str, attrs: dict[str, Any]) -> Operator:  # noqa: A002
     """Insert the operator that makes an empty table, whose rows will be made by the initializer's rule."""
     if type not in _RULES:
         raise GraphError(

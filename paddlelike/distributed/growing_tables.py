@@ -40,6 +40,7 @@ __all__ = [
     "ProbabilityEntry",
     "ShowClickEntry",
     "clear",
+    "find_counts",
     "find_name",
     "load_all",
     "load_one_table",
@@ -135,23 +136,11 @@ def sparse_embedding(
         )
     helper = LayerHelper("sparse_embedding")
     table = helper.create_parameter(param_attr, size, dtype, type=VarType.SELECTED_ROWS)
-    name = f"{table.name}_counts"
+    counts = find_counts(helper, table)
     is_stored = table_class == "SSDSparseTable"
     block = helper.main_program.global_block()
-    if block.has_var(name):
-        counts = block.var(name)
-    else:
-        counts = helper.create_global_variable(
-            name=name,
-            shape=[size[0], len(COUNTS)],
-            dtype="float32",
-            type=VarType.SELECTED_ROWS,
-            persistable=True,
-        )
-        counts.stop_gradient = True
-        helper.set_variable_initializer(counts, Constant(0.0))
     for op in helper.startup_program.global_block().ops if is_stored else ():
-        if op.type == "make_sparse_table" and op.output("Out")[0] in (table.name, name):
+        if op.type == "make_sparse_table" and op.output("Out")[0] in (table.name, counts.name):
             op._set_attr("is_stored", True)
     inputs: dict[str, Any] = {"W": table, "Counts": counts, "Ids": input}
     if isinstance(entry, ShowClickEntry):
@@ -166,6 +155,23 @@ def sparse_embedding(
     }
     helper.append_op(type="sparse_embedding", inputs=inputs, outputs={"Out": out}, attrs=attrs)
     return out
+
+
+def find_counts(helper: LayerHelper, table: Variable) -> Variable:
+    """Return the counters of a table, made where they are not yet."""
+    name, block = f"{table.name}_counts", helper.main_program.global_block()
+    if block.has_var(name):
+        return block.var(name)
+    counts = helper.create_global_variable(
+        name=name,
+        shape=[table.shape[0], len(COUNTS)],
+        dtype="float32",
+        type=VarType.SELECTED_ROWS,
+        persistable=True,
+    )
+    counts.stop_gradient = True
+    helper.set_variable_initializer(counts, Constant(0.0))
+    return counts
 
 
 def shrink(

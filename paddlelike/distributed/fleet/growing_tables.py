@@ -31,8 +31,10 @@ class TableFleet(Fleet):
 
     def barrier_worker(self) -> None:
         """Wait until every trainer has come here. Raises FaultError where one is lost."""
-        if self.main_program is None or not self.is_worker() or self.worker_num() == 1:
+        if self.main_program is None or not self.is_worker():
             super().barrier_worker()
+            return
+        if self.worker_num() == 1:
             return
         from paddlelike.distributed.client.trainers import find_client, find_trainer_id  # late: needs a wire
 

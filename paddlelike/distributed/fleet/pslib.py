@@ -11,6 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.distributed import growing_tables
 from paddlelike.distributed.fleet.base import Mode
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
@@ -18,14 +19,16 @@ from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
 from paddlelike.distributed.fleet.role_maker import PaddleCloudRoleMaker
 from paddlelike.distributed.fleet.strategy import AsyncStrategy
 from paddlelike.distributed.growing_tables import ShowClickEntry, sparse_embedding
-from paddlelike.errors import UnsupportedError
+from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.executor import Executor
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.guards import default_main_program
+from paddlelike.framework.graph.guards import default_main_program, default_startup_program, program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.initializer import insert_table
 from paddlelike.io import save_persistables
 from paddlelike.layers import cast, lod_reset, sequence_expand_as, squeeze
+from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
     from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DownpourOptimizer", "PSLib", "fleet", "fleet_embedding"]
 
+_LOOKUPS: Final = ("lookup_table", "lookup_table_v2")
 #: By ``mode`` of pslib's saves: all, the difference, a base, all.
 _MODES: Final[dict[int, dict[str, Any]]] = {0: {}, 1: {"delta": True}, 2: {"delta": "base"}, 3: {}}
 #: By the key of a strategy, the argument of ``shrink`` and pslib's own value.
@@ -63,6 +67,7 @@ class DownpourOptimizer(TranspilerOptimizer):
         """See :meth:`.TranspilerOptimizer.minimize`; a list of one loss is taken. Raises as it does."""
         given = [losses, startup_programs]
         loss, startup = (one[0] if isinstance(one, list) and len(one) == 1 else one for one in given)
+        _grow_tables(loss.block.program, startup or default_startup_program())
         return list(super().minimize(loss, scopes, startup, *args, **how))
 
 
@@ -75,9 +80,10 @@ class PSLib(DistributedTranspiler):
         self._accessor: dict[str, Any] = {}
         self._is_started = False
 
-    def init(self, role_maker: RoleMakerBase | None = None) -> None:
-        """Take a role; None: from the environment."""
-        super().init(PaddleCloudRoleMaker() if role_maker is None else role_maker)
+    def init(self, role_maker: RoleMakerBase | Executor | None = None) -> None:
+        """Take a role; None, or an executor as older scripts pass: from the environment."""
+        given = None if isinstance(role_maker, Executor) else role_maker
+        super().init(PaddleCloudRoleMaker() if given is None else given)
 
     def distributed_optimizer(self, optimizer: Optimizer, strategy: Any = None) -> DownpourOptimizer:
         """Return a :class:`DownpourOptimizer`."""
@@ -173,6 +179,41 @@ class PSLib(DistributedTranspiler):
 
 
 fleet = PSLib()
+
+
+def _grow_tables(program: Program, startup: Program) -> None:
+    """Let look-ups with ``is_distributed`` read growing tables: pslib takes no heed of their heights."""
+    block, first = program.global_block(), startup.global_block()
+    for old in [op for op in block.ops if op.type in _LOOKUPS and op.attrs.get("is_distributed")]:
+        (name,), (ids,), (out,) = old.input("W"), old.input("Ids"), old.output("Out")
+        table = block.var(name)
+        if table.type != VarType.SELECTED_ROWS:
+            makes = [op for op in first.ops if name in op.output_arg_names]
+            if not makes:
+                raise GraphError(
+                    f"fleet: the startup program does not make the table {name!r}",
+                    hint="pass startup_programs=[...], the one that was current when the network was built",
+                )
+            first._remove_op(first.ops.index(makes[-1]))
+            table.type = first.var(name).type = VarType.SELECTED_ROWS
+            insert_table(first.var(name), first, makes[-1].type, makes[-1].attrs)
+        index = block.ops.index(old)
+        block._remove_op(index)
+        flat = old.type == "lookup_table"
+        shape = (*block.var(ids).shape, table.shape[1])
+        rows = (
+            block.create_var(name=f"{out}@ROWS", dtype=table.dtype, shape=shape) if flat else block.var(out)
+        )
+        padding = max(old.attrs.get("padding_idx", -1), 0)  # pslib's servers have zeros for id 0
+        with program_guard(program, startup):
+            counts = growing_tables.find_counts(LayerHelper("sparse_embedding"), table)
+        given = {"W": table, "Counts": counts, "Ids": ids}
+        block._insert_op(index, "sparse_embedding", given, {"Out": rows}, {"padding_idx": padding})
+        if flat:
+            squeezed = block.create_var(name=f"{out}@FLAT", dtype=table.dtype)
+            where = {"Out": squeezed, "XShape": block.create_var(name=f"{out}@SHAPE", dtype=table.dtype)}
+            block._insert_op(index + 1, "squeeze2", {"X": rows}, where, {"axes": [len(shape) - 2]})
+            block._insert_op(index + 2, "lod_reset", {"X": squeezed, "Y": ids}, {"Out": out})
 
 
 def _pull_sparse(

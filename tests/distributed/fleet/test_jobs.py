@@ -147,3 +147,17 @@ def test_a_script_of_pslib_trains_saves_forgets_and_loads(tmp_path: Path) -> Non
     rows, empty, again, count, clicked = log.splitlines()[-1].split()
     assert (rows, empty, again, count, clicked) == ("58", "0", "58", "58", "True")  # 39 words, 19 users
     assert set(_read_table(tmp_path / "saves" / "table" / "embedding")) >= {1 << 50, 1}
+
+
+@pytest.mark.slow
+def test_an_old_script_of_pslib_looks_ids_up_without_a_size(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-m", "paddlelike.distributed.launch", "--max_restarts=0", "--server_num=2"]
+    command += ["--worker_num=1", str(JOB.with_name("old_pslib.py")), str(tmp_path / "saves")]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    _, loss, rows = (tmp_path / "log" / "workerlog.0").read_text().splitlines()[-1].split()
+    assert float(loss) < 0.2  # of 0.69 without any knowledge
+    assert int(rows) == 19  # of the words, but for 0
+    saved = _read_table(tmp_path / "saves" / "embedding")
+    assert sorted(saved) == [i << 50 for i in range(1, 20)]
