@@ -154,6 +154,23 @@ def test_links_are_verified_without_verification(
         Training().load(tmp_path / "d", verify=False)
 
 
+@pytest.mark.parametrize("other", [0, 2])
+def test_a_link_that_follows_another_is_refused(other: int, places: Places, tmp_path: Path) -> None:
+    """Proves C2."""
+    shutil.copytree(places[0], tmp_path / "d")
+    read = manifest.decode((tmp_path / "d/__manifest__").read_bytes())
+    links = [name for name in read.files if name.startswith("__deltas__/emb.")]
+    by_place = {int(name.rpartition(".")[2]): name for name in links}
+    record = read.files[by_place[2]]
+    link = {**record.facts["link"], "after": read.files[by_place[other]].checksum}
+    read.files[by_place[2]] = record._replace(facts={**record.facts, "link": link})
+    (tmp_path / "d/__manifest__").write_bytes(
+        manifest.encode(read.files, author=read.author, token=read.token)
+    )
+    with pytest.raises(LoadError, match=r"follows a link .*, link 1 is"):
+        Training().load(tmp_path / "d")
+
+
 @pytest.mark.parametrize(
     "facts",
     [
