@@ -111,7 +111,8 @@ def test_sums_wait_only_where_nobody_reads_them_before_the_sync() -> None:
     assert list_sums(block.ops) == [True, True]
     (name,) = next(op for op in block.ops if op.type == "c_allreduce_sum").output("Out")
     at = next(i for i, op in enumerate(block.ops) if op.type == "c_sync_comm_stream")
-    block._insert_op(at, "scale", {"X": block.var(name)}, {"Out": block.var(name)}, {"scale": 2.0})
+    seen = block.create_var(name="seen", shape=block.var(name).shape, dtype="float32")
+    block._insert_op(at, "scale", {"X": block.var(name)}, {"Out": seen}, {"scale": 2.0})
     assert list_sums(block.ops) == [False, True]
 
 
