@@ -27,6 +27,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar
 
+import numpy as np
+
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
@@ -52,6 +54,7 @@ W = TypeVar("W", covariant=True)
 
 SNIFF_BYTES: Final = 1024  # the part of a file that FileFormat.sniff() is given
 ALL_DTYPES: Final = frozenset(TENSOR_DTYPES)
+_LONGEST_NAME: Final = 1 << 14  # characters, of at most four bytes: a ZIP file holds 64 KiB
 _LISTED: Final = 20  # entries or problems that a text lists before it says "and N more"
 
 
@@ -184,18 +187,35 @@ class Format(ABC, Generic[S, W]):
         assert array is not None
         return array[start:stop]
 
+    def take_arrays(self, values: Values) -> dict[str, Array]:
+        """Return the arrays of values. Raises FormatError as :meth:`check`."""
+        self.check(values)
+        held = {name: one.held_array if isinstance(one, Value) else one for name, one in values.items()}
+        return {name: np.asarray(array) for name, array in held.items()}
+
     def check(self, values: Values) -> None:
         """Raise FormatError, naming every one, if the format cannot hold some of ``values``."""
-        problems = [f"{name!r}: {why}" for name, value in values.items() if (why := self._refusal(value))]
+        problems = [
+            f"{name!r:.80}: {why}"
+            for name, value in values.items()
+            if (why := self.refuse_name(name) or self._refusal(value))
+        ]
         if problems:
             more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
             lod = any(isinstance(value, LoDTensor) and value.lod() for value in values.values())
             raise FormatError(
                 f"{self.title} cannot hold {'; '.join(problems[:_LISTED])}{more}",
-                hint="convert(drop_lod=True) leaves levels of detail out"
+                hint="rename them while converting: rename={...}"
+                if any(map(self.refuse_name, values))
+                else "convert(drop_lod=True) leaves levels of detail out"
                 if lod and not self.holds.lod
                 else None,
             )
+
+    def refuse_name(self, name: str) -> str | None:
+        """Return why the format cannot hold a name, or None."""
+        good = len(name) <= _LONGEST_NAME and name.encode("utf-8", "ignore").decode() == name
+        return None if good or not self.holds.names else "a name that is no text, or too long"
 
     def _refusal(self, value: Value | Array) -> str | None:
         """Return why the format cannot hold ``value``, or None."""

@@ -28,7 +28,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
-from paddlelike.formats.elements import copy_into
+from paddlelike.formats.elements import check_shape, copy_into
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer, Readable, as_source
 
@@ -40,6 +40,7 @@ PARAMETER: Final = "#Parameter#"
 LOOKUP_PARAMETER: Final = "#LookupParameter#"
 
 _NUMBER_BYTES: Final = 16
+_LONGEST_NUMBER: Final = 64
 _HEADER_BYTES: Final = 1 << 16  # far beyond any header; bounds the search for its end in a foreign file
 _DIMS: Final = re.compile(r"\{(\d{1,10}(?:,\d{1,10})*)(?:X1)?\}")
 
@@ -105,20 +106,12 @@ class DynetFile(FileFormat):
         return LoDTensor(array.copy() if into is None else copy_into(array, into))
 
     def write(self, values: Values) -> Iterator[bytes]:
-        self.check(values)
-        arrays = {name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()}
-        return encode([Block(PARAMETER, name, np.asarray(array)) for name, array in arrays.items()])
+        return encode([Block(PARAMETER, name, array) for name, array in self.take_arrays(values).items()])
 
-    def check(self, values: Values) -> None:
-        """Raise FormatError, naming every one, if the format cannot hold some of ``values``."""
-        super().check(values)
-        bad = [name for name in values if not name or "#" in name or name.split() != [name]]
-        if bad:
-            raise FormatError(
-                f"{self.title} cannot hold the names {', '.join(map(repr, bad[:20]))}: they are empty or "
-                "have blanks or '#'",
-                hint="rename them while converting: rename={...}",
-            )
+    def refuse_name(self, name: str) -> str | None:
+        if "#" in name or name.split() != [name]:
+            return "a name that is empty or has blanks or '#'"
+        return super().refuse_name(name)
 
     def _refusal(self, value: Value | Array) -> str | None:
         array = value if isinstance(value, np.ndarray) else value.held_array
@@ -205,6 +198,7 @@ def _parse_header(line: bytes, at: int) -> tuple[str, str, tuple[int, ...], int,
 
 
 def _parse_body(body: bytes, dims: tuple[int, ...], lines: int, kind: str, name: str) -> list[Array]:
+    check_shape(f"block {name}", dims, 4)
     count = math.prod(dims)
     if count > len(body):  # a number takes more than a byte: refuse before memory is taken
         raise FormatError(f"block {name}: its dims need {count} numbers, its body has {len(body)} bytes")
@@ -218,6 +212,9 @@ def _parse_line(text: bytes, dims: tuple[int, ...], count: int, kind: str, name:
     words = text.split()
     if len(words) != count:
         raise FormatError(f"block {name}: its dims need {count} numbers, the line has {len(words)}")
+    longest = max(map(len, words), default=0)
+    if longest > _LONGEST_NUMBER or b"_" in text:  # numpy takes memory for the longest, and 1_0 for 10
+        raise FormatError(f"block {name}: the line holds words that are no numbers")
     try:
         with np.errstate(over="ignore"):
             flat = np.array(words, dtype="S").astype(np.float64).astype(np.float32)

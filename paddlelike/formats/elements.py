@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -11,9 +13,13 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Cursor, Source
 
-__all__ = ["Array", "TensorPart", "copy_into", "read_elements", "view_elements"]
+__all__ = ["Array", "TensorPart", "check_shape", "check_total", "copy_into", "read_elements", "view_elements"]
 
 Array = np.ndarray[Any, Any]
+
+_MAX_DIMS: Final = 32  # numpy 1.x has no more
+_MAX_BYTES: Final = 2**62
+_MOST_UNPACKED: Final = 1 << 30, 64  # bytes, and times the size of the file, whichever is more
 
 
 class TensorPart(NamedTuple):
@@ -31,6 +37,34 @@ def view_elements(array: Array) -> memoryview:
     if not (np.little_endian and array.flags.c_contiguous and array.dtype.isnative):
         plain = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
     return plain.reshape(-1).view(np.uint8).data
+
+
+def check_shape(what: str, shape: Sequence[int], itemsize: int = 1) -> None:
+    """Raise FormatError, which begins with ``what``, for a shape that no array can have.
+
+    >>> check_shape("w", (0, 2**40, 2**40))
+    Traceback (most recent call last):
+    ...
+    paddlelike.errors.FormatError: w: no array has the dims [0, 1099511627776, 1099511627776]
+    """
+    # a zero dim must not hide others that no array can have
+    nbytes = math.prod(dim for dim in shape[:_MAX_DIMS] if dim) * itemsize
+    if len(shape) > _MAX_DIMS or min(shape, default=0) < 0 or nbytes > _MAX_BYTES:
+        raise FormatError(f"{what}: no array has the dims {list(shape)!s:.200}")
+
+
+def check_total(unpacked: int, size: int) -> None:
+    """Raise FormatError when what a file of ``size`` bytes holds would take far more memory than it.
+
+    A few bytes can stand for a thousand times as many zeros, or many names for the same elements.
+    """
+    least, factor = _MOST_UNPACKED
+    if unpacked > max(least, factor * size):
+        raise FormatError(
+            f"a file of {size} bytes claims to unpack to {unpacked}, more than {factor} times as many",
+            hint="if you know who wrote it, write it anew without compression and without doubled arrays "
+            "(a ZIP file: zip -0)",
+        )
 
 
 def copy_into(array: Array, into: Array) -> Array:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import NamedTuple
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.elements import TensorPart, read_elements
+from paddlelike.formats.elements import TensorPart, check_total, read_elements
 from paddlelike.formats.sources import Source
 
-__all__ = ["Entry", "check_extent", "read_dense", "read_dense_rows"]
+__all__ = ["Entry", "check_entries", "check_extent", "read_dense", "read_dense_rows"]
 
 
 class Entry(NamedTuple):
@@ -83,6 +84,18 @@ class Entry(NamedTuple):
                 f"{self.dtype.name} {list(self.shape)}",
                 hint=f"0 <= start <= stop <= {height}",
             )
+
+
+def check_entries(entries: list[Entry], size: int) -> list[Entry]:
+    """Return the entries of a file of ``size`` bytes.
+
+    Raises FormatError for two of one name, and for far more elements than a file of this size has.
+    """
+    counts = Counter(entry.name for entry in entries)
+    if doubled := sorted(name for name, count in counts.items() if count > 1):
+        raise FormatError(f"two arrays stand for one name: {doubled[:5]}")
+    check_total(sum(entry.nbytes for entry in entries), size)
+    return entries
 
 
 def read_dense(source: Source, entry: Entry, *, into: Array | None = None) -> LoDTensor:

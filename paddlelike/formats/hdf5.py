@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core.tensor import Array
 from paddlelike.errors import ExtraMissingError, FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
-from paddlelike.formats.entry import Entry, read_dense
+from paddlelike.formats.elements import check_shape
+from paddlelike.formats.entry import Entry, check_entries, read_dense
 from paddlelike.formats.npz import deliver, to_var_type
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import SourceFile, open_zip
@@ -70,12 +71,7 @@ class Hdf5(FileFormat):
             entries = [
                 _describe(name, dataset, file.size, begin) for name, dataset in found if not _is_text(dataset)
             ]
-        names = [entry.name for entry in entries]
-        if len(set(names)) < len(names):
-            raise FormatError(
-                f"two datasets stand for one name: {sorted({n for n in names if names.count(n) > 1})[:5]}"
-            )
-        return entries
+        return check_entries(entries, file.size)
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
         file = as_source(source)
@@ -87,11 +83,13 @@ class Hdf5(FileFormat):
             array = np.ascontiguousarray(array, _native(array.dtype)).reshape(entry.shape)
         return deliver(array, into)
 
+    def refuse_name(self, name: str) -> str | None:
+        if " " in name or "\0" in name or name in ("", "."):
+            return "a name that cannot be a key, in which a blank stands for '/'"
+        return super().refuse_name(name)
+
     def write(self, values: Values) -> Iterator[Buffer]:
-        self.check(values)
-        arrays = {name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()}
-        keys = {name: encode_name(name) for name in arrays}
-        return self._encode({keys[name]: array for name, array in arrays.items()})
+        return self._encode({encode_name(name): one for name, one in self.take_arrays(values).items()})
 
     def _encode(self, arrays: dict[str, Any]) -> Iterator[Buffer]:
         h5py = _import_h5py()
@@ -122,17 +120,9 @@ def _write_attribute(opened: h5py.Group, name: str, value: object) -> None:
 def encode_name(name: str) -> str:
     """Return the key of a variable: blanks in place of slashes.
 
-    Raises FormatError for a name that holds a blank, which could not be told from a slash, and for one that
-    HDF5 refuses.
-
     >>> encode_name("net/layer1/W")
     'net layer1 W'
     """
-    if " " in name or "\0" in name or name in ("", "."):
-        raise FormatError(
-            f"the name {name!r} cannot be a key of an HDF5 file, in which a blank stands for '/'",
-            hint="rename it while converting: rename={...}",
-        )
     return name.replace("/", " ")
 
 
@@ -306,6 +296,7 @@ def _describe(name: str, dataset: h5py.Dataset, size: int, begin: int | None) ->
         path, stored = str(dataset.name), int(dataset.id.get_storage_size())
     var_type = to_var_type(dtype, name)
     nbytes = math.prod(shape) * dtype.itemsize
+    check_shape(f"{name!r:.80}", shape, dtype.itemsize)
     if nbytes > _MOST_DEFLATED * max(stored, 0) + 64 or stored > size:
         raise FormatError(
             f"{name!r:.80}: {dtype} {list(shape)} takes {nbytes} bytes, the file has {stored} of it"

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.errors import FormatError
+from paddlelike.formats.elements import check_shape
 
 __all__ = ["LARGEST_HEADER", "MAGIC", "Header", "encode_header", "find_kind", "parse_header"]
 
@@ -25,7 +26,6 @@ _FIELDS: Final = re.compile(
     r"\{'descr': '([<>|=][?a-zA-Z]\d{0,9}(?:\[\w{1,8}\])?)', 'fortran_order': (True|False), "
     r"'shape': \(((?:\d{1,15}L?, ?)*(?:\d{1,15}L?)?)\),? ?\}\s*"
 )
-_MAX_DIMS: Final = 32
 
 
 class Header(NamedTuple):
@@ -60,14 +60,15 @@ def parse_header(head: bytes, name: str) -> Header:
         )
         raise FormatError(f"{name!r:.80} is {what}")
     shape = tuple(int(dim) for dim in re.findall(r"\d+", found[3]))
-    if len(shape) > _MAX_DIMS:
-        raise FormatError(f"{name!r:.80} has {len(shape)} dims, at most {_MAX_DIMS} are possible")
     try:
         dtype = np.dtype(found[1])
     except TypeError:
         raise FormatError(f"{name!r:.80} is an array of {found[1]}, which numpy does not know") from None
+    if not dtype.itemsize:
+        raise FormatError(f"{name!r:.80} is an array of {dtype}, whose elements have no bytes")
     if dtype.hasobject or dtype.subdtype is not None:
         raise FormatError(f"{name!r:.80} is an array of objects, which is a pickle and is not opened")
+    check_shape(f"{name!r:.80}", shape, dtype.itemsize)
     return Header(dtype, shape, found[2] == "True", end)
 
 

@@ -22,7 +22,7 @@ from paddlelike.errors import FormatError
 from paddlelike.formats import npy
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import copy_into, view_elements
-from paddlelike.formats.entry import Entry, read_dense
+from paddlelike.formats.entry import Entry, check_entries, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
@@ -52,7 +52,10 @@ class Npz(FileFormat):
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
-        return [_parse_member(file, name, member) for name, member in open_zip(file).items()]
+        members = open_zip(file).items()
+        return check_entries(
+            [_parse_member(file, name.removesuffix(_SUFFIX), one) for name, one in members], file.size
+        )
 
     def find_damage(self, source: Readable) -> str | None:
         return find_damage(as_source(source))
@@ -68,9 +71,11 @@ class Npz(FileFormat):
         array = np.frombuffer(data, dtype).reshape(entry.shape, order="F" if fortran else "C")
         return deliver(np.ascontiguousarray(array, dtype.newbyteorder("=")).reshape(entry.shape), into)
 
+    def refuse_name(self, name: str) -> str | None:
+        return "a name with a NUL, where a ZIP file cuts it" if "\0" in name else super().refuse_name(name)
+
     def write(self, values: Values) -> Iterator[Buffer]:
-        self.check(values)
-        return _encode({name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()})
+        return _encode(self.take_arrays(values))
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,13 @@ class TheanoBundle(Npz):
                 return False
         return filename == _PICKLE.encode() or npy.MAGIC in data[:_BEFORE]
 
+    def refuse_name(self, name: str) -> str | None:
+        if name == _PICKLE or name.endswith(_SUFFIX):
+            return (
+                f"a name that means something else in a bundle ({_PICKLE!r} is its pickle, .npy is dropped)"
+            )
+        return super().refuse_name(name)
+
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
         members = open_zip(file, doubled=True)
@@ -108,16 +120,10 @@ class TheanoBundle(Npz):
             begin = head.find(npy.MAGIC, 0, _BEFORE)
             if begin >= 0 and npy.find_kind(head[begin:]) not in _NO_NUMBERS:
                 found.append(_parse_member(file, name, member, begin))
-        return found
+        return check_entries(found, file.size)
 
     def write(self, values: Values) -> Iterator[Buffer]:
-        self.check(values)
-        if _PICKLE in values:
-            raise FormatError(
-                f"a bundle keeps its pickle under the name {_PICKLE!r}, which a variable has",
-                hint="rename it while converting: rename={...}",
-            )
-        arrays = {name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()}
+        arrays = self.take_arrays(values)
         items = b"".join(
             encode_text(name) + encode_text(f"ndarray.{name}") + pickle.BINPERSID for name in arrays
         )
@@ -138,9 +144,8 @@ def _encode(
     return write_zip(members | dict(others or {}))
 
 
-def _parse_member(file: Source, filename: str, member: Member, begin: int = 0) -> Entry:
+def _parse_member(file: Source, name: str, member: Member, begin: int = 0) -> Entry:
     """Return the entry of a member whose NPY file begins at ``begin``."""
-    name = filename.removesuffix(_SUFFIX)
     head = member.read(file, begin + npy.LARGEST_HEADER)[begin:]
     dtype, shape, fortran, header = npy.parse_header(head, name)
     length = begin + header

@@ -25,7 +25,7 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
-from paddlelike.formats.elements import view_elements
+from paddlelike.formats.elements import check_shape, view_elements
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 
@@ -92,11 +92,7 @@ class OnnxFile(FileFormat):
         return LoDTensor(into)
 
     def write(self, values: Values) -> Iterator[Buffer]:
-        self.check(values)
-        arrays = {
-            name: np.asarray(value.held_array if isinstance(value, LoDTensor) else value)
-            for name, value in values.items()
-        }
+        arrays = self.take_arrays(values)
         total = sum(array.nbytes for array in arrays.values())
         if total > _LARGEST - (1 << 20):
             raise FormatError(f"{total} bytes of elements: a file of ONNX has at most {_LARGEST}")
@@ -173,8 +169,7 @@ def _read_tensor(file: Source, tensor: _Field) -> Entry:
     if code not in _TYPES:
         raise FormatError(f"{name!r:.80} has elements of ONNX type {code}, which no Paddle variable has")
     dtype, shape = _TYPES[code], tuple(dims)
-    if len(shape) > 32 or math.prod(dim or 1 for dim in shape) >= 2**59:  # more than numpy has
-        raise FormatError(f"{name!r:.80}: an array of shape {list(shape)!s:.80}")
+    check_shape(f"{name!r:.80}", shape, numpy_dtype(dtype).itemsize)
     nbytes = math.prod(shape) * numpy_dtype(dtype).itemsize
     if 14 in parts and parts[14].value == _EXTERNAL:
         return Entry(name, dtype, shape, nbytes=nbytes)

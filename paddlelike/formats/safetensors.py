@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
-from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, FolderFormat, Values
-from paddlelike.formats.elements import view_elements
+from paddlelike.formats.elements import check_shape, view_elements
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer, Folder, Readable, Source, as_source
 
@@ -66,6 +65,9 @@ class Safetensors(FileFormat):
         length = int.from_bytes(head[:8], "little")
         return len(head) > 8 and head[8:9] == b"{" and 2 <= length <= min(_LARGEST_HEADER, size - 8)
 
+    def refuse_name(self, name: str) -> str | None:
+        return "the name of what is no tensor" if name == _METADATA else super().refuse_name(name)
+
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
         header, start = _read_header(file)
@@ -74,8 +76,7 @@ class Safetensors(FileFormat):
         return found
 
     def write(self, values: Values) -> Iterator[Buffer]:
-        self.check(values)
-        return self._encode({name: _to_array(value) for name, value in values.items()})
+        return self._encode(self.take_arrays(values))
 
     @staticmethod
     def read_metadata(source: Readable) -> dict[str, str]:
@@ -151,8 +152,7 @@ class SafetensorsFolder(FolderFormat):
         return found
 
     def write(self, values: Values) -> dict[str, Iterator[Buffer]]:
-        self.check(values)
-        arrays: dict[str, Any] = {name: _to_array(value) for name, value in values.items()}
+        arrays = Safetensors().take_arrays(values)
         shards: list[dict[str, Any]] = [{}]
         size = 0
         for name, array in arrays.items():
@@ -184,7 +184,7 @@ def _read_index(folder: Folder, name: str) -> dict[str, set[str] | None]:
     with folder.open_file(name) as file:
         data = file.read_at(0, min(file.size, _LARGEST_HEADER))
     try:
-        weights = json.loads(str(data, "utf-8"))["weight_map"]
+        weights = json.loads(str(data, "utf-8"), object_pairs_hook=_make_dict)["weight_map"]
         files: dict[str, set[str] | None] = {file: set() for file in sorted(set(weights.values()))}
         for key, file in weights.items():
             held = files[file]
@@ -203,12 +203,19 @@ def _read_header(file: Source) -> tuple[dict[str, Any], int]:
     if file.size < 10 or length > min(_LARGEST_HEADER, file.size - 8):
         raise FormatError(f"offset 0: a header of {length} bytes in a file of {file.size}")
     try:
-        header = json.loads(str(file.read_at(8, length), "utf-8"))
+        header = json.loads(str(file.read_at(8, length), "utf-8"), object_pairs_hook=_make_dict)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"offset 8: the header is no JSON ({error!s:.100})") from error
+        raise FormatError(f"offset 8: the header is no JSON of names and tensors ({error!s:.120})") from error
     if not isinstance(header, dict) or not isinstance(header.get(_METADATA, {}), dict):
         raise FormatError("offset 8: the header is no JSON object of names and tensors")
     return header, 8 + length
+
+
+def _make_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object. Raises ValueError where a name stands twice."""
+    if len(made := dict(pairs)) < len(pairs):
+        raise ValueError(f"of the names {[name for name, _ in pairs]!s:.100} one is there twice")
+    return made
 
 
 def _parse_entry(name: str, row: Mapping[str, Any], start: int) -> Entry:
@@ -216,13 +223,14 @@ def _parse_entry(name: str, row: Mapping[str, Any], start: int) -> Entry:
         dtype, shape, (begin, end) = row["dtype"], tuple(row["shape"]), row["data_offsets"]
     except (KeyError, TypeError, ValueError):
         raise FormatError(f"{name!r:.80}: the header has no dtype, shape and data_offsets of it") from None
-    if dtype not in _NAMES:
+    if not isinstance(dtype, str) or dtype not in _NAMES:
         raise FormatError(
             f"{name!r:.80} has the element type {dtype!r:.20}, which no Paddle variable has",
             hint=f"convert it where the file was made, to one of {', '.join(sorted(_NAMES))}",
         )
     if not all(type(number) is int and 0 <= number < 2**62 for number in (*shape, begin, end)):
         raise FormatError(f"{name!r:.80}: shape {row['shape']!r:.80} or offsets that are no whole numbers")
+    check_shape(f"{name!r:.80}", shape, 16)
     return Entry(name, VarType(_NAMES[dtype]), shape, offset=start + begin, nbytes=end - begin)
 
 
@@ -239,7 +247,3 @@ def _check_extents(entries: list[Entry], start: int, size: int) -> None:
         at += entry.nbytes
     if at != size:
         raise FormatError(f"the tensors end at offset {at}, the file at {size}")
-
-
-def _to_array(value: object) -> object:
-    return value.held_array if isinstance(value, LoDTensor) else value

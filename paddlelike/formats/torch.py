@@ -21,11 +21,11 @@ from typing import Any, Final, cast
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core.tensor import Array
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
-from paddlelike.formats.elements import view_elements
-from paddlelike.formats.entry import Entry, read_dense
+from paddlelike.formats.elements import check_shape, view_elements
+from paddlelike.formats.entry import Entry, check_entries, read_dense
 from paddlelike.formats.npz import deliver
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state import pickles
@@ -47,7 +47,6 @@ _STORAGES: Final = {
 }  # fmt: skip
 _NAMES: Final = {dtype: f"{name}Storage" for name, dtype in _STORAGES.items()}
 _REFERENCES: Final = {("torch", f"{name}Storage"): Reference("torch", f"{name}Storage") for name in _STORAGES}
-_MAX_DIMS: Final = 32
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Torch(FileFormat):
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
         views, storages = _read_legacy(file) if bytes(file.read_at(0, 2)) == b"\x80\x02" else _read_zip(file)
-        return [_describe(name, view, storages) for name, view in views.items()]
+        return check_entries([_describe(name, view, storages) for name, view in views.items()], file.size)
 
     def find_damage(self, source: Readable) -> str | None:
         file = as_source(source)
@@ -108,8 +107,7 @@ class Torch(FileFormat):
         return deliver(np.ascontiguousarray(strided).reshape(view.shape), into)
 
     def write(self, values: Values) -> Iterator[Buffer]:
-        self.check(values)
-        return _encode({name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()})
+        return _encode(self.take_arrays(values))
 
 
 # Writing
@@ -175,8 +173,9 @@ def _rebuild_tensor(
     counts = (offset, *shape, *strides)
     if not isinstance(storage, _Storage) or not all(type(n) is int and 0 <= n < 2**48 for n in counts):
         raise FormatError("a tensor whose storage, shape or strides are none")
-    if len(shape) != len(strides) or len(shape) > _MAX_DIMS:
+    if len(shape) != len(strides):
         raise FormatError(f"a tensor of shape {shape!r:.80} and strides {strides!r:.80}")
+    check_shape("a tensor", shape, numpy_dtype(storage.dtype).itemsize)
     view = _View(storage, offset, tuple(shape), tuple(strides))
     if offset + _span(view) > storage.size:
         raise FormatError(f"a tensor of shape {shape!r:.80} exceeds its storage of {storage.size} elements")

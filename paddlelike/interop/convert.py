@@ -45,6 +45,7 @@ AnyFormat = FileFormat | FolderFormat
 
 _HEAD: Final = 1024
 _LISTED: Final = 20
+_UNKNOWN: Final = "its first bytes are those of no kind of file that is known here"
 _SHARED: Final = ".model"  # the suffix of CNTK's files and of DyNet's, whose names begin with a slash
 
 
@@ -246,7 +247,7 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
         known = registry.sniff_head(head, file.size)
         if known is not None:
             return known, file
-        raise FormatError(f"{path} is of no known format: {explain(head, file.size)}")
+        raise FormatError(f"{path} is of no known format: {explain(head, file.size) or _UNKNOWN}")
     prefix = _find_prefix(folder, name)
     if prefix is None:
         raise MissingFileError(f"there is no file or directory {path}")

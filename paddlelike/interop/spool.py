@@ -3,6 +3,9 @@
 Elements that lie in a local file as they do in memory are mapped. Others (compressed, pickled, strided,
 remote) are read one variable at a time into a temporary file, which is mapped. Pages that have been written
 to the target are given back, so that a conversion never holds more than one variable.
+
+A mapping holds a file open, and a process may have few of those (1,024 are usual): a file is mapped once
+for all of its variables, the temporary file in large regions, and beyond 256 files the others are copied.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
+from paddlelike.errors import FormatError
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer
@@ -26,6 +30,9 @@ __all__ = ["Spool"]
 
 _PIECE: Final = 8 << 20
 _PAGE: Final = mmap.PAGESIZE
+_GRAIN: Final = mmap.ALLOCATIONGRANULARITY
+_REGION: Final = 1 << 28  # bytes of the temporary file that are mapped at once; sparse until written
+_MOST_FILES: Final = 256
 
 
 class _Mapping(NamedTuple):
@@ -42,6 +49,9 @@ class Spool:
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._mappings: list[_Mapping] = []
+        self._mapped: dict[str, Array] = {}  # path: the bytes
+        self._room: Array = np.empty(0, np.uint8)  # what is left of the last region of the temporary file
+        self._end = 0  # of what was written to it
 
     def __enter__(self) -> Self:
         return self
@@ -57,9 +67,13 @@ class Spool:
         """
         path = _local_path(source, entry)
         if path is not None and entry.offset is not None and entry.nbytes and entry.height is None:
-            with open(path, "rb") as file:
-                array = self._map(file, entry.offset, numpy_dtype(entry.dtype), entry.shape)
-            return LoDTensor(array, [list(level) for level in entry.lod])
+            flat = self._map_file(path)
+            if flat is not None:
+                held = flat[entry.offset : entry.offset + entry.nbytes]
+                if len(held) < entry.nbytes:
+                    raise FormatError(f"{entry.name!r:.80}: {path} became shorter while it was read")
+                array = held.view(numpy_dtype(entry.dtype)).reshape(entry.shape)
+                return LoDTensor(array, [list(level) for level in entry.lod])
         return self.store(source_format.read(source, entry))
 
     def convert(self, value: Value, dtype: np.dtype[Any]) -> Value:
@@ -90,19 +104,32 @@ class Spool:
             return value
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  (closed by __exit__)
-        offset = self._file.seek(0, os.SEEK_END)
+        taken = -(-array.nbytes // _PAGE) * _PAGE
+        if taken > len(self._room):
+            self._end = -(-(self._end + len(self._room)) // _GRAIN) * _GRAIN
+            size = max(taken, _REGION)
+            self._file.truncate(self._end + size)
+            self._room = self._map(self._file, self._end, size)
+        self._file.seek(self._end)
         self._file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         self._file.flush()
-        return _with_array(value, self._map(self._file, offset, array.dtype, array.shape))
+        held, self._room, self._end = self._room[: array.nbytes], self._room[taken:], self._end + taken
+        return _with_array(value, held.view(array.dtype).reshape(array.shape))
 
-    def _map(self, file: IO[bytes], offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
-        count = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        skipped = offset % mmap.ALLOCATIONGRANULARITY
-        pages = mmap.mmap(file.fileno(), count + skipped, access=mmap.ACCESS_READ, offset=offset - skipped)
+    def _map_file(self, path: str) -> Array | None:
+        """Return the bytes of a file, mapped; None: too many are."""
+        if path not in self._mapped:
+            if len(self._mapped) >= _MOST_FILES:
+                return None
+            with open(path, "rb") as file:
+                self._mapped[path] = self._map(file, 0, 0)
+        return self._mapped[path]
+
+    def _map(self, file: IO[bytes], offset: int, size: int) -> Array:
+        pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ, offset=offset)
         flat = np.frombuffer(pages, np.uint8)
-        address = flat.ctypes.data
-        self._mappings.append(_Mapping(address, address + len(flat), pages))
-        return flat[skipped:].view(dtype).reshape(shape)
+        self._mappings.append(_Mapping(flat.ctypes.data, flat.ctypes.data + len(flat), pages))
+        return flat
 
     def _give_all_back(self) -> None:
         for mapping in self._mappings if hasattr(mmap, "MADV_DONTNEED") else ():

@@ -294,6 +294,16 @@ class FormatContract:
 
     # --- damage ---------------------------------------------------------------------------------------
 
+    def test_a_name_comes_back_or_is_refused(self) -> None:
+        if not self.format.holds.names:
+            return
+        for name in ("", ".", "../x", "a\0b", "a b", "#", "\ud800", "n" * 70_000, "__metadata__"):
+            try:
+                files = self.write({name: self.sample()["shape.five"]})
+            except FormatError:
+                continue
+            assert list(self.read(files)) == [name]
+
     def test_a_damaged_file_is_a_format_error_or_other_values_of_no_more_bytes(self) -> None:
         refused = 0
         for files in self.damaged(self.golden_files):

@@ -181,7 +181,7 @@ def test_sparse_matrices_come_back_as_their_parts(form: str) -> None:
 def test_a_small_file_of_many_zeros_is_refused_before_memory_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("paddlelike.formats.zips._MOST_UNPACKED", (1 << 20, 64))
+    monkeypatch.setattr("paddlelike.formats.elements._MOST_UNPACKED", (1 << 20, 64))
     file = io.BytesIO()
     bundle.dump({"w": np.zeros(1 << 20)}, file)
 

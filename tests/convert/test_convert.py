@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import resource
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -235,12 +236,35 @@ def test_attributes_of_hdf5_are_written_or_refused(tmp_path: Path) -> None:  # H
 
 def test_names_that_dynet_cannot_hold_are_refused(tmp_path: Path) -> None:  # D08
     write("npz", {"a b": np.ones(2, "float32"), "c": np.ones(2, "float32")}, tmp_path / "m.npz")
-    with pytest.raises(FormatError, match="cannot hold the names 'a b'"):
+    with pytest.raises(FormatError, match="cannot hold 'a b': a name that is empty or has blanks"):
         fluid.convert(tmp_path / "m.npz", tmp_path / "m.model", "dynet")
     assert not (tmp_path / "m.model").exists()
     fluid.convert(tmp_path / "m.npz", tmp_path / "m.model", "dynet", rename={"a b": "/a", "c": "/c"})
     collection = dy.ParameterCollection()
     assert collection.load_param(tmp_path / "m.model", "/a").as_array().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("target", ["m.npz", "m"])
+def test_a_conversion_holds_few_files_open(
+    tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paddlelike.interop.spool._MOST_FILES", 4)
+    monkeypatch.setattr("paddlelike.interop.spool._REGION", 1 << 18)
+    values = {f"w{i:03}": np.full(3000, i, "float32") for i in range(200)}  # more than a page each
+    np.savez_compressed(tmp_path / "packed.npz", **values)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 60, before[1]))
+    try:
+        fluid.convert(tmp_path / "packed.npz", tmp_path / "directory", "directory")
+        fluid.convert(tmp_path / "directory", tmp_path / target)
+        fluid.convert(tmp_path / target, tmp_path / "again.safetensors")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    found = Safetensors().read_all((tmp_path / "again.safetensors").read_bytes())
+    assert list(found) == list(values)
+    for name, array in values.items():
+        np.testing.assert_array_equal(found[name].array, array)
 
 
 MEMORY = """

@@ -80,7 +80,11 @@ def test_a_file_that_is_cut_is_refused(length: int) -> None:
     ("data", "text"),
     [
         (GOOD.replace(b"{2,2}", b"{2,3}"), "need 6 numbers, the line has 4"),
-        (GOOD.replace(b"{2,2}", b"{2000000000,2000000000}"), "its body has 65 bytes"),
+        (GOOD.replace(b"{2,2}", b"{200000000,200000000}"), "its body has 65 bytes"),
+        (GOOD.replace(b"{2,2}", b"{0,9999999999,9999999999}"), "no array has the dims"),
+        (GOOD.replace(b"{2,2}", b"{2,2" + b",1" * 31 + b"}"), "no array has the dims"),
+        (GOOD.replace(b"+1.00000000e+00 ", b"+1_0.000000e+00 ", 1), "no numbers"),
+        (b"#Parameter# /w {999} 6000 ZERO_GRAD\n" + b"1 " * 998 + b"1" * 4003 + b"\n", "no numbers"),
         (GOOD.replace(b"65", b"64"), "block /w"),
         (GOOD.replace(b"65", b"99999999999999999"), "the file is cut"),
         (GOOD.replace(b"+1.00000000e+00 ", b"+1.0000x000e+00 ", 1), "no numbers"),
@@ -88,7 +92,20 @@ def test_a_file_that_is_cut_is_refused(length: int) -> None:
         (GOOD.replace(b"ZERO", b"HALF"), "no header"),
         (b"\x89PNG\r\n" + b"\0" * 100, "no header"),
     ],
-    ids=["fewer", "huge", "size", "beyond", "word", "kind", "mark", "png"],
+    ids=[
+        "fewer",
+        "huge",
+        "zero",
+        "dims",
+        "underscore",
+        "long",
+        "size",
+        "beyond",
+        "word",
+        "kind",
+        "mark",
+        "png",
+    ],
 )
 def test_damage_is_named(data: bytes, text: str) -> None:
     with pytest.raises(FormatError, match=text):

@@ -39,6 +39,17 @@ class TestTheanoBundle(FormatContract):
     memory_per_byte = 4096  # objects of zipfile for a file of a few hundred bytes
 
 
+def test_a_and_a_npy_are_not_taken_for_each_other() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("a", "a.npy"):
+            with archive.open(name, "w") as member:
+                np.save(member, np.ones(2))
+    with pytest.raises(FormatError, match=r"two arrays stand for one name: \['a'\]"):
+        Npz().entries(file.getvalue())
+    assert [entry.name for entry in TheanoBundle().entries(file.getvalue())] == ["a", "a.npy"]
+
+
 def test_a_bundle_is_a_dict_of_the_arrays() -> None:
     values = {"layer/w": np.arange(6, dtype="f4").reshape(2, 3), "fc_0.b_0": np.array(2.5)}
     file = b"".join(TheanoBundle().write(values))
@@ -47,7 +58,7 @@ def test_a_bundle_is_a_dict_of_the_arrays() -> None:
     for name, array in values.items():
         np.testing.assert_array_equal(found[name], array)
     assert np.load(io.BytesIO(file)).files == [*values, "pkl"]
-    with pytest.raises(FormatError, match="keeps its pickle under the name 'pkl'"):
+    with pytest.raises(FormatError, match="means something else in a bundle"):
         TheanoBundle().write({"pkl": np.ones(2)})
 
 

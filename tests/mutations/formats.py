@@ -25,9 +25,9 @@ MUTATIONS = [
     ),
     Mutation(
         "sizes beyond any file pass",
-        "formats/paddle/tensor_desc.py",
-        "if math.prod(dim for dim in shape if dim) * itemsize > _MAX_BYTES:",
-        "if math.prod(shape) * itemsize > _MAX_BYTES:",
+        "formats/elements.py",
+        "nbytes = math.prod(dim for dim in shape[:_MAX_DIMS] if dim) * itemsize",
+        "nbytes = math.prod(shape[:_MAX_DIMS]) * itemsize",
     ),
     Mutation(
         "unknown element types pass",

@@ -15,6 +15,7 @@ import numpy as np
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.schema import make_dictionary, parse_dictionary
+from paddlelike.formats.elements import check_shape
 from paddlelike.foundation.protobuf import Message
 
 __all__ = ["LARGEST", "Axis", "Shape", "SizeT", "decode", "encode"]
@@ -235,8 +236,7 @@ def _read_array(view: Message, where: str) -> Array:
 
 def _read_shape(message: Message, where: str) -> Shape:
     shape = Shape(reversed(message.shape_dim))
-    if len(shape) > 32 or math.prod(dim or 1 for dim in shape) >= 2**59:  # more than numpy has
-        raise FormatError(f"{where:.200}: an array of shape {list(shape)!s:.80}")
+    check_shape(f"{where:.200}", shape, 8)
     return shape
 
 

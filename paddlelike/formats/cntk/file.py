@@ -77,9 +77,7 @@ class CntkFile(FileFormat):
         return LoDTensor(array.copy() if into is None else copy_into(array, into))
 
     def write(self, values: Values) -> Iterator[bytes]:
-        self.check(values)
-        arrays = {name: v.held_array if isinstance(v, LoDTensor) else v for name, v in values.items()}
-        return _encode({name: np.asarray(array) for name, array in arrays.items()})
+        return _encode(self.take_arrays(values))
 
 
 def is_function(tree: Mapping[str, Any]) -> bool:

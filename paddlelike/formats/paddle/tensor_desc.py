@@ -15,7 +15,7 @@ from typing import Final
 
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, numpy_dtype
 from paddlelike.errors import FormatError
-from paddlelike.formats.elements import TensorPart
+from paddlelike.formats.elements import TensorPart, check_shape
 from paddlelike.formats.sources import Cursor
 
 __all__ = [
@@ -25,9 +25,7 @@ __all__ = [
     "read_part",
 ]
 
-MAX_DIMS: Final = 32  # numpy 1.x has no more
-_MAX_DESC: Final = 12 * MAX_DIMS + 64
-_MAX_BYTES: Final = 2**62
+_MAX_DESC: Final = 12 * 32 + 64  # of 32 dims
 _U64: Final = 2**64
 
 
@@ -112,12 +110,8 @@ def check_desc(desc: bytes) -> tuple[VarType, tuple[int, ...], int]:
     """
     number, shape = decode_desc(desc)
     dtype = _element_type(number)
-    if len(shape) > MAX_DIMS or any(dim < 0 for dim in shape):
-        raise FormatError(f"dims {list(shape)} are impossible: at most {MAX_DIMS}, none negative")
     itemsize = numpy_dtype(dtype).itemsize
-    # a zero dim must not hide others that no array can have
-    if math.prod(dim for dim in shape if dim) * itemsize > _MAX_BYTES:
-        raise FormatError(f"dims {list(shape)} of {dtype.name} are beyond any file")
+    check_shape(dtype.name, shape, itemsize)
     return dtype, shape, math.prod(shape) * itemsize
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.errors import FormatError
+from paddlelike.formats.elements import check_shape
 
 __all__ = ["CONSTRUCTORS", "HINT", "Constructors", "Latin1", "PickledArray", "Text", "check_key"]
 
@@ -26,8 +27,6 @@ HINT: Final = (
 )
 _SIZES: Final = {"b": [1], "i": [1, 2, 4, 8], "u": [1, 2, 4, 8], "f": [2, 4, 8], "c": [8, 16]}
 _CODES: Final = frozenset(f"{kind}{size}" for kind, sizes in _SIZES.items() for size in sizes)
-_MAX_DIMS: Final = 32
-_MAX_BYTES: Final = 2**62
 
 
 class Text:
@@ -145,11 +144,9 @@ class PickledArray:
 def _check_shape(shape: object, dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return ``shape`` as a tuple; FormatError: there can be no such array."""
     dims = tuple(shape) if isinstance(shape, Iterable) else (None,)
-    if len(dims) > _MAX_DIMS or not all(type(dim) is int and 0 <= dim < 2**48 for dim in dims):
+    if not all(type(dim) is int for dim in dims):
         raise FormatError("an array with impossible dims")
-    # a zero dim must not hide others that no array can have
-    if math.prod(dim for dim in dims if dim) * dtype.itemsize > _MAX_BYTES:
-        raise FormatError(f"an array of dims {list(dims)}, which is beyond any file")
+    check_shape("an array", dims, dtype.itemsize)
     return dims
 
 

@@ -114,6 +114,19 @@ class Function:
                 return uid
         raise FormatError(f"{uid!r:.200} stands for itself")
 
+    def list_outer(self) -> Iterator[tuple[str, str]]:
+        """Yield the uids that more functions can read, which are in no block, with what they stand for."""
+        inner, pending = set[str](), list(self._blocks.values())
+        while pending:
+            uid = pending.pop()
+            if uid in self._raw and uid not in inner:
+                inner.add(uid)
+                pending += [split_output(one)[0] for one in self._raw[uid].inputs]
+        yield from ((uid, uid) for uid in self.leaves)
+        for uid, node in self._raw.items():
+            if uid not in inner and node.op != _COMBINE:
+                yield f"{uid}{_OUTPUT}0", self.resolve(f"{uid}{_OUTPUT}0")
+
     def order(self) -> Iterator[list[Node]]:
         """Yield the nodes that the outputs need, in groups: one node, or a loop of several through time.
 

@@ -20,6 +20,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import numpy as np
+
 from paddlelike import layers
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
@@ -187,9 +189,13 @@ class FSAdagradLearner(_Learner):
 
 
 def _average(average: Variable, value: Variable, decay: float) -> None:
-    """Set ``average`` to ``decay * average + (1 - decay) * value``."""
+    """Set ``average`` to ``decay * average + (1 - decay) * value``.
+
+    CNTK computes ``1 - decay`` in float32, in which it is 0.2 % off for its own default of FSAdaGrad.
+    """
     kept = layers.scale(average, scale=decay)
-    layers.assign(layers.elementwise_add(kept, layers.scale(value, scale=1 - decay)), average)
+    rest = float(np.float32(1) - np.float32(decay))
+    layers.assign(layers.elementwise_add(kept, layers.scale(value, scale=rest)), average)
 
 
 def _weigh(g: Variable, factor: Variable, *, mean: bool) -> Variable:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.errors import FormatError, MissingFileError
 from paddlelike.formats.cntk.dictionary import decode
 from paddlelike.formats.cntk.file import CntkFile
 from paddlelike.formats.explain import HEAD, explain
-from paddlelike.interop.cntk.function import read_function
+from paddlelike.interop.cntk.function import Function, read_function
 from paddlelike.interop.cntk.origin import remember_origin
 from paddlelike.interop.cntk.reading.build import Built, build_program
+from paddlelike.interop.cntk.writing.graph import Ref, as_real
 from paddlelike.io.export.program import make_inference_program
 from paddlelike.storage.location import locate_prefix
 
@@ -64,12 +66,30 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
         known = explain(data[:HEAD], len(data))
         raise FormatError(f"{title} is no model of CNTK 2", hint=known)
     tree = decode(data)
-    built = build_program(read_function(tree), title=title)
+    function = read_function(tree)
+    built = build_program(function, title=title)
     targets = [one.name for one in built.outputs]
     program = make_inference_program(built.program, built.feeds, targets)
+    for op in (op for block in program.blocks for op in block.ops if op.type == "while"):
+        op.attrs["is_test"] = False  # so that a loop can be trained on; it keeps its steps only then
     put_values(built, scope)
-    remember_origin(program, tree, (list(built.feeds), targets), built.arrays)
+    remember_origin(program, tree, (list(built.feeds), targets), built.arrays, _list_refs(function, built))
     return [program, built.feeds, [program.global_block().var(name) for name in targets]]
+
+
+def _list_refs(function: Function, built: Built) -> dict[str, Ref]:
+    """Return what variables of the program are in CNTK, of those that more functions can read."""
+    found: dict[str, Ref] = {}
+    for uid, resolved in function.list_outer():
+        value = built.values.get(resolved)
+        if value is None or value.unpacked:
+            continue
+        variable = value.variable
+        shape = tuple(variable.shape[-value.rank :]) if value.rank else ()
+        dtype = as_real(numpy_dtype(variable.dtype))
+        ref = Ref(uid, shape, value.dynamic, value.sequence, dtype)
+        found.setdefault(variable.name, ref)  # an alias is no other variable
+    return found
 
 
 def read_bytes(file: Path | bytes) -> bytes:

@@ -1,27 +1,47 @@
 """What an imported program was in CNTK: exported again it is that function, with the values of the scope.
 
-So networks travel back whose loops through time no operators of CNTK could be found for.
+So networks travel back whose loops through time no operators of CNTK could be found for. Of a changed
+program, what is computed as before stays the functions that it was; other operators are translated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import NotInitializedError
+from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
+from paddlelike.interop.cntk.writing.graph import Ref
 
-__all__ = ["find_origin", "remember_origin", "renew_leaf"]
+__all__ = ["Part", "find_origin", "find_part", "remember_origin", "renew_leaf"]
+
+_NOT_COMPARED: Final = {"is_test", "op_callstack", "op_role", "op_role_var", "op_namescope", "op_device"}
+
+
+class Part(NamedTuple):
+    """The function that a program was read from, and which variables are still what they were in it."""
+
+    leaves: list[dict[str, Any]]
+    functions: list[dict[str, Any]]
+    known: dict[str, Ref]
 
 
 def remember_origin(
-    program: Program, tree: Mapping[str, Any], ports: tuple[list[str], list[str]], held: Mapping[str, Any]
+    program: Program,
+    tree: Mapping[str, Any],
+    ports: tuple[list[str], list[str]],
+    held: Mapping[str, Any],
+    refs: Mapping[str, Ref],
 ) -> None:
-    """Keep the function that a program was read from, without the values that are ``held`` in the scope."""
+    """Keep the function that a program was read from, without the values that are ``held`` in the scope.
+
+    ``refs``: what variables are in it.
+    """
     leaves = [
         {**one, "value": np.empty((0,), one["value"].dtype)} if one["uid"] in held else one
         for one in tree["inputs"]
@@ -32,6 +52,8 @@ def remember_origin(
         "shapes": shapes,
         "ports": ports,
         "version": program._version,
+        "refs": dict(refs),
+        "operators": {_describe(op) for op in program.global_block().ops},
     }
 
 
@@ -48,6 +70,36 @@ def find_origin(
         return None
     if (sorted(inputs), list(outputs)) != (sorted(origin["ports"][0]), origin["ports"][1]):
         return None
+    return {**origin["tree"], "inputs": _renew_leaves(origin, scope)}
+
+
+def find_part(program: Program, source: Program, scope: Scope) -> Part | None:
+    """Return what of ``program``, the part of ``source`` that is exported, is as it was read from a function.
+
+    None where ``source`` was not read from one. Raises NotInitializedError when a parameter holds no value.
+    """
+    origin: dict[str, Any] = source.__dict__.get("_cntk_origin", {})
+    if not origin:
+        return None
+    changed: set[str] = set()
+    for op in program.global_block().ops:
+        if _describe(op) not in origin["operators"] or not changed.isdisjoint(op.input_arg_names):
+            changed.update(op.output_arg_names)
+    known = {name: ref for name, ref in origin["refs"].items() if name not in changed}
+    return Part(_renew_leaves(origin, scope), list(origin["tree"]["primitive_functions"]), known)
+
+
+def _describe(op: Operator) -> str:
+    """Return an operator and those of its blocks as text, without where it comes from."""
+    blocks = [[_describe(one) for one in op.block.program.blocks[index].ops] for index in op.sub_blocks()]
+    attrs = sorted(
+        (name, value) for name, value in op.attrs.items() if name not in (*_NOT_COMPARED, "sub_block")
+    )
+    return repr((op.type, sorted(op.inputs.items()), sorted(op.outputs.items()), attrs, blocks))
+
+
+def _renew_leaves(origin: Mapping[str, Any], scope: Scope) -> list[dict[str, Any]]:
+    """Return the leaves of a function with the values of the scope."""
     leaves = []
     for one in origin["tree"]["inputs"]:
         shape = origin["shapes"].get(one["uid"])
@@ -61,7 +113,7 @@ def find_origin(
                 hint="load its value, or pass scope=",
             )
         leaves.append(renew_leaf(leaf, scope, 0))
-    return {**origin["tree"], "inputs": leaves}
+    return leaves
 
 
 def renew_leaf(leaf: dict[str, Any], scope: Scope, samples: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from paddlelike.core.dtypes import numpy_dtype
@@ -14,9 +14,11 @@ from paddlelike.errors import NotInitializedError, SaveError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.cntk.dictionary import SizeT, encode
 from paddlelike.formats.cntk.file import COMPOSITE
+from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.interop.cntk.origin import find_origin
+from paddlelike.interop.cntk.function import INPUT
+from paddlelike.interop.cntk.origin import Part, find_origin, find_part
 from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step
 from paddlelike.interop.cntk.writing.writers import load_writers
 from paddlelike.interop.exporting import InexpressibleError, cut_program
@@ -29,6 +31,7 @@ __all__ = ["CntkReport", "export_cntk"]
 Path = str | os.PathLike[str]
 
 _PORTS: Final = ("feed", "fetch")
+_BLOCK: Final = "block_function_composite"
 
 
 class CntkReport(NamedTuple):
@@ -66,8 +69,8 @@ def export_cntk(
 
     ``cntk.Function.load`` opens it. Parameters have their names here as names and as uids. CNTK computes with
     real numbers: what is fed as int64 here, is fed as float32 there. A first dim of -1 is the samples, with a
-    LoD the steps of sequences; all other dims must be known. A program that ``import_cntk`` gave, and that
-    was not changed, becomes the function that it was, with the values of the scope.
+    LoD the steps of sequences; all other dims must be known. A program that ``import_cntk`` gave becomes
+    the function that it was, with the values of the scope; operators that were added are translated.
 
     Parameters
     ----------
@@ -113,24 +116,39 @@ def export_cntk(
         data = encode(origin)
         write_file(os.fspath(file), data)
         return CntkReport(os.fspath(file), inputs, outputs, {}, len(origin["primitive_functions"]), len(data))
-    graph, counts = translate(program, inputs, values, "export_cntk")
+    part = find_part(program, source, values) if isinstance(source, Program) else None
+    graph, counts = translate(program, inputs, values, "export_cntk", part=part)
     data = encode(make_function(graph, _find_refs(graph, outputs)))
     write_file(os.fspath(file), data)
     return CntkReport(os.fspath(file), inputs, outputs, dict(counts), len(graph.functions), len(data))
 
 
 def translate(
-    program: Program, inputs: list[str], scope: Scope, title: str, batch: float | None = None
+    program: Program,
+    inputs: list[str],
+    scope: Scope,
+    title: str,
+    batch: float | None = None,
+    part: Part | None = None,
 ) -> tuple[Graph, Counter[str]]:
-    """Return the graph of a program. Raises UnsupportedError with all that CNTK cannot express."""
-    graph = Graph([one.name for one in program.list_vars()], batch)
-    refused = _add_inputs(graph, program, inputs)
+    """Return the graph of a program. Raises UnsupportedError with all that CNTK cannot express.
+
+    ``part`` is the function that a part of the program was read from.
+    """
+    part = part or Part([], [], {})
+    uids = [one["uid"] for one in (*part.leaves, *part.functions)]
+    graph = Graph([*(one.name for one in program.list_vars()), *uids], batch)
+    fed = {part.known[name].uid for name in inputs if name in part.known}
+    graph.leaves += [one for one in part.leaves if one["kind"] != INPUT or one["uid"] in fed]
+    graph.functions += part.functions
+    graph.values.update(part.known)
+    operators = _list_operators(program, part.known)
+    refused = _add_inputs(graph, program, [name for name in inputs if name not in part.known])
     _add_parameters(graph, program, inputs, scope, title)
     table, counts = load_writers(), Counter[str]()
-    missing: Counter[str] = Counter(op.type for block in program.blocks[1:] for op in block.ops)
-    for op in program.global_block().ops:
-        if op.type in _PORTS:
-            continue
+    inner = program.blocks[1:] if any(op.sub_blocks() for op in operators) else []
+    missing: Counter[str] = Counter(op.type for block in inner for op in block.ops)
+    for op in operators:
         if op.type not in table:
             missing[op.type] += 1
         else:
@@ -149,6 +167,20 @@ def translate(
             hint="choose fetches before these operators, and compute the rest outside of the model",
         )
     return graph, counts
+
+
+def _list_operators(program: Program, known: Mapping[str, Ref]) -> list[Operator]:
+    """Return the operators that compute the outputs from what is known of them."""
+    operators = program.global_block().ops
+    if not known:
+        return [op for op in operators if op.type not in _PORTS]
+    wanted = {name for op in operators if op.type == "fetch" for name in op.input_arg_names}
+    found = []
+    for op in reversed(operators):
+        if op.type not in _PORTS and not (wanted - known.keys()).isdisjoint(op.output_arg_names):
+            found.append(op)
+            wanted.update(op.input_arg_names)
+    return found[::-1]
 
 
 def _guess(variable: Variable) -> Ref:
@@ -175,7 +207,7 @@ def _add_parameters(graph: Graph, program: Program, inputs: list[str], scope: Sc
     read = {name for op in program.global_block().ops for name in op.input_arg_names}
     for variable in program.list_vars():
         name = variable.name
-        if not variable.persistable or name in (*_PORTS, *inputs) or name not in read:
+        if not variable.persistable or name in (*_PORTS, *inputs, *graph.values) or name not in read:
             continue
         holder = scope.find_var(name)
         value = None if holder is None else holder.value
@@ -221,9 +253,11 @@ def _keep_needed(graph: Graph, root: str) -> None:
         if uid in needed:
             continue
         needed.add(uid)
-        for name in by_uid.get(uid, {"inputs": ()})["inputs"]:
+        one = by_uid.get(uid, {"inputs": ()})
+        for name in (*one["inputs"], *one.get(f"{_BLOCK}_arguments_map_values", ())):
             needed.add(name)
             pending.append(name.rpartition("_Output_")[0])
+        pending += [one[_BLOCK]["root"]] if _BLOCK in one else []
     graph.functions = [one for one in graph.functions if one["uid"] in needed]
     graph.leaves = [one for one in graph.leaves if one["uid"] in needed or one["kind"] == 0]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray
-from paddlelike.errors import ShapeError
+from paddlelike.errors import GraphError, ShapeError
 from paddlelike.framework.opdef import (
     EMPTY,
     GRAD,
@@ -202,7 +202,12 @@ class While(OpDef):
 
     @classmethod
     def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
-        """Return ``while_grad``; it takes the gradients that the block's gradient reads but does not make."""
+        """Return ``while_grad``; it takes the gradients that the block's gradient reads but does not make.
+
+        Raises GraphError for a loop of a program for prediction, which keeps no steps.
+        """
+        if op.attrs.get("is_test"):
+            raise GraphError("a loop of a program for prediction has no gradient: its steps are not kept")
         made = {name for step in block.steps for names in step.outputs.values() for name in names}
         gradients = [grad_name(name) for name in op.input("X")]
         given = [name for name in _find_taken_gradients(op, block) if block.exists(name) or name in gradients]

@@ -168,6 +168,28 @@ def test_an_imported_model_is_written_as_it_was(name: str, tmp_path: Path) -> No
     assert find_origin(program, feeds, [one.name for one in fetches], fluid.global_scope()) is None
 
 
+def test_a_changed_recurrent_model_keeps_its_loops(tmp_path: Path) -> None:
+    """A head is added and trained, the loop with it; another output is chosen."""
+    program, feeds, (hidden,) = fluid.import_cntk((GOLDEN / "cntk" / "lstm.model").read_bytes())
+    startup, exe = fluid.Program(), fluid.Executor()
+    with fluid.program_guard(program, startup):
+        out = fluid.layers.tanh(fluid.layers.fc(hidden, 2))
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.square(out)))
+    exe.run(startup)
+    width = program.global_block().var(feeds[0]).shape[1]
+    steps = np.random.default_rng(0).normal(size=(5, width)).astype("float32")
+    feed = {feeds[0]: fluid.create_lod_tensor(steps, [[3, 2]], fluid.CPUPlace())}
+    exe.run(program, feed=feed)
+    wanted = exe.run(program.clone(for_test=True), feed=feed, fetch_list=[out, hidden])
+    report = fluid.export_cntk(program, tmp_path / "more.model", feeds, [out, hidden])
+    assert report.operators == {"mul": 1, "elementwise_add": 1, "tanh": 1}
+    with fluid.scope_guard(fluid.Scope()):
+        again, feeds, fetches = fluid.import_cntk(tmp_path / "more.model")
+        found = exe.run(again, feed=feed, fetch_list=fetches)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
 def test_values_that_are_not_there_are_named(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):

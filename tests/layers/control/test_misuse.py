@@ -35,3 +35,18 @@ layers = fluid.layers
 def test_misuse_is_refused(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(number(0))
+
+
+def test_a_loop_of_a_program_for_prediction_has_no_gradient() -> None:
+    x = fluid.data("x", [2, 3])
+    x.stop_gradient = False
+    total = layers.mean(x)
+    index, limit = layers.fill_constant([1], "int64", 0), layers.fill_constant([1], "int64", 3)
+    condition = layers.less_than(index, limit)
+    loop = layers.While(condition, is_test=True)
+    with loop.block():
+        layers.assign(layers.scale(total, 2.0), total)
+        layers.increment(index, in_place=True)
+        layers.less_than(index, limit, cond=condition)
+    with pytest.raises(GraphError, match="a program for prediction has no gradient"):
+        fluid.gradients(total, x)

@@ -38,6 +38,10 @@ class Toy(FileFormat):
             at += found[-1].nbytes
         return found
 
+    def refuse_name(self, name):
+        bad = name.split() != [name] or len(name) > 40
+        return "a name with blanks, or of more than 40 letters" if bad else super().refuse_name(name)
+
     def write(self, values):
         self.check(values)
         return self._encode(values)

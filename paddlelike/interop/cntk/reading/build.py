@@ -36,6 +36,8 @@ class Built(NamedTuple):
         What the function gives back.
     arrays
         The values of parameters and constants, by name.
+    values
+        What each leaf and output of the function is, by its uid.
     """
 
     program: Program
@@ -43,6 +45,7 @@ class Built(NamedTuple):
     feeds: list[str]
     outputs: list[Variable]
     arrays: dict[str, Array]
+    values: dict[str, Value]
 
 
 def build_program(function: Function, *, title: str, batch: float | None = None) -> Built:
@@ -65,7 +68,7 @@ def build_program(function: Function, *, title: str, batch: float | None = None)
         build.run()
         build.name_outputs()
         outputs = [build.values[uid].variable for uid in function.outputs]
-    return Built(program, startup, build.feeds, outputs, build.arrays)
+    return Built(program, startup, build.feeds, outputs, build.arrays, build.values)
 
 
 class _Build:

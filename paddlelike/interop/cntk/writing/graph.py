@@ -20,7 +20,7 @@ from paddlelike.interop.exporting import InexpressibleError, read_attr
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-__all__ = ["ALL_STATIC", "BATCH", "Graph", "Ref", "Step", "static_axis"]
+__all__ = ["ALL_STATIC", "BATCH", "Graph", "Ref", "Step", "as_real", "static_axis"]
 
 Array = np.ndarray[Any, Any]
 
