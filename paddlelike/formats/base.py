@@ -190,8 +190,7 @@ class Format(ABC, Generic[S, W]):
     def take_arrays(self, values: Values) -> dict[str, Array]:
         """Return the arrays of values. Raises FormatError as :meth:`check`."""
         self.check(values)
-        held = {name: one.held_array if isinstance(one, Value) else one for name, one in values.items()}
-        return {name: np.asarray(array) for name, array in held.items()}
+        return {k: np.asarray(v.held_array if isinstance(v, Value) else v) for k, v in values.items()}
 
     def check(self, values: Values) -> None:
         """Raise FormatError, naming every one, if the format cannot hold some of ``values``."""

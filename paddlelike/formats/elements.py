@@ -18,7 +18,6 @@ __all__ = ["Array", "TensorPart", "check_shape", "check_total", "copy_into", "re
 Array = np.ndarray[Any, Any]
 
 _MAX_DIMS: Final = 32  # numpy 1.x has no more
-_MAX_BYTES: Final = 2**62
 _MOST_UNPACKED: Final = 1 << 30, 64  # bytes, and times the size of the file, whichever is more
 
 
@@ -49,7 +48,7 @@ def check_shape(what: str, shape: Sequence[int], itemsize: int = 1) -> None:
     """
     # a zero dim must not hide others that no array can have
     nbytes = math.prod(dim for dim in shape[:_MAX_DIMS] if dim) * itemsize
-    if len(shape) > _MAX_DIMS or min(shape, default=0) < 0 or nbytes > _MAX_BYTES:
+    if len(shape) > _MAX_DIMS or min(shape, default=0) < 0 or nbytes > 2**62:
         raise FormatError(f"{what}: no array has the dims {list(shape)!s:.200}")
 
 

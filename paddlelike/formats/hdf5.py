@@ -79,8 +79,12 @@ class Hdf5(FileFormat):
             return read_dense(file, entry, into=into)
         with _open(file) as opened, _damage_named(f"{entry.name!r:.80} cannot be read"):
             array = np.asarray(opened[cast("str", entry.payload)][()])
-        if array.shape != entry.shape or array.dtype != _native(array.dtype) or array.nbytes != entry.nbytes:
-            array = np.ascontiguousarray(array, _native(array.dtype)).reshape(entry.shape)
+        if (
+            array.shape != entry.shape
+            or array.dtype != array.dtype.newbyteorder("=")
+            or array.nbytes != entry.nbytes
+        ):
+            array = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(entry.shape)
         return deliver(array, into)
 
     def refuse_name(self, name: str) -> str | None:
@@ -165,15 +169,8 @@ def _import_h5py() -> ModuleType:
 
 
 _DAMAGE: Final = (
-    OSError,
-    KeyError,
-    ValueError,
-    TypeError,
-    RuntimeError,
-    OverflowError,
-    MemoryError,
-    AttributeError,
-)
+    OSError, KeyError, ValueError, TypeError, RuntimeError, OverflowError, MemoryError, AttributeError
+)  # fmt: skip
 
 
 @contextmanager
@@ -320,7 +317,3 @@ def _check_readable(name: str, dataset: h5py.Dataset) -> None:
 _COPY: Final = "copy the elements into one file, with h5py: file[name] = other[name][()]"
 _LEAVE_OUT: Final = "remove it from a copy of the file, with h5py: del file[name]; or keep it as an attribute"
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor
-
-
-def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype.newbyteorder("=")

@@ -52,10 +52,8 @@ class Npz(FileFormat):
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
-        members = open_zip(file).items()
-        return check_entries(
-            [_parse_member(file, name.removesuffix(_SUFFIX), one) for name, one in members], file.size
-        )
+        found = [_parse_member(file, n.removesuffix(_SUFFIX), one) for n, one in open_zip(file).items()]
+        return check_entries(found, file.size)
 
     def find_damage(self, source: Readable) -> str | None:
         return find_damage(as_source(source))

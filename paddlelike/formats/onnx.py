@@ -22,11 +22,12 @@ from typing import Final, NamedTuple, cast
 import numpy as np
 
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core.tensor import Array
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, view_elements
 from paddlelike.formats.entry import Entry
+from paddlelike.formats.npz import deliver
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 
 __all__ = ["OnnxFile"]
@@ -81,15 +82,7 @@ class OnnxFile(FileFormat):
                 f"{entry.name!r:.80}: its elements are in another file",
                 hint="open the model with paddlelike.import_onnx, which reads files beside it",
             )
-        array = _decode(as_source(source), entry)
-        if into is None:
-            return LoDTensor(array)
-        if into.shape != array.shape or into.dtype != array.dtype:
-            raise FormatError(
-                f"{entry.name!r:.80}: {array.dtype} {array.shape} does not fit {into.dtype} {into.shape}"
-            )
-        into[...] = array
-        return LoDTensor(into)
+        return deliver(_decode(as_source(source), entry), into)
 
     def write(self, values: Values) -> Iterator[Buffer]:
         arrays = self.take_arrays(values)

@@ -61,8 +61,7 @@ class Member(NamedTuple):
         assert self.info is not None
         if self.info.compress_type != zipfile.ZIP_DEFLATED:
             raise FormatError(
-                f"member {self.info.filename!r:.80} is packed otherwise than by deflate",
-                hint="unpack the file, and pack it anew: zip",
+                f"member {self.info.filename!r:.80} is not packed by deflate: pack it anew with zip"
             )
         enough = min(self.stored_size, 2 * wanted + _PIECE) if wanted < self.size else self.stored_size
         try:
@@ -209,9 +208,7 @@ class _Pieces(io.RawIOBase):
 def _open_archive(file: Source) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(SourceFile(file))
-    except (
-        Exception
-    ) as error:  # zipfile raises struct's, OSError, ValueError, NotImplementedError besides its own
+    except Exception as error:  # zipfile raises struct's, OSError, ValueError and others besides its own
         raise FormatError(f"the ZIP file is damaged ({error!s:.100})") from error
 
 

@@ -225,9 +225,8 @@ def _read_array(view: Message, where: str) -> Array:
             f"{where:.200}: {dtype} {list(shape)} has {count} elements, the file {len(elements) / itemsize:g}"
         )
     if row.stored:
-        with np.errstate(
-            over="ignore"
-        ):  # float16 is kept as float32, which can be any number in a damaged file
+        # float16 is kept as float32, which can be any number in a damaged file
+        with np.errstate(over="ignore"):
             return np.frombuffer(elements, row.stored).astype(dtype, copy=False).reshape(shape)
     if any(not -(2**15) <= one < 2**15 for one in elements):
         raise FormatError(f"{where:.200}: int16 elements beyond their range")
