@@ -93,10 +93,24 @@ def test_a_delta_holds_changed_new_and_forgotten_rows_alone(tmp_path: Path) -> N
     assert _load_elsewhere(tmp_path) == training.values()
 
 
+def test_rows_that_alone_were_forgotten_are_a_link_of_their_ids(tmp_path: Path) -> None:
+    """Proves C7."""
+    training = Training()
+    rows = np.arange(3000) * 7919 - (1 << 40)
+    training.step(*rows[2:])
+    training.save(tmp_path, delta=True)
+    training.shrink(threshold=0.15)  # a show counts 0.1
+    training.save(tmp_path, delta=True)
+    (link,) = (tmp_path / "__deltas__").glob("emb.*.1")
+    assert link.stat().st_size < 200
+    assert _load_elsewhere(tmp_path) == training.values()
+    with fluid.scope_guard(training.scope):
+        assert tables.print_table_stat(training.main)["emb"]["rows"] == 2998
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["step", "new", "forget", "again", "save", "clear"]), min_size=2, max_size=9))
 def test_whatever_happens_a_load_brings_the_bits_of_the_last_save(tmp_path: Path, actions: list[str]) -> None:
-    """Proves C7."""
     shutil.rmtree(tmp_path / "d", ignore_errors=True)
     training, first = Training(1500), -(1 << 40)
     for at, action in enumerate([*actions, "save"]):
