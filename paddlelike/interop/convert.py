@@ -263,8 +263,10 @@ def _name_entries(
     entries: list[Entry], source_format: AnyFormat, source: str, names: Iterable[str] | None
 ) -> list[Entry]:
     """Return the entries with names, which the caller gives where the format stores none."""
-    if source_format.holds.names:
+    if source_format.holds.names and names is None:
         return entries
+    if source_format.holds.names:
+        raise LoadError(f"{source} is {source_format.title}, with names: names= is for combined files")
     if names is None:
         raise LoadError(
             f"{source} is {source_format.title}, which stores no names",
