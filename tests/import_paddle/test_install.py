@@ -89,7 +89,7 @@ for call in (
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
         "TypeError layer 'mine': x is 3 (int), expected Variable",
-        "TypeError layer 'mine': x is float32, expected one of int64. ",
+        "TypeError layer 'mine': x is float32, expected one of int64.",
         "AttributeError module 'paddlelike.layers.nn' has no attribute 'no",
         "AttributeError module 'paddlelike.optimizer' has no attribute 'no",
         "LeftOutError fluid.layers.device.get_places is not here: it bel",
