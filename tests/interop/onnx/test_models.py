@@ -51,6 +51,32 @@ def check(archive: str, name: str, folder: Path, **options) -> fluid.OnnxReport:
     return report
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "average_ceil",
+        "viterbi",
+        "grid_sample_n",
+        "grid_sample5",
+        "lstm_cells",
+        "nested",
+        "swiglu2",
+        "set_item",
+    ],
+)
+def test_a_function_that_paddle_3_exported(name: str, tmp_path: Path) -> None:
+    files = read_archive("exports331")[name]
+    write_files(files, tmp_path)
+    values = "inference.pdiparams" if files.get("inference.pdiparams") else None
+    report = fluid.export_onnx(
+        tmp_path, tmp_path / "it.onnx", model_filename="inference.json", params_filename=values
+    )
+    with np.load(io.BytesIO(files["io.npz"])) as file:
+        fed = {one: file[f"in{i}"] for i, one in enumerate(file["feeds"].tolist())}
+        wanted = [file[f"out{i}"] for i in range(len(report.outputs))]
+    compare(tmp_path / "it.onnx", [fed[one] for one in report.inputs], wanted, report.inputs)
+
+
 NETWORKS = [
     ("fit_a_line", "inference", None, None),
     ("mnist_conv_bn", "inference_combined", "model", "params"),

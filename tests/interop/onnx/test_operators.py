@@ -15,6 +15,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import UnsupportedError
 from paddlelike.interop.onnx.exporter.converters import load_table
 from paddlelike.interop.onnx.exporter.traced.operator import can_trace
+from tests.helpers.fresh import fresh_programs
 from tests.interop.onnx.runs import build, run_here, run_onnx
 from tests.models.archive import collect_types, read_archive
 from tests.ops.harness.collect import CASES
@@ -170,3 +171,17 @@ def test_every_operator_of_the_table_is_tried() -> None:
         *(collect_types(read_archive(one)) for one in ("layers262", "models185", "spectra262"))
     )
     assert set(TABLE) - tried - models - ON_SEQUENCES - IN_BLOCKS == set()
+
+
+def test_an_lstm_whose_batch_only_its_states_tell(tmp_path: Path) -> None:
+    with fresh_programs(), fluid.scope_guard(fluid.Scope()):
+        image, zeros = fluid.data("x", [None, 8, 4, 4]), fluid.layers.fill_constant([1, 1, 4], "float32", 0)
+        steps = fluid.layers.reshape(image, [8, -1, 16])
+        out = fluid.layers.lstm(steps, zeros, zeros, 8, 4, 1, is_test=True)[0]
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        feed = {"x": np.random.RandomState(0).rand(1, 8, 4, 4).astype("float32")}
+        (wanted,) = exe.run(feed=feed, fetch_list=[out])
+        fluid.export_onnx(fluid.default_main_program(), tmp_path / "it.onnx", ["x"], [out])
+    (got,) = run_onnx(tmp_path / "it.onnx", feed)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.framework.graph.operator import Operator
@@ -144,17 +144,28 @@ def _finish(step: Step, name: str, value: str, array: Any) -> str:
     return value if array.dtype == wanted else step.cast(value, wanted)
 
 
+#: The dim that the inputs of an operator have in common, where it is not the first one.
+_BATCHES: Final = {"cudnn_lstm": 1}
+
+
 def _declare(
     step: Step, inputs: Sequence[tuple[str, str]], *, shared: bool
 ) -> tuple[list[tuple[list[Any], Any]], dict[str, tuple[str, int]]]:
     """Return shapes and types of the inputs, and of each symbol in them a value and the axis that has it."""
     shapes: list[tuple[list[Any], Any]] = []
     symbols: dict[str, tuple[str, int]] = {}
-    for number, (name, value) in enumerate(inputs):
-        variable = step.op.block._var_recursive(name)
+    batch = _BATCHES.get(step.op.type, 0 if shared else -1)
+    variables = [step.op.block._var_recursive(name) for name, _ in inputs]
+    known = [
+        one.shape[batch] for one in variables if batch > 0 and len(one.shape) > 2 and one.shape[batch] > 0
+    ]
+    for number, (variable, (_, value)) in enumerate(zip(variables, inputs, strict=True)):
         dims: list[Any] = list(variable.shape)
         for axis in [axis for axis, dim in enumerate(dims) if dim < 0]:
-            dims[axis] = _ROWS if shared and not axis else f"d{number}_{axis}"
+            if axis == batch and known:
+                dims[axis] = known[0]
+                continue
+            dims[axis] = _ROWS if axis == batch else f"d{number}_{axis}"
             symbols.setdefault(dims[axis], (value, axis))
         shapes.append((dims, numpy_dtype(variable.dtype)))
     return shapes, symbols
