@@ -36,8 +36,8 @@ _ROWS_LIKE: Final = {"distribute_fpn_proposals": ("RestoreIndex", "FpnRois")}
 _SEE_THEIR_OWN: Final = (
     "allreduce", "broadcast", "c_allgather", "c_allreduce_max", "c_allreduce_min", "c_allreduce_prod",
     "c_allreduce_sum", "c_broadcast", "c_reducescatter", "c_sync_comm_stream",
-    "create_double_buffer_reader", "create_py_reader", "load", "load_combine", "print", "py_func", "read",
-    "save", "save_combine",
+    "create_double_buffer_reader", "create_py_reader", "gather_from_owners", "load", "load_combine", "print",
+    "py_func", "read", "reduce_to_owners", "save", "save_combine",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.startup import warn_overwriting
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
+from paddlelike.ops.remote.collective import find_job
 
 if TYPE_CHECKING:
     from paddlelike.compiled.engine import Engine
@@ -37,6 +38,10 @@ def run_program(
 
     Raises ExtraMissingError without JAX; for the rest see :meth:`~paddlelike.executor.run.Executor.run`.
     """
+    if not program.plans:
+        for op in program.global_block().ops:  # before JAX computes anything: it joins no job afterwards
+            if op.type in ("c_gen_nccl_id", "gen_nccl_id"):
+                services["remote"].find_workers().join(*find_job(op))
     engine = find_engine(program, feeds, fetches, pruned_to, place)
     plan = engine.plan
     if plan.is_batch or not engine.pieces:

@@ -49,6 +49,10 @@ def connect_remote() -> Remote:
 
 def find_partition(program: Program) -> Partition | None:
     """Return how the variables of a program are distributed (the hook of that name)."""
+    if program._sharding is not None:
+        from paddlelike.distributed.collective.data_parallel import SharedState  # late: needed by few
+
+        return SharedState(program)
     if not program._is_distributed and not any(op.type == "listen_and_serv" for op in program.blocks[0].ops):
         from paddlelike.distributed.checkpoint.local import LocalPartition  # late: for few loads
 

@@ -7,6 +7,7 @@ environment variable CPU_NUM (default 1) sets the count of copies.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledProgram", "ParallelExecutor"]
 
-_distribute_program: Final[Hook[[Program, BuildStrategy, Scope], Program]] = Hook("distribute_program")
+_distribute_program: Final[Hook[[Program, BuildStrategy, Scope], AbstractContextManager[Program]]] = Hook(
+    "distribute_program"
+)
 _load_jax: Final[Hook[[], Any]] = Hook("load_jax")
 
 
@@ -142,9 +145,11 @@ class CompiledProgram:
                 self._program, feed, fetch_list, scope, return_numpy, backend=self._backend
             )
         fetches = collect_names(fetch_list)
-        if self._build_strategy is not None and self._build_strategy.num_trainers > 1:
-            self._parallel.program = _distribute_program.function(self._program, self._build_strategy, scope)
-        values = self._parallel.run(executor, scope, feed, fetches, self._find_devices())
+        with ExitStack() as step:
+            if self._build_strategy is not None and self._build_strategy.num_trainers > 1:
+                made = _distribute_program.function(self._program, self._build_strategy, scope)
+                self._parallel.program = step.enter_context(made)
+            values = self._parallel.run(executor, scope, feed, fetches, self._find_devices())
         if not return_merged:
             return [[_convert(v, return_numpy) for v in each] for each in values]
         return [_convert(_merge(each), return_numpy) for each in values]

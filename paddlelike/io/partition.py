@@ -135,7 +135,8 @@ def get_partition(program: Program, directory: str | None = None) -> Partition |
 
 
 def _is_distributed(program: Program) -> bool:
-    return program._is_distributed or any(op.type == "listen_and_serv" for op in program.blocks[0].ops)
+    is_marked = program._is_distributed or program._sharding is not None
+    return is_marked or any(op.type == "listen_and_serv" for op in program.blocks[0].ops)
 
 
 def _has_shards(directory: str) -> bool:

@@ -21,6 +21,7 @@ from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.codec.operator_versions import add_operator_versions
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.hooks import Hook
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 
 Array = np.ndarray[Any, Any]
+
+_complete_state: Final[Hook[[Program, list[str]], None]] = Hook("complete_state")
 
 _WAIT: Final = 60.0  # seconds: trainers may all save into one directory
 
@@ -95,6 +98,8 @@ def save(
         raise AssertionError(f"model_path {path!r} has no file name; pass directory/name")
     asynchronous.check_pending()
     begin = time.perf_counter()
+    if program._sharding is not None:
+        _complete_state.function(program, [variable.name for variable in program.list_vars()])
     parameters = {v.name: _get_value(v) for v in program.list_vars() if is_parameter(v)}
     others = {v.name: _get_value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
     message = build_message(program)

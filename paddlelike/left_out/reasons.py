@@ -87,7 +87,7 @@ _MPI: Final = Reason(
 _MODULES: Final = (
     (_INNER,
      ("transpiler.details layers.device layers.math_op_patch distributed.utils "
-     "distributed.fs_wrapper distributed.cloud_utils distribute_lookup_table check_import_scipy")),
+     "distributed.cloud_utils distribute_lookup_table check_import_scipy")),
     (_COMPLEX, "complex"),
     (_DECODER, "contrib.decoder"),
     (_FLOAT16, "contrib.mixed_precision.fp16_utils"),

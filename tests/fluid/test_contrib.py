@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import paddlelike.fluid as fluid
 from paddlelike.errors import GraphError, ShapeError
 from paddlelike.fluid.incubate.fleet.utils import utils
 from paddlelike.fluid.incubate.hdfs import HDFSClient
+from tests.helpers.hadoop import make_hadoop
 
 
 @pytest.fixture(autouse=True)
@@ -148,13 +148,7 @@ def test_programs_travel_through_files(tmp_path: Path) -> None:
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HDFSClient:
     """A client of a stand-in for Hadoop's command, over a folder."""
     home, root = tmp_path / "hadoop", tmp_path / "files"
-    (home / "bin").mkdir(parents=True)
-    root.mkdir()
-    standin = Path(__file__).parent.parent / "io" / "standin_hadoop.py"
-    options = 'while [ "${2#-D}" != "$2" ]; do fs=$1; shift 2; set -- "$fs" "$@"; done'
-    script = f'#!/bin/sh\n{options}\nexec {sys.executable} {standin} "$@"\n'
-    (home / "bin" / "hadoop").write_text(script)
-    (home / "bin" / "hadoop").chmod(0o755)
+    make_hadoop(home / "bin", root)
     monkeypatch.setenv("STANDIN_ROOT", str(root))
     return HDFSClient(str(home), {"fs.default.name": "hdfs://x:1", "hadoop.job.ugi": "me,pw"})
 

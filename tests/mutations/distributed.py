@@ -281,7 +281,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a worker may be silent for two leases",
-        "distributed/collective/workers.py",
+        "distributed/collective/watch.py",
         "now - self._seen[rank][1] > self._lease], left  # W2",
         "now - self._seen[rank][1] > 2 * self._lease], left",
         "W2",

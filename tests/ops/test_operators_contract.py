@@ -19,7 +19,10 @@ GOLDEN = table("operators185")
 FORWARD = {name: op for name, op in registry.all_ops().items() if op.forward_of is None}
 
 #: Operators of this package alone: tables that grow, of which Paddle's programs know nothing.
-OURS = ["count_sparse_table", "distributed_sparse_embedding", "make_sparse_table", "sparse_embedding"]
+OURS = [
+    *("count_sparse_table", "distributed_sparse_embedding", "make_sparse_table", "sparse_embedding"),
+    *("gather_from_owners", "reduce_to_owners"),
+]
 
 #: Operators that only builds with CUDA have, which the table was not made with.
 OF_CUDA = ["c_gen_nccl_id", "gen_nccl_id", "sync_batch_norm"]

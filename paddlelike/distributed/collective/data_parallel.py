@@ -6,31 +6,36 @@ copy that has them.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
-from paddlelike.core.scope import Scope
+from paddlelike.core.scope import Scope, global_scope
+from paddlelike.distributed.collective.sharding import Sharding, plan_sharding
 from paddlelike.distributed.collective.transpiler import add_up_gradients, scale_loss_gradient
 from paddlelike.distributed.collective.workers import find_workers
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.executor.strategies import BuildStrategy
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.partition import LoadShare, SaveShare
+from paddlelike.storage.options import SaveOptions
 
-__all__ = ["distribute_program"]
+if TYPE_CHECKING:
+    from paddlelike.executor.run import Executor
+
+__all__ = ["SharedState", "complete_state", "distribute_program", "share_out"]
 
 #: Options of BuildStrategy that change what is computed, and are not here: the value that is, and why.
 _REFUSED: Final = {
-    "reduce_strategy": (
-        BuildStrategy.ReduceStrategy.AllReduce,
-        "ReduceStrategy.Reduce shares the updates out among devices of one process",
-        "AllReduce computes the same",
-    ),
     "async_mode": (False, "async_mode is for parameter servers", "leave it False"),
 }
 
 
-def distribute_program(program: Program, strategy: BuildStrategy, scope: Scope) -> Program:
-    """Return what this worker runs in a scope; at the first time all workers take the values of worker 0.
+@contextmanager
+def distribute_program(program: Program, strategy: BuildStrategy, scope: Scope) -> Iterator[Program]:
+    """Give what this worker runs in a scope; at the first time all workers take the values of worker 0.
 
     Raises
     ------
@@ -47,32 +52,85 @@ def distribute_program(program: Program, strategy: BuildStrategy, scope: Scope) 
                 f"build_strategy.{name} with {strategy.num_trainers} workers: {why}", hint=advice
             )
     average = strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.CoeffNumDevice
-    key = ("worker", strategy.num_trainers, average, strategy.sync_batch_norm)
+    is_shared = strategy.reduce_strategy == BuildStrategy.ReduceStrategy.Reduce
+    key = ("worker", strategy.num_trainers, average, strategy.sync_batch_norm, is_shared)
     made: Program | None = program.plans.get(key)
     if made is None:
-        made = _make_program(program, strategy, average=average)
+        if is_shared:
+            share_out(program, strategy.num_trainers)
+        made = _make_program(program, strategy, average=average, is_shared=is_shared)
         program.plans[key] = made
     workers = find_workers()
     workers.check(strategy.num_trainers, strategy.trainer_id)
     workers.share(scope, made)
-    return made
+    if not is_shared:
+        yield made
+        return
+    with workers.count_step(scope, program._sharding):
+        yield made
 
 
-def _make_program(program: Program, strategy: BuildStrategy, *, average: bool) -> Program:
+def share_out(program: Program, workers: int) -> None:
+    """Decide which worker holds which part of the optimizer's state, as saves and loads need to know."""
+    if program._sharding is None:
+        program._sharding = plan_sharding(program, workers, _find_gradients(program))
+
+
+def complete_state(program: Program, names: Sequence[str]) -> None:
+    """Put the state that other workers hold into the scope, until the next step (the hook of that name).
+
+    Raises FaultError for a lost worker.
+    """
+    find_workers().fetch_state(global_scope(), program._sharding, names)
+
+
+class SharedState:
+    """How a program is saved and loaded whose optimizer state the workers have shared out."""
+
+    takes_slices = False
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def plan_save(
+        self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
+    ) -> SaveShare:
+        """Return all variables: those of other workers are fetched. Raises FaultError for a lost worker."""
+        complete_state(self._program, [variable.name for variable in chosen])
+        return SaveShare(chosen)
+
+    def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
+        """Return all variables: the next step releases those of other workers."""
+        return LoadShare(chosen)
+
+    def localize(self, program: Program) -> Program:
+        return program
+
+
+def _find_gradients(program: Program) -> list[str]:
     found: dict[str, None] = {}
     for op in program.global_block().ops:
-        if op.type.startswith("c_allreduce"):
-            raise GraphError(
-                "the program adds its gradients up already, and with_data_parallel would do so again",
-                hint="run the program itself; with_data_parallel is for config.mode = 'nccl2'",
-            )
         if op.attrs.get("op_role", 0) & OpRole.Backward:
             found.update(dict.fromkeys((op.attrs.get("op_role_var") or [])[1::2]))
+    return list(found)
+
+
+def _make_program(program: Program, strategy: BuildStrategy, *, average: bool, is_shared: bool) -> Program:
+    if any(op.type.startswith("c_allreduce") for op in program.global_block().ops):
+        raise GraphError(
+            "the program adds its gradients up already, and with_data_parallel would do so again",
+            hint="run the program itself; with_data_parallel is for config.mode = 'nccl2'",
+        )
+    gradients = _find_gradients(program)
     made = program.clone()
     made.random_seed = program.random_seed
     if average:
         scale_loss_gradient(made.global_block(), strategy.num_trainers)
-    add_up_gradients(made.global_block(), list(found))
+    sharding: Sharding | None = program._sharding if is_shared else None
+    if sharding is not None and sharding.owners:
+        sharding.remove_updates(made.global_block(), strategy.trainer_id)
+        gradients = [name for name in gradients if name not in set(sharding.gradients)]
+    add_up_gradients(made.global_block(), gradients, sharding)
     if strategy.sync_batch_norm:
         for block in made.blocks:
             for op in block.ops:

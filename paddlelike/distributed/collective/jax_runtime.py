@@ -126,6 +126,25 @@ class Notes:
             return str(self._client.blocking_key_value_get(name, int(seconds * 1000)))
         return text
 
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Set a text of bytes."""
+        self._client.key_value_set_bytes(name, data, allow_overwrite=True)
+
+    def take(self, name: str, wait: Callable[[], None]) -> bytes:
+        """Wait for a text of bytes, remove it and return it; ``wait`` is called each second meanwhile."""
+        while True:
+            try:
+                found: bytes = self._client.blocking_key_value_get_bytes(name, int(PULSE * 1000))
+            except RuntimeError:  # not yet
+                wait()
+                continue
+            self._client.key_value_delete(name)
+            return found
+
+    def list_names(self, folder: str) -> list[str]:
+        """Return the names of the texts in a folder."""
+        return [name for name, _ in self._client.key_value_dir_get_bytes(folder)]
+
     def read(self, folder: str) -> dict[int, str]:
         """Return the texts ``folder/<rank>`` by rank."""
         found = self._client.key_value_dir_get(folder)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.collective.sharding import Sharding
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
@@ -274,8 +275,11 @@ def scale_loss_gradient(block: Block, workers: int) -> None:
             block._insert_op(index + 1, "scale", {"X": grad}, {"Out": grad}, attrs)
 
 
-def add_up_gradients(block: Block, gradients: Sequence[str]) -> None:
-    """Add gradients up over the workers before the first update, once for all local copies."""
+def add_up_gradients(block: Block, gradients: Sequence[str], sharding: Sharding | None = None) -> None:
+    """Add gradients up over the workers before the first update, once for all local copies.
+
+    With ``sharding`` also those that it sums for one worker alone.
+    """
     at = _find_update(block)
     role = {_ROLE: OpRole.Optimize}
     for name in gradients:
@@ -284,6 +288,10 @@ def add_up_gradients(block: Block, gradients: Sequence[str]) -> None:
         at += 1
     if gradients:
         block._insert_op(at, "c_sync_comm_stream", {"X": grad}, {"Out": grad}, role)
+    if sharding is not None and sharding.gradients:
+        grads = [block.vars[name] for name in sharding.gradients]
+        attrs = role | {"owners": sharding.gradient_owners}
+        block._insert_op(_find_update(block), "reduce_to_owners", {"X": grads}, {"Out": grads}, attrs)
 
 
 def _find_update(block: Block) -> int:

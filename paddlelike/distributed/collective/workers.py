@@ -14,11 +14,14 @@ from __future__ import annotations
 import atexit
 import os
 import queue
+import socket
+import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -27,8 +30,11 @@ import numpy as np
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.client.exits import exit_by_code
-from paddlelike.distributed.collective.jax_runtime import PULSE, Exchanges, Notes, connect, disconnect
+from paddlelike.distributed.collective.jax_runtime import PULSE, Exchanges, connect, disconnect
 from paddlelike.distributed.collective.job import Job, make_job, read_job
+from paddlelike.distributed.collective.sharding import Sharding
+from paddlelike.distributed.collective.shares import Shares
+from paddlelike.distributed.collective.watch import Watch
 from paddlelike.distributed.settings import Settings
 from paddlelike.errors import FaultError, GraphError, PaddlelikeError, RoleError, UnsupportedError
 from paddlelike.framework.flags import flag
@@ -141,6 +147,61 @@ class JobWorkers:
             )
         self.wait()
         return self._exchange(lambda exchanges: exchanges.scatter(value))
+
+    def reduce_to_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
+        """Return the sums over the workers of those that this worker owns, the others as they are."""
+        return self._exchange_owned(values, owners, is_sum=True)
+
+    def gather_from_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
+        """Return each value of the worker that owns it."""
+        return self._exchange_owned(values, owners, is_sum=False)
+
+    def _exchange_owned(self, values: list[Array], owners: list[int], *, is_sum: bool) -> list[Array]:
+        """Exchange values in one row for each worker, all rows of one length."""
+        job, found = self._find_job(), [np.asarray(value) for value in values]
+        if job.size == 1:
+            return found
+        self.wait()
+        for dtype in sorted({value.dtype.str for value in found}):
+            rows: list[list[int]] = [[] for _ in range(job.size)]
+            for index, owner in enumerate(owners):
+                if found[index].dtype.str == dtype:
+                    rows[owner].append(index)
+            width = max(sum(found[index].size for index in row) for row in rows)
+            received = range(job.rank, job.rank + 1) if is_sum else range(job.size)
+            sent = range(job.size) if is_sum else range(job.rank, job.rank + 1)
+            together = np.zeros((len(sent), width), dtype)
+            for line, rank in zip(together, sent, strict=True):
+                parts = [found[index].reshape(-1) for index in rows[rank]]
+                if parts:
+                    np.concatenate(parts, out=line[: sum(map(len, parts))])
+            method = Exchanges.scatter if is_sum else Exchanges.gather
+            result = self._exchange(partial(method, value=together))
+            for line, rank in zip(result, received, strict=True):
+                begin = 0
+                for index in rows[rank]:
+                    if is_sum or rank != job.rank:
+                        part = line[begin : begin + found[index].size]
+                        found[index] = part.reshape(found[index].shape).copy()
+                    begin += found[index].size
+        return found
+
+    @contextmanager
+    def count_step(self, scope: Scope, sharding: Sharding) -> Iterator[None]:
+        """Count a step whose optimizer state is shared out, when the ``with`` block has ended.
+
+        State of other workers is released from the scope, and this worker's own is given to workers that
+        save.
+        """
+        shares = self._find_member().find_shares()
+        shares.begin_step(scope, sharding)
+        yield
+        shares.end_step()
+
+    def fetch_state(self, scope: Scope, sharding: Sharding, names: Iterable[str]) -> None:
+        """Put the state that other workers hold into the scope, for a save, until the next step."""
+        if self._member is not None:
+            self._member.find_shares().fetch(scope, sharding, names)
 
     def wait(self) -> None:
         """Wait until the results of every ``reduce`` have their elements."""
@@ -281,12 +342,14 @@ class _Member:
         exit_by_code()
         self._ending = threading.Event()
         limits = settings.limits
-        self._notes = connect(job, window=limits.window, lease=self._lease, ending=self._ending)
+        with _listen_at(job):
+            self._notes = connect(job, window=limits.window, lease=self._lease, ending=self._ending)
         self._exchanges = Exchanges(job, self._notes)
         self._work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
         self._fault: FaultError | None = None
-        self._watch = _Watch(self._notes, job, self._lease)  # of the last exchange that took long
+        self._watch = Watch(self._notes, job, self._lease)  # of the last exchange that took long
         self._entered = 0  # exchanges that this worker has begun
+        self._shares: Shares | None = None
         for run in (self._run, self._show_life):
             threading.Thread(target=run, name=f"paddlelike-collective{run.__name__}", daemon=True).start()
         atexit.register(self._leave)
@@ -308,7 +371,7 @@ class _Member:
             pass
         except (RuntimeError, ValueError) as error:  # JAX raises either
             self._fail(error)
-        self._watch = watch = _Watch(self._notes, self.job, self._lease)
+        self._watch = watch = Watch(self._notes, self.job, self._lease)
         begin = time.monotonic()
         while True:
             try:
@@ -322,11 +385,25 @@ class _Member:
             if lost:
                 self._raise_fault(lost)
 
+    def find_shares(self) -> Shares:
+        """Return this worker's part of optimizer state that is shared out."""
+        if self._shares is None:
+            self._shares = Shares(self.job, self._notes, self._ending, self.watch)
+        return self._shares
+
+    def watch(self, begin: float) -> None:
+        """Raise FaultError when a worker is lost, or has answered nothing since ``begin``."""
+        lost = self._watch.find_lost()
+        if not lost and time.monotonic() - begin > self._barrier:
+            lost = "a worker, which does not answer"
+        if lost:
+            self._raise_fault(lost)
+
     def _fail(self, error: Exception) -> NoReturn:
         """Raise FaultError that names the worker without which an exchange failed."""
         if isinstance(error, PaddlelikeError):
             raise error
-        self._watch = watch = _Watch(self._notes, self.job, 3 * PULSE)
+        self._watch = watch = Watch(self._notes, self.job, 3 * PULSE)
         end = time.monotonic() + max(self._lease, 5 * PULSE)
         while not (lost := watch.find_lost()) and time.monotonic() < end:
             time.sleep(PULSE / 4)
@@ -358,6 +435,8 @@ class _Member:
 
     def _leave(self) -> None:
         """Tell the others that this process ends; worker 0, the coordinator, ends last."""
+        if self._shares is not None and self._fault is None and not hasattr(sys, "last_value"):
+            self._stay_for_saves()
         self._ending.set()
         if self._fault is not None:
             # A thread that waits for a lost worker, or JAX's own end, must not keep the process.
@@ -367,7 +446,7 @@ class _Member:
         try:
             self._notes.write(f"left/{self.job.rank}", "after a fault" if self._fault else "at its end")
             if self.job.rank == 0:
-                watch = self._watch if self._fault is not None else _Watch(self._notes, self.job, 3 * PULSE)
+                watch = self._watch if self._fault is not None else Watch(self._notes, self.job, 3 * PULSE)
                 while not watch.have_all_left():
                     time.sleep(PULSE / 10)
                 time.sleep(PULSE / 2)  # for the others to disconnect
@@ -376,47 +455,27 @@ class _Member:
         except RuntimeError:
             pass
 
+    def _stay_for_saves(self) -> None:
+        """Wait until no other worker trains or saves: it may ask for the state that this one holds."""
+        with suppress(RuntimeError):
+            self._notes.write(f"ends/{self.job.rank}", "at its end")
+            watch = Watch(self._notes, self.job, self._lease)
+            while not watch.have_all_left(folders=("ends", "left")):
+                time.sleep(PULSE / 10)
 
-class _Watch:
-    """Signs of life of the other workers, seen by this one: each is timed by this process's own clock."""
 
-    def __init__(self, notes: Notes, job: Job, lease: float) -> None:
-        self._notes, self._job, self._lease = notes, job, lease
-        self._seen: dict[int, tuple[str, float]] = {}
+@contextmanager
+def _listen_at(job: Job) -> Iterator[None]:
+    """Listen at this worker's endpoint while it joins: worker 0 of some scripts waits for that, as in Fluid.
 
-    def find_lost(self) -> str | None:
-        """Return the workers that are lost, in words; None while there is none."""
-        silent, left = self._look()
-        ended = [rank for rank, how in left.items() if how != "after a fault"]
-        names = [f"{self._job.name(rank)}, which ended before the others" for rank in ended]
-        names += [
-            f"{self._job.name(rank)}, which gives no sign of life" for rank in silent if rank not in left
-        ]
-        return " and ".join(names) or None
-
-    def find_behind(self, entered: int) -> str:
-        """Return the other workers that have not come to exchange number ``entered``, in words."""
-        entered_by = {rank: int(text.split()[-1]) for rank, (text, _) in self._seen.items()}
-        behind = [rank for rank, n in entered_by.items() if n < entered and rank != self._job.rank]
-        return " and ".join(f"{self._job.name(one)}, which does not come" for one in behind) or "a worker"
-
-    def have_all_left(self) -> bool:
-        """Return whether every other worker has left, or gives no sign of life."""
-        silent, left = self._look()
-        return {*silent, *left, self._job.rank} == set(range(self._job.size))
-
-    def _look(self) -> tuple[list[int], dict[int, str]]:
-        try:
-            pulses, left = self._notes.read("pulse"), self._notes.read("left")
-        except RuntimeError:
-            return [0], {}
-        now = time.monotonic()
-        for rank in range(self._job.size):
-            text = pulses.get(rank, "0 0")
-            if rank not in self._seen or self._seen[rank][0] != text:
-                self._seen[rank] = text, now
-        others = [rank for rank in self._seen if rank != self._job.rank]
-        return [rank for rank in others if now - self._seen[rank][1] > self._lease], left  # W2
+    Nobody is answered. Worker 0 has JAX's coordinator there; an address that cannot be used is left alone.
+    """
+    host, _, port = job.endpoints[job.rank].rpartition(":")
+    with ExitStack() as stack:
+        if job.rank:
+            with suppress(OSError):
+                stack.enter_context(socket.create_server((host.strip("[]"), int(port)), backlog=128))
+        yield
 
 
 _WORKERS: Final = JobWorkers()

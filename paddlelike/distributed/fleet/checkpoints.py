@@ -1,6 +1,8 @@
 """Numbered checkpoints of fleet's workers: all persistables in one file, and the epoch that was completed.
 
 ``PATH/__paddle_fleet_checkpoint__.N`` holds ``_paddle_fleet_param__`` and ``fleet_train_status``, as Fluid.
+A file system that scripts pass as ``fs`` (``paddle.distributed.fs_wrapper``) may keep them elsewhere: then
+they are written to and read from a local directory, which is uploaded or downloaded whole.
 """
 
 from __future__ import annotations
@@ -9,15 +11,22 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from paddlelike.errors import LoadError, UnsupportedError
+from paddlelike.errors import LoadError
 from paddlelike.executor import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.io import load_persistables, save_persistables
 from paddlelike.storage.local.filesystem.system import sync_directory
 
-__all__ = ["TrainStatus", "delete_checkpoints", "read_checkpoint", "refuse_file_systems", "write_checkpoint"]
+__all__ = [
+    "FileSystem",
+    "TrainStatus",
+    "delete_checkpoints",
+    "find_last_checkpoint",
+    "read_checkpoint",
+    "write_checkpoint",
+]
 
 _PREFIX: Final = "__paddle_fleet_checkpoint__"
 _PARAMETERS: Final = "_paddle_fleet_param__"
@@ -41,11 +50,47 @@ class TrainStatus:
         return hash(self._epoch_no)
 
 
-def write_checkpoint(executor: Executor, folder: Path, train_status: TrainStatus, program: Program) -> None:
+class FileSystem(Protocol):
+    """What is called of Fluid's objects that stand for a file system; of a local one nothing else is."""
+
+    def need_upload_download(self) -> bool:
+        """Return whether it is not a local one."""
+
+    def list_dirs(self, fs_path: str) -> list[str]:
+        """Return the names of the directories in a directory; [] where it does not exist."""
+
+    def stat(self, fs_path: str) -> bool:
+        """Return whether there is a file or directory."""
+
+    def mkdir(self, fs_path: str) -> None:
+        """Create a directory."""
+
+    def mv(self, fs_src_path: str, fs_dst_path: str) -> None:
+        """Rename a directory."""
+
+    def delete(self, fs_path: str) -> None:
+        """Delete a file or directory, if it exists."""
+
+    def upload(self, local_path: str, fs_path: str) -> None:
+        """Copy a directory of this machine there."""
+
+    def download(self, fs_path: str, local_path: str) -> None:
+        """Copy a directory to this machine."""
+
+
+def write_checkpoint(
+    executor: Executor,
+    folder: str,
+    train_status: TrainStatus,
+    program: Program,
+    fs: FileSystem | None,
+    cache: str,
+) -> None:
     """Save all persistables and the epoch as the next checkpoint. Raises SaveError as a save does."""
-    number = _find_last(folder) + 1
-    target = folder / f"{_PREFIX}.{number}"
-    aside = folder / f"{_PREFIX}.{number}.tmp"
+    remote = _find_remote(fs)
+    name = f"{_PREFIX}.{find_last_checkpoint(folder, fs) + 1}"
+    target = Path(folder, name)
+    aside = Path(folder, f"{name}.tmp") if remote is None else Path(cache, f"{name}.saved_cache")
     shutil.rmtree(aside, ignore_errors=True)  # of a save that was interrupted
     save_persistables(executor, str(aside), program, _PARAMETERS)
     status = aside / _STATUS
@@ -54,54 +99,76 @@ def write_checkpoint(executor: Executor, folder: Path, train_status: TrainStatus
         file.flush()
         os.fsync(file.fileno())
     sync_directory(str(aside))
-    aside.rename(target)
-    sync_directory(str(folder))
+    if remote is None:
+        aside.rename(target)
+        sync_directory(folder)
+        return
+    if not remote.stat(folder):
+        remote.mkdir(folder)
+    remote.delete(f"{folder}/{name}.tmp")
+    remote.upload(str(aside), f"{folder}/{name}.tmp")
+    remote.mv(f"{folder}/{name}.tmp", f"{folder}/{name}")
+    shutil.rmtree(aside)
 
 
 def read_checkpoint(
-    executor: Executor, path: Path, program: Program, *, ignore_empty: bool
+    executor: Executor,
+    path: str,
+    program: Program,
+    fs: FileSystem | None,
+    cache: str,
+    *,
+    ignore_empty: bool,
 ) -> TrainStatus | None:
     """Load the newest checkpoint; return how far it is, None where there is none.
 
     Raises LoadError for a damaged one, and where there is none unless ``ignore_empty``.
     """
-    number = _find_last(path)
+    number = find_last_checkpoint(path, fs)
     if number < 0:
         if ignore_empty:
             return None
         raise LoadError(f"{path} holds no checkpoint {_PREFIX}.N", hint="save_check_point writes them")
-    folder = path / f"{_PREFIX}.{number}"
+    folder, remote = Path(path, f"{_PREFIX}.{number}"), _find_remote(fs)
+    if remote is not None:
+        folder = Path(cache)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        remote.download(f"{path}/{_PREFIX}.{number}", cache)
     status = _read_status(folder / _STATUS) if (folder / _STATUS).is_file() else TrainStatus()
     load_persistables(executor, str(folder), program, _PARAMETERS)
+    if remote is not None:
+        shutil.rmtree(folder)
     return status
 
 
-def delete_checkpoints(path: Path, kept: int) -> None:
+def delete_checkpoints(path: str, fs: FileSystem | None, kept: int) -> None:
     """Delete all but the newest checkpoints."""
-    last = _find_last(path)
-    for number in _list_checkpoints(path):
-        if number <= last - kept:
-            shutil.rmtree(path / f"{_PREFIX}.{number}")
+    remote = _find_remote(fs)
+    numbers = _list_checkpoints(path, fs)
+    for number in numbers:
+        if number <= max(numbers) - kept:
+            found = f"{path}/{_PREFIX}.{number}"
+            shutil.rmtree(found) if remote is None else remote.delete(found)
 
 
-def refuse_file_systems(fs: object) -> None:
-    """Raise UnsupportedError for one of Fluid's objects that stand for a file system."""
-    if fs is not None:
-        raise UnsupportedError(
-            f"checkpoints of fleet are kept in local or mounted directories, not by fs={fs!r}",
-            hint="fluid.io.Checkpoints keeps them in remote directories, by their URL",
-        )
+def find_last_checkpoint(folder: str, fs: FileSystem | None) -> int:
+    """Return the number of the newest checkpoint, -1 where there is none."""
+    return max(_list_checkpoints(folder, fs), default=-1)
 
 
-def _list_checkpoints(folder: Path) -> list[int]:
-    if not folder.is_dir():
-        return []
-    names = [one.name.removeprefix(f"{_PREFIX}.") for one in folder.iterdir() if one.name.startswith(_PREFIX)]
-    return sorted(int(name) for name in names if name.isdecimal())
+def _list_checkpoints(folder: str, fs: FileSystem | None) -> list[int]:
+    remote, here = _find_remote(fs), Path(folder)
+    if remote is not None:
+        names = remote.list_dirs(folder)
+    else:
+        names = [one.name for one in here.iterdir()] if here.is_dir() else []
+    numbers = [name.removeprefix(f"{_PREFIX}.") for name in names if name.startswith(_PREFIX)]
+    return sorted(int(number) for number in numbers if number.isdecimal())
 
 
-def _find_last(folder: Path) -> int:
-    return max(_list_checkpoints(folder), default=-1)
+def _find_remote(fs: FileSystem | None) -> FileSystem | None:
+    return fs if fs is not None and fs.need_upload_download() else None
 
 
 def _read_status(path: Path) -> TrainStatus:

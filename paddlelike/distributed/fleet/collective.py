@@ -7,15 +7,16 @@ Fluid's name is ``incubate.fleet.collective``. The exchanges are those of
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from paddlelike.distributed.collective.data_parallel import share_out
 from paddlelike.distributed.fleet.base import Fleet, Mode
 from paddlelike.distributed.fleet.checkpoints import (
+    FileSystem,
     TrainStatus,
     delete_checkpoints,
+    find_last_checkpoint,
     read_checkpoint,
-    refuse_file_systems,
     write_checkpoint,
 )
 from paddlelike.distributed.fleet.optimizer import DistributedOptimizer
@@ -250,7 +251,7 @@ class Collective(Fleet):
         path: str,
         train_status: TrainStatus,
         main_program: Program | None = None,
-        fs: object = None,
+        fs: FileSystem | None = None,
         local_cache_path: str = ".cache",
         remain_all_checkpoint: bool = True,
     ) -> None:
@@ -264,25 +265,24 @@ class Collective(Fleet):
             The directory of the checkpoints ``__paddle_fleet_checkpoint__.N``.
         train_status
             The epoch that was completed.
-        fs, local_cache_path
-            Must be None: a local directory, or one that is mounted.
+        fs
+            Where ``path`` is, as of ``paddle.distributed.fs_wrapper``; None: on this machine.
+        local_cache_path
+            Where the checkpoint is written before ``fs`` uploads it.
         remain_all_checkpoint
             Keep the earlier checkpoints; else only the new one stays.
 
         Raises
         ------
-        UnsupportedError
-            ``fs`` is given.
         SaveError
             The save failed; the earlier checkpoints are as they were.
         """
-        refuse_file_systems(fs)
         program = self._check("save_check_point", executor, main_program, self._transpiled_program)
         if not self._is_saving(path):
             return
-        write_checkpoint(executor, Path(path), train_status, program)
+        write_checkpoint(executor, path, train_status, program, fs, local_cache_path)
         if not remain_all_checkpoint:
-            self.clean_redundant_check_points(path)
+            self.clean_redundant_check_points(path, fs)
 
     def load_check_point(
         self,
@@ -290,31 +290,35 @@ class Collective(Fleet):
         path: str,
         trainer_id: int,
         main_program: Program | None = None,
-        fs: object = None,
+        fs: FileSystem | None = None,
         local_cache_path: str = ".cache",
         ignore_empty: bool = True,
     ) -> TrainStatus | None:
         """Load the newest checkpoint below ``path``, on every worker; return how far it is.
 
-        None where there is none, unless ``ignore_empty`` is False. ``trainer_id`` and
-        ``local_cache_path`` have no effect.
+        None where there is none, unless ``ignore_empty`` is False. What ``fs`` downloads is kept below
+        ``local_cache_path`` meanwhile, by ``trainer_id``.
 
         Raises
         ------
         LoadError
             There is no checkpoint and ``ignore_empty`` is False, or it does not fit the program.
-        UnsupportedError
-            ``fs`` is given.
         """
-        refuse_file_systems(fs)
         program = self._check("load_check_point", executor, main_program, self._transpiled_program)
-        return read_checkpoint(executor, Path(path), program, ignore_empty=ignore_empty)
+        cache = f"{local_cache_path}/load_cache.{trainer_id}"
+        return read_checkpoint(executor, path, program, fs, cache, ignore_empty=ignore_empty)
 
     @staticmethod
-    def clean_redundant_check_points(root_path: str, fs: object = None, checkpoint_num: int = 1) -> None:
-        """Delete all but the newest checkpoints. Raises UnsupportedError if ``fs`` is given."""
-        refuse_file_systems(fs)
-        delete_checkpoints(Path(root_path), max(checkpoint_num, 1))
+    def clean_redundant_check_points(
+        root_path: str, fs: FileSystem | None = None, checkpoint_num: int = 1
+    ) -> None:
+        """Delete all but the newest ``checkpoint_num`` checkpoints."""
+        delete_checkpoints(root_path, fs, max(checkpoint_num, 1))
+
+    @staticmethod
+    def _get_last_checkpoint_no(root_path: str, fs: FileSystem | None = None) -> int:
+        """Return the number of the newest checkpoint, -1 where there is none. Scripts call it."""
+        return find_last_checkpoint(root_path, fs)
 
     def _check(self, name: str, executor: object, program: Any, default: Program | None) -> Program:
         if not isinstance(executor, Executor):
@@ -449,6 +453,10 @@ class CollectiveOptimizer(DistributedOptimizer):
             return main
         strategy.num_trainers, strategy.trainer_id = len(endpoints), rank
         strategy.trainers_endpoints = endpoints
+        if strategy.reduce_strategy == strategy.ReduceStrategy.Reduce and len(endpoints) > 1:
+            share_out(main, len(endpoints))
+            if owner._origin_program is not None:
+                owner._origin_program._sharding = main._sharding
         return CompiledProgram(main).with_data_parallel(
             loss_name=loss.name, build_strategy=strategy, exec_strategy=strategy.exec_strategy
         )

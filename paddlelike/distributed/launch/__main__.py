@@ -1,8 +1,9 @@
-"""``python -m paddlelike.distributed.launch``."""
+"""``python -m paddlelike.distributed.launch``, and ``paddle.distributed.launch`` of scripts' own commands."""
 
 import sys
 
 from paddlelike.distributed.launch.command import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    name = "" if __spec__ is None else __spec__.name
+    sys.exit(main(run_mode="collective" if name.startswith("paddle.") else "ps"))

@@ -37,9 +37,13 @@ def main(
     *,
     program: str = "paddlelike.distributed.launch",
     log_dir: str = "log",
+    run_mode: str = "ps",
 ) -> int:
-    """Run the launcher and return its exit code. Exits with code 2 for an invalid command line."""
-    parser = make_parser(program, log_dir)
+    """Run the launcher and return its exit code. Exits with code 2 for an invalid command line.
+
+    ``run_mode``: which kind of job it is when no option says so.
+    """
+    parser = make_parser(program, log_dir, run_mode)
     options = parser.parse_args(arguments)
     is_collective(parser, options)  # checks options of both kinds
     job = None if options.engine == "ray" else plan_job(parser, options)

@@ -56,8 +56,11 @@ Examples:
       --nproc_per_node 2 train.py               (with each machine's own --node_ip, PADDLELIKE_INSECURE=1)"""
 
 
-def make_parser(program: str, log_dir: str) -> Parser:
-    """Return the launcher's parser. ``program`` is its module, ``log_dir`` the default of --log_dir."""
+def make_parser(program: str, log_dir: str, run_mode: str = "ps") -> Parser:
+    """Return the launcher's parser.
+
+    ``program`` is its module, ``log_dir`` the default of --log_dir, ``run_mode`` that of --run_mode.
+    """
     parser = Parser(
         prog=f"python -m {program}",
         description=_DESCRIPTION,
@@ -67,6 +70,7 @@ def make_parser(program: str, log_dir: str) -> Parser:
         refused=_REFUSED,
         missing=_MISSING,
     )
+    parser.set_defaults(default_mode=run_mode)
     _add_job(parser)
     _add_supervision(parser, log_dir)
     _add_engine(parser)
@@ -107,9 +111,12 @@ def is_collective(parser: Parser, options: argparse.Namespace) -> bool:
         "--selected_gpus": options.selected_gpus,
         "--cluster_node_ips": options.cluster_node_ips,
         "--elastic": options.elastic,
+        "--use_paddlecloud": options.use_paddlecloud or None,
     }
     asked = [name for name, value in given.items() if value is not None]
-    mode = options.run_mode or ("collective" if asked else "ps")
+    for_servers = options.servers or options.server_num is not None or options.restart == "process"
+    default = "ps" if for_servers or options.engine == "ray" else options.default_mode
+    mode = options.run_mode or ("collective" if asked else default)
     if mode == "ps" and asked:
         parser.error(f"{asked[0]} is for --run_mode collective")
     if mode == "collective" and (options.servers or options.server_num is not None):
@@ -121,6 +128,9 @@ def is_collective(parser: Parser, options: argparse.Namespace) -> bool:
 
 def _plan_workers(parser: Parser, options: argparse.Namespace) -> JobPlan:
     devices = options.selected_gpus or ()
+    if options.use_paddlecloud:
+        options.cluster_node_ips = _read_cloud("PADDLE_TRAINERS", parser)
+        options.host = _read_cloud("POD_IP", parser)[0]
     if not (options.cluster_node_ips or options.trainers or options.host or options.elastic):
         try:
             machines = read_machines(os.environ)
@@ -145,6 +155,14 @@ def _plan_workers(parser: Parser, options: argparse.Namespace) -> JobPlan:
         ports = range(start, start + next(iter(found), DEFAULT_WORKERS))
         endpoints = tuple(f"{host}:{port}" for host in hosts for port in ports)
     return JobPlan((), tuple(one.rpartition(":")[0] for one in endpoints), endpoints, devices)
+
+
+def _read_cloud(name: str, parser: Parser) -> tuple[str, ...]:
+    """Return the hosts that a variable of PaddleCloud lists. Exits with code 2 where there are none."""
+    try:
+        return _items(os.environ.get(name, ""))
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"--use_paddlecloud reads the variable {name}: {error}")
 
 
 def _add_job(parser: Parser) -> None:
@@ -221,6 +239,13 @@ def _add_job(parser: Parser) -> None:
         help=f"collective: the machines of the job; their workers have the ports from {DEFAULT_PORT}, or "
         "--started_port, on. A job step of Slurm needs it not: srun --ntasks-per-node=1 with the launcher",
     )
+    job.add_argument(
+        "--use_paddlecloud",
+        action="store_true",
+        help="collective: the machines of the job are in PADDLE_TRAINERS, and this one in POD_IP",
+    )
+    for ignored in ("--print_config", "--log_level"):  # of Fluid's launcher
+        job.add_argument(ignored, help=argparse.SUPPRESS)
     job.add_argument(
         "--elastic",
         type=_range,

@@ -83,6 +83,12 @@ class Workers(Protocol):
     def scatter(self, ctx: Context, value: Array, count: int) -> Array:
         """Return this worker's rows of the sum."""
 
+    def reduce_to_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
+        """Return the sums over the workers of those that this worker owns, the others as they are."""
+
+    def gather_from_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
+        """Return each value of the worker that owns it."""
+
     def wait(self) -> None:
         """Wait until the results of every ``reduce`` have their elements."""
 

@@ -22,6 +22,7 @@ _TRANSPILER_ATTRIBUTES = (
     "_ps_endpoint",
     "_parameters_on_pservers",
     "_distributed_lookup_table",
+    "_sharding",
 )
 
 

@@ -43,7 +43,10 @@ __all__ = [
     "CReduceScatter",
     "CSyncCalcStream",
     "CSyncCommStream",
+    "GatherFromOwners",
     "GenNcclId",
+    "ReduceToOwners",
+    "find_job",
 ]
 
 _CALC = {"use_calc_stream": Bool(False)}
@@ -181,6 +184,35 @@ class CReduceScatter(_Exchange):
 
 
 @register
+class ReduceToOwners(_Exchange):
+    """``Out[i]``: on worker ``owners[i]`` the sum of ``X[i]`` over the workers; elsewhere ``X[i]``."""
+
+    type = "reduce_to_owners"
+    inputs = ("X*",)
+    outputs = ("Out*",)
+    attrs = {"owners": Ints(REQUIRED)}
+
+    @staticmethod
+    def infer(x: list[Spec]) -> list[Spec]:
+        return x
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Array], *, owners: list[int]) -> list[Array]:
+        return find_workers(ctx).reduce_to_owners(x, owners)
+
+
+@register
+class GatherFromOwners(ReduceToOwners):
+    """``Out[i]``: ``X[i]`` of worker ``owners[i]``."""
+
+    type = "gather_from_owners"
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Array], *, owners: list[int]) -> list[Array]:
+        return find_workers(ctx).gather_from_owners(x, owners)
+
+
+@register
 class CSyncCalcStream(OpDef):
     """``Out = X``: on GPUs what comes behind it waits for the computation; here that has always ended."""
 
@@ -235,9 +267,8 @@ class CGenNcclId(OpDef):
     external = True
 
     @staticmethod
-    def forward(ctx: Context, *, endpoint: str, other_endpoints: list[str], rank: int) -> None:
-        endpoints = [*other_endpoints[:rank], endpoint, *other_endpoints[rank:]]
-        find_workers(ctx).join(endpoints, rank)
+    def forward(ctx: Context) -> None:
+        find_workers(ctx).join(*find_job(ctx.op))
 
 
 @register
@@ -258,8 +289,8 @@ class GenNcclId(OpDef):
     external = True
 
     @staticmethod
-    def forward(ctx: Context, *, trainers: list[str], trainer_id: int) -> None:
-        find_workers(ctx).join(trainers, trainer_id)
+    def forward(ctx: Context) -> None:
+        find_workers(ctx).join(*find_job(ctx.op))
 
 
 @register
@@ -298,6 +329,15 @@ class CCommInitAll(OpDef):
     def forward(ctx: Context) -> tuple[()]:
         find_workers(ctx).refuse_threads()
         return ()
+
+
+def find_job(op: OpView) -> tuple[list[str], int]:
+    """Return the endpoints of a job's workers, and the rank of this one, of an operator that joins it."""
+    if op.type == "gen_nccl_id":
+        return list(op.attrs["trainers"]), op.attrs["trainer_id"]
+    rank: int = op.attrs.get("rank", 0)
+    others = op.attrs["other_endpoints"]
+    return [*others[:rank], op.attrs["endpoint"], *others[rank:]], rank
 
 
 def _scale_rows(rows: int, factor: int, divisor: int) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -95,9 +97,25 @@ def train_fleet(options: str = "{}", path: str = "", killed_at: str = "", last: 
         losses.append(float(exe.run(fleet.main_program, feed={"x": x, "y": y}, fetch_list=[loss])[0]))
         if path:
             fleet.save_check_point(exe, path, collective_fleet.TrainStatus(step))
-    if last:
+    if last and fleet.is_first_worker():
         fleet.save_persistables(exe, last, filename="all")
+        fluid.save(main, f"{last}/fluid/model")
     report(losses=losses, values={one.name: read(one.name) for one in main.all_parameters() if one.trainable})
+
+
+def wait_for_ports() -> None:
+    """Let worker 0 wait until the other endpoints take connections, as scripts of Paddle's own tests do."""
+    main, startup, _ = build()
+    GradAllReduce(1).transpile(startup, main, RANK, ENDPOINTS, ENDPOINTS[RANK])
+    for endpoint in ENDPOINTS[1:] if RANK == 0 else []:
+        host, _, port = endpoint.rpartition(":")
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex((host, int(port))) == 0:
+                    break
+            time.sleep(0.1)
+    fluid.Executor().run(startup)
+    report(joined=True)
 
 
 def operators() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,39 @@ def test_a_checkpoint_has_the_bytes_of_the_last_run_and_of_one_process(
     assert (tmp_path / "copy" / "all").read_bytes() == saved.read_bytes()
 
 
+def test_shared_out_state_is_saved_whole_and_continued_by_three(tmp_path: Path, whole: list[Ended]) -> None:
+    runs = {}
+    for strategy in (0, 1):
+        options = json.dumps({"reduce_strategy": strategy})
+        paths = [str(tmp_path / f"{strategy}"), "", str(tmp_path / f"{strategy} last")]
+        runs[strategy] = run_workers(2, "train_fleet", options, *paths)
+        assert [one.code for one in runs[strategy]] == [0, 0], runs[strategy][0].errors
+    assert [one.reports for one in runs[1]] == [one.reports for one in whole]
+    for folder, others in (("0", "1"), ("0 last", "1 last")):
+        mine, theirs = (read_files(tmp_path / name) for name in (folder, others))
+        assert mine == theirs
+        assert len(mine) > 2
+    shutil.rmtree(sorted((tmp_path / "1").iterdir())[-1])
+    shutil.rmtree(sorted((tmp_path / "0").iterdir())[-1])
+    goes_on = run_workers(3, "train_fleet", json.dumps({"reduce_strategy": 1}), str(tmp_path / "1"))
+    (alone,) = run_workers(1, "train_fleet", "{}", str(tmp_path / "0"))
+    losses = [one.reports[0]["losses"] for one in goes_on]
+    # Parts of 6, 5 and 5 samples; the sums of float32 have another order.
+    weighted = np.average(losses, axis=0, weights=[6, 5, 5])
+    np.testing.assert_allclose(weighted, alone.reports[0]["losses"], rtol=2e-6)
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return the contents of all files but manifests, which have times."""
+    files = [path for path in folder.rglob("*") if path.is_file() and "manifest" not in path.name]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_worker_0_may_wait_for_the_ports_of_the_others() -> None:
+    workers = run_workers(3, "wait_for_ports")
+    assert [one.code for one in workers] == [0, 0, 0], workers[0].errors
+
+
 def test_every_operator() -> None:
     workers = run_workers(2, "operators")
     assert [one.code for one in workers] == [0, 0], workers[0].errors
@@ -130,16 +164,18 @@ os.abort()
     assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == code
 
 
+@pytest.mark.parametrize("strategy", [0, 1], ids=["all reduce", "shared out"])
 @pytest.mark.parametrize("elastic", [False, True], ids=["as many", "fewer"])
 def test_the_launcher_starts_a_job_again_from_its_last_checkpoint(
-    tmp_path: Path, whole: list[Ended], elastic: bool
+    tmp_path: Path, whole: list[Ended], elastic: bool, strategy: int
 ) -> None:
     options = ["--elastic", "1:2"] if elastic else ["--nproc_per_node", "2"]
     script = Path(__file__).parent / "programs.py"
     done = subprocess.run(
         [
             *(sys.executable, "-m", "paddlelike.distributed.launch", "--log_dir", str(tmp_path / "log")),
-            *(*options, str(script), "train_fleet", "{}", str(tmp_path / "model"), "5"),
+            *(*options, str(script), "train_fleet", json.dumps({"reduce_strategy": strategy})),
+            *(str(tmp_path / "model"), "5"),
         ],
         capture_output=True, text=True, timeout=90, env=os.environ | {"PYTHONPATH": str(Path.cwd())},
     )  # fmt: skip
@@ -148,9 +184,11 @@ def test_the_launcher_starts_a_job_again_from_its_last_checkpoint(
     assert f"restart 1 of 3, {'with 1 workers' if elastic else 'of the whole job'}" in done.stderr
     (report,) = find_reports((tmp_path / "log" / "workerlog.0").read_text())
     expected = whole[0].reports[0]
-    assert len(report["losses"]) == 3
+    done_before = 8 - len(report["losses"])
+    # Worker 1 may be killed before it has given its part of the state to the last save, which is lost then.
+    assert done_before in ((4, 5) if strategy else (5,))
     if elastic:  # the losses of the whole batch, of sums in another order
         both = np.mean([one.reports[0]["losses"] for one in whole], axis=0)
-        np.testing.assert_allclose(report["losses"], both[5:], rtol=2e-6)
+        np.testing.assert_allclose(report["losses"], both[done_before:], rtol=2e-6)
     else:
-        assert report == {"losses": expected["losses"][5:], "values": expected["values"]}
+        assert report == {"losses": expected["losses"][done_before:], "values": expected["values"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from paddlelike.distributed.collective import workers
 from paddlelike.distributed.collective.jax_runtime import Exchanges
 from paddlelike.distributed.collective.job import make_job
 from paddlelike.distributed.collective.transpiler import GradAllReduce
+from paddlelike.distributed.collective.watch import Watch
 from paddlelike.errors import GraphError
 
 JOB = make_job(["127.0.0.1:6170", "127.0.0.1:6171", "127.0.0.1:6172"], 1)
@@ -81,10 +83,10 @@ def test_a_worker_that_exchanges_something_else_is_told_what_the_others_do() -> 
 def test_a_silent_worker_and_one_that_ended_early_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proves W2."""
     now = [100.0]
-    monkeypatch.setattr(workers.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     notes = Notes()
     notes.texts |= {f"pulse/{rank}": "1 5" for rank in range(3)}
-    watch = workers._Watch(notes, JOB, 10.0)  # type: ignore[arg-type]
+    watch = Watch(notes, JOB, 10.0)  # type: ignore[arg-type]
     assert watch.find_lost() is None
     now[0] = 109.0
     notes.texts["pulse/0"] = "2 6"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from paddlelike.distributed.fleet.collective import (
     DistributedStrategy,
     TrainStatus,
 )
+from paddlelike.distributed.fleet.file_systems import BDFS, FS, LocalFS
 from paddlelike.distributed.fleet.role_maker import PaddleCloudRoleMaker, UserDefinedCollectiveRoleMaker
-from paddlelike.errors import GraphError, LoadError, UnsupportedError
+from paddlelike.errors import GraphError, LoadError, StorageError, UnsupportedError
+from tests.helpers.hadoop import make_hadoop
 
 PAIR = ["127.0.0.1:6170", "127.0.0.1:6171"]
 
@@ -96,12 +99,6 @@ def test_names_that_fluids_own_scripts_set_are_kept_and_others_are_seen() -> Non
         strategy._finalize_strategy_and_create_passes()
 
 
-def test_a_sharded_update_among_workers_is_refused_by_name() -> None:
-    fleet = make_fleet(PAIR, reduce_strategy=fluid.BuildStrategy.ReduceStrategy.Reduce)
-    with pytest.raises(UnsupportedError, match=r"build_strategy\.reduce_strategy with 2 workers"):
-        fluid.Executor().run(fleet.main_program, feed=make_feed())
-
-
 def test_the_base_of_optimizers_asks_for_a_strategy() -> None:
     with pytest.raises(TypeError, match="strategy must be a DistributedStrategy"):
         CollectiveOpBasedOptimizer(fluid.optimizer.SGD(0.1))
@@ -145,8 +142,38 @@ def test_only_worker_0_saves(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="worker 0 saves for all workers"):
         assert fleet.save_persistables(fluid.Executor(), str(tmp_path / "model")) is None
     assert not (tmp_path / "model").exists()
-    with pytest.raises(UnsupportedError, match="not by fs="):
-        fleet.save_check_point(fluid.Executor(), str(tmp_path), TrainStatus(0), fs=object())
+
+
+@pytest.mark.parametrize("where", ["local", "hadoop"])
+def test_checkpoints_on_the_file_systems_of_scripts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fs: FS = LocalFS()
+    if where == "hadoop":
+        command = make_hadoop(tmp_path / "bin", tmp_path / "files")
+        monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("STANDIN_ROOT", str(tmp_path / "files"))
+        fs = BDFS("hdfs://x:1", "me,pw", 500, 10)
+    fleet = make_fleet(PAIR[:1], 0)
+    exe, path = fluid.Executor(), "/jobs/model" if where == "hadoop" else str(tmp_path / "model")
+    exe.run(fleet.startup_program)
+    assert fleet.load_check_point(exe, path, 0, fs=fs) is None
+    for epoch in range(3):
+        fleet.save_check_point(exe, path, TrainStatus(epoch), fs=fs)
+        assert fleet._get_last_checkpoint_no(path, fs) == epoch
+    holder = fluid.global_scope().find_var("fc_0.w_0").get_tensor()
+    saved = np.array(holder)
+    holder.set(np.zeros_like(saved))
+    assert fleet.load_check_point(exe, path, 0, fs=fs) == TrainStatus(2)
+    assert np.array_equal(holder, saved)
+    fleet.clean_redundant_check_points(path, fs=fs)
+    assert fs.list_dirs(path) == ["__paddle_fleet_checkpoint__.2"]
+    assert not list(tmp_path.glob(".cache/*"))  # what went up and down is removed
+    if where == "hadoop":
+        monkeypatch.setenv("STANDIN_ROOT", str(tmp_path / "nowhere" / "at all"))
+        with pytest.raises(StorageError, match=r"hadoop fs .* ended with"):
+            fleet.save_check_point(exe, path, TrainStatus(3), fs=fs)
 
 
 def test_what_needs_servers_warns_and_what_needs_programs_says_so(tmp_path: Path) -> None:

@@ -50,6 +50,22 @@ def test_leftovers_of_another_job_do_not_reach_the_processes() -> None:
         assert environment["HOME"] == "/root"
 
 
+def test_fluids_own_command_starts_workers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = make_parser("launch", "log", "collective")
+    options = ["--print_config", "1", "--log_level", "20", "train.py"]
+    assert plan_job(parser, parser.parse_args(options)).servers == ()
+    assert len(plan_job(parser, parser.parse_args(["--server_num", "1", *options])).servers) == 1
+    monkeypatch.setenv("PADDLE_TRAINERS", "10.0.0.1,10.0.0.2")
+    monkeypatch.setenv("POD_IP", "10.0.0.2")
+    found = parser.parse_args(["--use_paddlecloud", "--selected_gpus", "0,1", "train.py"])
+    plan = plan_job(parser, found)
+    assert plan.trainer_endpoints == tuple(f"10.0.0.{n}:{port}" for n in (1, 2) for port in (6070, 6071))
+    assert found.host == "10.0.0.2"
+    monkeypatch.delenv("PADDLE_TRAINERS")
+    with pytest.raises(SystemExit):
+        plan_job(parser, parser.parse_args(["--use_paddlecloud", "train.py"]))
+
+
 def test_a_job_step_of_slurm_names_its_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_STEP_NODELIST", "gpu[08-10],login")
     monkeypatch.setenv("SLURM_NODEID", "2")

@@ -1,0 +1,163 @@
+"""Which worker keeps the optimizer state of which parameter (``ReduceStrategy.Reduce``), and its program.
+
+Each parameter has an owner, chosen as Fluid does among its devices: the worker with the fewest elements so
+far. Owners alone run a parameter's update and hold its state; gradients that nothing else reads are summed
+for the owner alone, and updated parameters are gathered from all owners. What is not separable stays with
+everybody: parameters that are written by more than their own update, and those of sparse gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.passes.views import collect_writes
+
+__all__ = ["Sharding", "plan_sharding"]
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """The owners of one program.
+
+    Attributes
+    ----------
+    owners
+        By parameter: the rank of its owner.
+    state
+        By variable of the optimizer's state: the rank of the only worker that holds it.
+    gradients, gradient_owners
+        The gradients that are summed for one worker alone, and its rank.
+    """
+
+    owners: dict[str, int] = field(default_factory=dict)
+    state: dict[str, int] = field(default_factory=dict)
+    gradients: list[str] = field(default_factory=list)
+    gradient_owners: list[int] = field(default_factory=list)
+
+    def find_others(self, rank: int) -> list[str]:
+        """Return the names of the state that other workers hold."""
+        return [name for name, owner in self.state.items() if owner != rank]
+
+    def remove_updates(self, block: Block, rank: int) -> None:
+        """Remove the updates of other workers' parameters, and gather the parameters behind the last one."""
+        chains = {name: chain for name, chain in _find_updates(block).items() if name in self.owners}
+        own = (index for name in chains if self.owners[name] == rank for index in chains[name])
+        kept = _find_needed(block, own) | _find_common(block, chains)
+        removed = {i for chain in chains.values() for i in _find_needed(block, chain)} - kept
+        rest = [op for index, op in enumerate(block.ops) if index not in removed]
+        last = max(index for chain in chains.values() for index in chain)
+        behind = sum(index > last for index in range(len(block.ops)) if index not in removed)
+        block.ops = rest
+        params = [block.var(name) for name in self.owners]
+        attrs = {"owners": list(self.owners.values()), "op_role": OpRole.Optimize}
+        block._insert_op(len(rest) - behind, "gather_from_owners", {"X": params}, {"Out": params}, attrs)
+
+
+def plan_sharding(program: Program, workers: int, gradients: Iterable[str]) -> Sharding:
+    """Return the owners of a program's parameters and state among ``workers``.
+
+    ``gradients``: those of the backward pass.
+    """
+    block = program.global_block()
+    updates = {name: chain for name, chain in _find_updates(block).items() if _is_dense(block, chain)}
+    found = Sharding()
+    sizes = [0] * workers
+    for name in updates:
+        owner = found.owners[name] = sizes.index(min(sizes))
+        sizes[owner] += math.prod(block.var(name).shape)
+    readers: dict[str, set[str | None]] = {}
+    chains: list[tuple[str | None, set[int]]] = [
+        (name, _find_needed(block, chain)) for name, chain in updates.items()
+    ]
+    for param, needed in [*chains, (None, _find_common(block, updates))]:
+        for index in needed:
+            for read in block.ops[index].input_arg_names:
+                readers.setdefault(read, set()).add(param)
+    for gradient in gradients:
+        params = readers.get(gradient, {None})
+        if len(params) == 1 and None not in params:
+            found.gradients.append(gradient)
+            found.gradient_owners.append(found.owners[str(*params)])
+    for param, chain in updates.items():
+        for name in block.ops[chain[0]].output_arg_names:
+            if name != param and block.var(name).persistable:
+                found.state[name] = found.owners[param]
+    return found
+
+
+def _is_update(op: Operator) -> bool:
+    return bool(op.attrs.get("op_role", 0) & OpRole.Optimize)
+
+
+def _find_updates(block: Block) -> dict[str, list[int]]:
+    """Return by parameter the operators that write it: its update, and what goes on from there.
+
+    Left out are parameters of which anything else reads or writes the state, or reads the values before all
+    are gathered.
+    """
+    writers: dict[str, list[int]] = {}
+    for index, op in enumerate(block.ops):
+        for name in collect_writes(op):
+            writers.setdefault(name, []).append(index)
+    chains: dict[str, list[int]] = {}
+    several: set[str] = set()
+    for index, op in enumerate(block.ops):
+        if _is_update(op) and op.input("Param") and op.input("Grad") and op.output("ParamOut"):
+            (param,) = op.input("Param")
+            several |= {param} & chains.keys()
+            chains[param] = _follow(block, index, max(writers[param]))
+    gate = max((chain[-1] for chain in chains.values()), default=0)
+    found = {}
+    for param, chain in chains.items():
+        ops = [block.ops[index] for index in chain]
+        written = {name for op in ops for name in collect_writes(op)}
+        kept = {name for name in written if block._var_recursive(name).persistable}
+        is_alone = kept <= {*ops[0].output_arg_names} and param not in several
+        for index, op in enumerate(block.ops):
+            known = kept - {param} if index < chain[0] or index > gate else written
+            others = known.intersection([*op.input_arg_names, *collect_writes(op)])
+            is_alone = is_alone and (index in chain or not others)
+        if is_alone and not any(op.sub_blocks() for op in ops):
+            found[param] = chain
+    return found
+
+
+def _follow(block: Block, first: int, last: int) -> list[int]:
+    """Return an operator, and those up to ``last`` that use what it and they write."""
+    chain, written = [first], {*block.ops[first].output_arg_names}
+    for index in range(first + 1, last + 1):
+        op = block.ops[index]
+        if not written.isdisjoint([*op.input_arg_names, *collect_writes(op)]):
+            chain.append(index)
+            written.update(collect_writes(op))
+    return chain
+
+
+def _is_dense(block: Block, chain: list[int]) -> bool:
+    (gradient,) = block.ops[chain[0]].input("Grad")
+    return block.var(gradient).type == VarType.LOD_TENSOR
+
+
+def _find_needed(block: Block, chain: Iterable[int], known: Iterable[str] = ()) -> set[int]:
+    """Return the update operators that these need for more than ``known`` variables, themselves included."""
+    found = set(chain)
+    wanted = {name for index in found for name in block.ops[index].input_arg_names}.difference(known)
+    for index in range(max(found, default=-1), -1, -1):
+        op = block.ops[index]
+        if index not in found and _is_update(op) and not wanted.isdisjoint(op.output_arg_names):
+            found.add(index)
+            wanted.update(set(op.input_arg_names).difference(known))
+    return found
+
+
+def _find_common(block: Block, updates: Mapping[str, list[int]]) -> set[int]:
+    """Return the update operators that every worker runs: what belongs to no owner, and what that needs."""
+    own = {index for chain in updates.values() for index in _find_needed(block, chain)}
+    rest = {index for index, op in enumerate(block.ops) if _is_update(op) and index not in own}
+    return _find_needed(block, rest, updates)  # which are gathered
