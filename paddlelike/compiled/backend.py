@@ -95,13 +95,14 @@ def find_device(place: Place) -> jax.Device:
     jax = load_jax()
     if not isinstance(place, CUDAPlace):
         return jax.local_devices(backend="cpu")[0]
-    gpus = count_gpus()
-    if place.device_id >= gpus:
+    gpus = jax.local_devices(backend="gpu") if count_gpus() else []
+    found = [one for one in gpus if one.local_hardware_id == place.device_id]  # a worker may see its own
+    if not found:
         raise UnsupportedError(
-            f"{place}: JAX sees {gpus} GPUs",
+            f"{place}: JAX sees {len(gpus)} GPUs",
             hint="install JAX for GPUs: pip install 'jax[cuda12]'; fluid.CPUPlace() works on every machine",
         )
-    return jax.local_devices(backend="gpu")[place.device_id]
+    return found[0]
 
 
 def find_devices(places: Sequence[Place]) -> list[Any]:

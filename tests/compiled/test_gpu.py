@@ -25,6 +25,7 @@ from tests.compiled.harness.nets import batches, build, regression
 from tests.compiled.harness.sweep import check_case, lower_case
 from tests.compiled.test_lowerings import compared
 from tests.compiled.test_zoo import compare
+from tests.distributed.collective.jobs import run_workers
 from tests.zoo.layers import LAYERS
 
 pytestmark = pytest.mark.slow
@@ -214,3 +215,16 @@ def test_layers_of_the_zoo_on_a_gpu() -> None:
     """Each gives what numpy gives: :func:`compare` asserts that."""
     found = [compare(name, fluid.CUDAPlace(0)) for name in LAYERS]
     assert sum(refused is not None for refused in found) > 230
+
+
+@needs_gpu
+def test_workers_on_gpus_of_their_own_have_the_losses_of_one_process() -> None:
+    (alone,) = run_workers(1, "train", "on a GPU")
+    assert alone.code == 0, alone.errors
+    count = min(count_gpus(), 4)
+    if count == 1:
+        pytest.skip("there is one GPU: NCCL connects no two workers on it")
+    workers = run_workers(count, "train", "on a GPU")
+    assert [one.code for one in workers] == [0] * count, workers[0].errors
+    losses = np.mean([one.reports[0]["losses"] for one in workers], axis=0)
+    np.testing.assert_allclose(losses, alone.reports[0]["losses"], rtol=1e-6)

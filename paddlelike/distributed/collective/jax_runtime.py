@@ -61,6 +61,7 @@ def connect(job: Job, *, window: float, lease: float, ending: threading.Event) -
             f"{host}:{port}",
             job.size,
             job.rank,
+            local_device_ids=_read_gpus(),
             cluster_detection_method="deactivate",
             initialization_timeout=max(int(window), 1),
             heartbeat_timeout_seconds=max(int(lease), 1),
@@ -76,6 +77,12 @@ def connect(job: Job, *, window: float, lease: float, ending: threading.Event) -
             "long they wait for each other",
         ) from error
     return Notes(distributed.global_state.client, handler)
+
+
+def _read_gpus() -> list[int] | None:
+    """Return the GPUs of this worker, which the launcher names; None: all that JAX sees."""
+    numbers = os.environ.get("FLAGS_selected_gpus", "").split(",")  # noqa: SIM112
+    return [int(one) for one in numbers] if all(one.isdecimal() for one in numbers) else None
 
 
 def disconnect() -> None:

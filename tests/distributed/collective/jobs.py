@@ -38,6 +38,7 @@ def run_workers(
         workers = []
         for rank in range(count):
             own = {"PADDLE_TRAINER_ENDPOINTS": endpoints, "PADDLE_TRAINER_ID": str(rank)}
+            own["FLAGS_selected_gpus"] = str(rank)
             worker = subprocess.Popen(
                 command, env=base | own | dict(environ or {}), text=True, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -49,9 +49,9 @@ def train(kind: str = "GradAllReduce", fault: str = "", victim: str = "0") -> No
     """Train; the worker ``victim`` gets the signal ``fault`` after half of the steps."""
     main, startup, loss = build()
     if len(ENDPOINTS) > 1:
-        transpiler = {"GradAllReduce": GradAllReduce, "LocalSGD": LocalSGD}[kind](2)
+        transpiler = LocalSGD(2) if kind == "LocalSGD" else GradAllReduce(2)
         transpiler.transpile(startup, main, RANK, ENDPOINTS, ENDPOINTS[RANK])
-    exe = fluid.Executor()
+    exe = fluid.Executor(fluid.CUDAPlace(RANK) if kind == "on a GPU" else None)
     exe.run(startup)
     losses = []
     for step in range(STEPS):
