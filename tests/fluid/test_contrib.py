@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import paddlelike.fluid as fluid
+from paddlelike.distributed.fleet.hdfs import HDFSClient
 from paddlelike.errors import GraphError, ShapeError
 from paddlelike.fluid.incubate.fleet.utils import utils
-from paddlelike.fluid.incubate.hdfs import HDFSClient
 from tests.helpers.hadoop import make_hadoop
 
 

@@ -1,5 +1,6 @@
 """The names of ``fluid.contrib`` and where each is defined."""
 
+from paddlelike.distributed.fleet.hdfs import HDFSClient
 from paddlelike.fluid.contrib import extend_optimizer, layers, mixed_precision, model_stat, reader
 from paddlelike.fluid.contrib.extend_optimizer import extend_with_decoupled_weight_decay
 from paddlelike.fluid.contrib.layers import multiclass_nms2
@@ -23,7 +24,6 @@ from paddlelike.fluid.contrib.layers.rnn_impl import BasicGRUUnit, BasicLSTMUnit
 from paddlelike.fluid.contrib.memory_usage_calc import memory_usage
 from paddlelike.fluid.contrib.op_frequence import op_freq_statistic
 from paddlelike.fluid.contrib.reader import distributed_batch_reader
-from paddlelike.fluid.incubate.hdfs import HDFSClient
 
 __all__ = [
     "BasicGRUUnit",

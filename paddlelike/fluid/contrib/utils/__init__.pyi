@@ -1,5 +1,5 @@
 """The names of ``fluid.contrib.utils`` and where each is defined."""
 
-from paddlelike.fluid.incubate.hdfs import HDFSClient
+from paddlelike.distributed.fleet.hdfs import HDFSClient
 
 __all__ = ["HDFSClient"]
