@@ -21,6 +21,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable as ProgramVariable
 from paddlelike.interop.hdf5 import ParamSetter, build_setter, read_value
 from paddlelike.io.select import is_parameter, is_persistable, select
+from paddlelike.storage.manifest import library_version
 
 __all__ = [
     "Placeholder",
@@ -32,6 +33,8 @@ __all__ = [
     "placeholder",
     "trainable_variables",
 ]
+
+__version__: Final = library_version() or "unknown"  # of this package; the recipe keeps it as an attribute
 
 _OUTPUT: Final = ":0"
 

@@ -110,7 +110,7 @@ def decode(buffer: Buffer) -> StateContents:
     if not isinstance(held, dict):
         raise FormatError(
             f"the pickle holds a {type(held).__name__}, not a dict of names to arrays",
-            hint="it was not written by fluid.save or paddle.save of a state_dict",
+            hint="if neither fluid.save nor paddle.save wrote it, paddlelike.bundle.load may read it",
         )
     contents = StateContents({}, {}, {})
     for key, value in held.items():
