@@ -19,7 +19,7 @@ README = PROJECT / "README.md"
 ROOMS = {
     "ops": 23_800,
     "layers": 9_250,
-    "io": 6_700,
+    "io": 6_900,
     "storage": 4_500,
     "framework": 4_400,
     "formats": 3_700,

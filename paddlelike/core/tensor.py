@@ -120,6 +120,16 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         """Return the array of a device that has the same elements as this tensor, or None."""
         return self._device if self._device_version == self.version else None
 
+    def borrow(self) -> LoDTensor:
+        """Return a tensor of the same elements to be read; of a value on a device only, one that is not kept.
+
+        As long as that one exists, the memory of a CPU device is not given to another value.
+        """
+        with contextlib.suppress(AttributeError):
+            object.__getattribute__(self, "_array")
+            return self
+        return LoDTensor(np.asarray(self._device), self._lod)
+
     def __getattr__(self, name: str) -> Any:
         # Called only for an attribute that is not set: the array of a tensor whose value is on a device.
         if name == "_array" and self._device is not None:

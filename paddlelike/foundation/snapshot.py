@@ -1,6 +1,7 @@
-"""The memory of this process as it was at one instant: a forked process holds it and does nothing else.
+"""The memory of this process as it was at one instant: a forked process holds it, and does what it is asked.
 
-The two share every page until this one writes into it, so that it takes no memory and some milliseconds.
+The two share every page until this one writes into it, so that it takes no memory and some milliseconds. The
+forked process has a low priority and a Python of its own: what it does takes no turn from the threads here.
 """
 
 from __future__ import annotations
@@ -8,20 +9,27 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import gc
+import json
 import os
 import select
 import signal
 import sys
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
 __all__ = ["Snapshot"]
 
 _PIECE: Final = 2 << 20  # bytes that are read at a time
+_PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
+_LOOK: Final = 2000  # milliseconds between two looks whether the parent is alive
+
+Work = Callable[[Any], Any]
 
 
 class _Span(ctypes.Structure):
@@ -31,13 +39,19 @@ class _Span(ctypes.Structure):
 class Snapshot:
     """Holds all memory as it is now, until :meth:`close`, or the death of this process.
 
+    Parameters
+    ----------
+    work
+        What :meth:`ask` has the other process do: takes and returns what JSON can hold. No other thread
+        exists there, so it must need no lock that one may have held.
+
     Raises
     ------
     OSError
         The system cannot fork the process, or does not let its memory be read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, work: Work = lambda request: request) -> None:
         library = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if library is None or not hasattr(library, "process_vm_readv") or not hasattr(os, "pidfd_open"):
             raise OSError(errno.ENOSYS, "this system has no snapshots")
@@ -45,24 +59,31 @@ class Snapshot:
         self._read.restype = ctypes.c_ssize_t
         highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
         waiting, self._end = os.pipe()
+        answers, telling = os.pipe()
+        parent = os.getpid()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the parent
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of the threads that the child lacks: it needs none of them
                 process = os.fork()
             if process == 0:
-                _hold(waiting, max(highest, self._end))
+                _serve(waiting, telling, max(highest, telling), parent, work)
         except OSError:
             os.close(self._end)
+            os.close(answers)
             raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             os.close(waiting)
+            os.close(telling)
+        self._answers = open(answers, "rb")  # noqa: SIM115  (closed by close())
+        self._asking = threading.Lock()
         self._process = process
         try:
             self._alive = os.pidfd_open(process)
         except OSError:
             os.close(self._end)
+            self._answers.close()
             os.waitpid(process, 0)
             raise
         probe = np.zeros(1, np.uint8)
@@ -96,20 +117,72 @@ class Snapshot:
                 raise OSError(code, os.strerror(code))
             yield piece.data
 
+    def ask(self, request: object) -> Any:
+        """Have the other process do its work, and return what came of it. Several threads may ask.
+
+        Raises
+        ------
+        OSError
+            The system refused it there, or the process has been killed.
+        """
+        with self._asking:
+            line = json.dumps(request).encode() + b"\n"
+            try:
+                while line:
+                    line = line[os.write(self._end, line) :]
+                answer = self._answers.readline()
+            except BrokenPipeError:
+                answer = b""
+        if not answer.endswith(b"\n"):
+            raise OSError(errno.ESRCH, "the process that holds the values was killed")
+        found = json.loads(answer)
+        if "error" in found:
+            raise OSError(*found["error"])
+        return found["value"]
+
     def close(self) -> None:
         """End the process that holds the memory."""
         with contextlib.suppress(OSError):  # it was killed, and somebody else has waited for it
             signal.pidfd_send_signal(self._alive, signal.SIGKILL)
             os.waitid(os.P_PIDFD, self._alive, os.WEXITED)
         os.close(self._end)
+        self._answers.close()
         os.close(self._alive)
 
 
-def _hold(waiting: int, highest: int) -> NoReturn:
-    """Wait in the child until the parent has no end of the pipe any more, as after its death."""
+def _serve(waiting: int, telling: int, highest: int, parent: int, work: Work) -> NoReturn:
+    """Do in the child what the parent asks for, until it has no end of the pipe any more, or is dead."""
     try:
-        os.closerange(0, waiting)  # so that nobody waits for the end of the parent's files
-        os.closerange(waiting + 1, highest + 1)
-        os.read(waiting, 1)
+        gc.disable()  # what objects of the parent do at their end is the parent's
+        first, last = sorted((waiting, telling))
+        os.closerange(0, first)  # so that nobody waits for the end of the parent's files
+        os.closerange(first + 1, last)
+        os.closerange(last + 1, highest + 1)
+        with contextlib.suppress(OSError):
+            os.nice(_PRIORITY)
+        ready = select.poll()
+        ready.register(waiting, select.POLLIN)
+        line = b""
+        while os.getppid() == parent:
+            if not ready.poll(_LOOK):
+                continue
+            data = os.read(waiting, 1 << 16)
+            if not data:
+                break
+            line += data
+            if line.endswith(b"\n"):
+                answer = json.dumps(_answer(work, json.loads(line))).encode() + b"\n"
+                line = b""
+                while answer:
+                    answer = answer[os.write(telling, answer) :]
     finally:
         os._exit(0)
+
+
+def _answer(work: Work, request: object) -> dict[str, object]:
+    try:
+        return {"value": work(request)}
+    except OSError as error:
+        return {"error": [error.errno or errno.EIO, error.strerror or str(error)]}
+    except Exception as error:
+        return {"error": [errno.EIO, f"{type(error).__name__}: {error}"]}

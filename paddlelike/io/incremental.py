@@ -42,17 +42,19 @@ class Location(Protocol):
 
 
 class State(NamedTuple):
-    """A value of a variable: the count of writes so far, and its array."""
+    """A value of a variable: the count of writes so far, and its array, here or on a device."""
 
     version: int
-    array: ref[Array]
+    array: ref[Any]
 
     def is_of(self, holder: ScopeVariable) -> bool:
         """Return whether the variable still holds this value."""
         if holder.version != self.version:
             return False
-        held = self.array()
-        return held is not None and held is get_array(holder.value)
+        held, value = self.array(), holder.value
+        if held is None or (isinstance(value, LoDTensor) and held is value.find_on_device()):
+            return held is not None
+        return held is get_array(value)
 
 
 def get_state(holder: ScopeVariable) -> State:

@@ -5,10 +5,15 @@ A checksum is text that names its algorithm, such as ``xxh3_128:<hex>``.
 ``xxh3_128`` is taken piece by piece, so that a slice of a large file can be compared without the rest. Of a
 file of at most 1 MiB it is the plain xxh3_128 of the bytes, as ``xxhsum -H2`` prints it; of a larger file it
 is the xxh3_128 of the 16-byte digests (big-endian) of its pieces of 1 MiB, the last of which may be shorter.
+
+Where a slice ends within a piece, it is compared by parts: the xxh3_64 of each 16 KiB of the file, in one
+text of base64. Of a file with more than 16,384 of them, each 2, 4, ... 64 make one: the xxh3_64 of their
+digests.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +34,9 @@ __all__ = [
     "hash_buffers",
     "hash_bytes",
     "hash_file",
+    "hash_part",
     "join_pieces",
+    "list_parts",
     "new_hasher",
 ]
 
@@ -37,6 +44,9 @@ Algorithm = Literal["xxh3_128", "sha256", "crc32"]
 Buffer = bytes | bytearray | memoryview
 
 PIECE: Final = 1 << 20  # bytes of a piece with a checksum of its own; fits the processor's cache
+PART: Final = 1 << 14  # bytes of the smallest part of a piece with a checksum of its own
+_MOST: Final = 1 << 14  # parts of a file
+_LEAST: Final = 4  # fewer parts are not worth their checksums
 
 
 class Checksum(NamedTuple):
@@ -48,10 +58,13 @@ class Checksum(NamedTuple):
         With the name of its algorithm in front.
     pieces
         The xxh3_128 of each piece of a file over 1 MiB; of others, and with other algorithms, none.
+    parts
+        The xxh3_64 of each part, see :func:`list_parts`.
     """
 
     text: str
     pieces: tuple[str, ...] = ()
+    parts: str = ""
 
 
 class Hasher(Protocol):
@@ -75,14 +88,15 @@ class _Readable(Protocol):
 
 
 class PieceHasher:
-    """The xxh3_128 of a file, with those of its pieces."""
+    """The xxh3_128 of a file, with those of its pieces and parts."""
 
-    __slots__ = ("_done", "_piece", "_room")
+    __slots__ = ("_done", "_parts", "_piece", "_room")
 
     def __init__(self) -> None:
         self._done: list[bytes] = []  # digests of whole pieces
         self._piece = xxhash.xxh3_128()
         self._room = PIECE
+        self._parts = PartHasher()
 
     def update(self, data: Buffer, /) -> None:
         """Take more bytes."""
@@ -90,6 +104,7 @@ class PieceHasher:
         if size <= self._room:
             self._piece.update(data)
             self._room -= size
+            self._parts.update(data)
             return
         view = memoryview(data).cast("B")
         at = 0
@@ -101,6 +116,7 @@ class PieceHasher:
             part = view[at : at + self._room]
             self._piece.update(part)
             self._room -= len(part)
+            self._parts.update(part)
             at += len(part)
 
     def hexdigest(self) -> str:
@@ -115,11 +131,57 @@ class PieceHasher:
             return ()
         return (*(digest.hex() for digest in self._done), self._piece.hexdigest())
 
+    def parts(self) -> str:
+        """Return the checksums of the parts, for a manifest."""
+        return encode_parts(self._parts.digests())
+
     def copy(self) -> PieceHasher:
         """Return another hasher that has taken the same bytes."""
         other = PieceHasher()
         other._done = self._done.copy()
         other._piece = self._piece.copy()
+        other._room = self._room
+        other._parts = self._parts.copy()
+        return other
+
+
+class PartHasher:
+    """The xxh3_64 of each part of what it takes."""
+
+    __slots__ = ("_done", "_part", "_room")
+
+    def __init__(self) -> None:
+        self._done = bytearray()
+        self._part = xxhash.xxh3_64()
+        self._room = PART
+
+    def update(self, data: Buffer, /) -> None:
+        """Take more bytes."""
+        view = memoryview(data).cast("B")
+        at, size = 0, len(view)
+        while at < size:
+            if self._room == PART and size - at >= PART:
+                self._done += xxhash.xxh3_64_digest(view[at : at + PART])
+                at += PART
+                continue
+            part = view[at : at + self._room]
+            self._part.update(part)
+            self._room -= len(part)
+            at += len(part)
+            if not self._room:
+                self._done += self._part.digest()
+                self._part.reset()
+                self._room = PART
+
+    def digests(self) -> bytes:
+        """Return the digests of all parts, one after the other."""
+        return bytes(self._done) + (b"" if self._room == PART else self._part.digest())
+
+    def copy(self) -> PartHasher:
+        """Return another hasher that has taken the same bytes."""
+        other = PartHasher()
+        other._done = self._done.copy()
+        other._part = self._part.copy()
         other._room = self._room
         return other
 
@@ -177,21 +239,65 @@ def hash_buffers(buffers: Iterable[Buffer], algorithm: str = "xxh3_128") -> str:
 
 def finish(hasher: Hasher, algorithm: str) -> Checksum:
     """Return the checksum of the bytes that a hasher of an algorithm has taken."""
-    pieces = hasher.pieces() if isinstance(hasher, PieceHasher) else ()
-    return Checksum(f"{algorithm}:{hasher.hexdigest()}", pieces)
+    pieces, parts = (hasher.pieces(), hasher.parts()) if isinstance(hasher, PieceHasher) else ((), "")
+    return Checksum(f"{algorithm}:{hasher.hexdigest()}", pieces, parts)
 
 
-def join_pieces(pieces: Sequence[str]) -> Checksum:
-    """Return the xxh3_128 of a file, given those of all its pieces, at least one.
+def join_pieces(pieces: Sequence[str], parts: bytes = b"") -> Checksum:
+    """Return the xxh3_128 of a file, given those of all its pieces, and the digests of its parts.
 
     >>> hasher = PieceHasher()
     >>> hasher.update(bytes(PIECE + 1))
-    >>> join_pieces(hasher.pieces()) == finish(hasher, "xxh3_128")
+    >>> join_pieces(hasher.pieces(), hasher._parts.digests()) == finish(hasher, "xxh3_128")
     True
     """
     if len(pieces) == 1:
-        return Checksum(f"xxh3_128:{pieces[0]}")
-    return Checksum(f"xxh3_128:{xxhash.xxh3_128_hexdigest(bytes.fromhex(''.join(pieces)))}", tuple(pieces))
+        return Checksum(f"xxh3_128:{pieces[0]}", (), encode_parts(parts))
+    text = f"xxh3_128:{xxhash.xxh3_128_hexdigest(bytes.fromhex(''.join(pieces)))}"
+    return Checksum(text, tuple(pieces), encode_parts(parts))
+
+
+def encode_parts(digests: bytes) -> str:
+    """Return the digests of all parts of a file as one text; '' where there are few."""
+    count = len(digests) // 8
+    if count < _LEAST:
+        return ""
+    group = choose_part(count * PART) // PART
+    if group > 1:
+        size = 8 * group
+        digests = b"".join(
+            xxhash.xxh3_64_digest(digests[at : at + size]) for at in range(0, len(digests), size)
+        )
+    return base64.b64encode(digests).decode()
+
+
+def choose_part(size: int) -> int:
+    """Return how many bytes of a file have a checksum in its parts.
+
+    >>> choose_part(100), choose_part(1 << 28), choose_part(1 << 30), choose_part(1 << 50)
+    (16384, 16384, 65536, 1048576)
+    """
+    part = PART
+    while -(-size // part) > _MOST and part < PIECE:
+        part *= 2
+    return part
+
+
+def list_parts(text: str, size: int) -> tuple[int, list[bytes]]:
+    """Return how many bytes each part of a file has, and their digests; none where they do not fit it."""
+    part = choose_part(size)
+    digests = base64.b64decode(text)
+    if len(digests) != 8 * -(-size // part):
+        return part, []
+    return part, [digests[at : at + 8] for at in range(0, len(digests), 8)]
+
+
+def hash_part(data: Buffer, part: int) -> bytes:
+    """Return the digest of a part of a file, of which a part has as many bytes."""
+    hasher = PartHasher()
+    hasher.update(data)
+    digests = hasher.digests()
+    return digests if part == PART else xxhash.xxh3_64_digest(digests)
 
 
 def hash_file(file: _Readable, algorithm: str = "xxh3_128") -> Checksum:

@@ -84,7 +84,7 @@ class File(Protocol):
 class Writing(Protocol):
     """A transaction in progress."""
 
-    def reserve(self) -> bool:
+    def reserve(self, *, wait: bool = False) -> bool:
         """Have no other save come between now and the commit; return whether that is so."""
 
     def release(self) -> None:

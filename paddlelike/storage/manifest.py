@@ -76,6 +76,7 @@ class Record(NamedTuple):
     facts: Mapping[str, Any] = {}  # variable, kind, dtype, shape, lod: whatever the saver stated
     pieces: tuple[str, ...] = ()  # the xxh3_128 of each piece of a large file
     author: Author = NOBODY
+    parts: str = ""  # the xxh3_64 of its parts, see storage.hashing
 
     @property
     def algorithm(self) -> str | None:
@@ -239,6 +240,8 @@ def _entry(record: Record, author: int) -> dict[str, Any]:
         entry[algorithm] = digest
     if record.pieces:
         entry["pieces"] = record.pieces
+    if record.parts:
+        entry["parts"] = record.parts
     if author:
         entry["author"] = author
     return entry
@@ -285,13 +288,14 @@ def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
     if index < 0:
         raise ValueError(f"author {index}")
     pieces = tuple(map(str, take("pieces"))) if "pieces" in facts else ()
+    parts = str(take("parts", ""))
     digest = take(_USUAL, None)
     checksum = None if digest is None else f"{_USUAL}:{digest}"
     if not facts.keys().isdisjoint(_OTHERS):
         for algorithm in _OTHERS:  # the last one counts, in this order
             digest = take(algorithm, None)
             checksum = checksum if digest is None else f"{algorithm}:{digest}"
-    return Record(size, checksum, (int(inode), int(written)), facts, pieces, authors[index])
+    return Record(size, checksum, (int(inode), int(written)), facts, pieces, authors[index], parts)
 
 
 def _text(value: Any) -> str | None:

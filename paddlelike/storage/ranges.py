@@ -8,16 +8,19 @@ before it hashes them. So the checksums are those of the bytes that were in memo
 
 from __future__ import annotations
 
+import base64
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import xxhash
 
 from paddlelike.errors import StorageError
-from paddlelike.storage.hashing import PIECE, Buffer, Checksum, join_pieces
+from paddlelike.storage.hashing import PART, PIECE, Buffer, Checksum, PartHasher, join_pieces
 
 __all__ = ["RangeHasher", "RangeSums", "join_ranges"]
+
+_PARTS: Final = PIECE // PART * 8  # bytes of the digests of a piece's parts
 
 
 class RangeSums(NamedTuple):
@@ -31,6 +34,8 @@ class RangeSums(NamedTuple):
         The xxh3_128 of each piece of the file that lies within the range, in order.
     head, tail
         The crc32 of the bytes before the first of these pieces, and of those after the last.
+    parts
+        The digests of the parts of these pieces, in order.
     """
 
     start: int
@@ -38,6 +43,7 @@ class RangeSums(NamedTuple):
     pieces: tuple[str, ...]
     head: int
     tail: int
+    parts: bytes
 
     @classmethod
     def parse(cls, held: Mapping[str, Any]) -> RangeSums:
@@ -54,11 +60,17 @@ class RangeSums(NamedTuple):
             raise ValueError(f"{held!r:.100} are not the checksums of a range")
         if not isinstance(text, str) or len(text) != 32 * len(_list_inner(start, size)):
             raise ValueError(f"{text!r:.50} are not those of the pieces of {size} bytes from {start} on")
-        return cls(start, size, tuple(text[at : at + 32] for at in range(0, len(text), 32)), head, tail)
+        parts = base64.b64decode(held.get("parts") or "", validate=True)
+        if len(parts) != _PARTS * len(_list_inner(start, size)):
+            raise ValueError(f"{len(parts)} bytes are not the checksums of the parts of {size} bytes")
+        return cls(
+            start, size, tuple(text[at : at + 32] for at in range(0, len(text), 32)), head, tail, parts
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the sums in the form in which they are sent."""
-        return self._asdict() | {"pieces": "".join(self.pieces)}
+        parts = base64.b64encode(self.parts).decode()
+        return self._asdict() | {"pieces": "".join(self.pieces), "parts": parts}
 
 
 class RangeHasher:
@@ -66,7 +78,7 @@ class RangeHasher:
 
     >>> hasher = RangeHasher(PIECE - 1, 2)
     >>> hasher.update(b"ab")
-    >>> hasher.sums() == RangeSums(PIECE - 1, 2, (), zlib.crc32(b"a"), zlib.crc32(b"b"))
+    >>> hasher.sums() == RangeSums(PIECE - 1, 2, (), zlib.crc32(b"a"), zlib.crc32(b"b"), b"")
     True
     """
 
@@ -79,6 +91,7 @@ class RangeHasher:
         self._head = self._tail = 0
         self._piece = xxhash.xxh3_128()
         self._pieces: list[str] = []
+        self._parts = PartHasher()
 
     def update(self, data: Buffer) -> None:
         """Take more bytes."""
@@ -90,6 +103,7 @@ class RangeHasher:
             elif self._at < self._end:
                 part = view[: PIECE - self._at % PIECE]
                 self._piece.update(part)
+                self._parts.update(part)
                 if (self._at + len(part)) % PIECE == 0:
                     self._pieces.append(self._piece.hexdigest())
                     self._piece = xxhash.xxh3_128()
@@ -101,7 +115,8 @@ class RangeHasher:
 
     def sums(self) -> RangeSums:
         """Return the checksums of the range."""
-        return RangeSums(self._start, self._size, tuple(self._pieces), self._head, self._tail)
+        pieces, parts = tuple(self._pieces), self._parts.digests()
+        return RangeSums(self._start, self._size, pieces, self._head, self._tail, parts)
 
 
 class _Readable(Protocol):
@@ -120,10 +135,15 @@ def join_ranges(file: _Readable, front: bytes, ranges: Iterable[RangeSums]) -> C
         Some bytes are in no range, or the file does not hold what was written.
     """
     known: dict[int, str] = {}
+    parts: dict[int, bytes] = {}
     ends = [(0, len(front), zlib.crc32(front))]
     for one in ranges:
         inner, stop = _list_inner(one.start, one.size), one.start + one.size
         known.update(zip(inner, one.pieces, strict=True))
+        parts.update(
+            (i, one.parts[at : at + _PARTS])
+            for i, at in zip(inner, range(0, len(one.parts), _PARTS), strict=True)
+        )
         begin = inner.start * PIECE if inner else min(-(-one.start // PIECE) * PIECE, stop)
         ends += [(one.start, begin, one.head), (inner.stop * PIECE if inner else begin, stop, one.tail)]
     for index in range(max(-(-file.size // PIECE), 1)):
@@ -131,7 +151,10 @@ def join_ranges(file: _Readable, front: bytes, ranges: Iterable[RangeSums]) -> C
             data = bytes(file.read_at(index * PIECE, PIECE))
             _check_ends(data, index * PIECE, sorted(ends))
             known[index] = xxhash.xxh3_128_hexdigest(data)
-    return join_pieces([known[index] for index in sorted(known)])
+            hasher = PartHasher()
+            hasher.update(data)
+            parts[index] = hasher.digests()
+    return join_pieces([known[index] for index in sorted(known)], b"".join(parts[i] for i in sorted(parts)))
 
 
 def _check_ends(data: bytes, begin: int, ends: Iterable[tuple[int, int, int]]) -> None:

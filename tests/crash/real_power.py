@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import functools
 import os
 import random
 import shutil
@@ -21,7 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,31 +38,41 @@ _SIZE: Final = 400 << 20
 class Training:
     """A program of two parameters, both filled with the number of a save."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, rows: int = 300) -> None:
         self.home, self.exe, self.main = home, fluid.Executor(fluid.CPUPlace()), fluid.Program()
+        self._shapes = {"w": (rows, 300), "v": (7,)}
         with fluid.program_guard(self.main, fluid.Program()):
-            for name, shape in (("w", (300, 300)), ("v", (7,))):
+            for name, shape in self._shapes.items():
                 self.main.global_block().create_parameter(name=name, shape=shape, dtype="float32")
 
     def save(self, number: int) -> None:
         """Save by every form that is to survive."""
-        for name, shape in (("w", (300, 300)), ("v", (7,))):
+        for name, shape in self._shapes.items():
             array = np.full(shape, number, "float32")
             fluid.global_scope().var(name).get_tensor().set(array, fluid.CPUPlace())
         fluid.io.Checkpoints(self.home / "ck", keep_last=2).save(self.exe, self.main, number)
-        fluid.io.save_persistables(self.exe, str(self.home / "all"), self.main, durability="power")
-        fluid.save(self.main, str(self.home / "net"), durability="power")
+        for durability in ("atomic", "power"):
+            into = self.home / durability
+            into.mkdir(exist_ok=True)
+            how: Any = {"durability": durability}
+            fluid.io.save_persistables(self.exe, str(into / "all"), self.main, **how)
+            fluid.io.save_params(self.exe, str(into / "one"), self.main, "file", **how)
+            fluid.save(self.main, str(into / "net"), **how)
+        if number % 2:
+            beside = str(self.home / "beside")
+            pending = fluid.io.save_persistables(self.exe, beside, self.main, blocking=False)
+            if number == 1:
+                pending.wait()  # that it is on the disk before the first crash
 
     def check(self, number: int) -> list[str]:
         """Return what is wrong after a crash, when the save of that number was the last that returned."""
-        loads: dict[str, tuple[Callable[[], object], int]] = {
-            "checkpoints": (lambda: self._restore(), 0),
-            "directory": (
-                lambda: fluid.io.load_persistables(self.exe, str(self.home / "all"), self.main),
-                number,
-            ),
-            "prefix": (lambda: fluid.load(self.main, str(self.home / "net"), self.exe), number),
-        }
+        loads: dict[str, tuple[Callable[[], object], int]] = {"checkpoints": (self._restore, 0)}
+        for durability, least in ("atomic", number - 1), ("power", number):  # a default one may be lost
+            into = self.home / durability
+            loads[f"directory, {durability}"] = functools.partial(self._load, into / "all"), least
+            loads[f"one file, {durability}"] = functools.partial(self._load, into / "one", "file"), least
+            loads[f"prefix, {durability}"] = self._make_prefix_load(into / "net"), least
+        loads["beside"] = functools.partial(self._load, self.home / "beside"), number - 4
         wrong = []
         for name, (load, least) in loads.items():
             try:
@@ -73,6 +84,14 @@ class Training:
                 wrong.append(f"{name}: {type(error).__name__}: {error}")
         return wrong
 
+    def _load(self, directory: Path, filename: str | None = None) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the save before was taken
+            fluid.io.load_persistables(self.exe, str(directory), self.main, filename)
+
+    def _make_prefix_load(self, path: Path) -> Callable[[], object]:
+        return lambda: fluid.load(self.main, str(path), self.exe)
+
     def _restore(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # damaged ones that are passed over
@@ -83,8 +102,8 @@ class Training:
         return np.array(fluid.global_scope().find_var(name).get_tensor())
 
 
-def run_rounds(kind: str, rounds: int, dice: random.Random) -> list[str]:
-    """Return what was lost in a number of crashes of a file system of that kind."""
+def run_rounds(kind: str, rounds: int, rows: int, dice: random.Random) -> list[str]:
+    """Return what was lost in crashes of a file system of that kind; a save has ``rows`` of 1200 bytes."""
     lost, number = [], 0
     with tempfile.TemporaryDirectory() as folder:
         image, home = Path(folder) / "image", Path(folder) / "mounted"
@@ -94,27 +113,26 @@ def run_rounds(kind: str, rounds: int, dice: random.Random) -> list[str]:
         _call(f"mkfs.{kind}", "-q", "-F" if kind == "ext4" else "-f", image)
         for turn in range(rounds):
             with _mounted(image, home):
-                number = _crash(kind, image, home, number, dice)
+                number = _crash(kind, image, Training(home, rows), number, dice)
             if kind == "btrfs":
                 image.with_suffix(".left").replace(image)
             with _mounted(image, home):
-                lost += [f"{kind}, round {turn}: {one}" for one in _in_fork(home, number)]
+                lost += [f"{kind}, round {turn}: {one}" for one in _in_fork(Training(home, rows), number)]
     return lost
 
 
-def _crash(kind: str, image: Path, home: Path, number: int, dice: random.Random) -> int:
+def _crash(kind: str, image: Path, training: Training, number: int, dice: random.Random) -> int:
     """Save in a process until the power is cut; return the number of the last save that returned."""
     reading, writing = os.pipe()
     process = os.fork()
     if not process:
         os.close(reading)
         with contextlib.suppress(BaseException):
-            training = Training(home)
             while True:
                 number += 1
                 training.save(number)
                 if not number % 50 or number == 1:
-                    sync_file_system(str(home))
+                    sync_file_system(str(training.home))
                 os.write(writing, struct.pack("<q", number))
         os._exit(1)
     os.close(writing)
@@ -124,7 +142,7 @@ def _crash(kind: str, image: Path, home: Path, number: int, dice: random.Random)
         os.kill(process, signal.SIGSTOP)
         _copy_at_rest(image, image.with_suffix(".left"))
     else:
-        directory = os.open(home, os.O_RDONLY)
+        directory = os.open(training.home, os.O_RDONLY)
         how = dice.choice((_WITH_LOG, _WITHOUT_LOG))
         fcntl.ioctl(directory, _SHUTDOWN, struct.pack("<I", how))
         os.close(directory)
@@ -146,12 +164,12 @@ def _copy_at_rest(image: Path, target: Path) -> None:
             return
 
 
-def _in_fork(home: Path, number: int) -> list[str]:
+def _in_fork(training: Training, number: int) -> list[str]:
     """Check in a process of its own, which knows nothing of what was saved."""
     reading, writing = os.pipe()
     process = os.fork()
     if not process:
-        os.write(writing, "\n".join(Training(home).check(number)).encode()[:60_000] or b"\n")
+        os.write(writing, "\n".join(training.check(number)).encode()[:60_000] or b"\n")
         os._exit(0)
     os.close(writing)
     os.waitpid(process, 0)
@@ -207,7 +225,11 @@ def main() -> int:
         if reason := explain_refusal(kind):
             sys.stdout.write(f"{reason}\n")
             return 77
-        lost += (found := run_rounds(kind, given.rounds, random.Random(given.seed)))
+        found = []
+        for part, rows in enumerate((300, 1500)):  # those below 1 MiB wait for the disk for a moment
+            rounds = (given.rounds + part) // 2
+            found += run_rounds(kind, rounds, rows, random.Random(f"{given.seed} {rows}"))
+        lost += found
         lines = [f"{kind}: {given.rounds} crashes, {len(found)} lost", *found]
         sys.stdout.write("\n  ".join(lines) + "\n")
         sys.stdout.flush()

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,51 @@ def test_a_process_that_died_while_it_took_a_lock_over_is_taken_over_too(tmp_pat
     over.write_bytes(make_content().replace(str(os.getpid()).encode(), str(holder.pid).encode(), 1))
     with Lock(str(path), "it"):
         assert not over.exists()
+
+
+def test_a_process_that_nobody_has_waited_for_yet_is_dead(tmp_path: Path) -> None:
+    lock = Lock(str(tmp_path / "entry" / "lock"), "it")
+    process = os.fork()
+    if not process:
+        lock.__enter__()
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+        with lock:
+            assert read_content(str(tmp_path / "entry" / "lock")) is not None
+    finally:
+        os.waitpid(process, 0)
+
+
+def test_a_holder_that_cannot_be_seen_has_a_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clocks are not compared: it is stale when nothing changed for as long as this process has looked."""
+    monkeypatch.setattr(lock_file, "_BEAT", 0.05)
+    path = str(tmp_path / "entry" / "lock")
+    ours, theirs = Lock(path, "it", wait=30), Lock(path, "it")
+    with theirs:
+        monkeypatch.setattr(lock_file, "_get_place", lambda: "another container, with the same ids")
+        monkeypatch.setattr(lock_file, "_LEASE", 0.5)
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            assert not ours.acquire()  # it beats
+            time.sleep(0.02)
+        assert theirs._heartbeat is not None
+        theirs._heartbeat.stop()
+        with ours, pytest.raises(SaveError, match=r"it cannot be saved: .* has taken its lock over"):
+            theirs.check()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_lost_the_lock_removes_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proves S2."""
+    path = tmp_path / "entry" / "lock"
+    with Lock(str(path), "it"):
+        path.unlink()  # as whoever takes it over does
+        other = Lock(str(path), "it")
+        assert other.acquire()
+    assert path.exists()
+    other.release()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_lock_file_is_being_written_and_counts(

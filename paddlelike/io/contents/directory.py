@@ -196,6 +196,8 @@ class DirectoryContents:
             record = self._record_to_compare(want)
             if parts or record is not None:
                 opener, partial = self._opener(held.name), _is_part(want)
+                if self._complete and record is not None and not record.pieces:
+                    partial = False
                 jobs.append(Job(held.name, opener, held.size, parts, record, partial))
         for name, problem in read_jobs(jobs):
             self._note(name, problem)

@@ -21,7 +21,7 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.save.copies import Copies, KeptMemory
 from paddlelike.io.save.files import RunFiles
 from paddlelike.io.save.writer import Writer
-from paddlelike.storage.location import Location, Writing
+from paddlelike.storage.location import Location, Writing, is_remote
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 
 __all__ = ["SaveRequest", "add_to", "save_chosen", "save_to_memory"]
@@ -103,7 +103,8 @@ def save_chosen(
             turn=request.turn,
         )
         ending.callback(writer.release)
-        copies = None if blocking else Copies(_kept)
+        how: dict[str, Any] = {"checksum": request.options.checksum, "is_local": not is_remote(where.path)}
+        copies = None if blocking else Copies(_kept, **how)
         if copies is not None:
             ending.callback(copies.release)
         with collections_paused():

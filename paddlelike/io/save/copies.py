@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+import ctypes
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,12 +15,15 @@ import numpy as np
 from paddlelike.core import memory
 from paddlelike.formats.sources import Buffer
 from paddlelike.foundation.snapshot import Snapshot
+from paddlelike.storage.hashing import Checksum, finish, new_hasher
+from paddlelike.storage.local.writing import Shared
 
 __all__ = ["Copies", "KeptMemory"]
 
 Array = np.ndarray[Any, Any]
 
 _LARGE: Final = 64 << 10  # bytes; memory of smaller copies is not reused
+_PIECE: Final = 8 << 20  # bytes that are written at a time
 _HELD: Final = 32 << 20  # bytes that are copied in the time that a snapshot takes
 
 
@@ -50,10 +57,19 @@ class Copies:
     """The contents of files as they were when a save was asked for: a snapshot of all memory, or copies.
 
     Memory that is kept and not used for copies is returned to the system.
+
+    Parameters
+    ----------
+    checksum
+        The algorithm of the files' checksums.
+    is_local
+        The process of a snapshot writes large files, beside this one.
     """
 
-    def __init__(self, kept: KeptMemory) -> None:
+    def __init__(self, kept: KeptMemory, *, checksum: str | None = None, is_local: bool = False) -> None:
         self._kept = kept
+        self._checksum = checksum
+        self._is_local = is_local
         self._used: list[Array] = []
         self._snapshot: Snapshot | None = None
 
@@ -63,15 +79,21 @@ class Copies:
         nbytes = sum(memoryview(b).nbytes for buffers in files for b in buffers)
         if nbytes >= _HELD:
             with contextlib.suppress(OSError):  # else they are copied
-                self._snapshot = Snapshot()
+                self._snapshot = Snapshot(_write_spans)
         held: list[Iterable[Buffer]] = [
-            _Held(self._snapshot, buffers)
+            self._hold_large(self._snapshot, buffers)
             if is_large and self._snapshot is not None
             else [self._copy(buffer) for buffer in buffers]
             for buffers, is_large in zip(files, large, strict=True)
         ]
         self._kept.clear()
         return held
+
+    def _hold_large(self, snapshot: Snapshot, buffers: Sequence[Buffer]) -> Iterable[Buffer]:
+        held = _Held(snapshot, buffers)
+        if not self._is_local:
+            return held
+        return Shared(b"", sum(memoryview(b).nbytes for b in buffers), held.make_writer(self._checksum))
 
     def release(self) -> None:
         """End the use of the contents; the memory of copies is for the next save."""
@@ -100,12 +122,49 @@ class _Held:
         self._snapshot = snapshot
         self._spans = [_find_span(buffer) for buffer in buffers]
 
+    def make_writer(self, checksum: str | None) -> Callable[[str], Checksum | None]:
+        """Return what has the process of the snapshot write a file, and gives its checksum."""
+
+        def write(path: str) -> Checksum | None:
+            spans = [base64.b64encode(one).decode() if isinstance(one, bytes) else one for one in self._spans]
+            request = {"path": path, "spans": spans, "checksum": checksum, "parent": os.getpid()}
+            answer = self._snapshot.ask(request)
+            return None if answer is None else Checksum(answer[0], tuple(answer[1]), answer[2])
+
+        return write
+
     def __iter__(self) -> Iterator[Buffer]:
         for span in self._spans:
             if isinstance(span, bytes):
                 yield span
             else:
                 yield from self._snapshot.read(*span)
+
+
+def _write_spans(request: dict[str, Any]) -> Checksum | None:
+    """Write memory of this process into a file that exists, and return its checksum."""
+    checksum, at = request["checksum"], 0
+    hasher = None if checksum is None else new_hasher(checksum)
+    fd = os.open(request["path"], os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        for span in request["spans"]:
+            if isinstance(span, str):
+                view = memoryview(base64.b64decode(span))
+            else:
+                view = memoryview((ctypes.c_char * span[1]).from_address(span[0])).cast("B")
+            for start in range(0, len(view), _PIECE):
+                if os.getppid() != request["parent"]:  # the save is dead, and another may be under way
+                    raise OSError(errno.ESRCH, "the process that saves was killed")
+                piece = view[start : start + _PIECE]
+                if hasher is not None:
+                    hasher.update(piece)
+                while piece:
+                    count = os.pwrite(fd, piece, at)
+                    at += count
+                    piece = piece[count:]
+    finally:
+        os.close(fd)
+    return None if hasher is None else finish(hasher, checksum)
 
 
 def _find_span(buffer: Buffer) -> bytes | tuple[int, int]:

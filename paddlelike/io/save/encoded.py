@@ -58,10 +58,15 @@ def get_item(name: str, scope: Scope) -> Item:
     holder = scope.find_var(name)
     version = 0 if holder is None else holder.version  # before the value, see get_state()
     value = None if holder is None else holder.value
-    if type(value) is not LoDTensor or value._array is None:  # of thousands of variables nearly none
-        value = check_value(name, value)
+    borrowed = value.borrow() if isinstance(value, LoDTensor) else value
+    if type(borrowed) is not LoDTensor or borrowed._array is None:  # of thousands of variables nearly none
+        borrowed = check_value(name, borrowed)
     assert holder is not None
-    return Item(name, holder, value, State(version, ref(get_array(value))))
+    kept = get_array(borrowed)
+    if isinstance(value, LoDTensor) and borrowed is not value:
+        on_device = value.find_on_device()  # None: touch() was called
+        kept = kept if on_device is None else on_device
+    return Item(name, holder, borrowed, State(version, ref(kept)))
 
 
 def check_value(name: str, value: object) -> Value:

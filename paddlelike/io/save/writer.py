@@ -6,10 +6,11 @@ import functools
 import os
 import time
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from paddlelike.core.scope import ScopeVariable
+from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import SaveError
 from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.formats.paddle.directory import encode_value
@@ -26,6 +27,7 @@ from paddlelike.io.save.encoded import (
     describe_item,
     encode_combined,
 )
+from paddlelike.storage.interfaces import Contents
 from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
@@ -79,6 +81,7 @@ class Writer:
         self._heads: dict[str, str] = {}  # of variables in chains: the last link
         self._may_keep = True  # files in place
         self._chains: ChainWriter | None = None  # of a save with deltas
+        self._held: dict[str, tuple[Iterable[Buffer], dict[str, Any]]] | None = None  # that are kept
 
     def add(self, file: str, item: Item) -> None:
         """Save a variable in a file of its own; a later value of it replaces it.
@@ -108,7 +111,7 @@ class Writer:
         """Decide which files are kept, and pass the others to the transaction.
 
         The arrays are read at the commit. With ``copies`` those that are written are held as they are now;
-        and files in place are kept only if no other save can come before the commit, else all are written.
+        and where another save can come before the commit also those whose files are kept, to be written then.
 
         Raises
         ------
@@ -117,8 +120,10 @@ class Writer:
         StorageError
             Two files would have the same path.
         """
-        can_wait = copies is None and not self._options.delta  # its values can be written at the commit
-        self._may_keep = can_wait or self._writing.reserve()
+        delta = bool(self._options.delta)
+        is_sure = (copies is None and not delta) or self._writing.reserve(wait=delta)
+        self._may_keep = is_sure or not delta
+        self._held = {} if copies is not None and not is_sure and self.where.exists() else None
         # Now: a step of training that runs beside the commit may give the arrays away.
         items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
         self._moved = {item.name: item.moved for item in items}
@@ -134,11 +139,30 @@ class Writer:
         whole |= {file: _encode_several(items) for file, items in combined.items()}
         contents: list[Iterable[Buffer]] = [buffers for buffers, _ in whole.values()]
         if copies is not None:
-            contents = copies.hold([buffers for buffers, _ in whole.values()])
+            kept = self._encode_kept(whole) if self._held is not None else {}
+            contents = copies.hold([buffers for buffers, _ in (*whole.values(), *kept.values())])
+            for (file, (_, facts)), held in zip(kept.items(), contents[len(whole) :], strict=True):
+                self._held[file] = held, facts  # type: ignore[index]
+            del contents[len(whole) :]
+            self._singles = {file: _let_go(item) for file, item in self._singles.items()}
+            self._combined = {file: [_let_go(one) for one in items] for file, items in self._combined.items()}
         for (file, (_, facts)), buffers in zip(whole.items(), contents, strict=True):
             self._writing.add(file, buffers, links.get(file, facts))
         for one in self._gathered:
             self._add_gathered(one)
+
+    def _encode_kept(self, written: Collection[str]) -> dict[str, tuple[list[Buffer], dict[str, Any]]]:
+        """Return the files that are kept, as they would be written."""
+        kept = {file: _encode_single(item) for file, item in self._singles.items() if file not in written}
+        return kept | {f: _encode_several(items) for f, items in self._combined.items() if f not in written}
+
+    def _make_again(
+        self, file: str, encode: Callable[[], tuple[list[Buffer], dict[str, Any]]]
+    ) -> Contents | None:
+        """Return what gives a kept file at the commit, if another save has replaced it; None: nothing."""
+        if self._options.blocking:
+            return encode
+        return None if self._held is None else functools.partial(self._held.__getitem__, file)
 
     def release(self) -> None:
         """Let other saves come, where this one is not committed."""
@@ -223,7 +247,7 @@ class Writer:
                 record = known.find_loaded(item.holder, file)
                 if record is None or record.facts != describe_item(item):
                     continue
-            again = functools.partial(_encode_single, item) if self._options.blocking else None
+            again = self._make_again(file, functools.partial(_encode_single, item))
             if self._has_checksum(record) and self._writing.keep(file, record, base=base, otherwise=again):
                 return True
         return False
@@ -239,7 +263,7 @@ class Writer:
                 continue
             if any(other is not record for other in records) or record.facts != describe_combined(items):
                 continue
-            again = functools.partial(_encode_several, items) if self._options.blocking else None
+            again = self._make_again(file, functools.partial(_encode_several, items))
             if self._writing.keep(file, record, base=base, otherwise=again):
                 return True
         return False
@@ -270,6 +294,11 @@ class Writer:
         if checksum is None:
             return True
         return record.checksum is not None and record.checksum.startswith(checksum)
+
+
+def _let_go(item: Item) -> Item:
+    """Return a variable without its value, whose memory training may use."""
+    return item._replace(value=LoDTensor())
 
 
 def _encode_single(item: Item) -> tuple[list[Buffer], dict[str, Any]]:

@@ -8,9 +8,9 @@ into it while it was swapped out is not among them, and is moved over before the
 
 With ``durability="atomic"`` the version before stays there until the new one is on the disk
 (:mod:`.syncing`), and ``staged`` also says how it is known. Where nobody waits for the disk any more, the
-process or the power failed. Unless the system has run on since then, the files are compared with their
-checksums, and if they do not fit, the version before takes its place again; but not over what somebody else
-wrote since.
+process or the power failed. The files are compared with their checksums, and if they do not fit, the version
+before takes its place again; but not over what somebody else wrote since. What is missing was removed by
+somebody if the file system has been mounted ever since.
 """
 
 from __future__ import annotations
@@ -29,9 +29,16 @@ from paddlelike.storage.local import journal
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.retired import remove_tree, rescue, walk
-from paddlelike.storage.local.filesystem.system import exchange, sync_directory, sync_file_system
+from paddlelike.storage.local.filesystem.system import (
+    drop_cache,
+    exchange,
+    identify_mount,
+    sync_directory,
+    sync_file_system,
+)
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.present_manifest import compare_with_record, read_at
+from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import MANIFEST, check_path
 from paddlelike.storage.problems import explain, is_system_error
 
@@ -97,8 +104,8 @@ def write_staged(
     held = {"token": token, "written": written, "files": files, "before": before}
     path = os.path.join(layout.staging, "staged")
     with open(path, "x", encoding="utf-8") as file:
-        start = _identify_start(path)
-        file.write(json.dumps(held | {"dropped": list(dropped or ()), "start": start}))
+        mount = identify_mount(path)
+        file.write(json.dumps(held | {"dropped": list(dropped or ()), "mount": mount}))
         if before is not None:
             file.flush()
             # S17
@@ -144,7 +151,7 @@ class _Staged(NamedTuple):
     before: object  # how the version before is known, see _identify; None: it does not have to be
     dropped: frozenset[str]  # its files that the new version does not have
     time: int  # of writing it, after all files of the new version
-    is_same_start: bool  # the system was not started again since, so that no power cut was between
+    is_mounted_since: bool  # so that no power cut was between
 
 
 def _read_staged(layout: Layout) -> _Staged | None:
@@ -158,24 +165,15 @@ def _read_staged(layout: Layout) -> _Staged | None:
         with File(path) as file:
             held = json.loads(file.read(_MOST).decode())
             facts = os.lstat(path)
-            start = _identify_start(path)
+            mount = identify_mount(path)
         written = {path: tuple(stamp) for path, stamp in held["written"].items() if check_path(path) == path}
         files = {path: inode for path, inode in held["files"].items() if type(inode) is int}
         token = held["token"]
         dropped = frozenset(map(str, held.get("dropped") or ()))
         token = token if isinstance(token, str) else None
-        same = start is not None and start == held.get("start")
-        return _Staged(token, written, files, held.get("before"), dropped, facts.st_mtime_ns, same)
+        mounted = mount is not None and mount == held.get("mount")
+        return _Staged(token, written, files, held.get("before"), dropped, facts.st_mtime_ns, mounted)
     return None
-
-
-def _identify_start(staged: str) -> str | None:
-    """Return what tells this start of the system, and ``staged`` from a copy of it; None: nothing does."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return f"{file.read().strip()} {os.stat(staged).st_ino}"
-    except OSError:  # not Linux
-        return None
 
 
 def _identify(directory: str, files: Iterable[str]) -> object:
@@ -212,13 +210,15 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
         with open(comparing, "w"), _raise_system_errors(layout):
             if _is_before(layout.directory, staged):
                 return False
-            if _is_swapped(layout, staged) and (staged.is_same_start or _is_whole(layout, staged)):
+            if _is_swapped(layout, staged):
                 sync_file_system(layout.directory)
                 sync_directory(layout.staging)
                 sync_directory(layout.parent)
-                return True
-            is_cut = not staged.is_same_start and _is_before(new, staged)
-            if not is_cut or _has_newer(layout.directory, staged.time):
+                if _is_whole(layout, staged):
+                    return True
+            elif staged.is_mounted_since:
+                return False
+            if not _is_before(new, staged) or _has_newer(layout.directory, staged.time):
                 return _is_swapped(layout, staged)
         # S17
         exchange(new, layout.directory)
@@ -233,25 +233,28 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
         with contextlib.suppress(OSError):
             os.unlink(comparing)
     warn_user(
-        f"a power cut damaged {layout.directory} before its last save was on the disk: "
-        "the files of the save before were taken instead, and are in place again"
+        f"the last save into {layout.directory} is damaged: the power failed, or its process was killed and "
+        "files were changed, before it was on the disk. "
+        "The files of the save before were taken instead, and are in place again"
     )
     return False
 
 
 def _is_whole(layout: Layout, staged: _Staged) -> bool:
-    """Return whether all files of the new version are as they were saved. Raises StorageError, OSError."""
+    """Return whether the disk has all files of the new version as saved. Raises StorageError, OSError."""
     manifest = read_at(layout)
     present = {path for path, _, is_folder in walk(layout.directory) if not is_folder}
-    if manifest is None or not staged.files.keys() - staged.dropped <= present:
+    stay = staged.files.keys() - staged.dropped
+    if manifest is None or not (staged.is_mounted_since or stay <= present):
         return False
-    found = verification.compare_files(
-        layout.base,
-        manifest,
-        (),
-        lambda name, record: compare_with_record(os.path.join(layout.directory, name), record),
-    )
-    return not (found.missing or found.cut or found.changed)
+
+    def compare(name: str, record: Record) -> tuple[str, str]:
+        path = os.path.join(layout.directory, name)
+        drop_cache(path)  # what the disk refused to take may still be in memory, and looks written
+        return compare_with_record(path, record)
+
+    found = verification.compare_files(layout.base, manifest, (), compare)
+    return not ((found.missing and not staged.is_mounted_since) or found.cut or found.changed)
 
 
 def _has_newer(directory: str, time_ns: int) -> bool:

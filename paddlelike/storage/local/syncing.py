@@ -39,6 +39,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
             sync_file_system(layout.directory)
             sync_directory(layout.staging)
             sync_directory(layout.parent)
+            lock.check()
             finish()
         except FileNotFoundError:  # somebody removed the directory
             with contextlib.suppress(OSError, PaddlelikeError):

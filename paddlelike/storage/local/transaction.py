@@ -151,12 +151,14 @@ class Transaction:
         self._notes: list[str] = []
         self._lock = Lock(self._layout.lock, self._layout.base, wait=wait)
 
-    def reserve(self) -> bool:
+    def reserve(self, *, wait: bool = False) -> bool:
         """Take the lock now, if the directory exists and nobody has it; return whether it was taken.
 
-        Then what :meth:`keep` finds stays as it is until :meth:`commit` or :meth:`release`.
+        Then what :meth:`keep` finds stays as it is until :meth:`commit` or :meth:`release`. ``wait``: for the
+        disk, while it takes the save before.
         """
-        wait_for_disk(self._layout)
+        if wait:
+            wait_for_disk(self._layout)
         with contextlib.suppress(PaddlelikeError, OSError):  # the commit will say it
             if os.path.isdir(self.directory) and self._lock.acquire():
                 staged.clear(self._layout, spare=self._spare)
@@ -254,7 +256,7 @@ class Transaction:
         try:
             records, stale, removed, finish = self._commit()
         finally:
-            if finish is None:
+            if finish is None and not lock.is_lost():
                 with contextlib.suppress(OSError, PaddlelikeError):  # the next save clears up what is left
                     staged.clear(self._layout, spare=self._spare)
         written = [records[path].size for path in self._pieces]
@@ -359,6 +361,7 @@ class Transaction:
         # S15
         if sync and not keep:
             sync_file_system(plan.new)
+        self._lock.check()
         plan.commit(sync=sync, keep=keep)
 
         def finish() -> None:

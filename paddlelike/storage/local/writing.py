@@ -30,6 +30,7 @@ _OVER: Final = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLL
 _IOV_MAX: Final = 1024  # buffers that the system takes in one call
 _BATCH: Final = 8 << 20  # bytes in one call: from 2 MiB on, Linux caches what is written in its largest pages
 _SMALL: Final = 64 << 10  # bytes that are joined into one buffer
+_NONE: Final = (None, (), "")  # instead of a checksum
 
 
 @dataclass(frozen=True)
@@ -176,8 +177,8 @@ class _Writer:
             raise
         except OSError as error:
             raise _WriteError(path, error) from error
-        checksum, pieces = (None, ()) if hasher is None else hashing.finish(hasher, str(self._algorithm))
-        return Record(facts.st_size, checksum, make_stamp(facts), piece.facts, pieces, self._author)
+        checksum, pieces, parts = _NONE if hasher is None else hashing.finish(hasher, str(self._algorithm))
+        return Record(facts.st_size, checksum, make_stamp(facts), piece.facts, pieces, self._author, parts)
 
     def _write_shared(self, path: str, piece: Piece, shared: Shared) -> Record:
         """Write the beginning of a file, make room for the rest, and have it written."""
@@ -186,7 +187,7 @@ class _Writer:
         try:
             if shared.size is not None:
                 os.truncate(where, shared.size)
-            checksum, pieces = shared.fill(where) or (None, ())
+            checksum, pieces, parts = shared.fill(where) or _NONE
             facts = os.stat(where)
         except PaddlelikeError:
             raise
@@ -194,7 +195,8 @@ class _Writer:
             raise _WriteError(path, error) from error
         if shared.size not in (None, facts.st_size):
             raise SaveError(f"{path} has {facts.st_size} bytes after others wrote it, not {shared.size}")
-        return record._replace(size=facts.st_size, checksum=checksum, stamp=make_stamp(facts), pieces=pieces)
+        record = record._replace(size=facts.st_size, stamp=make_stamp(facts))
+        return record._replace(checksum=checksum, pieces=pieces, parts=parts)
 
 
 def _list_sizes(files: Mapping[str, Piece], sizes: Mapping[str, int]) -> Iterator[int]:

@@ -74,7 +74,7 @@ class RemoteTransaction:
         """
         self._pieces[self._new_path(name)] = buffers, facts or {}
 
-    def reserve(self) -> bool:
+    def reserve(self, *, wait: bool = False) -> bool:
         """Do nothing: there are no locks, and of two saves at the same time one has its marker."""
         return True
 
@@ -227,7 +227,13 @@ class RemoteTransaction:
             self._store.copy(source, folder, [p for p, (root, _) in self._shared.items() if root == source])
         records = {
             path: Record(
-                hashed[path].size, hashed[path].checksum, (0, 0), facts, hashed[path].pieces, self._author
+                hashed[path].size,
+                hashed[path].checksum,
+                (0, 0),
+                facts,
+                hashed[path].pieces,
+                self._author,
+                hashed[path].parts,
             )
             for path, (_, facts) in self._pieces.items()
         }
@@ -282,6 +288,7 @@ class _Hashed:
         self.size = 0
         self.checksum: str | None = None
         self.pieces: tuple[str, ...] = ()
+        self.parts = ""
 
     def __iter__(self) -> Iterator[Buffer]:
         hasher = None if self._algorithm is None else hashing.new_hasher(self._algorithm)
@@ -296,7 +303,7 @@ class _Hashed:
                 yield piece
                 advance_progress(len(piece))
         if hasher is not None:
-            self.checksum, self.pieces = hashing.finish(hasher, str(self._algorithm))
+            self.checksum, self.pieces, self.parts = hashing.finish(hasher, str(self._algorithm))
 
 
 def _others(before: Marker, present: Mapping[str, Info]) -> dict[str, Record]:

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.saves.bench_beside [--megabytes 1000] [--rounds 3] [--backend numpy] [--where DIR]
 
-Trains LeNet, and a net whose wide embedding is what is saved: as many steps alone as beside a save that never
-ends, for the next one begins when it has, in turns. Shown are the medians over the rounds: the median and the
+Trains LeNet, a net whose wide embedding is what is saved, and a dense net, which writes all of it in every step: as
+many steps alone as beside a save that never ends, for the next one begins when it has, in turns. Shown are the medians over the rounds: the median and the
 slowest step beside saves over the median one alone, the slowest one alone, the steps during which a save was
 asked for, and by how much the process grew, over what is saved.
 """
@@ -23,7 +23,8 @@ import numpy as np
 
 import paddlelike as fluid
 
-STEPS = 150
+STEPS = 150  # at least; of a dense net a fifth
+WIDE = 2048
 
 
 def build(net: str, megabytes: int) -> tuple[Callable[[], None], Callable[[Path], Any]]:
@@ -42,6 +43,14 @@ def build(net: str, megabytes: int) -> tuple[Callable[[], None], Callable[[Path]
             table = layers.create_parameter([rows, 64], "float32", name="beside")
             table.trainable = False
             feed = {"image": rng.random((64, 1, 28, 28), np.float32), "label": rng.integers(0, 10, (64, 1))}
+        elif net == "dense":
+            rows = 64
+            x, label = fluid.data("x", [None, WIDE]), fluid.data("label", [None, 1])
+            hidden = x
+            for _ in range(max(megabytes * 1_000_000 // (4 * WIDE * WIDE), 1)):
+                hidden = layers.fc(hidden, WIDE, act="relu")
+            loss = layers.mean(layers.square_error_cost(layers.fc(hidden, 1), label))
+            feed = {"x": rng.random((64, WIDE), np.float32), "label": rng.random((64, 1), np.float32)}
         else:
             ids, label = fluid.data("ids", [None, 64], "int64"), fluid.data("label", [None, 1])
             words = fluid.embedding(ids, [rows, 64], is_sparse=True, param_attr="table")
@@ -63,11 +72,13 @@ def build(net: str, megabytes: int) -> tuple[Callable[[], None], Callable[[Path]
     return step, save
 
 
-def measure(step: Callable[[], None], save: Callable[[], Any] | None) -> tuple[list[float], list[float]]:
-    """Return the seconds of steps, and those of the calls that saved."""
+def measure(
+    step: Callable[[], None], save: Callable[[], Any] | None, count: int
+) -> tuple[list[float], list[float]]:
+    """Return the seconds of that many steps, and those of the calls that saved."""
     steps, calls, pending = [], [], None
     until = time.perf_counter() + 5
-    while len(steps) < STEPS or time.perf_counter() < until:
+    while len(steps) < count or time.perf_counter() < until:
         if save is not None and (pending is None or pending.done()):
             if pending is not None:
                 pending.wait()
@@ -94,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="lenet,embedding")
+    parser.add_argument("--only", default="lenet,embedding,dense")
     parser.add_argument("--backend", default="numpy", help="numpy or jax")
     parser.add_argument("--where", type=Path, help="a directory of the disk to measure")
     given = parser.parse_args()
@@ -109,8 +120,9 @@ def main() -> None:
             before = read_memory("VmRSS")
             rows = []
             for _ in range(given.rounds):
-                alone, _ = measure(step, None)
-                beside, calls = measure(step, functools.partial(save, Path(home)))
+                count = STEPS // 5 if net == "dense" else STEPS
+                alone, _ = measure(step, None, count)
+                beside, calls = measure(step, functools.partial(save, Path(home)), count)
                 usual = statistics.median(alone)
                 steps = statistics.median(beside) / usual, max(beside) / usual, max(alone) / usual
                 rows.append((*steps, statistics.median(calls), len(calls)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,3 +200,51 @@ def test_rows_are_of_one_save_when_another_comes_between(
     monkeypatch.setattr(DirectoryContents, "read", replaced_before)
     np.testing.assert_array_equal(fluid.io.load_slice(tmp_path, "emb", (2, 5)), second[2:5])
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("servers", [2, 4, 7])
+def test_a_verified_slice_reads_hardly_more_than_its_rows(tmp_path: Path, servers: int) -> None:
+    """Pieces of 1 MiB that a slice shares with others are compared by parts."""
+    rows = 300_000
+    values = np.arange(rows * 32, dtype=F32).reshape(rows, 32)
+    fluid.global_scope().var("emb").get_tensor().set(values, fluid.CPUPlace())
+    main = fluid.Program()
+    main.global_block().create_parameter(name="emb", shape=values.shape, dtype=F32)
+    fluid.io.save_persistables(fluid.Executor(), str(tmp_path / "m"), main)
+    for server in range(servers):
+        start, stop = rows * server // servers, rows * (server + 1) // servers
+        before = count_read()
+        part = fluid.io.load_slice(tmp_path / "m", "emb", (start, stop), verify=True)
+        counted = count_read() - before
+        np.testing.assert_array_equal(part, values[start:stop])
+        assert counted <= 1.01 * part.nbytes + (tmp_path / "m" / "__manifest__").stat().st_size
+
+
+def count_read() -> int:
+    """Return the bytes that this process has read, as the kernel counts them."""
+    return int(dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())["rchar"])
+
+
+@pytest.mark.parametrize("size", [3_000, 200_000, 1_000_000, 5_000_000])
+def test_a_flipped_bit_of_its_rows_is_found_and_one_of_others_is_not_read(tmp_path: Path, size: int) -> None:
+    values = np.arange(size // 16 * 4, dtype=F32).reshape(-1, 4)
+    fluid.global_scope().var("emb").get_tensor().set(values, fluid.CPUPlace())
+    main = fluid.Program()
+    main.global_block().create_parameter(name="emb", shape=values.shape, dtype=F32)
+    fluid.io.save_persistables(fluid.Executor(), str(tmp_path / "m"), main)
+    path = tmp_path / "m" / "emb"
+    whole, stamp = path.read_bytes(), path.stat()
+    front = len(whole) - values.nbytes
+    dice = np.random.default_rng(0)
+    for _ in range(30):
+        start, stop = sorted(dice.integers(0, len(values), 2).tolist())
+        at = front + int(dice.integers(start * 16, stop * 16 + 1))
+        flipped = bytearray(whole)
+        flipped[min(at, len(whole) - 1)] ^= 1 << int(dice.integers(0, 8))
+        path.write_bytes(flipped)
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        if start * 16 <= at - front < stop * 16:
+            with pytest.raises(LoadError, match=r"not those that were saved|differ|changed"):
+                fluid.io.load_slice(tmp_path / "m", "emb", (start, stop))
+    path.write_bytes(whole)
+    np.testing.assert_array_equal(fluid.io.load_slice(tmp_path / "m", "emb", (1, 5)), values[1:5])

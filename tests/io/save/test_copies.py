@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from paddlelike.foundation import snapshot
 from paddlelike.foundation.snapshot import Snapshot
 from paddlelike.io.save import copies as module
 from paddlelike.io.save.copies import Copies, KeptMemory
+from paddlelike.storage.hashing import finish, new_hasher
+from paddlelike.storage.local.writing import Shared
 
 Array = np.ndarray[Any, Any]
 
@@ -99,3 +102,32 @@ def test_where_no_snapshot_can_be_made_there_are_copies(monkeypatch: pytest.Monk
     array[...] = 0
     assert join(held) == expected
     assert len(list(Path("/proc/self/fd").iterdir())) == files
+
+
+def test_the_process_of_a_snapshot_writes_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_HELD", 0)
+    monkeypatch.setattr(module, "_PIECE", 30_001)
+    arrays = [np.arange(n, dtype="float64") for n in (20_000, 400_000)]
+    expected = [b"header" + array.tobytes() for array in arrays]
+    copies = Copies(KeptMemory(), checksum="xxh3_128", is_local=True)
+    held = hold(copies, arrays)
+    for array in arrays:
+        array[...] = -1
+    for number, (one, content) in enumerate(zip(held, expected, strict=True)):
+        path = tmp_path / str(number)
+        path.touch()
+        assert isinstance(one, Shared)
+        assert one.size == len(content)
+        hasher = new_hasher("xxh3_128")
+        hasher.update(content)
+        assert one.fill(str(path)) == finish(hasher, "xxh3_128")
+        assert path.read_bytes() == content
+    with pytest.raises(FileNotFoundError):
+        held[0].fill(str(tmp_path / "missing"))
+    assert copies._snapshot is not None
+    os.kill(copies._snapshot._process, signal.SIGKILL)
+    with pytest.raises(OSError, match="the process that holds the values was killed"):
+        held[0].fill(str(tmp_path / "0"))
+    copies.release()

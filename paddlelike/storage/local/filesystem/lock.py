@@ -1,7 +1,7 @@
 """One save at a time: a lock file in the hidden entry beside the directory, held by flock.
 
 The system releases the lock when its holder dies, however it dies. Where a file system has no flock, whoever
-creates the file holds the lock, and the process named in it counts (:mod:`.lock_file`).
+creates the file holds the lock, and the process named in it counts, or its lease (:mod:`.lock_file`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from typing import Final
 
 from paddlelike.errors import SaveError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.storage.local.filesystem.lock_file import SAVED, Seen, make_content, read_content, take
+from paddlelike.storage.local.filesystem.lock_file import (
+    SAVED,
+    Heartbeat,
+    Seen,
+    make_content,
+    read_content,
+    renew,
+    take,
+)
 from paddlelike.storage.problems import explain
 
 try:
@@ -71,6 +79,8 @@ class Lock:
         self._what = what
         self._wait = wait
         self._fd = -1
+        self._token: str | None = None  # of the file, where there is no flock
+        self._heartbeat: Heartbeat | None = None
         self._seen: Seen = {}
         self.waited: str | None = None
 
@@ -108,10 +118,14 @@ class Lock:
         _held.discard(self)
         if fd < 0:  # this is a process that was forked meanwhile, and the lock is its parent's
             return
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
         with contextlib.suppress(OSError):  # else the next save takes the file over
-            os.unlink(self._path)  # while it is held: whoever waits for this file looks again
+            if not self.is_lost():
+                os.unlink(self._path)  # while it is held: whoever waits for this file looks again
         with contextlib.suppress(OSError):  # an error of the disk; the lock is released all the same
             os.close(fd)
+        self._token = self._heartbeat = None
         with contextlib.suppress(OSError):  # something is in it
             os.rmdir(os.path.dirname(self._path))
 
@@ -144,6 +158,26 @@ class Lock:
         """Release the lock and remove its file; nothing where it is not held."""
         self.__exit__(None, None, None)
 
+    def is_lost(self) -> bool:
+        """Return whether another process has taken the lock over, as this one was stopped for a lease."""
+        return self._token is not None and not renew(self._path, self._token)
+
+    def check(self) -> None:
+        """Do nothing where the lock is still held.
+
+        Raises
+        ------
+        SaveError
+            It was taken over.
+        """
+        # S2
+        if self.is_lost():
+            raise SaveError(
+                f"{self._what} cannot be saved: this process was not heard of for long, and {self._holder()} "
+                "has taken its lock over",
+                hint="save again",
+            )
+
     def hand_over(self) -> Lock:
         """Return a lock that holds what this one held until the disk has the save; this one holds nothing."""
         other = Lock(self._path, self._what)
@@ -151,6 +185,8 @@ class Lock:
             os.lseek(self._fd, 0, os.SEEK_END)
             os.write(self._fd, SAVED)
         with _opening:
+            other._token, other._heartbeat = self._token, self._heartbeat
+            self._token = self._heartbeat = None
             other._fd, self._fd = self._fd, -1
             _held.discard(self)
             _held.add(other)
@@ -197,9 +233,11 @@ class Lock:
         """Return whether the lock was taken, on a file system without flock. Raises OSError."""
         if not create and not os.path.lexists(self._path):
             return False
-        if not take(self._path, self._seen):
+        token = take(self._path, self._seen)
+        if token is None:
             return False
         self._fd = os.open(self._path, _FLAGS & ~os.O_CREAT)
+        self._token, self._heartbeat = token, Heartbeat(self._path, token)
         _held.add(self)
         return True
 

@@ -1,11 +1,18 @@
-"""Lock files where there is no flock: whoever creates the file holds the lock; a dead one is taken over.
+"""Lock files where there is no flock: whoever creates the file holds the lock; a stale one is taken over.
 
-A lock file names its holder: process, machine, when the process began, and a random token. It gets its name
-whole, by a hard link; where there are none, it is created empty, and an empty one is being written.
+A lock file names its holder: process, machine, when the process began, a random token, and the start of the
+system with the namespace of process ids, which say whether the id means anything here. It gets its name
+whole, by a hard link; where there are none, it is created empty, and an empty one is being written. The
+holder appends a byte every few seconds.
+
+A holder of this system is stale when its process is dead. One of another system, or of another container, is
+stale when its file has not changed for the time of a lease, by the clock of the process that looks, which has
+looked at it all that time: clocks of two machines are never compared.
 
 A stale file is taken over by one process alone: the one that creates ``PATH.<its token>``, which is a lock
-file as well. Only that one may remove the stale file, and only while the stale token is still in it: no file
-that another process has created meanwhile is ever removed.
+file as well. Only that one may move the stale file away, and it puts it back if it was not the stale one
+after all, since a file system may show what was there a moment ago. A holder that was stopped for longer than
+the lease finds out before it commits (:func:`renew`).
 """
 
 from __future__ import annotations
@@ -14,16 +21,20 @@ import contextlib
 import os
 import secrets
 import socket
+import threading
 import time
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-__all__ = ["SAVED", "Content", "Seen", "make_content", "read_content", "take"]
+__all__ = ["SAVED", "Content", "Heartbeat", "Seen", "make_content", "read_content", "renew", "take"]
 
 _UNFINISHED: Final = 10.0  # seconds after which whoever created an empty lock file is dead
+_LEASE: Final = 30.0  # seconds without a change after which a holder that cannot be seen is dead
+_BEAT: Final = 5.0  # seconds between two changes
 
-SAVED: Final = b"saved\n"  # after the content: the holder only waits for the disk
+SAVED: Final = b"saved\n"  # after the first line: the holder only waits for the disk
 
-Seen = dict[str, tuple[tuple[int, int], float]]  # empty lock files: by path, which one, and first seen when
+Seen = dict[str, tuple[tuple[object, ...], float]]  # by path: what was there, and since when
 
 
 class Content(NamedTuple):
@@ -33,31 +44,42 @@ class Content(NamedTuple):
     host: str
     start: str  # tells the process from a later one with its id
     token: str
+    place: str | None = None  # the system in which the id means something; None: an earlier version's
+    beats: int = 0
     is_saved: bool = False
 
-    def is_stale(self) -> bool:
-        """Return whether the holder was a process of this machine, and is dead."""
-        return self.host == socket.gethostname() and _get_start(self.pid) != self.start
+    def is_here(self) -> bool:
+        """Return whether the process can be seen from here."""
+        return self.host == socket.gethostname() if self.place is None else self.place == _get_place()
+
+    def is_dead(self) -> bool:
+        """Return whether the holder was a process that could be seen from here, and is dead."""
+        return self.is_here() and _get_start(self.pid) != self.start
 
 
 def make_content() -> bytes:
     """Return the content of a lock file that this process holds."""
     pid = os.getpid()
-    return f"{pid} {socket.gethostname()} {_get_start(pid)} {secrets.token_hex(8)}\n".encode()
+    start, token = _get_start(pid), secrets.token_hex(8)
+    return f"{pid} {socket.gethostname()} {start} {token} {_get_place()}\n".encode()
 
 
 def read_content(path: str) -> Content | None:
     """Return the holder that a lock file names; None where it names none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            pid, host, start, *rest = file.read(1000).split()
-        return Content(int(pid), host, start, rest[0] if rest else "0", len(rest) > 1)
+            first, end, rest = file.read(100_000).partition("\n")
+        pid, host, start, *more = first.split()
+        token, place = [*more, None, None][:2] if end else (None, None)  # else it is being written
+        if token is None:
+            return None
+        return Content(int(pid), host, start, token, place, len(rest), "saved" in rest)
     except (OSError, ValueError):
         return None
 
 
-def take(path: str, seen: Seen) -> bool:
-    """Create a lock file, if nobody alive holds it, and return whether it was created.
+def take(path: str, seen: Seen) -> str | None:
+    """Create a lock file, if nobody alive holds it, and return its token; None: it is held.
 
     ``seen`` is the same dict at every attempt of one waiting lock.
 
@@ -66,75 +88,155 @@ def take(path: str, seen: Seen) -> bool:
     OSError
         The file cannot be created.
     """
-    if _create(path):
-        return True
-    holder = read_content(path)
-    token = None
-    if holder is None:
-        token = _find_unfinished(path, seen)
-    elif holder.is_stale():
-        token = holder.token
-    if token is None:
-        return False
-    over = f"{path}.{token}"
-    if not take(over, seen):
+    if token := _create(path, make_content()):
+        return token
+    stale = _find_stale(path, seen)
+    if stale is None:
+        return None
+    over = f"{path}.{stale}"
+    own = take(over, seen)
+    if own is None:
+        return None
+    try:
+        if _find_stale(path, seen) == stale:
+            _move_away(path, stale, f"{over}-{own}")
+    finally:
+        _remove(over)
+    return _create(path, make_content())
+
+
+def renew(path: str, token: str) -> bool:
+    """Change a lock file, so that others see a holder that lives; return whether it is still this one's."""
+    if not _is_held(path, token):
         return False
     try:
-        now = read_content(path)
-        if (now.token == token) if now is not None else (_find_unfinished(path, seen) == token):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    except OSError:
+        return False
+    try:
+        os.write(fd, b"+")
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(over)
-    return _create(path)
+        os.close(fd)
+    return _is_held(path, token)
 
 
-def _create(path: str) -> bool:
-    """Create a lock file of this process, whole; False: there is one."""
-    content = make_content()
-    aside = f"{path}-{content.split()[-1].decode()}"
+class Heartbeat:
+    """A thread that renews a lock file until :meth:`stop`."""
+
+    def __init__(self, path: str, token: str) -> None:
+        self._stopped = threading.Event()
+        thread = threading.Thread(target=self._run, args=(path, token), name=f"lock {path}", daemon=True)
+        with contextlib.suppress(RuntimeError):  # the interpreter is about to end, and the save with it
+            thread.start()
+
+    def _run(self, path: str, token: str) -> None:
+        while not self._stopped.wait(_BEAT):
+            with contextlib.suppress(OSError):  # such as a full disk: the next one is tried
+                renew(path, token)
+
+    def stop(self) -> None:
+        """End the thread, at once or after its next look."""
+        self._stopped.set()
+
+
+def _create(path: str, content: bytes) -> str | None:
+    """Create a lock file, whole, and return its token; None: there is one."""
+    token = content.split()[3].decode()
+    aside = f"{path}-{token}"
     with open(aside, "xb") as file:
         file.write(content)
     try:
         os.link(aside, path)
     except FileExistsError:
-        return False
+        if os.stat(aside).st_nlink != 2:  # else the call was answered twice, as by NFS
+            return None
     except FileNotFoundError:
         raise
     except OSError:  # no hard links
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
-            return False
+            return None
         try:
             os.write(fd, content)
         finally:
             os.close(fd)
     finally:
-        with contextlib.suppress(FileNotFoundError):  # the last holder cleared the folder
-            os.unlink(aside)
-    return read_content(path) is not None
+        _remove(aside)  # if the last holder has not cleared the folder
+    return token if _is_held(path, token) else None
 
 
-def _find_unfinished(path: str, seen: Seen) -> str | None:
-    """Return a name for an empty lock file that has not changed for long; by this process's own clock."""
+def _find_stale(path: str, seen: Seen) -> str | None:
+    """Return the token of a stale lock file, or a name for an empty one that has not changed for long."""
+    holder = read_content(path)
+    if holder is not None and holder.is_here():
+        return holder.token if holder.is_dead() else None
+    if holder is not None:
+        return holder.token if _is_unchanged(path, (holder.token, holder.beats), _LEASE, seen) else None
     try:
-        facts = os.stat(path, follow_symlinks=False)
+        written = os.stat(path, follow_symlinks=False).st_mtime_ns
     except OSError:
         return None
-    which = facts.st_ino, facts.st_mtime_ns
-    if path not in seen or seen[path][0] != which:
-        seen[path] = which, time.monotonic()
-    return f"{which[0]:x}-{which[1]:x}" if time.monotonic() - seen[path][1] >= _UNFINISHED else None
+    return f"{written:x}" if _is_unchanged(path, (written,), _UNFINISHED, seen) else None
+
+
+def _is_unchanged(path: str, now: tuple[object, ...], seconds: float, seen: Seen) -> bool:
+    """Return whether a lock file has been so for so long, by this process's own clock."""
+    if path not in seen or seen[path][0] != now:
+        seen[path] = now, time.monotonic()
+    return time.monotonic() - seen[path][1] >= seconds
+
+
+def _move_away(path: str, stale: str, aside: str) -> None:
+    """Remove a stale lock file, and no other."""
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        return
+    found = read_content(aside)
+    if found is not None and found.token != stale:  # of a later holder, that was not to be seen before
+        with contextlib.suppress(OSError):  # else that one finds out before it commits
+            with open(aside, "rb") as file:
+                content = file.read()
+            try:
+                os.link(aside, path)
+            except FileExistsError:
+                pass
+            except OSError:  # no hard links
+                _create(path, content)
+    _remove(aside)
+
+
+def _is_held(path: str, token: str) -> bool:
+    holder = read_content(path)
+    return holder is not None and holder.token == token
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+@lru_cache
+def _get_place() -> str:
+    """Return what tells this start of the system and its process ids from others'."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:  # not Linux
+        return socket.gethostname()
 
 
 def _get_start(pid: int) -> str:
     """Return when a process began, which tells it from a later one with its id; '-': it is dead."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
+            state, *facts = file.read().rpartition(")")[2].split()
+        if state in "ZX" and len(os.listdir(f"/proc/{pid}/task")) < 2:
+            return "-"  # it has ended, and its parent has not asked how
+        return facts[18]
+    except (OSError, IndexError, ValueError):
         pass
     try:
         os.kill(pid, 0)

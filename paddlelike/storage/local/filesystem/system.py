@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -11,11 +12,22 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-__all__ = ["exchange", "has_mounts", "reflink", "sync_directory", "sync_file_system", "sync_tree"]
+__all__ = [
+    "drop_cache",
+    "exchange",
+    "has_mounts",
+    "identify_mount",
+    "reflink",
+    "sync_directory",
+    "sync_file_system",
+    "sync_tree",
+]
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 _FICLONE: Final = 0x40049409
+_AT_SYMLINK_NOFOLLOW: Final = 0x100
+_STATX_INO, _STATX_BTIME, _STATX_MNT_ID_UNIQUE = 0x100, 0x800, 0x4000  # the last one from Linux 6.8 on
 
 
 def exchange(a: str, b: str) -> None:
@@ -82,6 +94,39 @@ def sync_directory(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def drop_cache(path: str) -> None:
+    """Let the next read of a file come from the disk; nothing where that is not possible."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    with contextlib.suppress(OSError):  # it may be a link that leads nowhere: whoever reads it says so
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(fd)
+
+
+def identify_mount(path: str) -> str | None:
+    """Return what tells a file, while its file system stays mounted, from one of another mount or a copy.
+
+    None: this system does not say it.
+    """
+    call, facts = _function("statx"), ctypes.create_string_buffer(256)
+    wanted = _STATX_INO | _STATX_BTIME | _STATX_MNT_ID_UNIQUE
+    flags = _AT_SYMLINK_NOFOLLOW
+    if call is None or call(_AT_FDCWD, os.fsencode(path), flags, ctypes.c_uint(wanted), facts):
+        return None
+    if int.from_bytes(facts.raw[:4], sys.byteorder) & wanted != wanted:
+        return None
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+    except OSError:
+        return None
+    inode, birth, mount = facts.raw[0x20:0x28], facts.raw[0x50:0x5C], facts.raw[0x90:0x98]
+    return f"{boot} {mount.hex()} {inode.hex()} {birth.hex()}"
 
 
 def sync_tree(path: str) -> None:
