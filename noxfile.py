@@ -144,9 +144,20 @@ def compatibility(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def torture(session: nox.Session) -> None:
-    """Kill saves and damage files, of this library and of others that are found; prints a table."""
+    """Kill saves, cut the power and damage files, of this library and of others; prints a table.
+
+    ``-- --peers`` installs PyTorch and Orbax into environments of their own first.
+    """
     install(session, "test-all")
-    session.run("python", "-m", "tests.torture", *session.posargs)
+    found = {}
+    for peer, packages in {"TORCH": ["torch", "numpy"], "ORBAX": ["orbax-checkpoint"]}.items():
+        place = Path(session.create_tmp()).resolve() / peer.lower()
+        if "--peers" in session.posargs and not os.environ.get(f"PADDLELIKE_{peer}_PYTHON"):
+            session.run("python", "-m", "venv", str(place))
+            session.run(str(place / "bin" / "pip"), "install", "--quiet", *packages, external=True)
+            found[f"PADDLELIKE_{peer}_PYTHON"] = str(place / "bin" / "python")
+    rest = [one for one in session.posargs if one != "--peers"]
+    session.run("python", "-m", "tests.torture", *rest, env=found)
 
 
 @nox.session(default=False)

@@ -7,6 +7,7 @@ since does not fit its record and is written again. The ledger does not outlive 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -17,6 +18,7 @@ import numpy as np
 
 from paddlelike.core.scope import ScopeVariable
 from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import StorageError
 from paddlelike.storage.manifest import Manifest, Record
 
 __all__ = ["Known", "Ledger", "Location", "State", "get_array", "get_state", "ledger"]
@@ -116,7 +118,10 @@ class Known:
     def _loaded_files(self) -> Mapping[str, Record]:
         if self._files is None:
             assert self._loaded is not None
-            manifest = self._location.manifest() if self._location.stamp() == self._loaded.stamp else None
+            manifest = None
+            with contextlib.suppress(StorageError):  # then nothing is known, and all files are written
+                if self._location.stamp() == self._loaded.stamp:
+                    manifest = self._location.manifest()
             self._files = {} if manifest is None else manifest.files
         return self._files
 

@@ -5,6 +5,7 @@ A line is ``{"run": 2, "step": 30, "values": {"loss": 0.25}}``; what is not fini
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -13,10 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.errors import StorageError
 from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.warn import warn_user
 from paddlelike.hooks import Hook
 from paddlelike.storage.local.filesystem.system import sync_directory
 from paddlelike.storage.options import Durability, SaveOptions
+from paddlelike.storage.problems import explain
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import Numbers
@@ -159,7 +163,9 @@ class TrainingLog(Displayed):
             with open(self.path, "rb") as file:
                 file.seek(-1, os.SEEK_END)
                 return ("" if file.read() == b"\n" else "\n"), run
-        except OSError:  # there is no file, or it is empty
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.EINVAL):  # there is no file, or it is empty
+                raise explain(StorageError, f"{self.path} cannot be read", error) from error
             return "", run
 
     def _collect(self) -> Curves:
@@ -170,13 +176,21 @@ class TrainingLog(Displayed):
 
     def _read(self) -> Iterator[Record]:
         """Yield the records."""
-        if not os.path.exists(self.path):
+        damaged: list[str] = []
+        try:
+            with open(self.path, encoding="utf-8", errors="replace") as file:
+                for index, line in enumerate(file, 1):
+                    record = decode_record(line)
+                    if record is not None:
+                        yield record
+                    elif line.rstrip().endswith("}"):  # else its writer was killed
+                        damaged.append(str(index))
+        except FileNotFoundError:
             return
-        with open(self.path, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                record = decode_record(line)
-                if record is not None:
-                    yield record
+        except OSError as error:
+            raise explain(StorageError, f"{self.path} cannot be read", error) from error
+        if damaged:
+            warn_user(f"{self.path} is damaged: left out are its lines {', '.join(damaged[:8])}")
 
 
 def decode_record(line: str) -> Record | None:

@@ -133,7 +133,7 @@ class Location(Protocol):
         """Return ``{name: read(name, file)}``, several files at once."""
 
     def manifest(self) -> Manifest | None:
-        """Return the manifest; None when there is none, or it is damaged."""
+        """Return the manifest; None when there is none, or it is damaged. Raises StorageError."""
 
     def verify(self) -> Verification:
         """Compare every file with the manifest."""

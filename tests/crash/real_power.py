@@ -108,15 +108,13 @@ def run_rounds(kind: str, rounds: int, rows: int, dice: random.Random) -> list[s
     with tempfile.TemporaryDirectory() as folder:
         image, home = Path(folder) / "image", Path(folder) / "mounted"
         home.mkdir()
-        with image.open("wb") as file:
-            file.truncate(_SIZE)
-        _call(f"mkfs.{kind}", "-q", "-F" if kind == "ext4" else "-f", image)
+        format_image(kind, image)
         for turn in range(rounds):
-            with _mounted(image, home):
+            with mounted(image, home):
                 number = _crash(kind, image, Training(home, rows), number, dice)
             if kind == "btrfs":
                 image.with_suffix(".left").replace(image)
-            with _mounted(image, home):
+            with mounted(image, home):
                 lost += [f"{kind}, round {turn}: {one}" for one in _in_fork(Training(home, rows), number)]
     return lost
 
@@ -142,10 +140,7 @@ def _crash(kind: str, image: Path, training: Training, number: int, dice: random
         os.kill(process, signal.SIGSTOP)
         _copy_at_rest(image, image.with_suffix(".left"))
     else:
-        directory = os.open(training.home, os.O_RDONLY)
-        how = dice.choice((_WITH_LOG, _WITHOUT_LOG))
-        fcntl.ioctl(directory, _SHUTDOWN, struct.pack("<I", how))
-        os.close(directory)
+        shut_down(training.home, dice)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
     while more := os.read(reading, 8):
@@ -153,6 +148,22 @@ def _crash(kind: str, image: Path, training: Training, number: int, dice: random
     os.close(reading)
     assert len(told) == 8, "the saving process died before the crash"
     return int(struct.unpack("<q", told)[0])
+
+
+def shut_down(home: Path, dice: random.Random) -> None:
+    """Cut the power of a mounted ext4 or xfs."""
+    directory = os.open(home, os.O_RDONLY)
+    try:
+        fcntl.ioctl(directory, _SHUTDOWN, struct.pack("<I", dice.choice((_WITH_LOG, _WITHOUT_LOG))))
+    finally:
+        os.close(directory)
+
+
+def format_image(kind: str, image: Path) -> None:
+    """Make a file an empty file system."""
+    with image.open("wb") as file:
+        file.truncate(_SIZE)
+    _call(f"mkfs.{kind}", "-q", "-F" if kind == "ext4" else "-f", image)
 
 
 def _copy_at_rest(image: Path, target: Path) -> None:
@@ -179,7 +190,8 @@ def _in_fork(training: Training, number: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def _mounted(image: Path, home: Path) -> Iterator[None]:
+def mounted(image: Path, home: Path) -> Iterator[None]:
+    """Mount a file system inside the ``with``."""
     _call("mount", "-o", "loop", image, home)
     try:
         yield
@@ -203,11 +215,9 @@ def explain_refusal(kind: str) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         image, home = Path(folder) / "image", Path(folder) / "mounted"
         home.mkdir()
-        with image.open("wb") as file:
-            file.truncate(_SIZE)
         try:
-            _call(f"mkfs.{kind}", "-q", "-F" if kind == "ext4" else "-f", image)
-            with _mounted(image, home):
+            format_image(kind, image)
+            with mounted(image, home):
                 pass
         except (OSError, subprocess.CalledProcessError) as error:
             return f"a {kind} image cannot be mounted: {error}"

@@ -5,14 +5,18 @@ PADDLELIKE_TORCH_PYTHON, PADDLELIKE_ORBAX_PYTHON or PADDLELIKE_PADDLE262_PYTHON 
 stands in ``paddlelike/storage/README.md``.
 
 - kill: a save over a save is killed at a random moment. Old or new is whole; a mix of both that loads is silent
+- power: the same on an ext4 image, which is shut down at a random moment of the save or after it (root alone)
 - flip: one random bit of a random file; cut: a random file ends early; empty: a random file has no bytes
+- code: each file in turn is a pickle that creates a file when it is loaded
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -23,6 +27,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+from tests.crash.real_power import explain_refusal, format_image, mounted, shut_down
 
 PEERS: Final = Path(__file__).with_name("drive_peers.py")
 ROOT: Final = PEERS.parents[2]
@@ -108,6 +114,42 @@ class Tortured:
                 process.kill()
         return Counter({"1": "old", "2": "new", "mix": "mix"}.get(word, "lost") for word in self.load(homes))
 
+    def cut_power(self, rounds: int, dice: random.Random) -> Counter[str]:
+        """Cut the power of a file system during saves over a save, or shortly after them."""
+        image, place, words = self.home / "image", self.home / "mounted", []
+        place.mkdir()
+        seconds = self.save(self.home / "timed", 1)
+        for _ in range(rounds):
+            format_image("ext4", image)
+            with mounted(image, place):
+                self.save(place / "model", 1)
+                os.sync()
+                with self.start("save", str(place / "model"), "2") as process:
+                    assert process.stdout is not None
+                    process.stdout.readline()
+                    time.sleep(dice.random() * 2 * seconds)
+                    shut_down(place, dice)
+                    process.kill()
+            with mounted(image, place):
+                words += self.load([place / "model"])
+        return Counter({"1": "old", "2": "new", "mix": "mix"}.get(word, "lost") for word in words)
+
+    def plant_code(self) -> Counter[str]:
+        """Let each file of a save in turn be a pickle with code."""
+        found = Counter[str]()
+        for path in sorted(path for path in (self.home / "old").rglob("*") if path.is_file()):
+            home, mark = self.home / "code", self.home / "was-run"
+            shutil.copytree(self.home / "old", home)
+            (home / path.relative_to(self.home / "old")).write_bytes(
+                pickle.dumps(_Code(str(mark)), protocol=2)
+            )
+            (word,) = self.load([home])
+            found["run" if mark.exists() else "refused" if word.startswith("refused") else "passed over"] += 1
+            shutil.rmtree(home)
+            with contextlib.suppress(FileNotFoundError):
+                mark.unlink()
+        return found
+
     def harm(self, how: str, rounds: int, dice: random.Random) -> Counter[str]:
         """Damage files of a save."""
         homes = []
@@ -119,37 +161,56 @@ class Tortured:
             path = dice.choice(files)
             path.write_bytes(HARMS[how](bytearray(path.read_bytes()), dice))
         words = [word.partition(" ")[0] for word in self.load(homes)]
+        for home in homes:
+            shutil.rmtree(home)
         return Counter({"1": "harmless", "refused": "refused"}.get(word, "silent") for word in words)
 
 
-def torture(names: list[str], rounds: int, seed: int) -> list[str]:
+class _Code:
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (self._mark, "w")
+
+
+def torture(names: list[str], rounds: int, cuts_of_power: int, seed: int) -> list[str]:
     """Return the rows of the table, of the libraries that are found."""
-    rows = [
-        "| | killed: old or new | lost | a mix, silent | bit: refused | silent | cut, empty: refused | silent |"
-    ]
-    rows.append("|---|---|---|---|---|---|---|---|")
+    heads: tuple[str, ...] = "killed: old or new", "lost", "a mix", "power cut: old or new", "lost", "a mix"
+    heads += "bit: refused", "silent", "cut, empty: refused", "silent", "code: refused", "run"
+    rows = [f"| | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    has_power = cuts_of_power and explain_refusal("ext4") is None
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             python = find_python(name)
             if python is None:
-                rows.append(f"| {name} | not found | | | | | | |")
+                rows.append(f"| {name} | not found |" + " |" * (len(heads) - 1))
                 continue
             dice, one = random.Random(seed), Tortured(name, python, Path(folder) / name)
             killed, flips = one.kill(rounds, dice), one.harm("flip", rounds, dice)
             cuts = one.harm("cut", rounds, dice) + one.harm("empty", rounds, dice)
-            cells = [killed["old"] + killed["new"], killed["lost"], killed["mix"]]
+            cells: list[object] = [killed["old"] + killed["new"], killed["lost"], killed["mix"]]
+            power = one.cut_power(cuts_of_power, dice) if has_power else None
+            cells += (
+                ["", "", ""] if power is None else [power["old"] + power["new"], power["lost"], power["mix"]]
+            )
+            code = one.plant_code()
             cells += [flips["refused"], flips["silent"], cuts["refused"], cuts["silent"]]
+            cells += [code["refused"], code["run"]]
             rows.append(f"| {name} | {' | '.join(map(str, cells))} |")
+            shutil.rmtree(one.home)
+            sys.stderr.write(rows[-1] + "\n")
     return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--power", type=int, default=10, help="cuts of the power")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default=",".join(NAMES), help="libraries, with commas between")
     given = parser.parse_args()
-    print("\n".join(torture(given.only.split(","), given.rounds, given.seed)))
+    print("\n".join(torture(given.only.split(","), given.rounds, given.power, given.seed)))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-SIZES = {"a": 1000, "b": 300_000, "c": 1_000_000, "d": 7, "e": 500_000}
+SIZES = {"a": 1000, "b": 1_200_000, "c": 4_000_000, "d": 7, "e": 2_000_000}
 
 
 def paddlelike():

@@ -14,6 +14,7 @@ from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
+from paddlelike.storage.problems import is_system_error
 from paddlelike.storage.verification import Verification
 
 __all__ = ["LocalDirectory"]
@@ -93,7 +94,9 @@ class LocalDirectory:
     def manifest(self) -> Manifest | None:
         try:
             return self.read_manifest()
-        except (FormatError, StorageError):
+        except (FormatError, StorageError) as error:
+            if is_system_error(error):
+                raise
             return None
 
     def read_manifest(self) -> Manifest | None:

@@ -7,6 +7,7 @@ import os
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import StorageError
+from paddlelike.storage.hashing import hash_bytes
 from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.names import check_path
@@ -14,6 +15,7 @@ from paddlelike.storage.names import check_path
 __all__ = ["Identity", "Journal", "Target", "read_journal", "write_journal"]
 
 _FORMAT: Final = 2
+_DIGEST: Final = b', "digest": "'
 _MOST: Final = 1 << 28  # bytes: a million paths
 _FOREIGN: Final = "remove it if it is not yours; the files in the directory are as they are"
 
@@ -45,8 +47,9 @@ def write_journal(path: str, journal: Journal) -> None:
     OSError
         It cannot be written.
     """
+    text = json.dumps({"format": _FORMAT, **journal._asdict()})[:-1]
     with open(path, "x", encoding="utf-8") as file:
-        file.write(json.dumps({"format": _FORMAT, **journal._asdict()}))
+        file.write(text + _DIGEST.decode() + f'{hash_bytes(text.encode())}"}}')
         file.flush()
         # S16
         os.fsync(file.fileno())
@@ -83,6 +86,9 @@ def read_journal(layout: Layout) -> Journal | None:
     if _is_torn(data):
         return None
     try:
+        text, mark, digest = data.rpartition(_DIGEST)  # earlier versions wrote none
+        if mark and digest != f'{hash_bytes(text)}"}}'.encode():
+            raise ValueError("its digest does not match")
         return _parse(json.loads(data.decode()), layout)
     except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
         raise StorageError(

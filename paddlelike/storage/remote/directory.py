@@ -16,6 +16,7 @@ from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage.manifest import Author, Manifest, Record
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
+from paddlelike.storage.problems import is_system_error
 from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.base import PIECE, Info, Store, translate_errors
 from paddlelike.storage.remote.registry import open_store
@@ -102,7 +103,9 @@ class RemoteDirectory(RemoteRoot):
     def manifest(self) -> Manifest | None:
         try:
             return self.read_marker().manifest
-        except (FormatError, StorageError):
+        except (FormatError, StorageError) as error:
+            if is_system_error(error):
+                raise
             return None
 
     def verify(self) -> Verification:
