@@ -183,7 +183,7 @@ class TrainingLog(Displayed):
                     record = decode_record(line)
                     if record is not None:
                         yield record
-                    elif line.rstrip().endswith("}"):  # else its writer was killed
+                    elif _is_damaged(line):
                         damaged.append(str(index))
         except FileNotFoundError:
             return
@@ -191,6 +191,17 @@ class TrainingLog(Displayed):
             raise explain(StorageError, f"{self.path} cannot be read", error) from error
         if damaged:
             warn_user(f"{self.path} is damaged: left out are its lines {', '.join(damaged[:8])}")
+
+
+def _is_damaged(line: str) -> bool:
+    """Return whether a line was a record as a whole, and not cut by the death of its writer."""
+    if not line.startswith('{"run"') or line.count("{") != line.count("}"):
+        return False
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    return False  # somebody else's
 
 
 def decode_record(line: str) -> Record | None:
