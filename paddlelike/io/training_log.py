@@ -18,6 +18,7 @@ from paddlelike.errors import StorageError
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.warn import warn_user
 from paddlelike.hooks import Hook
+from paddlelike.storage.local.filesystem.opening import open_regular
 from paddlelike.storage.local.filesystem.system import sync_directory
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import explain
@@ -177,16 +178,17 @@ class TrainingLog(Displayed):
     def _read(self) -> Iterator[Record]:
         """Yield the records."""
         damaged: list[str] = []
+        if not os.path.lexists(self.path):
+            return
+        fd, _ = open_regular(self.path)  # not a pipe, which nobody may ever write to
         try:
-            with open(self.path, encoding="utf-8", errors="replace") as file:
+            with open(fd, encoding="utf-8", errors="replace") as file:
                 for index, line in enumerate(file, 1):
                     record = decode_record(line)
                     if record is not None:
                         yield record
                     elif _is_damaged(line):
                         damaged.append(str(index))
-        except FileNotFoundError:
-            return
         except OSError as error:
             raise explain(StorageError, f"{self.path} cannot be read", error) from error
         if damaged:

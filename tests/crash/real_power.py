@@ -72,7 +72,7 @@ class Training:
             loads[f"directory, {durability}"] = functools.partial(self._load, into / "all"), least
             loads[f"one file, {durability}"] = functools.partial(self._load, into / "one", "file"), least
             loads[f"prefix, {durability}"] = self._make_prefix_load(into / "net"), least
-        loads["beside"] = functools.partial(self._load, self.home / "beside"), number - 4
+        loads["beside"] = functools.partial(self._load, self.home / "beside"), number - 5
         wrong = []
         for name, (load, least) in loads.items():
             try:
