@@ -63,7 +63,7 @@ def command(
     names: Annotated[
         str | None, typer.Option(help="The variables of a combined file, which stores no names: a,b,c.")
     ] = None,
-    opset: Annotated[int, typer.Option(help="Of an ONNX file that is written.")] = 17,
+    opset: Annotated[int, typer.Option(help="Of an ONNX file that is written.")] = 18,
     model_filename: Annotated[
         str | None, typer.Option(help="File of the program in a model's directory; __model__ if left out.")
     ] = None,

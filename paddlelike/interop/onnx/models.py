@@ -85,7 +85,7 @@ def convert_model(
     source: Path,
     target: Path,
     *,
-    opset: int = 17,
+    opset: int = 18,
     model_filename: str | None = None,
     params_filename: str | None = None,
     overwrite: bool = False,

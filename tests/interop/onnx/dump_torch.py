@@ -276,6 +276,11 @@ def convnet():
     )
 
 
+class Shrunk(nn.Module):
+    def forward(self, x):
+        return [F.interpolate(x, size=(5, 3), mode=mode, antialias=True) for mode in ("bilinear", "bicubic")]
+
+
 MODELS = {
     "convnet": (convnet, (rand(2, 1, 12, 12),)),
     "resnet": (
@@ -304,8 +309,12 @@ MODELS = {
     "products": (Products, (rand(2, 3, 4), rand(2, 4, 4, seed=1)[:, :, :3].contiguous())),
     "cond": (Chosen, (rand(2, 3),)),
     "scripted": (Scripted, (rand(2, 3),)),
+    "antialias": (Shrunk, (rand(2, 3, 8, 8),)),
+    "circular": (lambda: nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular"), (rand(2, 3, 8, 8),)),
+    "rms_norm": (lambda: nn.RMSNorm(8), (rand(2, 3, 8),)),
 }
-SCRIPT_ONLY, DYNAMO_ONLY = {"scripted"}, {"cond"}
+OPSETS = {"antialias": 20, "circular": 23, "rms_norm": 23}
+SCRIPT_ONLY, DYNAMO_ONLY = {"scripted"}, {"cond", *OPSETS}
 
 
 def run(file, given):
@@ -351,6 +360,7 @@ def main(folder):
                         dynamo=True,
                         external_data=False,
                         verbose=False,
+                        opset_version=OPSETS.get(name, 18),
                     )
                 given = [one.numpy() for one in args]
                 _, outs = run(target, given)

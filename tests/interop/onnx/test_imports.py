@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper
 
 import paddlelike as fluid
-from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
+from paddlelike.errors import FormatError, MissingFileError, OperatorError, UnsupportedError
 from tests.helpers.golden_data import GOLDEN, arrays
 from tests.interop.onnx.runs import run_onnx
 from tests.models.archive import find_names, read_archive, write_files
@@ -43,6 +43,12 @@ def compare(got, wanted) -> None:
     for ours, theirs in zip(got, wanted, strict=True):
         assert (ours.shape, ours.dtype) == (theirs.shape or (1,), theirs.dtype)
         np.testing.assert_allclose(ours, theirs, **CLOSE)
+
+
+def test_a_category_that_the_encoder_does_not_know_is_an_error() -> None:
+    """As onnxruntime has it, where the encoder was not told to give zeros."""
+    with pytest.raises(OperatorError, match=r"X holds 4, expected 0 \.\. 3"):
+        run(MODELS["sklearn-one_hot"]["model.onnx"], [np.array([[1, 9, 2]])])
 
 
 @pytest.mark.usefixtures("textbook")  # Fluid fetches what is empty as None
@@ -310,3 +316,33 @@ def test_a_tensor_that_says_more_elements_than_it_has() -> None:
     model.graph.initializer.add(name="w", dims=[1 << 40, 3], data_type=TensorProto.FLOAT, raw_data=b"\0" * 12)
     with pytest.raises(FormatError):
         fluid.import_onnx(model.SerializeToString())
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize(
+    ("shape", "error"),
+    [
+        ((1, 2, 4), None),
+        ((1, 5, 4), OperatorError),
+        ((1, 1, 4), OperatorError),
+        ((1, 2, 3), FormatError),
+        ((2, 2, 4), FormatError),
+        ((2, 4), FormatError),
+    ],
+)
+def test_an_initial_state_that_does_not_fit_is_an_error(kind: str, shape, error) -> None:
+    rng, gates = np.random.default_rng(0), {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+    values = {"w": (1, gates * 4, 3), "r": (1, gates * 4, 4), "h": shape}
+    held = [
+        onnx.numpy_helper.from_array(rng.standard_normal(dims).astype("float32"), name)
+        for name, dims in values.items()
+    ]
+    node = helper.make_node(kind, ["x", "w", "r", "", "", "h"], ["y"], hidden_size=4)
+    ports = [(name, TensorProto.FLOAT, [None] * rank) for name, rank in (("x", 3), ("y", 4))]
+    model = make_model([node], ports[:1], ports[1:], held)
+    feed = [rng.standard_normal((6, 2, 3)).astype("float32")]
+    if error is None:
+        assert run(model.SerializeToString(), feed)[0].shape == (6, 1, 2, 4)
+    else:
+        with pytest.raises(error):
+            run(model.SerializeToString(), feed)

@@ -71,7 +71,7 @@ def export_onnx(
     feeds: Sequence[str] | None = None,
     fetches: Sequence[Variable | str] | None = None,
     *,
-    opset: int = 17,
+    opset: int = 18,
     scope: Scope | None = None,
     model_filename: str | None = None,
     params_filename: str | None = None,

@@ -13,7 +13,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.importer.graph import Array
-from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.node import MOST, Node
 from paddlelike.interop.onnx.importer.readers import reads
 
 _ACTIVATIONS: Final = {"Sigmoid": "sigmoid", "Tanh": "tanh", "Relu": "relu", "Affine": "identity"}
@@ -75,15 +75,21 @@ def _find_activations(node: Node, index: int) -> list[str]:
     return list(names[index * count : (index + 1) * count])
 
 
-def _find_state(node: Node, place: int, index: int) -> str | None:
-    """Return the initial state ``(N, hidden)`` of a direction, or None: zeros."""
+def _find_state(node: Node, layer: _Layer, place: int, index: int) -> str | None:
+    """Return the initial state ``(N, hidden)`` of a direction, or None: zeros. Of another N the run fails."""
     if not node.has(place):
         return None
     known = node.find_known(place)
     if known is not None and not known.any():
         return None
     axis = 1 if node.attr("layout", 0) else 0
-    return node.squeeze(node.slice(node.input(place), axis, index, index + 1), axis)
+    dims, (ways, _, hidden) = node.dims(place), node.known(2).shape
+    if len(dims) != 3 or dims[axis] not in (-1, ways) or dims[2] not in (-1, hidden):
+        node.fail(f"initial states of dims {dims}, for {ways} directions of {hidden} units")
+    end = index + 1 if index + 1 < ways else MOST
+    state = node.squeeze(node.slice(node.input(place), axis, index, end), axis)
+    beside = node.cast(node.unsqueeze(layer.lengths, 1), node.dtype(place))
+    return node.slice(node.emit("concat", [beside, state], axis=1), 1, 1, MOST)
 
 
 def _run_direction(node: Node, layer: _Layer, index: int, backwards: bool) -> tuple[str, list[str]]:
@@ -93,7 +99,7 @@ def _run_direction(node: Node, layer: _Layer, index: int, backwards: bool) -> tu
     b = node.known(3)[index] if node.has(3) else np.zeros(2 * len(w), w.dtype)
     simple = node.type == "RNN" or (node.type == "GRU" and node.attr("linear_before_reset", 0))
     if simple:
-        return _run_rnn(node, layer, (w, r, b), acts, _find_state(node, 5, index), backwards)
+        return _run_rnn(node, layer, (w, r, b), acts, _find_state(node, layer, 5, index), backwards)
     unknown = [name for name in acts if name not in _ACTIVATIONS]
     if unknown:
         node.refuse(f"activation {unknown[0]}")
@@ -149,7 +155,7 @@ def _run_lstm(
         "Weight": node.graph.add_parameter(f"{name}.r_{index}", _regroup(r, order, hidden).T),
         "Bias": node.graph.add_parameter(f"{name}.b_{index}", bias.reshape(1, -1)),
     }
-    states = [_find_state(node, place, index) for place in (5, 6)]
+    states = [_find_state(node, layer, place, index) for place in (5, 6)]
     if any(states):
         given |= {
             slot: state or _zeros(node, layer) for slot, state in zip(("H0", "C0"), states, strict=True)
@@ -182,7 +188,7 @@ def _run_gru(
             f"{name}.b_{index}", (b[: 3 * hidden] + b[3 * hidden :]).reshape(1, -1)
         ),
     }
-    state = _find_state(node, 5, index)
+    state = _find_state(node, layer, 5, index)
     if state is not None:
         given["H0"] = state
     options = {

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.interop.onnx.importer.graph import Array, InexpressibleError
+from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import ML, reads
 
@@ -133,92 +133,3 @@ def _read_zip_map(node: Node) -> None:
 def _read_binarizer(node: Node) -> None:
     limit = node.like(node.attr("threshold", 0.0))
     node.give(node.cast(node.emit("greater_than", node.input(), limit, axis=-1), node.dtype()))
-
-
-@reads(f"{ML}LabelEncoder")
-def _read_label_encoder(node: Node) -> None:
-    """Whole numbers to numbers; a key that is not there gives the default."""
-    keys = node.attr("keys_int64s")
-    values = node.attr("values_int64s") or node.attr("values_floats")
-    if not keys or not values or len(keys) != len(values):
-        node.refuse("its keys or values are texts, or real numbers")
-    whole = bool(node.attr("values_int64s"))
-    dtype = np.int64 if whole else np.float32
-    x = node.unsqueeze(node.cast(node.input(), VarType.INT64), node.rank())
-    found = node.emit("equal", x, node.constant(keys, np.int64), axis=-1)
-    hit = node.cast(found, dtype)
-    sums = node.emit("reduce_sum", node.emit("elementwise_mul", hit, node.constant(values, dtype)), dim=[-1])
-    missing = node.emit("reduce_max", hit, dim=[-1])
-    default = node.attr("default_int64" if whole else "default_float", -1 if whole else -0.0)
-    rest = node.scale(node.scale(missing, -1, 1), default)
-    node.give(node.emit("elementwise_add", sums, rest))
-
-
-# Support vectors
-
-
-def compare_vectors(node: Node, vectors: Array) -> str:
-    """Return the kernel of every row with every support vector, ``(N, vectors)``."""
-    gamma, coef, degree = (node.attr("kernel_params") or [0.0, 0.0, 0.0])[:3]
-    kind, x = node.attr("kernel_type", "LINEAR"), as_float(node)
-    product = node.emit("mul", x, node.graph.add_parameter("support_vectors", vectors.T))
-    if kind == "LINEAR":
-        return product
-    if kind == "POLY":
-        return node.emit("pow", node.scale(product, gamma, coef), factor=float(degree))
-    if kind == "SIGMOID":
-        return node.emit("tanh", node.scale(product, gamma, coef))
-    rows = node.emit("reduce_sum", node.emit("square", x), dim=[1], keep_dim=True)
-    far = node.emit("elementwise_sub", rows, node.scale(product, 2.0))
-    far = node.emit("elementwise_add", far, node.constant((vectors**2).sum(1), np.float32))
-    return node.emit("exp", node.scale(far, -gamma))
-
-
-@reads(f"{ML}SVMRegressor")
-def _read_svm_regressor(node: Node) -> None:
-    weights = np.array(node.attr("coefficients"), np.float32)
-    if node.attr("one_class", 0):
-        node.refuse("it tells outliers")
-    count = node.attr("n_supports", 0)
-    if count:
-        vectors = np.array(node.attr("support_vectors"), np.float32).reshape(count, -1)
-        near = compare_vectors(node, vectors)
-    else:
-        near = as_float(node)
-    out = node.emit("mul", near, node.graph.add_parameter("coefficients", weights.reshape(-1, 1)))
-    bias = np.array(node.attr("rho") or [0.0], np.float32)
-    node.give(transform(node, node.emit("elementwise_add", out, node.constant(bias, np.float32))))
-
-
-@reads(f"{ML}SVMClassifier")
-def _read_svm_classifier(node: Node) -> None:
-    """One against one: classes are told apart in pairs, and the class with the most votes wins."""
-    if node.attr("prob_a") or node.attr("post_transform", "NONE") != "NONE":
-        node.refuse("it gives probabilities, or transforms its scores")
-    sizes = list(node.attr("vectors_per_class") or [])
-    count, classes = sum(sizes), len(sizes)
-    if not sizes:
-        node.refuse("it has no support vectors")
-    vectors = np.array(node.attr("support_vectors"), np.float32).reshape(count, -1)
-    coefficients = np.array(node.attr("coefficients"), np.float32).reshape(classes - 1, count)
-    starts = np.cumsum([0, *sizes])
-    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
-    weights = np.zeros((count, len(pairs)), np.float32)
-    for column, (i, j) in enumerate(pairs):
-        mine, theirs = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
-        weights[mine, column] = coefficients[j - 1, mine]
-        weights[theirs, column] = coefficients[i, theirs]
-    scores = node.emit(
-        "mul", compare_vectors(node, vectors), node.graph.add_parameter("coefficients", weights)
-    )
-    scores = node.emit("elementwise_add", scores, node.constant(node.attr("rho"), np.float32))
-    won = node.cast(node.emit("greater_than", scores, node.constant([0], np.float32), axis=-1), VarType.FP32)
-    first, second = (np.zeros((len(pairs), classes), np.float32) for _ in range(2))
-    for row, (i, j) in enumerate(pairs):
-        first[row, i], second[row, j] = 1, 1
-    votes = node.emit("mul", won, node.constant(first, np.float32))
-    lost = node.emit("mul", node.scale(won, -1, 1), node.constant(second, np.float32))
-    votes = node.emit("elementwise_add", votes, lost)
-    if node.wants(0):
-        give_label(node, find_best(node, votes), classes)
-    node.give(scores, 1)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.interop.onnx.importer.graph import InexpressibleError
-from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.node import MOST, Node
 from paddlelike.interop.onnx.importer.readers import reads
 
 
@@ -125,12 +125,21 @@ def _read_pad(node: Node) -> None:
     x = node.input()
     for axis, (low, high) in enumerate(pairs):
         if min(low, high) < 0:
-            x = node.slice(x, axis, max(-low, 0), high if high < 0 else np.iinfo(np.int32).max)
+            x = node.slice(x, axis, max(-low, 0), high if high < 0 else MOST)
     pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]
     if mode == "constant":
         value = node.known(2).reshape(-1)[0].item() if node.has(2) else node.attr("value", 0.0)
         flat = [size for pair in pairs for size in pair]
         node.give(node.emit("pad", x, paddings=flat, pad_value=float(value)))
+        return
+    if mode == "wrap":
+        for axis, (low, high) in enumerate(pairs):
+            if 0 <= node.shape(x)[axis] < max(low, high):
+                node.refuse("it goes round a dim more than once")
+            before = [node.slice(x, axis, -low, MOST)] if low else []
+            after = [node.slice(x, axis, 0, high)] if high else []
+            x = node.emit("concat", [*before, x, *after], axis=axis) if before or after else x
+        node.give(x)
         return
     if mode not in _MODES or rank not in (3, 4) or any(pair != (0, 0) for pair in pairs[:2]):
         node.refuse(f"mode is {mode!r} for {rank} dims")
@@ -149,8 +158,8 @@ def _read_resize(node: Node) -> None:
     scales, sizes = _find_scales(node)
     if node.has(1) and node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
         node.refuse("it cuts regions out")
-    if node.attr("antialias", 0) or node.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
-        node.refuse("antialias or keep_aspect_ratio_policy is set")
+    if node.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
+        node.refuse("keep_aspect_ratio_policy is set")
     factors = scales if scales is not None else [0.0] * len(dims)
     touched = [i for i in range(len(dims)) if scales is None or scales[i] != 1]
     if sizes is not None:
@@ -217,15 +226,18 @@ def make_matrix(node: Node, mode: str, n: int, count: int, factor: float) -> np.
     else:
         node.refuse(f"coordinate_transformation_mode is {rule!r}")
     matrix = np.zeros((n, count))
-    for places, weights in _find_taps(node, mode, x):
-        np.add.at(matrix, (np.clip(places, 0, n - 1), np.arange(count)), weights)
-        if mode == "cubic" and node.attr("exclude_outside", 0):
-            node.refuse("exclude_outside is set")
-    return matrix
+    shrunk = min(factor, 1.0) if node.attr("antialias", 0) else 1.0
+    for places, weights in _find_taps(node, mode, x, shrunk):
+        inside = (places >= 0) & (places < n) if node.attr("exclude_outside", 0) else True
+        np.add.at(matrix, (np.clip(places, 0, n - 1), np.arange(count)), weights * inside)
+    return matrix / matrix.sum(0)
 
 
-def _find_taps(node: Node, mode: str, x: np.ndarray[Any, Any]) -> list[tuple[Any, Any]]:
-    """Return the elements that each place is computed from, with their weights."""
+def _find_taps(node: Node, mode: str, x: np.ndarray[Any, Any], shrunk: float) -> list[tuple[Any, Any]]:
+    """Return the elements that each place is computed from, with their weights.
+
+    ``shrunk``: the factor by which the places of an antialiased image come closer, at most 1.
+    """
     if mode == "nearest":
         rule = node.attr("nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
         rule = "floor" if node.type == "Upsample" else rule
@@ -237,18 +249,16 @@ def _find_taps(node: Node, mode: str, x: np.ndarray[Any, Any]) -> list[tuple[Any
         }[rule]
         return [(rounded.astype(np.int64), np.ones(len(x)))]
     low = np.floor(x).astype(np.int64)
-    t = x - low
-    if mode == "linear":
-        return [(low, 1 - t), (low + 1, t)]
-    if mode != "cubic":
+    if mode not in ("linear", "cubic"):
         node.refuse(f"mode is {mode!r}")
-    a = node.attr("cubic_coeff_a", -0.75)
-    taps = []
-    for offset in (-1, 0, 1, 2):
-        d = np.abs(t - offset)
+    a, taps = node.attr("cubic_coeff_a", -0.75), []
+    reach = int(np.ceil((1 if mode == "linear" else 2) / shrunk))
+    for offset in range(1 - reach, reach + 1):
+        d = np.abs(x - low - offset) * shrunk
         near = ((a + 2) * d - (a + 3)) * d * d + 1
         far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-        taps.append((low + offset, np.where(d <= 1, near, far)))
+        cubic = np.where(d <= 1, near, np.where(d < 2, far, 0))
+        taps.append((low + offset, np.maximum(1 - d, 0) if mode == "linear" else cubic))
     return taps
 
 

@@ -1,0 +1,83 @@
+"""Labels, categories and missing values, as scikit-learn's converter writes them.
+
+Operators: https://onnx.ai/onnx/operators/ (domain ai.onnx.ml).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import ML, reads
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+def find_keys(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> str:
+    """Return which key each element is, along a new last dim. LabelEncoder finds NaN since version 4."""
+    table = np.asarray(keys, dtype)
+    x = node.unsqueeze(node.cast(node.input(), dtype), node.rank())
+    found = node.emit("equal", x, node.constant(table, dtype), axis=-1)
+    if not np.isnan(table).any() or (node.type == "LabelEncoder" and node.opset < 4):
+        return found
+    missing = node.cast(node.emit("not_equal", x, x, axis=-1), VarType.FP32)
+    also = node.emit("equal", missing, node.constant(np.where(np.isnan(table), 1, 2), np.float32), axis=-1)
+    return node.emit("logical_or", found, also)
+
+
+def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> str:
+    """Return the place of each element among the keys, in a last dim of 1; their number if there is none."""
+    hit = node.cast(find_keys(node, keys, dtype), VarType.FP32)
+    other = node.scale(node.emit("reduce_max", hit, dim=[-1], keep_dim=True), -1, 1)
+    both = node.emit("concat", [hit, other], axis=node.rank())
+    return node.emit("arg_max", both, axis=node.rank(), keepdims=True, dtype=int(VarType.INT64))
+
+
+def _find_attribute(node: Node, name: str) -> np.ndarray[Any, Any] | None:
+    """Return keys or values, whichever attribute holds them; None: texts, or none."""
+    for suffix, dtype in (("int64s", np.int64), ("floats", np.float32)):
+        if node.attr(f"{name}_{suffix}"):
+            return np.array(node.attr(f"{name}_{suffix}"), dtype)
+    return None
+
+
+@reads(f"{ML}LabelEncoder")
+def _read_label_encoder(node: Node) -> None:
+    """Numbers to numbers; a key that is not there gives the default."""
+    keys, values = _find_attribute(node, "keys"), _find_attribute(node, "values")
+    if keys is None or values is None:
+        node.refuse("its keys or values are texts, or in a tensor")
+    if len(keys) != len(values):
+        node.fail(f"{len(keys)} keys for {len(values)} values")
+    whole = values.dtype.kind == "i"
+    default = node.attr("default_int64" if whole else "default_float", -1 if whole else -0.0)
+    table = node.constant([*values.tolist(), default], values.dtype)
+    node.give(node.emit("gather_nd", {"X": table, "Index": find_place(node, keys, keys.dtype)}))
+
+
+@reads(f"{ML}OneHotEncoder")
+def _read_one_hot_encoder(node: Node) -> None:
+    """Zeros where no category fits, or, as ``zeros`` says, an error of the run."""
+    categories = node.attr("cats_int64s")
+    if not categories:
+        node.refuse("its categories are texts")
+    place, beside = find_place(node, categories, np.int64), bool(node.attr("zeros", 1))
+    node.give(node.emit("one_hot", place, depth=len(categories), allow_out_of_range=beside))
+
+
+@reads(f"{ML}Imputer")
+def _read_imputer(node: Node) -> None:
+    """Another value, one for each column or for all, where an element is the one to replace."""
+    whole = node.dtype().kind in "iu"
+    values = node.attr("imputed_value_int64s" if whole else "imputed_value_floats")
+    old = node.attr("replaced_value_int64" if whole else "replaced_value_float", 0)
+    if not values or len(values) not in (1, node.dims()[-1]):
+        node.fail(f"{len(values or [])} values for inputs of dims {list(node.dims())}")
+    missing = node.squeeze(find_keys(node, [old], node.dtype()), node.rank())
+    new = node.scale(node.cast(missing, node.dtype()), 0)
+    new = node.emit("elementwise_add", new, node.constant(values, node.dtype()))
+    node.give(node.emit("where", {"Condition": missing, "X": new, "Y": node.input()}))

@@ -1,0 +1,140 @@
+"""Support vector machines of classic machine learning, as scikit-learn's converter writes them.
+
+Operators: https://onnx.ai/onnx/operators/ (domain ai.onnx.ml).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.onnx.importer.families.machine_learning.linear_models import (
+    as_float,
+    find_best,
+    give_label,
+    transform,
+)
+from paddlelike.interop.onnx.importer.graph import Array
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import ML, reads
+
+
+def compare_vectors(node: Node, vectors: Array) -> str:
+    """Return the kernel of every row with every support vector, ``(N, vectors)``."""
+    gamma, coef, degree = (node.attr("kernel_params") or [0.0, 0.0, 0.0])[:3]
+    kind, x = node.attr("kernel_type", "LINEAR"), as_float(node)
+    product = node.emit("mul", x, node.graph.add_parameter("support_vectors", vectors.T))
+    if kind == "LINEAR":
+        return product
+    if kind == "POLY":
+        return node.emit("pow", node.scale(product, gamma, coef), factor=float(degree))
+    if kind == "SIGMOID":
+        return node.emit("tanh", node.scale(product, gamma, coef))
+    rows = node.emit("reduce_sum", node.emit("square", x), dim=[1], keep_dim=True)
+    far = node.emit("elementwise_sub", rows, node.scale(product, 2.0))
+    far = node.emit("elementwise_add", far, node.constant((vectors**2).sum(1), np.float32))
+    return node.emit("exp", node.scale(far, -gamma))
+
+
+@reads(f"{ML}SVMRegressor")
+def _read_svm_regressor(node: Node) -> None:
+    weights = np.array(node.attr("coefficients"), np.float32)
+    if node.attr("one_class", 0):
+        node.refuse("it tells outliers")
+    count = node.attr("n_supports", 0)
+    if count:
+        vectors = np.array(node.attr("support_vectors"), np.float32).reshape(count, -1)
+        near = compare_vectors(node, vectors)
+    else:
+        near = as_float(node)
+    out = node.emit("mul", near, node.graph.add_parameter("coefficients", weights.reshape(-1, 1)))
+    bias = np.array(node.attr("rho") or [0.0], np.float32)
+    node.give(transform(node, node.emit("elementwise_add", out, node.constant(bias, np.float32))))
+
+
+@reads(f"{ML}SVMClassifier")
+def _read_svm_classifier(node: Node) -> None:
+    """One against one: classes are told apart in pairs, and the class with the most votes wins."""
+    if node.attr("post_transform", "NONE") != "NONE":
+        node.refuse("it transforms its scores")
+    sizes = list(node.attr("vectors_per_class") or [])
+    count, classes = sum(sizes), len(sizes)
+    if not sizes:
+        node.refuse("it has no support vectors")
+    vectors = np.array(node.attr("support_vectors"), np.float32).reshape(count, -1)
+    coefficients = np.array(node.attr("coefficients"), np.float32).reshape(classes - 1, count)
+    starts = np.cumsum([0, *sizes])
+    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
+    weights = np.zeros((count, len(pairs)), np.float32)
+    for column, (i, j) in enumerate(pairs):
+        mine, theirs = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
+        weights[mine, column] = coefficients[j - 1, mine]
+        weights[theirs, column] = coefficients[i, theirs]
+    scores = node.emit(
+        "mul", compare_vectors(node, vectors), node.graph.add_parameter("coefficients", weights)
+    )
+    scores = node.emit("elementwise_add", scores, node.constant(node.attr("rho"), np.float32))
+    won = node.cast(node.emit("greater_than", scores, node.constant([0], np.float32), axis=-1), VarType.FP32)
+    first, second = (np.zeros((len(pairs), classes), np.float32) for _ in range(2))
+    for row, (i, j) in enumerate(pairs):
+        first[row, i], second[row, j] = 1, 1
+    votes = node.emit("mul", won, node.constant(first, np.float32))
+    lost = node.emit("mul", node.scale(won, -1, 1), node.constant(second, np.float32))
+    votes = node.emit("elementwise_add", votes, lost)
+    if node.wants(0):
+        give_label(node, find_best(node, votes), classes)
+    if node.attr("prob_a") and node.wants(1):
+        if not len(node.attr("prob_a")) == len(node.attr("prob_b") or []) == len(pairs):
+            node.fail(f"prob_a and prob_b are not of {len(pairs)} pairs")
+        scores = _find_probabilities(node, scores, pairs, classes)
+    node.give(scores, 1)
+
+
+def _find_probabilities(node: Node, scores: str, pairs: list[tuple[int, int]], classes: int) -> str:
+    """Return the probability of each class, of those of the pairs.
+
+    The second method of Wu, Lin and Weng (2004), as LIBSVM has it: p minimizes ``p Q p`` one class after the
+    other. A row ends where its largest error is below 0.005 / classes, after 100 rounds at most.
+    """
+    from paddlelike import layers
+
+    block, dtype = node.graph.program.current_block(), np.float32
+    slope, shift = (node.constant(node.attr(name), dtype) for name in ("prob_a", "prob_b"))
+    fitted = node.emit("elementwise_add", node.emit("elementwise_mul", scores, slope), shift)
+    won = node.emit("clip", node.emit("sigmoid", node.scale(fitted, -1)), min=1e-7, max=1 - 1e-7)
+    first, second = (np.zeros((len(pairs), classes, classes), dtype) for _ in range(2))
+    for row, (i, j) in enumerate(pairs):
+        first[row, i, j], second[row, j, i] = 1, 1
+    own = np.zeros((classes, classes, classes), dtype)
+    own[(np.arange(classes),) * 3] = 1
+
+    def spread(x: str, places: Array) -> Variable:
+        flat = node.emit("mul", x, node.constant(places.reshape(len(places), -1), dtype))
+        return block.var(node.reshape(flat, -1, classes, classes))
+
+    r = spread(won, first) + spread(node.scale(won, -1, 1), second)
+    diagonal = layers.reduce_sum(layers.square(r), dim=1)
+    q = spread(diagonal.name, own) - r * layers.transpose(r, [0, 2, 1])
+    p = diagonal * 0 + 1 / classes
+    units = layers.unstack(block.var(node.constant(np.eye(classes), dtype)))
+    limit, none = (layers.fill_constant([1], "float32", number) for number in (0.005 / classes, 0))
+    turn, most = (layers.fill_constant([1], "int64", number) for number in (0, max(100, classes)))
+    going = layers.less_than(turn, most)
+    with layers.While(going, is_test=True).block():
+        new = p
+        qp = layers.reduce_sum(q * layers.unsqueeze(p, [1]), dim=2)
+        pqp = layers.reduce_sum(p * qp, dim=1, keep_dim=True)
+        error = layers.reduce_max(layers.abs(qp - pqp), dim=1, keep_dim=True)
+        active = layers.cast(error >= limit, "float32")
+        for t in range(classes):
+            own_q, own_qp = (layers.slice(x, [1], [t], [t + 1]) for x in (diagonal, qp))
+            step = (pqp - own_qp) / own_q
+            own_row = layers.squeeze(layers.slice(q, [1], [t], [t + 1]), [1])
+            pqp = (pqp + step * (step * own_q + own_qp * 2)) / (step + 1) / (step + 1)
+            qp = (qp + own_row * step) / (step + 1)
+            new = (new + step * units[t]) / (step + 1)
+        layers.assign(p + (new - p) * active, p)
+        layers.increment(turn, in_place=True)
+        layers.assign(layers.logical_and(turn < most, layers.reduce_max(active) > none), going)
+    return str(p.name)
