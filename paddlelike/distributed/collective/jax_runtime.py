@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from paddlelike.compiled.backend import load_jax, wide_types
 from paddlelike.distributed.collective.job import Job
 from paddlelike.errors import DeadlineError, FaultError, GraphError, RoleError
 
-__all__ = ["PULSE", "Exchanges", "Notes", "connect", "disconnect"]
+__all__ = ["PULSE", "Exchanges", "Notes", "connect", "disconnect", "stdout_to_stderr"]
 
 PULSE: Final = 1.0  # seconds between two signs of life
 _AXIS: Final = "workers"
@@ -90,14 +91,34 @@ def disconnect() -> None:
     load_jax().distributed.shutdown()
 
 
+@contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Send to the process's standard error what is written to its standard output meanwhile."""
+    try:
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:  # one of them is closed
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def _exit_when_jax_aborts(job: Job, ending: threading.Event) -> object:
     """Have this process end with the exit code for restarts where JAX's runtime aborts it.
 
-    It does so in a thread of its own when the coordinator is lost, without a way to be asked not to. Return
-    what must live as long as the process.
+    It does so when the coordinator is lost, and in worker 0 when not all join in time, without a way to be
+    asked not to. Return what must live as long as the process.
     """
+    lost = f"{job.name(0)}, which coordinates the job"
+    if job.rank == 0:
+        others = " or ".join(map(job.name, range(1, job.size)))
+        lost = f"{others}, which did not join in time (JAX names it above as a task)"
     message = (
-        f"paddlelike: FaultError: lost {job.name(0)}, which coordinates the job; {job.name(job.rank)} ends\n"
+        f"paddlelike: FaultError: lost {lost}; {job.name(job.rank)} ends\n"
         "  hint: the launcher starts the job again; by hand, start all workers and load the last save\n"
     ).encode()
 

@@ -30,7 +30,13 @@ import numpy as np
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.client.exits import exit_by_code
-from paddlelike.distributed.collective.jax_runtime import PULSE, Exchanges, connect, disconnect
+from paddlelike.distributed.collective.jax_runtime import (
+    PULSE,
+    Exchanges,
+    connect,
+    disconnect,
+    stdout_to_stderr,
+)
 from paddlelike.distributed.collective.job import Job, make_job, read_job
 from paddlelike.distributed.collective.sharding import Sharding
 from paddlelike.distributed.collective.shares import Shares
@@ -344,7 +350,6 @@ class _Member:
         limits = settings.limits
         with _listen_at(job):
             self._notes = connect(job, window=limits.window, lease=self._lease, ending=self._ending)
-        self._exchanges = Exchanges(job, self._notes)
         self._work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
         self._fault: FaultError | None = None
         self._watch = Watch(self._notes, job, self._lease)  # of the last exchange that took long
@@ -353,6 +358,8 @@ class _Member:
         for run in (self._run, self._show_life):
             threading.Thread(target=run, name=f"paddlelike-collective{run.__name__}", daemon=True).start()
         atexit.register(self._leave)
+        with stdout_to_stderr():  # gloo prints whom it is connected to, at the first exchange
+            self.wait(self.submit(lambda exchanges: exchanges.sum(np.zeros(1, np.float32))))
 
     def submit(self, function: Callable[[Exchanges], Array]) -> Future[Array]:
         """Let the thread carry out an exchange. Raises FaultError when the job is lost already."""
@@ -417,10 +424,13 @@ class _Member:
         raise self._fault from cause
 
     def _run(self) -> None:
+        exchanges = None
         while True:
             function, future = self._work.get()
             try:
-                future.set_result(function(self._exchanges))
+                if exchanges is None:  # here, because JAX waits for the devices of all workers
+                    exchanges = Exchanges(self.job, self._notes)
+                future.set_result(function(exchanges))
             except BaseException as error:  # the thread that waits raises it
                 future.set_exception(error)
 

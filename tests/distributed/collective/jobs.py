@@ -52,7 +52,8 @@ def run_workers(
             if rank == lost:
                 workers[rank].kill()
             out, errors = workers[rank].communicate(timeout=_SECONDS)
-            found[rank] = Ended(workers[rank].returncode, find_reports(out), errors)
+            reports = [json.loads(line) for line in out.splitlines()]  # nothing else writes there
+            found[rank] = Ended(workers[rank].returncode, reports, errors)
     return [found[rank] for rank in range(count)]
 
 
