@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 PAIR = ["127.0.0.1:6170", "127.0.0.1:6171"]
@@ -34,16 +35,72 @@ CASES: dict[str, dict[str, Any]] = {
         "endpoints": FOUR,
         "inter": 2,
     },
+    "grad_decayed_adam": {"network": "normalized", "optimizer": "decayed adam"},
+    "grad_lamb": {"network": "normalized", "optimizer": "lamb"},
+    "grad_sparse_decayed": {"network": "sparse", "optimizer": "decayed adam", "rings": 2},
+    "grad_convolved": {"network": "convolved", "optimizer": "clipped"},
+    "local_lamb": {"network": "normalized", "optimizer": "lamb", "how": "local_sgd"},
+    "local_sparse": {"network": "sparse", "optimizer": "sgd", "how": "local_sgd", "rank": 1},
+    "nccl2_3_workers": {
+        "network": "convolved",
+        "optimizer": "lamb",
+        "mode": "nccl2",
+        "rank": 2,
+        "endpoints": FOUR[:3],
+    },
+    "fleet": {"network": "normalized", "optimizer": "decayed adam", "fleet": {}},
+    "fleet_rings": {
+        "network": "normalized",
+        "optimizer": "sgd",
+        "endpoints": FOUR,
+        "fleet": {
+            "nccl_comm_num": 2,
+            "use_hierarchical_allreduce": True,
+            "hierarchical_allreduce_inter_nranks": 2,
+        },
+    },
+    "fleet_one_machine": {
+        "network": "normalized",
+        "optimizer": "sgd",
+        "rank": 1,
+        "fleet": {"nccl_comm_num": 2, "use_hierarchical_allreduce": True},
+    },
+    "fleet_local_sgd": {
+        "network": "convolved",
+        "optimizer": "momentum",
+        "rank": 1,
+        "fleet": {"use_local_sgd": True},
+    },
+    "fleet_operators": {
+        "network": "sparse",
+        "optimizer": "sgd",
+        "endpoints": FOUR,
+        "rank": 3,
+        "fleet": {"_ut4grad_allreduce": True, "nccl_comm_num": 2},
+    },
 }
 
 
 def build(fluid: Any, case: dict[str, Any]) -> None:
-    """Append the network of a case and its updates to the default programs."""
-    _OPTIMIZERS[case["optimizer"]](fluid).minimize(_NETWORKS[case["network"]](fluid))
+    """Append the network of a case and its updates to the default programs, and transpile those of fleet."""
+    optimizer, loss = _OPTIMIZERS[case["optimizer"]](fluid), _NETWORKS[case["network"]](fluid)
+    if "fleet" not in case:
+        optimizer.minimize(loss)
+        return
+    module = importlib.import_module(f"{fluid.__name__}.incubate.fleet.collective")
+    roles = importlib.import_module(f"{fluid.__name__}.incubate.fleet.base.role_maker")
+    endpoints = case.get("endpoints", PAIR)
+    module.fleet.init(roles.UserDefinedCollectiveRoleMaker(case.get("rank", 0), endpoints))
+    strategy = module.DistributedStrategy()
+    for name, value in case["fleet"].items():
+        setattr(strategy, name, value)
+    module.fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
 
 
 def transpile(fluid: Any, case: dict[str, Any], main: Any, startup: Any) -> None:
-    """Transpile both programs as the case says."""
+    """Transpile both programs as the case says, unless fleet has done so."""
+    if "fleet" in case:
+        return
     rank, endpoints = case.get("rank", 0), case.get("endpoints", PAIR)
     config = fluid.DistributeTranspilerConfig()
     config.mode = case.get("mode", "collective")
@@ -87,6 +144,21 @@ def _embedded(fluid: Any) -> Any:
     return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(rows, 1), y))
 
 
+def _sparse(fluid: Any) -> Any:
+    ids, y = fluid.data("ids", [None, 1], "int64", lod_level=1), fluid.data("y", [None, 1])
+    rows = fluid.embedding(ids, [10, 4], is_sparse=True, param_attr="table")
+    pooled = fluid.layers.sequence_pool(fluid.layers.reshape(rows, [-1, 4]), "sum")
+    return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(pooled, 1), y))
+
+
+def _convolved(fluid: Any) -> Any:
+    image, y = fluid.data("image", [None, 1, 8, 8]), fluid.data("y", [None, 1], "int64")
+    hidden = fluid.layers.conv2d(image, 4, 3, bias_attr=False)
+    hidden = fluid.layers.pool2d(fluid.layers.batch_norm(hidden, act="relu"), 2, "max", 2)
+    hidden = fluid.layers.dropout(hidden, 0.1)
+    return fluid.layers.mean(fluid.layers.softmax_with_cross_entropy(fluid.layers.fc(hidden, 3), y))
+
+
 def _adam(fluid: Any) -> Any:
     return fluid.optimizer.Adam(fluid.layers.exponential_decay(0.1, 10, 0.5, staircase=True))
 
@@ -95,10 +167,19 @@ def _momentum(fluid: Any) -> Any:
     return fluid.optimizer.Momentum(0.1, 0.9, regularization=fluid.regularizer.L2Decay(1e-4))
 
 
-_NETWORKS = {"line": _line, "normalized": _normalized, "shared": _shared, "embedded": _embedded}
+_NETWORKS = {
+    "line": _line,
+    "normalized": _normalized,
+    "shared": _shared,
+    "embedded": _embedded,
+    "sparse": _sparse,
+    "convolved": _convolved,
+}
 _OPTIMIZERS = {
     "sgd": lambda fluid: fluid.optimizer.SGD(0.1),
     "momentum": _momentum,
     "adam": _adam,
+    "decayed adam": lambda fluid: fluid.optimizer.Adam(0.01, regularization=fluid.regularizer.L2Decay(1e-4)),
+    "lamb": lambda fluid: fluid.optimizer.Lamb(0.002, lamb_weight_decay=0.02),
     "clipped": lambda fluid: fluid.optimizer.SGD(0.1, grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)),
 }

@@ -10,6 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import GraphError
+from paddlelike.framework.graph.guards import reset_name_scope
 from paddlelike.transpiler.collective import GradAllReduce, LocalSGD
 from tests.distributed.collective.cases import CASES, PAIR, build, transpile
 from tests.helpers.canonical import assert_same_program, canonical
@@ -84,6 +85,7 @@ def test_configs_that_do_not_fit_are_errors() -> None:
 
 def make_programs(case: dict[str, Any]) -> tuple[fluid.Program, fluid.Program]:
     main, startup = fluid.Program(), fluid.Program()
+    reset_name_scope()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         build(fluid, case)
         transpile(fluid, case, main, startup)
