@@ -4,9 +4,10 @@ LAC, Baidu's segmenter of Chinese texts, was last released in 2021. It imports `
 Paddle has that installs today. With paddlelike beneath it, it segments, learns the user's own words with its
 own ``lac.train``, and what it saves is what Paddle would have saved. Nothing of it is edited.
 
-``pip install --no-deps LAC==2.1.2`` gets it, with its models (``--no-deps``, as it asks for a Paddle that is
-gone). Where it is not installed, a small package of the same kind takes its place, written as packages were
-then. Files go to ``tutorials/out/abandoned/``.
+``pip install wheel "setuptools<70"`` and ``pip install --no-deps --no-build-isolation LAC==2.1.2`` get it,
+with its models (its ``setup.py`` needs an old setuptools, and it asks for a Paddle that is gone). Where it is
+not installed, a small package of the same kind takes its place, written as packages were then. Files go to
+``tutorials/out/abandoned/``.
 """
 
 # %% The package: LAC, or the small one, which this cell writes; either says ``import paddle.fluid``.
