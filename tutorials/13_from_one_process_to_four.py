@@ -5,7 +5,7 @@ Every worker has the whole network and a part of each batch; gradients are avera
 a single process, so that any number of workers goes on from it. When a worker is lost the others end with an
 error that names it, and the launcher starts all of them again from the last checkpoint.
 
-The script starts the jobs, writes ``tutorials/out/digits/`` and checks its claims; it takes about a minute on
+The script starts the jobs, writes ``tutorials/out/workers/`` and checks its claims; it takes about a minute on
 two cores. Every worker runs the same script; with a command of Fluid's own it would be::
 
     python -m paddle.distributed.launch --selected_gpus 0,1 13_from_one_process_to_four.py 4
@@ -30,7 +30,7 @@ from paddlelike.incubate.fleet.collective import DistributedStrategy, TrainStatu
 
 WORKERS = {2: 1, 4: 2, 6: 4}  # until which epoch, by how many
 BATCH, STEPS = 96, 15
-HOME = Path(os.environ.get("DIGITS_HOME", Path(__file__).parent / "out" / "digits"))
+HOME = Path(os.environ.get("WORKERS_HOME", Path(__file__).parent / "out" / "workers"))
 
 # %% Handwritten digits, 8 x 8 pixels (UCI's optical recognition data, as scikit-learn has them).
 digits = load_digits()
@@ -163,7 +163,7 @@ figure.suptitle("One training, by more and more workers")
 figure.savefig(HOME / "losses.png", dpi=120)
 
 # %% [markdown]
-# ![The losses of one training that more and more workers share](out/digits/losses.png)
+# ![The losses of one training that more and more workers share](out/workers/losses.png)
 
 # %%
 print(f"{len(learned)} digits, {max(WORKERS)} epochs by 1, 2 and 4 workers, one of them killed: "
