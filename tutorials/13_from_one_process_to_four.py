@@ -5,7 +5,7 @@ Every worker has the whole network and a part of each batch; gradients are avera
 a single process, so that any number of workers goes on from it. When a worker is lost the others end with an
 error that names it, and the launcher starts all of them again from the last checkpoint.
 
-The script starts the jobs, writes ``tutorials/out/workers/`` and checks its claims; it takes about a minute on
+The script starts the jobs, writes ``tutorials/out/workers/`` and checks its claims; it takes a minute on
 two cores. Every worker runs the same script; with a command of Fluid's own it would be::
 
     python -m paddle.distributed.launch --selected_gpus 0,1 13_from_one_process_to_four.py 4
