@@ -225,12 +225,13 @@ def make_matrix(node: Node, mode: str, n: int, count: int, factor: float) -> np.
         x = n / 2 * (1 - count / wanted) + (at + 0.5) / factor - 0.5
     else:
         node.refuse(f"coordinate_transformation_mode is {rule!r}")
-    matrix = np.zeros((n, count))
+    matrix: np.ndarray[Any, Any] = np.zeros((n, count))
     shrunk = min(factor, 1.0) if node.attr("antialias", 0) else 1.0
     for places, weights in _find_taps(node, mode, x, shrunk):
         inside = (places >= 0) & (places < n) if node.attr("exclude_outside", 0) else True
         np.add.at(matrix, (np.clip(places, 0, n - 1), np.arange(count)), weights * inside)
-    return matrix / matrix.sum(0)
+    matrix /= matrix.sum(0)
+    return matrix
 
 
 def _find_taps(node: Node, mode: str, x: np.ndarray[Any, Any], shrunk: float) -> list[tuple[Any, Any]]:
