@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
+import pytest
 
 import paddlelike as fluid
 from paddlelike.core.dtypes import convert_dtype
@@ -76,6 +76,7 @@ def run_here(program: fluid.Program, feed: Arrays, fetches: list[str]) -> list[A
 
 def run_onnx(file: Path, feed: Arrays) -> list[Any]:
     """Check a file, and return the outputs that onnxruntime computes."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'test-all'")
     onnx.checker.check_model(str(file), full_check=True)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3

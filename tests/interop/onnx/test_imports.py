@@ -208,6 +208,7 @@ def test_attributes_that_cannot_be_expressed_are_listed_with_their_nodes() -> No
         fluid.import_onnx(make_model(nodes, [X], outputs).SerializeToString())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("corners", [0, 1])
