@@ -408,3 +408,31 @@ def test_axe_finds_nothing(driver: Any, model: Path, width: int, dark: bool) -> 
     with LoopbackServer(make_live_routes(Follower(model, []))) as server:
         server.start()
         assert list_findings(Page(driver, server.url, width, dark=dark)) == []
+
+
+def test_a_printed_page_shows_the_whole_graph_in_the_colours_of_paper(driver: Any, model: Path) -> None:
+    page = Page(driver, f"{(model / 'both.html').as_uri()}#program", dark=True)
+    page.one(".graph-box")
+    page.driver.execute_script("dispatchEvent(new Event('beforeprint'))")
+    page.wait(lambda: page.run("[...document.querySelectorAll('.printed img')].every((one) => one.complete)"))
+    heights = page.run("[...document.querySelectorAll('.printed img')].map((one) => one.height)")
+    # The widest row fits the width of a page, and the last node is in the last picture, as light as paper.
+    found = page.driver.execute_script(
+        """
+        const { width, height, nodes } = program.graph.level, scale = Math.min(1, 690 / (width + 40));
+        const images = document.querySelectorAll(".printed img");
+        const last = nodes.reduce((one, other) => (other[1] > one[1] ? other : one));
+        const above = [...images].slice(0, -1).reduce((sum, one) => sum + one.height, 0);
+        const canvas = document.createElement("canvas"), image = images[images.length - 1];
+        [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+        canvas.getContext("2d").drawImage(image, 0, 0);
+        const x = (690 - width * scale) / 2 + (last[0] - last[2] / 2 + 4) * scale;
+        const y = (20 + last[1]) * scale - above;
+        return [(height + 40) * scale, [...canvas.getContext("2d").getImageData(2 * x, 2 * y, 1, 1).data]];
+        """
+    )
+    assert sum(heights) == pytest.approx(found[0], abs=len(heights))  # each is rounded to a pixel
+    assert min(found[1]) > 200
+    page.driver.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert page.all(".printed") == []
+    assert page.log() == []

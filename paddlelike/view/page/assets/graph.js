@@ -23,6 +23,8 @@ class Graph {
     this.map.addEventListener("pointerdown", (event) => this.jump(event));
     this.map.addEventListener("pointermove", (event) => event.buttons && this.jump(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    addEventListener("beforeprint", () => this.print());
+    addEventListener("afterprint", () => this.element.nextSibling?.classList.contains("printed") && this.element.nextSibling.remove());
   }
 
   /** `variables` has [kind, type, shape] of the names that edges carry. */
@@ -111,8 +113,26 @@ class Graph {
   }
 
   paint() {
-    const ratio = devicePixelRatio || 1, { width, height } = this.size(), { x, y, scale } = this.view;
-    const context = this.canvas.getContext("2d"), style = getComputedStyle(document.body);
+    this.paintMap(...this.paintView(this.canvas, this.size(), this.view, document.body, devicePixelRatio || 1));
+  }
+
+  /** Put the whole graph behind the box, in pictures of a page each, in the colours of paper. */
+  print() {
+    if (this.element.clientWidth <= 1) return; // on a tab that is not printed
+    const wide = 690, { width, height } = this.level, printed = make("div", { class: "printed light" });
+    const scale = Math.min(1, wide / (width + 40), 18000 / (height + 40)), whole = (height + 40) * scale; // at most 20 pages
+    this.element.after(printed);
+    for (let top = 0, part; top < whole; top += part.height) {
+      part = { width: wide, height: Math.min(top ? 900 : 760, whole - top) }; // the page's title is above the first
+      const canvas = make("canvas", { width: 2 * wide, height: 2 * part.height });
+      this.paintView(canvas, part, { scale, x: (wide - width * scale) / 2, y: 20 * scale - top }, printed, 2);
+      printed.append(make("img", { ...part, src: canvas.toDataURL(), alt: "Part of the graph of the program" }));
+    }
+  }
+
+  /** Draw what a view of that size shows. Return the colours and the part of the graph that is visible. */
+  paintView(canvas, { width, height }, { x, y, scale }, colored, ratio) {
+    const context = canvas.getContext("2d"), style = getComputedStyle(colored);
     const color = (name) => style.getPropertyValue(`--${name}`).trim();
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
@@ -130,7 +150,7 @@ class Graph {
     context.lineWidth = Math.max(2, 1.5 / scale);
     this.paintEdges(context, window, chosen.map((index) => this.level.edges[index]), scale > 0.25);
     this.paintNodes(context, window, color, scale);
-    this.paintMap(color, window);
+    return [color, window];
   }
 
   paintEdges(context, window, edges, arrows) {
