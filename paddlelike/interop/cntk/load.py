@@ -82,7 +82,7 @@ def _list_refs(function: Function, built: Built) -> dict[str, Ref]:
     found: dict[str, Ref] = {}
     for uid, resolved in function.list_outer():
         value = built.values.get(resolved)
-        if value is None or value.unpacked:
+        if value is None or value.padding is not None:
             continue
         variable = value.variable
         shape = tuple(variable.shape[-value.rank :]) if value.rank else ()

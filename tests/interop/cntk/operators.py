@@ -1,6 +1,6 @@
 """Small models of the real CNTK 2.7, one an operation or layer, with inputs and outputs.
 
-They are made by ``tests/interop/dumps/dump_cntk.py`` and ``dump_cntk_stacks.py``.
+``dump_cntk.py``, ``dump_cntk_stacks.py`` and ``dump_cntk_networks.py`` of ``tests/interop/dumps`` make them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ Arrays = dict[str, Any]
 
 @cache
 def read_cases() -> dict[str, Arrays]:
-    """Return the arrays of each case: ``model``, ``x0``, ``l0`` (lengths), ``y0``."""
-    return _read("operators") | {name: case for name, case in _read("stacks").items() if "y0" in case}
+    """Return the arrays of each case: ``model``, ``x0``, ``l0`` (lengths), ``y0``, ``m0`` (lengths of y0)."""
+    stacks = {name: case for name, case in _read("stacks").items() if "y0" in case}
+    return _read("operators") | stacks | _read("networks")
 
 
 def read_without_outputs() -> dict[str, Arrays]:
@@ -55,8 +56,12 @@ def make_feed(case: Arrays, feeds: list[str]) -> Arrays:
 
 def run(program: fluid.Program, feed: Arrays, fetches: list[Any]) -> list[np.ndarray]:
     """Return the outputs of a program in the current scope."""
-    made = fluid.Executor().run(program, feed=feed, fetch_list=fetches, return_numpy=False)
-    return [np.asarray(one.array) for one in made]
+    return [np.asarray(one.array) for one in run_tensors(program, feed, fetches)]
+
+
+def run_tensors(program: fluid.Program, feed: Arrays, fetches: list[Any]) -> list[LoDTensor]:
+    """Return the outputs of a program in the current scope, with their LoD."""
+    return fluid.Executor().run(program, feed=feed, fetch_list=fetches, return_numpy=False)
 
 
 def compare(outputs: list[np.ndarray], case: Arrays) -> None:

@@ -190,6 +190,19 @@ def test_a_changed_recurrent_model_keeps_its_loops(tmp_path: Path) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["gather", "scatter", "attend", "convolve-line", "translate-attending"])
+def test_what_is_added_to_a_network_of_sequences_is_written(name: str, tmp_path: Path) -> None:
+    case = read_cases()[name]
+    program, feeds, (out,) = fluid.import_cntk(case["model"].tobytes())
+    with fluid.program_guard(program):
+        twice = fluid.layers.scale(out, scale=2.0)
+    report = fluid.export_cntk(program, tmp_path / "more.model", feeds, [twice])
+    assert report.operators == {"scale": 1}
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.import_cntk(tmp_path / "more.model")
+        compare(networks.run(program, make_feed(case, feeds), fetches), {"y0": 2 * case["y0"]})
+
+
 def test_values_that_are_not_there_are_named(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from paddlelike.framework.graph.guards import default_main_program, program_guar
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.input import data
-from paddlelike.interop.cntk.function import INPUT, PARAMETER, Function, Leaf, Node
-from paddlelike.interop.cntk.operations import name_operation
+from paddlelike.interop.cntk.function import INPUT, PARAMETER, Function, Leaf, Node, split_output
+from paddlelike.interop.cntk.operations import NUMBERS, name_operation
 from paddlelike.interop.cntk.reading.readers import load_readers
 from paddlelike.interop.cntk.reading.recurrent.loops import SHIFTS, add_recurrence
 from paddlelike.interop.cntk.reading.step import DATA_TYPES, InexpressibleError, Step, Value
@@ -23,6 +23,8 @@ from paddlelike.interop.cntk.reading.step import DATA_TYPES, InexpressibleError,
 __all__ = ["Built", "build_program"]
 
 Array = np.ndarray[Any, Any]
+
+_REDUCE: Final = NUMBERS["ReduceElements"]  # it needs no padding
 
 
 class Built(NamedTuple):
@@ -97,6 +99,7 @@ class _Build:
                 break  # what follows reads it
         if refused:
             self._refuse(refused)
+        self._settle(self.function.outputs)
 
     def name_outputs(self) -> None:
         """Give what a named layer computes the layer's name, where that is free."""
@@ -164,16 +167,26 @@ class _Build:
         """Add the operators of a node, or of a loop through time."""
         node = group[0]
         if len(group) > 1 or node.op in SHIFTS:
+            self._settle(uid for one in group for uid in one.inputs)
             self.values.update(add_recurrence(self.function, group, self.values, self._read))
         else:
             self.values.update(self._read(node, self.values))
 
+    def _settle(self, uids: Iterable[str]) -> None:
+        """Make a dim of the steps of padded sequences."""
+        for uid in uids:
+            value = self.values.get(uid)
+            if value is not None and value.padding is not None:
+                step = Step(self.function.nodes[split_output(uid)[0]], [value], batch=self.batch)
+                out = step.pad_steps(value)[0]
+                self.values[uid] = Value(out, dynamic=True, sequence=False, rank=value.rank + 1)
+
     def _read(self, node: Node, values: Mapping[str, Value]) -> dict[str, Value]:
         """Append the operators of a node, and return its outputs by uid."""
+        if node.op != _REDUCE:
+            self._settle(node.inputs)
         given = [values[uid] for uid in node.inputs]
         step = Step(node, given, batch=self.batch)
-        if any(value.unpacked for value in given) and step.kind != "ReduceElements":
-            raise InexpressibleError("it works on padded sequences")
         try:
             made = load_readers()[node.op](step)
         except KeyError:
@@ -186,4 +199,13 @@ class _Build:
                 f"{', '.join(str(list(one.shape)) for one in given)}: {error!s:.300}"
             ) from error
         several = (made,) if isinstance(made, Value) else made
-        return {f"{node.uid}_Output_{index}": value for index, value in enumerate(several)}
+        kept = [_keep_steps(step, value) for value in several]
+        return {f"{node.uid}_Output_{index}": value for index, value in enumerate(kept)}
+
+
+def _keep_steps(step: Step, made: Value) -> Value:
+    """Return a value of steps with the LoD of the first sequence it is made from, if operators dropped it."""
+    if not made.sequence or made.variable.lod_level > 0:
+        return made
+    like = next(value.variable for value in step.values if value.sequence)
+    return made._replace(variable=step.emit("lod_reset", {"X": made.variable, "Y": like}))

@@ -66,10 +66,7 @@ def compute_binary(step: Step, type_: str, x: Value, y: Value) -> Value:
     (left, right), like = step.align(x, y)
     if not x.dynamic and y.sequence and type_ in ("elementwise_add", "elementwise_mul"):
         left, right = right, left  # the result has the LoD of the first
-    out = step.binary(type_, left, right)
-    if not x.dynamic and y.sequence and left is not y.variable:
-        out = step.emit("lod_reset", {"X": out, "Y": y.variable})
-    return step.give(out, like)
+    return step.give(step.binary(type_, left, right), like)
 
 
 @reads(*_SAME)

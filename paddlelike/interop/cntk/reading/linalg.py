@@ -67,6 +67,9 @@ def _read_transpose_times(step: Step) -> Value:
     if step.attr("outputRank", int) != 1:
         step.refuse("its output has more than one dim")
     if right.dynamic and left.dynamic:
+        if right.rank == left.rank == 2:
+            inputs = {"X": left.variable, "Y": right.variable}
+            return step.give(step.emit("matmul", inputs, {"transpose_Y": True}), left)
         if right.rank != 1 or left.rank != 1:
             step.refuse(f"its factors have {left.rank} and {right.rank} dims and samples")
         return _multiply_rows(step, left, right)

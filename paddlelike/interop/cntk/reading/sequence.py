@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.function import CHOSEN
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import Step, Value
@@ -18,43 +20,127 @@ def _read_reconcile(step: Step) -> Value:
             step.refuse("it gives the steps of sequences to samples")
         inputs = {"X": value.variable, "Y": other.variable}
         return value._replace(variable=step.emit("sequence_expand_as", inputs), sequence=True)
-    rank = max(value.rank, 1)
-    zeros = step.unary("fill_zeros_like", step.cast(other.variable, value.variable.dtype))
-    flat = other._replace(variable=step.reshape(other, [-1]), rank=1)
-    zeros = step.unary("fill_zeros_like", flat.variable)
-    row = step.unary("reduce_sum", zeros, dim=[1], keep_dim=True, reduce_all=False)
-    column = step.reshape(flat._replace(variable=row), [1] * rank)
-    out = step.binary("elementwise_add", column, value.variable)
-    made = other._replace(variable=out, rank=rank)
-    return step.give(step.reshape(made, value.shape), other, value.rank)
+    return step.give(step.repeat(value, other), other, value.rank)
+
+
+@reads("Where")
+def _read_where(step: Step) -> Value:
+    """The indices of the steps whose value is not 0: a shorter sequence of numbers, or one for each."""
+    value = step.value()
+    if not value.sequence or any(dim != 1 for dim in value.shape):
+        step.refuse("its condition is not one number for each step of sequences")
+    chosen = step.cast(step.reshape_all(value.variable, [-1]), "bool")
+    rows = step.reshape_all(step.emit("where_index", {"Condition": chosen}, dtype="int64"), [-1])
+    places = step.binary("elementwise_sub", _count_rows(step, value), _find_first_rows(step, value, value))
+    out = step.emit("gather", {"X": step.reshape_all(places, [-1]), "Index": rows})
+    axes = step.node.attributes.get("newDynamicAxes")
+    factors = [
+        step.node.attributes.get(f"newSequenceAxisLength{one}Factor") for one in ("Scaling", "Additive")
+    ]
+    if factors == [0, 1] or (isinstance(axes, list) and not any(getattr(one, "ordered", 0) for one in axes)):
+        return value._replace(variable=out, sequence=False, rank=0)
+    lengths = _add_steps(step, value, step.cast(chosen, "float32"))
+    return value._replace(variable=step.emit("lod_reset", {"X": out, "Y": step.add_up(lengths)}), rank=0)
+
+
+def _find_ones(step: Step, value: Value) -> Variable:
+    """Return a 1 for each step of sequences."""
+    row = step.unary("reduce_sum", step.reshape(value, [-1]), dim=[1], keep_dim=False, reduce_all=False)
+    return step.unary("fill_any_like", step.cast(row, "float32"), value=1.0, dtype=-1)
+
+
+def _add_steps(step: Step, value: Value, numbers: Variable) -> Variable:
+    """Return the sum of numbers over the steps of each sequence, int64."""
+    column = step.emit("lod_reset", {"X": step.reshape_all(numbers, [-1, 1]), "Y": value.variable})
+    return step.reshape_all(step.cast(step.pool_sequence(column, "SUM"), "int64"), [-1])
+
+
+def _count_rows(step: Step, value: Value) -> Variable:
+    """Return the number of each row, from 0 on, as a column; float32 is exact up to 16 million rows."""
+    counts = step.unary("cumsum", _find_ones(step, value), axis=0, exclusive=True, reverse=False)
+    return step.emit("lod_reset", {"X": step.reshape_all(counts, [-1, 1]), "Y": value.variable})
+
+
+def _find_first_rows(step: Step, value: Value, places: Value) -> Variable:
+    """Return the row at which the sequence of ``value`` begins, for each of ``places``, as a column."""
+    first = step.pool_sequence(_count_rows(step, value), "FIRST")
+    if not places.sequence:
+        return first
+    return step.emit("sequence_expand_as", {"X": first, "Y": places.variable})
+
+
+@reads("PackedIndex")
+def _read_packed_index(step: Step) -> Value:
+    """The rows of places in sequences."""
+    value, places = step.value(), step.value(1)
+    if not value.sequence or not places.dynamic or places.rank:
+        step.refuse("it has no places in sequences")
+    column = step.reshape(places, [1])
+    rows = step.binary("elementwise_add", _find_first_rows(step, value, places), column)
+    out = step.emit("lod_reset", {"X": rows, "Y": places.variable}) if places.sequence else rows
+    return step.give(step.reshape_all(out, [-1]), places)
 
 
 @reads("GatherPacked")
-def _read_chosen(step: Step) -> Value:
-    """The first or the last step of each sequence."""
-    which = step.node.attributes.get(CHOSEN)
-    value = step.value()
-    if which is None or not value.sequence:
-        step.refuse("it chooses other steps of sequences than the first or the last")
-    out = step.pool_sequence(value.variable, which)
-    return value._replace(variable=out, sequence=False)
+def _read_gather_packed(step: Step) -> Value:
+    """Some steps of each sequence; the first or the last alone are no sequences."""
+    value, which = step.value(), step.node.attributes.get(CHOSEN)
+    if not value.sequence:
+        step.refuse("it chooses steps of what is no sequence")
+    if which is not None:
+        return value._replace(variable=step.pool_sequence(value.variable, which), sequence=False)
+    rows = step.value(1)
+    out = step.emit("gather", {"X": value.variable, "Index": step.cast(rows.variable, "int64")})
+    if rows.sequence:
+        out = step.emit("lod_reset", {"X": out, "Y": rows.variable})
+    return rows._replace(variable=out, rank=value.rank)
 
 
-@reads("ToSequence")
+@reads("ScatterPacked")
+def _read_scatter_packed(step: Step) -> Value:
+    """Steps at their rows, and zeros between them: sequences as long as those of the third input."""
+    value, rows, like = (step.value(index) for index in range(3))
+    if not value.dynamic or not like.sequence or rows.rank or -1 in value.shape:
+        step.refuse("it has no rows of sequences")
+    attrs = {"shape": [*value.shape] or [1], "value": 0.0, "dtype": int(value.variable.dtype)}
+    zero = value._replace(
+        variable=step.emit("fill_constant", {}, attrs, dtype=value.variable.dtype), dynamic=False
+    )
+    inputs = {
+        "X": step.repeat(zero, like),
+        "Ids": step.cast(rows.variable, "int64"),
+        "Updates": value.variable,
+    }
+    out = step.emit("scatter", inputs, {"overwrite": True})
+    return like._replace(variable=step.emit("lod_reset", {"X": out, "Y": like.variable}), rank=value.rank)
+
+
+@reads("ToSequence", "ToSequenceLike")
 def _read_to_sequence(step: Step) -> Value:
-    """The first static dim becomes the steps; without lengths all sequences are as long."""
+    """The first static dim becomes the steps: all, as many as a number says, or as another sequence has."""
     value = step.value()
-    if len(step.values) > 1 or not value.dynamic or value.sequence or value.rank < 1 or value.shape[0] < 1:
-        step.refuse("it has lengths, or its input has no dim of steps")
-    lengths = step.fill_rows(value, value.shape[0])
+    if not value.dynamic or value.sequence or value.rank < 1 or value.shape[0] < 1:
+        step.refuse("its input has no dim of steps")
+    if len(step.values) == 1:
+        lengths = step.fill_rows(value, value.shape[0])
+    elif step.kind == "ToSequenceLike":
+        lengths = _add_steps(step, step.value(1), _find_ones(step, step.value(1)))
+    else:
+        lengths = step.reshape_all(step.cast(step.value(1).variable, "int64"), [-1])
     out = step.emit("sequence_unpad", {"X": value.variable, "Length": lengths})
     return Value(out, dynamic=True, sequence=True, rank=value.rank - 1)
 
 
 @reads("UnpackSequence")
-def _read_unpack(step: Step) -> Value:
-    """The steps become a static dim, padded to the longest: for a reduction over them."""
+def _read_unpack(step: Step) -> Value | tuple[Value, ...]:
+    """The steps become a static dim, padded to the longest sequence; the mask has a 1 for each step."""
     value = step.value()
-    if not value.sequence or not step.attr("sequenceUnpackSuppressMaskOutput", bool, False):
-        step.refuse("it gives a mask")
-    return value._replace(unpacked=True)
+    if not value.sequence:
+        step.refuse("its input is no sequence")
+    value = value._replace(padding=step.attr("sequenceUnpackPaddingValue", float, 0.0))
+    if step.attr("sequenceUnpackSuppressMaskOutput", bool, False):
+        return value
+    lengths = step.pad_steps(value)[1]
+    attrs = {"maxlen": -1, "out_dtype": int(VarType.FP32)}
+    mask = step.emit("sequence_mask", {"X": lengths}, attrs, slot="Y", dtype="float32")
+    return value, Value(mask, dynamic=True, sequence=False, rank=1)

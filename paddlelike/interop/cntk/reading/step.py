@@ -43,15 +43,16 @@ class Value(NamedTuple):
         Whether its rows are the steps of sequences.
     rank
         The count of static dims, which are the last ones. A value without dims is a variable of shape [1].
-    unpacked
-        Whether CNTK has the steps as its first static dim, padded; ``rank`` does not count it.
+    padding
+        A number where CNTK has the steps as the first static dim, padded with it: they are still a sequence
+        here, until an operation needs that dim; ``rank`` does not count it.
     """
 
     variable: Variable
     dynamic: bool
     sequence: bool
     rank: int
-    unpacked: bool = False
+    padding: float | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -164,6 +165,16 @@ class Step:
         attrs |= {"input_dim_idx": 0, "output_dim_idx": 0}
         return self.emit("fill_constant_batch_size_like", {"Input": value.variable}, attrs, dtype="int64")
 
+    def repeat(self, value: Value, other: Value) -> Variable:
+        """Return a value without samples once for each sample or step of another one."""
+        rank = max(value.rank, 1)
+        flat = other._replace(variable=self.reshape(other, [-1]), rank=1)
+        zeros = self.unary("fill_zeros_like", self.cast(flat.variable, value.variable.dtype))
+        row = self.unary("reduce_sum", zeros, dim=[1], keep_dim=True, reduce_all=False)
+        column = self.reshape(flat._replace(variable=row), [1] * rank)
+        made = other._replace(variable=self.binary("elementwise_add", column, value.variable), rank=rank)
+        return self.reshape(made, value.shape)
+
     def cast(self, x: Variable, dtype: DtypeLike) -> Variable:
         """Return a variable as elements of another type."""
         wanted = convert_dtype(dtype)
@@ -175,6 +186,22 @@ class Step:
         """Return a row for each sequence: "SUM", "AVERAGE", "MAX", "FIRST" or "LAST"."""
         outputs = {"Out": x.dtype, "MaxIndex": "int32"}
         return emit_all("sequence_pool", {"X": x}, outputs, {"pooltype": how})[0]
+
+    def add_up(self, counts: Variable) -> Variable:
+        """Return where each of some rows of int64 begins, and where the last one ends."""
+        ends = self.unary("cumsum", counts, axis=0, exclusive=False, reverse=False)
+        zero: dict[str, Any] = {"shape": [1], "value": 0.0, "dtype": int(VarType.INT64)}
+        parts = [self.emit("fill_constant", {}, zero, dtype="int64"), ends]
+        return self.emit("concat", {"X": parts}, {"axis": 0}, dtype="int64")
+
+    def pad_steps(self, value: Value) -> tuple[Variable, Variable]:
+        """Return sequences as rows of padded steps ``(sequences, steps, ...)``, and their lengths."""
+        attrs = {"shape": [1], "value": float(value.padding or 0.0), "dtype": int(value.variable.dtype)}
+        fill = self.emit("fill_constant", {}, attrs, dtype=value.variable.dtype)
+        outputs = {"Out": value.variable.dtype, "Length": VarType.INT64}
+        inputs = {"X": value.variable, "PadValue": fill}
+        out, lengths = emit_all("sequence_pad", inputs, outputs, {"padded_length": -1})
+        return self.reshape_all(out, [0, -1, *value.shape]), lengths
 
     def log_sum(self, x: Variable, dims: Sequence[int]) -> Variable:
         """Return ``log(sum(e^x))`` over some dims, which are kept; the largest element is taken out first."""

@@ -205,7 +205,10 @@ class Step:
 
     def binary(self, kind: str, x: Ref, y: Ref) -> Ref:
         """Append a function of two inputs that broadcast from the last dim."""
-        return self.graph.add(kind, [x, y], shape=np.broadcast_shapes(x.shape, y.shape))
+        known = np.broadcast_shapes(*([max(size, 1) for size in ref.shape] for ref in (x, y)))
+        unknown = {dim - ref.rank for ref in (x, y) for dim, size in enumerate(ref.shape) if size < 0}
+        shape = [-1 if dim - len(known) in unknown else size for dim, size in enumerate(known)]
+        return self.graph.add(kind, [x, y], shape=shape)
 
     def number(self, value: float, like: Ref) -> Ref:
         """Return a constant number."""

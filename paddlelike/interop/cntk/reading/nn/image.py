@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from paddlelike.core.dtypes import VarType
 from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.reading.readers import reads
@@ -72,27 +71,38 @@ def _read_convolution(step: Step) -> Value:
             variable=step.reshape_all(kernel.variable, [1, *kernel.shape]), rank=kernel.rank + 1
         )
     count = kernel.rank - 2
-    if count not in (2, 3) or image.rank != count + 1 or step.attr("sequential", bool, False):
+    if count not in (1, 2, 3) or image.rank != count + 1 or step.attr("sequential", bool, False):
         step.refuse(f"its kernel has {kernel.rank} dims, its image {image.rank}")
     if kernel.dynamic or not image.dynamic:
         step.refuse("its kernel has samples, or its image none")
-    spatial, strides, dilations = (
-        image.shape[1:],
-        _dims(step, "strides", count),
-        _dims(step, "dilation", count),
-    )
+    spatial = image.shape[1:]
+    strides, dilations = _dims(step, "strides", count), _dims(step, "dilation", count)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel.shape[2:], dilations, strict=True)]
-    options = {"strides": strides, "dilations": dilations, "groups": int(step.attr("groups", int, 1)) or 1}
+    groups = int(step.attr("groups", int, 1)) or 1
+    options: dict[str, Any] = {"strides": strides, "dilations": dilations, "groups": groups}
     if step.attr("transpose", bool, False):
+        if count == 1:
+            step.refuse("it is a transposed convolution of lines")
         return _transpose(step, kernel, image, extent, options)
     x, pads = _cut(step, image, _pad(step, spatial, extent, strides))
-    inputs = {"Input": x, "Filter": kernel.variable}
-    options |= {
-        "paddings": pads,
-        "padding_algorithm": "EXPLICIT",
-        **_describe(count, pads),
-    }
-    return step.give(step.emit(f"conv{count}d", inputs, options, slot="Output"), image)
+    if count > 1:
+        inputs = {"Input": x, "Filter": kernel.variable}
+        options |= _describe(count, pads)
+        return step.give(step.emit(f"conv{count}d", inputs, options, slot="Output"), image)
+    flat = {"Input": _flatten(step, x), "Filter": _flatten(step, kernel.variable)}
+    options |= {name: [1, *options[name]] for name in ("strides", "dilations")} | _describe(2, [0, 0, *pads])
+    out = step.emit("conv2d", flat, options, slot="Output")
+    return step.give(_line_up(step, out), image)
+
+
+def _flatten(step: Step, x: Variable) -> Variable:
+    """Return lines of pixels as images of one row."""
+    return step.reshape_all(x, [*x.shape[:2], 1, x.shape[2]])
+
+
+def _line_up(step: Step, x: Variable) -> Variable:
+    """Return images of one row as lines of pixels."""
+    return step.reshape_all(x, [*x.shape[:2], x.shape[3]])
 
 
 def _describe(count: int, pads: list[int]) -> dict[str, Any]:
@@ -129,11 +139,7 @@ def _transpose(
                 step.refuse(f"its windows of {window}, by steps of {stride}, do not cover its output")
         pads += [low, high]
     inputs = {"Input": image.variable, "Filter": kernel.variable}
-    options |= {
-        "paddings": pads,
-        "padding_algorithm": "EXPLICIT",
-        **_describe(count, pads),
-    }
+    options |= _describe(count, pads)
     return step.give(step.emit(f"conv{count}d_transpose", inputs, options, slot="Output"), image)
 
 
@@ -142,7 +148,7 @@ def _read_pooling(step: Step) -> Value:
     image = step.value()
     count = image.rank - 1
     window = [int(one) for one in step.attr("poolingWindowShape", Shape)]
-    if count not in (2, 3) or not image.dynamic:
+    if count not in (1, 2, 3) or not image.dynamic:
         step.refuse(f"its image has {image.rank} dims")
     if max(window, default=0) >= 2**31:  # a mark: the whole image
         return step.give(_pool(step, image, list(image.shape[1:]), [1] * count, [0] * 2 * count))
@@ -159,15 +165,18 @@ def _read_pooling(step: Step) -> Value:
 def _pool(step: Step, image: Value, window: list[int], strides: list[int], pads: list[int]) -> Variable:
     count = len(window)
     x, pads = _cut(step, image, pads)
+    if count == 1:
+        x, window, strides, pads = _flatten(step, x), [1, *window], [1, *strides], [0, 0, *pads]
     attrs = {
         "pooling_type": "avg" if step.attr("poolingType", int) == 1 else "max",
         "ksize": window,
         "strides": strides,
         "ceil_mode": bool(step.attr("ceilOutDim", bool, False)),
         "exclusive": not step.attr("includePad", bool, False),
-        **_describe(count, pads),
+        **_describe(len(window), pads),
     }
-    return step.emit(f"pool{count}d", {"X": x}, attrs)
+    out = step.emit(f"pool{len(window)}d", {"X": x}, attrs)
+    return _line_up(step, out) if count == 1 else out
 
 
 @reads("ROIPooling")
@@ -179,14 +188,10 @@ def _read_roi_pooling(step: Step) -> Value:
     if step.attr("poolingType", int) != 0:
         step.refuse("it pools by means")
     count, (height, width) = regions.shape[0], step.attr("roiOutputShape", Shape)
-    counts = step.fill_rows(image, count)
-    ends = step.unary("cumsum", counts, axis=0, exclusive=False, reverse=False)
-    first = {"shape": [1], "value": 0.0, "dtype": int(VarType.INT64)}
-    offsets = [step.emit("fill_constant", {}, first, dtype="int64"), ends]
     inputs = {
         "X": image.variable,
         "ROIs": step.reshape_all(regions.variable, [-1, 4]),
-        "RoisLod": step.emit("concat", {"X": offsets}, {"axis": 0}, dtype="int64"),
+        "RoisLod": step.add_up(step.fill_rows(image, count)),
     }
     options: dict[str, Any] = {"pooled_height": int(height), "pooled_width": int(width)}
     options |= {"spatial_scale": float(step.attr("spatialScale", float))}

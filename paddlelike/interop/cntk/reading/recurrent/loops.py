@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.interop.cntk.function import Function, Node, split_output
+from paddlelike.interop.cntk.function import CONSTANT, Function, Node, split_output
 from paddlelike.interop.cntk.operations import NUMBERS
-from paddlelike.interop.cntk.reading.step import InexpressibleError, Value
+from paddlelike.interop.cntk.reading.step import InexpressibleError, Step, Value
 from paddlelike.layers.emit import emit
 from paddlelike.layers.recurrent.dynamic_rnn import DynamicRNN
 
@@ -41,25 +41,29 @@ def add_recurrence(
     inside = {node.uid for node in group}
     outside = [uid for node in group for uid in node.inputs if split_output(uid)[0] not in inside]
     given = {uid: values[uid] for uid in dict.fromkeys(outside)}
-    if not any(value.sequence for value in given.values()):
+    read_in_steps = {uid for node in group for uid in node.inputs[: 1 if node.op in SHIFTS else None]}
+    stepped = {uid: value for uid, value in given.items() if value.sequence and uid in read_in_steps}
+    if not stepped:
         raise InexpressibleError("no sequence goes into the loop")
+    starts = {
+        node.uid: _find_start(function, node, given, next(iter(stepped.values())), backwards)
+        for node in shifts
+    }
     turned = {
-        uid: _reverse(value.variable) if backwards and value.sequence else value.variable
-        for uid, value in given.items()
+        uid: _reverse(value.variable) if backwards else value.variable for uid, value in stepped.items()
     }
     shapes = {node.uid: _find_state(function, node, given) for node in shifts}
     rnn = DynamicRNN()
     with rnn.block():
         local = {
             uid: value._replace(variable=rnn.step_input(turned[uid]), sequence=False)
-            for uid, value in given.items()
-            if value.sequence
+            for uid, value in stepped.items()
         }
         for uid, value in given.items():
-            if not value.sequence:
+            if not value.sequence and uid in read_in_steps:
                 fixed = rnn.static_input(value.variable) if value.dynamic else value.variable
                 local[uid] = value._replace(variable=fixed)
-        memories = {node.uid: _add_memories(rnn, function, node, given, shapes[node.uid]) for node in shifts}
+        memories = {node.uid: _add_memories(rnn, node, starts[node.uid], shapes[node.uid]) for node in shifts}
         for node in shifts:
             before = Value(memories[node.uid][-1], dynamic=True, sequence=False, rank=len(shapes[node.uid]))
             local[f"{node.uid}_Output_0"] = before
@@ -94,24 +98,43 @@ def _find_state(function: Function, node: Node, given: Mapping[str, Value]) -> t
     return shape
 
 
-def _add_memories(
-    rnn: DynamicRNN, function: Function, node: Node, given: Mapping[str, Value], shape: tuple[int, ...]
-) -> list[Variable]:
-    """Return the states of the last steps, the newest first: as many as the offset."""
+def _find_start(
+    function: Function, node: Node, given: Mapping[str, Value], steps: Value, backwards: bool
+) -> Variable | tuple[float, Any]:
+    """Return the state before the first step: a row for each sequence, or a number and its dtype."""
     offset = node.attributes.get("offset")
     if not isinstance(offset, int) or not 0 < offset < 1000 or len(node.inputs) != 2:
         raise InexpressibleError(f"its offset is {offset}")
-    initial = node.inputs[1]
-    leaf = function.leaves.get(initial)
-    dtype = given[initial].variable.dtype if initial in given else "float32"
+    if node.inputs[1] not in given:
+        raise InexpressibleError("its initial state is computed in the loop")
+    leaf, value = function.leaves.get(node.inputs[1]), given[node.inputs[1]]
+    if leaf is not None and leaf.kind == CONSTANT and np.ptp(leaf.value) == 0:
+        return float(leaf.value.flat[0]), value.variable.dtype
+    step = Step(node, [steps], batch=None)
+    if value.sequence:
+        if offset > 1:
+            raise InexpressibleError(f"its initial state is a sequence, and its offset {offset}")
+        return step.pool_sequence(value.variable, "FIRST" if backwards else "LAST")
+    if value.dynamic:
+        return value.variable
+    first = steps._replace(variable=step.pool_sequence(steps.variable, "FIRST"), sequence=False)
+    return step.repeat(value, first)
+
+
+def _add_memories(
+    rnn: DynamicRNN, node: Node, start: Variable | tuple[float, Any], shape: tuple[int, ...]
+) -> list[Variable]:
+    """Return the states of the last steps, the newest first: as many as the offset."""
     options: dict[str, Any]
-    if leaf is not None and leaf.value is not None and np.ptp(leaf.value) == 0:
-        options = {"shape": list(shape), "value": float(leaf.value.flat[0]), "dtype": dtype}
-    elif initial in given and given[initial].dynamic and given[initial].shape == shape:
-        options = {"init": given[initial].variable, "need_reorder": True}
+    if isinstance(start, Variable):
+        if tuple(start.shape[1:]) != shape:
+            raise InexpressibleError(
+                f"its initial state has shape {list(start.shape[1:])}, not {list(shape)}"
+            )
+        options = {"init": start, "need_reorder": True}
     else:
-        raise InexpressibleError("its initial state is neither one number nor a value for each sequence")
-    return [rnn.memory(**options) for _ in range(offset)]
+        options = {"shape": list(shape), "value": start[0], "dtype": start[1]}
+    return [rnn.memory(**options) for _ in range(node.attributes["offset"])]
 
 
 def _sort(group: Sequence[Node], known: set[str]) -> list[Node]:

@@ -60,6 +60,4 @@ def _read_gather(step: Step) -> Value:
     shape = [*ids.shape, *table.shape[1:]]
     if ids.rank:
         rows = step.reshape_all(rows, [-1, *shape] if ids.dynamic else shape)
-    if ids.sequence:  # rows that are gathered have no LoD
-        rows = step.emit("lod_reset", {"X": rows, "Y": ids.variable})
     return step.give(rows, ids, len(shape))

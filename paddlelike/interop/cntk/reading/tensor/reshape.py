@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Literal
 
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.framework.graph.variable import Variable
@@ -123,13 +128,31 @@ def _read_squeeze(step: Step) -> Value:
 @reads("Pad")
 def _read_pad(step: Step) -> Value:
     value = step.value()
-    if step.attr("paddingMode", int) != 0:
-        step.refuse("it does not pad with a constant")
     head, foot = (step.attr(name, list)[::-1] for name in ("paddingHead", "paddingFoot"))
+    mode = step.attr("paddingMode", int)
+    if mode != 0:
+        return step.give(
+            _mirror(step, value, [*zip(head, foot, strict=True)], "reflect" if mode == 1 else "symmetric")
+        )
     pairs = [int(one) for pair in zip(head, foot, strict=True) for one in pair]
     fill = step.attr("paddingConstantValue", float)
     out = step.unary("pad", value.variable, paddings=[0, 0] * value.dynamic + pairs, pad_value=fill)
     return step.give(out)
+
+
+def _mirror(
+    step: Step, value: Value, pads: Sequence[tuple[int, int]], mode: Literal["reflect", "symmetric"]
+) -> Variable:
+    """Return a value with its elements repeated backwards beyond its ends, or from behind the end ones on."""
+    out = value.variable
+    for dim, (size, (low, high)) in enumerate(zip(value.shape, pads, strict=True)):
+        if not 0 <= max(low, high) <= size - (mode == "reflect") or min(low, high) < 0:
+            step.refuse(f"it pads a dim of {size} by {low} and {high}")
+        places = np.pad(np.arange(size), (low, high), mode)
+        attrs = {"shape": [len(places)], "dtype": int(VarType.INT64), "int64_values": places.tolist()}
+        index = step.emit("assign_value", {}, attrs, dtype="int64")
+        out = step.emit("index_select", {"X": out, "Index": index}, {"dim": dim + value.dynamic})
+    return out
 
 
 _REDUCED = {
@@ -139,6 +162,7 @@ _REDUCED = {
     "Prod": "reduce_prod",
     "Sum": "reduce_sum",
 }
+_NEUTRAL = (("Sum", 0.0), ("Max", -math.inf))  # reductions that a padding does not change
 _POOLED = {"Max": "MAX", "Mean": "AVERAGE", "Sum": "SUM"}
 
 
@@ -151,10 +175,11 @@ def _read_reduce(step: Step) -> Value:
         return reduce_everything(step, value, kind)
     if any(axis.static_index == DYNAMIC for axis in axes):
         return _reduce_dynamic(step, value, kind, ordered=axes[0].ordered)
-    if value.unpacked:
-        if len(axes) != 1 or axes[0].static_index not in (value.rank, -1) or keep:
-            step.refuse("it reduces other axes of padded sequences than the steps")
-        return _reduce_dynamic(step, value._replace(unpacked=False), kind, ordered=True)
+    if value.padding is not None:
+        over_steps = len(axes) == 1 and axes[0].static_index in (value.rank, -1) and not keep
+        if over_steps and (kind, value.padding) in _NEUTRAL:
+            return _reduce_dynamic(step, value._replace(padding=None), kind, ordered=True)
+        value = Value(step.pad_steps(value)[0], dynamic=True, sequence=False, rank=value.rank + 1)
     everything = any(axis.static_index == ALL_STATIC for axis in axes)
     dims = list(range(value.rank)) if everything else [step.static_dim(axis, value.rank) for axis in axes]
     left = [1 if dim in dims else size for dim, size in enumerate(value.shape) if keep or dim not in dims]
