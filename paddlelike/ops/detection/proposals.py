@@ -122,8 +122,8 @@ def propose(
     boxes, scores = boxes[::-1], scores[::-1]
     again = argsort_descending(scores)
     boxes, scores = boxes[again], scores[again]
-    left = suppress(boxes, threshold=attrs.nms_thresh, eta=attrs.eta, normalized=not offset)
-    left = left[: attrs.post_nms_topN] if attrs.post_nms_topN > 0 else left
+    most = attrs.post_nms_topN if attrs.post_nms_topN > 0 else -1
+    left = suppress(boxes, threshold=attrs.nms_thresh, eta=attrs.eta, normalized=not offset, most=most)
     return boxes[left], scores[left]
 
 

@@ -19,6 +19,7 @@ __all__ = ["argselect_unstable", "argsort_descending", "argsort_unstable"]
 
 _SMALL: Final = 16  # ranges up to this size are left to the last pass
 _LEAST: Final = 3  # of a selection
+_LARGE: Final = 256  # ranges from this size on are split by numpy
 
 
 def argsort_descending(keys: Array) -> Array:
@@ -56,7 +57,8 @@ class _Sorter:
     """Indices that are sorted by their keys, from high to low. Ranges are half open."""
 
     def __init__(self, keys: Array) -> None:
-        self.keys = np.where(np.isnan(keys), -np.inf, keys).tolist()  # NaN: undefined in C++, last here
+        self._array = np.where(np.isnan(keys), -np.inf, keys)  # NaN: undefined in C++, last here
+        self.keys = self._array.tolist()
         self.order = list(range(len(keys)))
 
     def sort(self) -> None:
@@ -133,6 +135,8 @@ class _Sorter:
         order, keys = self.order, self.keys
         chosen = self._find_median(low + 1, low + (high - low) // 2, high - 1)
         order[low], order[chosen] = order[chosen], order[low]
+        if high - low >= _LARGE:
+            return self._split_large(low, high)
         pivot, left, right = keys[order[low]], low + 1, high
         while True:
             while keys[order[left]] > pivot:
@@ -144,6 +148,18 @@ class _Sorter:
                 return left
             order[left], order[right] = order[right], order[left]
             left += 1
+
+    def _split_large(self, low: int, high: int) -> int:
+        """Do as the loop of :meth:`_split`: its k-th stops from both sides change places until they meet."""
+        part = np.array(self.order[low:high])
+        ranked = self._array[part]
+        left, right = np.flatnonzero(ranked[1:] <= ranked[0]) + 1, np.flatnonzero(ranked >= ranked[0])[::-1]
+        both = min(len(left), len(right))
+        swaps = int(np.count_nonzero(left[:both] < right[:both]))
+        part[left[:swaps]], part[right[:swaps]] = part[right[:swaps]], part[left[:swaps]]
+        self.order[low:high] = part.tolist()
+        stops = [*left[swaps : swaps + 1].tolist(), *right[max(swaps - 1, 0) : swaps].tolist()]
+        return low + min(stops)
 
     def _find_median(self, a: int, b: int, c: int) -> int:
         x, y, z = (self.keys[self.order[i]] for i in (a, b, c))

@@ -29,10 +29,12 @@ def _real(*shape: int) -> Array:
     return _rng.standard_normal(shape)
 
 
-def _along(x: Array, firsts: list[Array], step: Step, *, reverse: bool) -> Iterator[LoDTensor]:
+def _along(
+    x: Array, firsts: list[Array], step: Step, *, reverse: bool, ends: list[int] | None = None
+) -> Iterator[LoDTensor]:
     """The states after every row, sequence by sequence; ``firsts`` are the states before."""
     found: list[list[Array]] = [[] for _ in firsts]
-    for i, rows in enumerate(split(x)):
+    for i, rows in enumerate(split(x, ends)):
         states = [first[i] for first in firsts]
         outs = []
         for row in rows[::-1] if reverse else rows:
@@ -71,20 +73,25 @@ def _lstm_step(
     return step
 
 
-def _firsts(h0: Array | None, c0: Array | None, width: int) -> list[Array]:
-    count = len(ENDS) - 1
+def _firsts(h0: Array | None, c0: Array | None, width: int, count: int = len(ENDS) - 1) -> list[Array]:
     zeros = np.zeros((count, H))
     return [np.zeros((count, width)) if h0 is None else h0, zeros if c0 is None else c0, zeros]
 
 
-def _lstm(
-    Input: Array, H0: Any, C0: Any, Weight: Array, Bias: Array, use_peepholes: bool, is_reverse: bool,
-    gate_activation: str, cell_activation: str, candidate_activation: str,
-) -> dict[str, Any]:  # fmt: skip
-    step = _lstm_step(Weight, Bias, use_peepholes=use_peepholes, gate=gate_activation, cell=cell_activation,
-                      candidate=candidate_activation)  # fmt: skip
-    _, cell, hidden = _along(Input, _firsts(H0, C0, H), step, reverse=is_reverse)
-    return {"Hidden": hidden, "Cell": cell}
+def _lstm_along(ends: list[int]) -> Callable[..., dict[str, Any]]:
+    """The formula of lstm over sequences with these offsets."""
+
+    def compute(
+        Input: Array, H0: Any, C0: Any, Weight: Array, Bias: Array, use_peepholes: bool, is_reverse: bool,
+        gate_activation: str, cell_activation: str, candidate_activation: str,
+    ) -> dict[str, Any]:  # fmt: skip
+        step = _lstm_step(Weight, Bias, use_peepholes=use_peepholes, gate=gate_activation,
+                          cell=cell_activation, candidate=candidate_activation)  # fmt: skip
+        firsts = _firsts(H0, C0, H, len(ends) - 1)
+        _, cell, hidden = _along(Input, firsts, step, reverse=is_reverse, ends=ends)
+        return {"Hidden": hidden, "Cell": cell}
+
+    return compute
 
 
 def _lstmp(
@@ -146,19 +153,22 @@ def _lstm_unit(X: Array, C_prev: Array, forget_bias: float) -> dict[str, Any]:
     return {"C": c, "H": s(o) * np.tanh(c)}
 
 
-def _lstm_case(note: str, *, first: bool = False, projected: bool = False, **attrs: Any) -> Case:
+def _lstm_case(
+    note: str, *, first: bool = False, projected: bool = False, ends: list[int] = ENDS, **attrs: Any
+) -> Case:
     width = P if projected else H
     biases = 7 if attrs.get("use_peepholes", True) else 4
     inputs: dict[str, Any] = {
-        "Input": LoDTensor(_real(7, 4 * H), [ENDS]),
+        "Input": LoDTensor(_real(7, 4 * H), [ends]),
         "Weight": _real(width, 4 * H),
         "Bias": _real(1, biases * H),
     }
     if projected:
         inputs["ProjWeight"] = _real(H, P)
     if first:
-        inputs |= {"H0": _real(4, width), "C0": _real(4, H)}
-    return Case("lstmp" if projected else "lstm", inputs, _lstmp if projected else _lstm, attrs, note=note)
+        inputs |= {"H0": _real(len(ends) - 1, width), "C0": _real(len(ends) - 1, H)}
+    formula = _lstmp if projected else _lstm_along(ends)
+    return Case("lstmp" if projected else "lstm", inputs, formula, attrs, note=note)
 
 
 def _gru_case(note: str, *, first: bool = False, bias: bool = True, **attrs: Any) -> Case:
@@ -226,6 +236,8 @@ CASES = [
     _lstm_case("peepholes"),
     _lstm_case("plain", use_peepholes=False),
     _lstm_case("first-reverse", first=True, is_reverse=True),
+    _lstm_case("one", ends=[0, 7]),
+    _lstm_case("two-first-reverse", first=True, is_reverse=True, use_peepholes=False, ends=[0, 2, 7]),
     _lstm_case(
         "activations", gate_activation="tanh", cell_activation="identity", candidate_activation="sigmoid"
     ),

@@ -5,8 +5,7 @@ He et al., Mask R-CNN, 2017; Jiang et al., Acquisition of localization confidenc
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +21,9 @@ from paddlelike.ops.kernels.detection.regions import (
 )
 
 __all__ = ["AlignAttrs", "PrRoiPool", "RoiAlign", "RoiAttrs", "sample_regions"]
+
+
+_POINTS: Final = 1 << 18  # that are looked at at once
 
 
 class RoiAttrs(Attrs):
@@ -83,31 +85,47 @@ def sample_regions(
     """
     corners = rois.astype(x.dtype, copy=False) * x.dtype.type(attrs.spatial_scale) - x.dtype.type(shift)
     ratio, (height, width) = attrs.sampling_ratio, x.shape[2:]
-    rows = [_sample_axis(y1, y2, attrs.pooled_height, ratio, height, least) for _, y1, _, y2 in corners]
-    columns = [_sample_axis(x1, x2, attrs.pooled_width, ratio, width, least) for x1, _, x2, _ in corners]
+    rows = _sample_axis(corners[:, 1], corners[:, 3], attrs.pooled_height, ratio, height, least)
+    columns = _sample_axis(corners[:, 0], corners[:, 2], attrs.pooled_width, ratio, width, least)
     return rows, columns
 
 
 def _sample_axis(
-    start: np.floating, end: np.floating, bins: int, ratio: int, length: int, least: int
-) -> AxisWeights:
-    """Return how much the mean of each bin takes of every pixel along one dim."""
-    real = type(start)
-    size = max(end - start, real(least))
-    step = size / real(bins)
-    count = ratio if ratio > 0 else math.ceil(step)
-    points = (np.arange(count, dtype=np.float32) + np.float32(0.5)).astype(real) * step / real(count)
-    at = (start + np.arange(bins).astype(real) * step)[:, None] + points
-    inside = (at >= -1) & (at <= length)
+    start: Array, end: Array, bins: int, ratio: int, length: int, least: int
+) -> list[AxisWeights]:
+    """Return how much the mean of each bin takes of every pixel along one dim, for each region."""
+    real = start.dtype.type
+    step = np.maximum(end - start, real(least)) / real(bins)
+    count = np.full(len(step), ratio) if ratio > 0 else np.ceil(step).astype(np.int64)
+    found: list[AxisWeights] = []
+    while len(found) < len(step):  # as many regions at once as do not take much memory
+        room = max(1, _POINTS // (bins * max(1, int(count[len(found) :].max()))))
+        part = slice(len(found), len(found) + room)
+        weights = _weigh_pixels(start[part], step[part], count[part], bins, length)
+        found.extend(map(crop_weights, weights.astype(real)))
+    return found
+
+
+def _weigh_pixels(start: Array, step: Array, count: Array, bins: int, length: int) -> Array:
+    """Return the mean weight of every pixel in each bin: ``(regions, bins, length)``.
+
+    A bin of a region is ``step`` long and has ``count`` points.
+    """
+    real, regions = start.dtype.type, len(start)
+    index = np.arange(int(count.max(initial=0)))
+    points = (index.astype(np.float32) + np.float32(0.5)).astype(real)
+    points = points * step[:, None] / count[:, None].astype(real)
+    at = (start[:, None] + np.arange(bins).astype(real) * step[:, None])[:, :, None] + points[:, None]
+    inside = (at >= -1) & (at <= length) & (index < count[:, None])[:, None]
     at = np.minimum(np.maximum(at, 0), length - 1)
     low = np.where(inside, at, 0).astype(np.int64)
     high = np.minimum(low + 1, length - 1)
     far = at - low.astype(real)
-    first = np.arange(bins)[:, None] * length
-    index = np.concatenate([first + low, first + high], 1)
-    taken = np.concatenate([(1 - far) * inside, far * inside], 1)
-    weights = np.bincount(index.reshape(-1), taken.reshape(-1), bins * length) / count
-    return crop_weights(weights.reshape(bins, length).astype(real))
+    first = np.arange(regions * bins).reshape(regions, bins, 1) * length
+    taken = np.concatenate([(1 - far) * inside, far * inside], 2)
+    pixels = np.concatenate([first + low, first + high], 2)
+    weights = np.bincount(pixels.reshape(-1), taken.reshape(-1), regions * bins * length)
+    return weights.reshape(regions, bins, length) / count[:, None, None]
 
 
 @register

@@ -46,9 +46,11 @@ class NmsAttrs(ChoiceAttrs):
     nms_threshold: float = Float(0.3)
     nms_eta: float = Float(1.0)
 
-    def suppress(self, boxes: Array) -> Array:
-        """Return the indices of those of the sorted boxes that are kept."""
-        return suppress(boxes, threshold=self.nms_threshold, eta=self.nms_eta, normalized=self.normalized)
+    def suppress(self, boxes: Array, most: int = -1) -> Array:
+        """Return the indices of those of the sorted boxes that are kept, the first ``most`` (-1: all)."""
+        return suppress(
+            boxes, threshold=self.nms_threshold, eta=self.nms_eta, normalized=self.normalized, most=most
+        )
 
 
 class Kept(NamedTuple):

@@ -116,7 +116,7 @@ def _keep_shared(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
     kept = [no_boxes(boxes)]
     for label in list_labels(len(scores), attrs):
         ranked = rank_scores(scores[label], attrs.score_threshold, attrs.nms_top_k)
-        index = ranked[attrs.suppress(boxes[ranked])]
+        index = ranked[attrs.suppress(boxes[ranked], attrs.keep_top_k)]  # more of a class never remain
         kept.append(Kept(np.full(len(index), label), scores[label, index], boxes[index], index))
     return keep_best(join(kept), attrs.keep_top_k)
 
@@ -126,7 +126,7 @@ def _keep_own(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
     kept = [no_boxes(boxes)]
     for label in list_labels(scores.shape[1], attrs):
         ranked = rank_scores(scores[:, label], attrs.score_threshold, attrs.nms_top_k)
-        row = np.sort(ranked[attrs.suppress(boxes[ranked, label])])
+        row = np.sort(ranked[attrs.suppress(boxes[ranked, label], attrs.keep_top_k)])
         index = row * scores.shape[1] + label
         kept.append(Kept(np.full(len(row), label), scores[row, label], boxes[row, label], index))
     best = keep_best(join(kept), attrs.keep_top_k)

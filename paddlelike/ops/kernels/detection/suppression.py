@@ -44,8 +44,10 @@ def rank_scores(scores: Array, threshold: float, limit: int) -> Array:
     return able[order[:limit] if limit > -1 else order]
 
 
-def suppress(boxes: Array, *, threshold: float, eta: float = 1.0, normalized: bool = True) -> Array:
-    """Return the indices of the boxes that are kept, in order.
+def suppress(
+    boxes: Array, *, threshold: float, eta: float = 1.0, normalized: bool = True, most: int = -1
+) -> Array:
+    """Return the indices of the boxes that are kept, in order, the first ``most`` (-1: all).
 
     ``boxes`` ``(N, 4)``, or polygons, have the best one first. A box is kept when its overlap with none of
     those kept before it is above the threshold; that is multiplied by ``eta`` after every box that is
@@ -58,20 +60,25 @@ def suppress(boxes: Array, *, threshold: float, eta: float = 1.0, normalized: bo
         len(boxes), boxes
     )
     if kernel is not None and np.isfinite(boxes).all():
-        kept = np.empty(len(boxes), np.int64)
+        kept = np.empty(len(boxes) if most < 0 else min(most, len(boxes)), np.int64)
         edges = (number(not normalized),) if is_box else ()
         return kept[: kernel(boxes, limit, number(np.float32(eta)), *edges, kept)]
     shapes = measure_shapes(boxes, normalized=normalized)
     if eta < 1 and limit > 0.5:
-        return _suppress_adaptively(shapes, limit, number(np.float32(eta)))
-    return _suppress_in_blocks(shapes, limit)
+        kept = _suppress_adaptively(shapes, limit, number(np.float32(eta)))
+    else:
+        kept = _suppress_in_blocks(shapes, limit, len(boxes) if most < 0 else most)
+    return kept if most < 0 else kept[:most]
 
 
-def _suppress_in_blocks(shapes: Boxes | Polygons, threshold: np.floating[Any]) -> Array:
+def _suppress_in_blocks(shapes: Boxes | Polygons, threshold: np.floating[Any], most: int) -> Array:
+    """Return the indices of at least ``most`` boxes that are kept, or of all of them."""
     total = len(shapes.areas)
     kept = np.empty(total, np.intp)
     count = 0
     for start in range(0, total, _BLOCK):
+        if count >= most:
+            break
         free = np.arange(start, min(start + _BLOCK, total))
         block = shapes.take(slice(start, start + _BLOCK))
         if count:

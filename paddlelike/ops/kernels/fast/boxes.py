@@ -33,7 +33,7 @@ def _overlap(
 
 @compile_late("int64(T[:, ::1], T, T, T, int64[::1])", least=1 << 8, helpers=(_measure, _overlap))
 def suppress_boxes(boxes: Array, threshold: Number, eta: Number, edge: Number, kept: Array) -> int:
-    """Write the indices of the boxes that are kept, in order, and return how many they are.
+    """Write the indices of the boxes that are kept, in order, as many as fit; return how many they are.
 
     A box is kept unless its overlap with one kept before it is above the threshold (or 0 / 0); with an
     ``eta`` below 1 that is multiplied by it after each box, while it is above 0.5.
@@ -41,6 +41,8 @@ def suppress_boxes(boxes: Array, threshold: Number, eta: Number, edge: Number, k
     found = np.empty((5, len(boxes)), boxes.dtype)  # of the kept ones
     count = 0
     for i in range(len(boxes)):
+        if count == len(kept):
+            break
         left, top, right, bottom = boxes[i]
         area = _measure(left, top, right, bottom, edge)
         removed = False

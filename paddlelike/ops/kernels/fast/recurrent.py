@@ -1,11 +1,13 @@
 """What steps of an LSTM or a GRU do between their products and their exponentials, in one pass each.
 
-Every operation rounds as numpy's does: the results have the same bits. Gates are sigmoids, whose argument is
-at most 13, as in Paddle's recurrent kernels; numpy takes the exponentials.
+Every operation rounds as numpy's does: the results have the same bits; numpy takes the exponentials. Gates
+are sigmoids, whose argument is at most 13, as in Paddle's recurrent kernels. ``run_lstm`` alone does all
+steps of one or two long sequences, products and exponentials too: calls of numpy would cost more.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from paddlelike.framework.opdef import Array
@@ -19,10 +21,68 @@ __all__ = [
     "find_gru_factors",
     "multiply_gate_gradients",
     "reset_states",
+    "run_lstm",
     "update_cells",
 ]
 
 _LEAST: Final = 1 << 15  # elements of all steps
+
+
+def _sigmoid(x: float) -> float:
+    """Return the value of a gate."""
+    e = math.exp(min(x, x - x + 13))
+    return e / (e + 1)
+
+
+def _tanh(x: float) -> float:
+    """Return the tangent as Paddle's recurrent kernels compute it; it is 1 to the last bit above 13."""
+    e = math.exp(2 * min(max(x, x - x - 20), x - x + 20))
+    return (e - 1) / (e + 1)
+
+
+@compile_late(
+    f"void({', '.join(['T[:, ::1]'] * 5)}, int64[::1], T[:, ::1], T[:, ::1], T[:, ::1])",
+    least=1 << 16,
+    exact=False,
+    helpers=(_sigmoid, _tanh),
+)
+def run_lstm(
+    gates: Array,
+    weight: Array,
+    peepholes: Array,
+    fed_back: Array,
+    state: Array,
+    previous: Array,
+    cells: Array,
+    active: Array,
+    hidden: Array,
+) -> None:
+    """Run all steps of an LSTM with usual gates. ``gates`` (T, 4H) hold the input and are overwritten.
+
+    ``fed_back`` and ``state`` are those of the first rows, ``previous`` the rows before the others.
+    """
+    count, width = len(fed_back), cells.shape[1]
+    for t in range(len(gates)):
+        g, c, a, h = gates[t], cells[t], active[t], hidden[t]
+        last_h = fed_back[t] if t < count else hidden[previous[t - count]]
+        last_c = state[t] if t < count else cells[previous[t - count]]
+        for k in range(0, len(last_h) - 3, 4):
+            p, q, r, s = last_h[k], last_h[k + 1], last_h[k + 2], last_h[k + 3]
+            for j in range(len(g)):
+                g[j] += (p * weight[k, j] + q * weight[k + 1, j]) + (
+                    r * weight[k + 2, j] + s * weight[k + 3, j]
+                )
+        for k in range(len(last_h) // 4 * 4, len(last_h)):
+            for j in range(len(g)):
+                g[j] += last_h[k] * weight[k, j]
+        for j in range(width):
+            g[j] = _tanh(g[j])
+            g[width + j] = _sigmoid(g[width + j] + last_c[j] * peepholes[0, j])
+            g[2 * width + j] = _sigmoid(g[2 * width + j] + last_c[j] * peepholes[1, j])
+            c[j] = g[j] * g[width + j] + last_c[j] * g[2 * width + j]
+            g[3 * width + j] = _sigmoid(g[3 * width + j] + c[j] * peepholes[2, j])
+            a[j] = _tanh(c[j])
+            h[j] = g[3 * width + j] * a[j]
 
 
 @compile_late("void(T[:, ::1], T[:, ::1], int64, int64, T)", least=_LEAST)

@@ -41,6 +41,8 @@ __all__ = [
 ]
 
 
+_FEW: Final = 2  # sequences, up to which products of a step are left to a compiled kernel
+_NARROW: Final = 256  # cells, up to which the weight stays in the cache
 _ROWS: Final = 128  # rows whose factors are computed at once: they stay in the cache
 
 
@@ -122,6 +124,8 @@ def make_cell(
 
 def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults:
     """Run all steps of the projected input ``x`` with the bias, whose rows are those of the sequences."""
+    if steps.first <= _FEW and (ran := _run_at_once(cell, steps, x, initial)) is not None:
+        return ran
     width, blocks = cell.width, steps.find_blocks(4)
     gates = x.reshape(-1, width).take(blocks.source, axis=0)
     cells, pre_acts, hiddens = (np.empty((len(x), width), x.dtype) for _ in range(3))
@@ -146,6 +150,23 @@ def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResul
     return StepResults(
         gates.take(blocks.in_batch, axis=0).reshape(x.shape), cells, pre_acts, hiddens, fed_back
     )
+
+
+def _run_at_once(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults | None:
+    """Run all steps in one compiled kernel; None: for this cell or amount of work there is none."""
+    tangent = cell.cell is cell.candidate is ACTIVATIONS["tanh"]
+    if cell.projection is not None or not tangent or cell.width > _NARROW:
+        return None
+    kernel = _choose(fast.run_lstm, cell._replace(peepholes=None), x, cell.weight)
+    if kernel is None:
+        return None
+    gates = x.take(steps.rows, axis=0)
+    cells, active, hidden = (np.empty((len(x), cell.width), x.dtype) for _ in range(3))
+    none = np.zeros((3, cell.width), x.dtype)
+    peepholes = none if cell.peepholes is None else np.ascontiguousarray(cell.peepholes[:, 0])
+    previous = steps.previous.copy()  # numba's signature is for arrays that can be written
+    kernel(gates, cell.weight, peepholes, *initial, previous, cells, active, hidden)
+    return StepResults(gates, cells, active, hidden, hidden)
 
 
 def _run_cell(

@@ -46,6 +46,18 @@ def test_the_same_boxes_are_kept(normalized: bool, eta: float) -> None:
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("eta", [1.0, 0.8])
+@pytest.mark.parametrize("most", [0, 1, 70, 1000])
+def test_a_suppression_that_stops_keeps_the_first_of_all(eta: float, most: int) -> None:
+    boxes = make_boxes(300, unusual=True)
+    want = suppress(boxes, threshold=0.6, eta=eta)[:most]
+    got = suppress(boxes, threshold=0.6, eta=eta, most=most)
+    with force_kernels(compiled=False):
+        compiled = suppress(boxes, threshold=0.6, eta=eta, most=most)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(compiled, want)
+
+
 def test_boxes_that_are_no_numbers_are_left_to_numpy() -> None:
     boxes = np.array([[0, 0, 1, np.nan], [0, 0, 1, 1], [0, 0, np.inf, 1]], np.float32)
     with np.errstate(invalid="ignore"):  # as the executor does
