@@ -19,7 +19,6 @@ __all__ = ["argselect_unstable", "argsort_descending", "argsort_unstable"]
 
 _SMALL: Final = 16  # ranges up to this size are left to the last pass
 _LEAST: Final = 3  # of a selection
-_LARGE: Final = 256  # ranges from this size on are split by numpy
 
 
 def argsort_descending(keys: Array) -> Array:
@@ -131,33 +130,21 @@ class _Sorter:
             high = cut
 
     def _split(self, low: int, high: int) -> int:
-        """Bring what is higher than a median of three to the front; return where the rest begins."""
-        order, keys = self.order, self.keys
+        """Bring what is higher than a median of three to the front; return where the rest begins.
+
+        C++ looks for the next that is not higher from the left and for the next that is not lower from the
+        right, and swaps them, until they meet.
+        """
+        order = self.order
         chosen = self._find_median(low + 1, low + (high - low) // 2, high - 1)
         order[low], order[chosen] = order[chosen], order[low]
-        if high - low >= _LARGE:
-            return self._split_large(low, high)
-        pivot, left, right = keys[order[low]], low + 1, high
-        while True:
-            while keys[order[left]] > pivot:
-                left += 1
-            right -= 1
-            while pivot > keys[order[right]]:
-                right -= 1
-            if left >= right:
-                return left
-            order[left], order[right] = order[right], order[left]
-            left += 1
-
-    def _split_large(self, low: int, high: int) -> int:
-        """Do as the loop of :meth:`_split`: its k-th stops from both sides change places until they meet."""
-        part = np.array(self.order[low:high])
+        part = np.array(order[low:high])
         ranked = self._array[part]
         left, right = np.flatnonzero(ranked[1:] <= ranked[0]) + 1, np.flatnonzero(ranked >= ranked[0])[::-1]
         both = min(len(left), len(right))
         swaps = int(np.count_nonzero(left[:both] < right[:both]))
         part[left[:swaps]], part[right[:swaps]] = part[right[:swaps]], part[left[:swaps]]
-        self.order[low:high] = part.tolist()
+        order[low:high] = part.tolist()
         stops = [*left[swaps : swaps + 1].tolist(), *right[max(swaps - 1, 0) : swaps].tolist()]
         return low + min(stops)
 
