@@ -135,7 +135,7 @@ async def _answer(reference: Any) -> Any:
 
 
 class _RayJob:
-    """The slots of a job; the servers' endpoints are known once Ray has placed their actors."""
+    """The slots of a job; endpoints are known once Ray has placed the actors that listen there."""
 
     def __init__(self, servers: Sequence[RaySlot], workers: Sequence[RaySlot], viewer: Viewer) -> None:
         self.slots = [*servers, *workers]
@@ -148,23 +148,28 @@ class _RayJob:
         """Ask for the hosts of the actors, which change when a node is lost, and plan the job on them."""
         hosts = await asyncio.gather(*(_answer(slot.actor.host.remote()) for slot in self.slots))
         count = len(self._servers)
+        listening = self._servers or self.slots  # workers alone have endpoints as well
         if len(set(hosts)) == 1:  # one machine: no other one needs to connect
-            groups = [await self._servers[0].actor.endpoints.remote(None, count)]
+            host = None if self._servers else LOOPBACK
+            groups = [await listening[0].actor.endpoints.remote(host, len(listening))]
             hosts = [LOOPBACK] * len(hosts)
         else:
             calls = [
-                slot.actor.endpoints.remote(host, 1) for slot, host in zip(self._servers, hosts, strict=False)
+                slot.actor.endpoints.remote(host, 1) for slot, host in zip(listening, hosts, strict=False)
             ]
             groups = await asyncio.gather(*map(_answer, calls))
-        endpoints = [endpoint for group in groups for endpoint in group]
-        job = JobPlan(tuple(endpoints), tuple(hosts[count:]))
+        endpoints = tuple(endpoint for group in groups for endpoint in group)
+        trainers = () if self._servers else endpoints
+        job = JobPlan(endpoints[:count], tuple(hosts[count:]), trainers)
         passed_on = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON)}
         if is_loopback_job(job):
             passed_on.setdefault("PADDLELIKE_JOB_TOKEN", self._token)
         for slot, plan in zip(self.slots, job.processes(), strict=True):
             slot.plan, slot.passed_on = plan, passed_on
-        self._viewer.report(f"servers {','.join(endpoints)}, workers on {','.join(hosts[count:])}")
-        self._viewer.watch(endpoints, os.environ | passed_on)
+        lead = f"servers {','.join(job.servers)}, " if job.servers else ""
+        self._viewer.report(f"{lead}workers on {','.join(hosts[count:])}")
+        if job.servers:
+            self._viewer.watch(job.servers, os.environ | passed_on)
 
 
 @asynccontextmanager

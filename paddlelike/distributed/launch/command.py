@@ -45,12 +45,9 @@ def main(
     """
     parser = make_parser(program, log_dir, run_mode)
     options = parser.parse_args(arguments)
-    is_collective(parser, options)  # checks options of both kinds
+    if is_collective(parser, options) and options.engine == "ray":
+        options.server_num = 0
     job = None if options.engine == "ray" else plan_job(parser, options)
-    if options.engine == "ray" and (
-        options.servers or options.trainers or options.start_port or options.host
-    ):
-        parser.error("--engine ray places the processes itself: give --server_num and --worker_num")
     if options.restart == "process":
         os.environ.setdefault("PADDLELIKE_RESUME_POLICY", "rollback")
     if options.engine == "local" and options.address is not None:

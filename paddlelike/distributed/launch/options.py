@@ -115,14 +115,21 @@ def is_collective(parser: Parser, options: argparse.Namespace) -> bool:
     }
     asked = [name for name, value in given.items() if value is not None]
     for_servers = options.servers or options.server_num is not None or options.restart == "process"
-    default = "ps" if for_servers or options.engine == "ray" else options.default_mode
+    default = "ps" if for_servers else options.default_mode
     mode = options.run_mode or ("collective" if asked else default)
     if mode == "ps" and asked:
         parser.error(f"{asked[0]} is for --run_mode collective")
     if mode == "collective" and (options.servers or options.server_num is not None):
         parser.error("collective training has no servers: leave --servers and --server_num out")
-    if mode == "collective" and (options.restart == "process" or options.engine == "ray"):
-        parser.error("--restart process and --engine ray are for parameter servers")
+    if mode == "collective" and options.restart == "process":
+        parser.error("--restart process is for parameter servers")
+    placed = [
+        *asked,
+        *(name for name in ("servers", "trainers", "start_port", "host") if getattr(options, name)),
+    ]
+    if options.engine == "ray" and placed:
+        counts = "--worker_num" if mode == "collective" else "--server_num and --worker_num"
+        parser.error(f"--engine ray places the processes itself: give {counts}, not {placed[0]}")
     return mode == "collective"
 
 

@@ -25,7 +25,10 @@ WRONG = {
     "counts of workers": (["--gpus=0,1", "--nproc_per_node=3"], "several options say how many workers"),
     "workers from a to b": (["--elastic=3"], "'3' is not MIN:MAX"),
     "elastic on machines": (["--elastic=1:2", "--ips=10.0.0.1,10.0.0.2"], "--elastic is for one machine"),
-    "workers on a cluster": (["--run_mode=collective", "--engine=ray"], "are for parameter servers"),
+    "workers on a cluster": (
+        ["--run_mode=collective", "--engine=ray", "--elastic=1:2"],
+        "--engine ray places the processes itself: give --worker_num, not --elastic",
+    ),
     "no servers": (["--server_num", "0"], "'0' is not a number of processes, 1 or more"),
     "a word for a number": (["--worker_num", "two"], "'two' is not a number of processes"),
     "an endpoint without a port": (["--servers", "10.0.0.1"], "'10.0.0.1' is not host:port"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.distributed.collective.jobs import find_reports, run_workers
 from tests.distributed.launch.launcher import Launcher, is_gone, wait_until
 
 pytestmark = [
@@ -57,6 +58,24 @@ until("let_workers_end", 200)
     assert "server 0 was killed by SIGKILL" in said
     assert "restart 2 of 3" in said
     assert (tmp_path / "log" / "workerlog.0").read_text().count("TRAINER ['--lr', '0.1']") == 3
+
+
+def test_workers_alone_find_each_other_and_go_on_from_their_last_checkpoint(tmp_path: Path) -> None:
+    pytest.importorskip("jax", reason="workers exchange through JAX's distributed runtime")
+    programs = Path(__file__).parents[1] / "collective" / "programs.py"
+    script = f"""
+import runpy
+sys.argv[1:] = ["train_fleet", "{{}}", "model", "5"]
+runpy.run_path({str(programs)!r}, run_name="__main__")
+"""
+    options = ["--engine=ray", "--run_mode=collective", "--worker_num=2", "--grace=2"]
+    with Launcher(tmp_path, script, *options) as launcher:
+        code, said = launcher.end()
+    assert code == 0, said
+    assert "worker 1 was killed by SIGKILL" in said
+    (interrupted,) = find_reports((tmp_path / "log" / "workerlog.0").read_text())
+    whole = run_workers(2, "train_fleet")[0].reports[0]
+    assert interrupted == {"losses": whole["losses"][5:], "values": whole["values"]}
 
 
 def test_an_error_of_the_script_ends_the_job_and_shows_the_log(tmp_path: Path) -> None:

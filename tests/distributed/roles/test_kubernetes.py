@@ -1,4 +1,4 @@
-"""The example for Kubernetes: every pod that it makes understands its part."""
+"""The examples for Kubernetes: every pod that they make understands its part."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from paddlelike.distributed.collective.job import read_job
 from paddlelike.distributed.roles import describe, read_role
+from paddlelike.errors import RoleError
 
-MANIFEST = Path(__file__).parents[3] / "tutorials" / "04_kubernetes.yaml"
+TUTORIALS = Path(__file__).parents[3] / "tutorials"
+MANIFEST = TUTORIALS / "04_kubernetes.yaml"
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
 
@@ -90,3 +93,21 @@ def test_without_its_index_a_server_is_told_what_is_missing(manifest: dict[str, 
     del environment["PADDLE_PSERVER_ID"]
     environment["POD_IP"] = "clicks-server-0-.clicks"
     assert "which is not in the list of servers" in str(describe(environment))
+
+
+def test_every_pod_of_workers_alone_is_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers, policy = yaml.safe_load_all((TUTORIALS / "13_kubernetes.yaml").read_text())
+    found = pods(workers)
+    with pytest.raises(RoleError, match="PADDLELIKE_INSECURE=1"):
+        read_job(next(iter(found.values())))
+    monkeypatch.setenv("PADDLELIKE_INSECURE", "1")
+    for rank, (host, environment) in enumerate(found.items()):
+        assert describe(environment).problems == ()
+        job = read_job(environment)
+        assert job is not None
+        assert environment["PADDLE_CURRENT_ENDPOINT"] == job.endpoints[job.rank] == f"{host}:6170"
+        assert (job.rank, job.size, environment["PADDLE_TRAINERS_NUM"]) == (rank, len(found), str(len(found)))
+    assert workers["spec"]["failurePolicy"]["maxRestarts"] > 0
+    pod = policy["spec"]["podSelector"]
+    assert pod == {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": workers["metadata"]["name"]}}
+    assert policy["spec"]["ingress"] == [{"from": [{"podSelector": pod}]}]
