@@ -11,11 +11,13 @@ import ctypes
 import errno
 import gc
 import json
+import mmap
 import os
 import select
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,8 +30,11 @@ __all__ = ["Snapshot"]
 _PIECE: Final = 2 << 20  # bytes that are read at a time
 _PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
 _LOOK: Final = 2000  # milliseconds between two looks whether the parent is alive
+_SHARE: Final = 0.1  # of all processors, for the work of a snapshot that nobody waits for
+_RESTS: Final = 20.0  # seconds at most, for whoever waits in another process
+_REST: Final = 0.02  # seconds between two looks whether somebody waits
 
-Work = Callable[[Any], Any]
+Work = Callable[[Any, Callable[[], None]], Any]
 
 
 class _Span(ctypes.Structure):
@@ -43,7 +48,8 @@ class Snapshot:
     ----------
     work
         What :meth:`ask` has the other process do: takes and returns what JSON can hold. No other thread
-        exists there, so it must need no lock that one may have held.
+        exists there, so it must need no lock that one may have held. Its second argument is to be called
+        after each few megabytes: it rests, so that the work takes a tenth of the processors (20 s at most).
 
     Raises
     ------
@@ -51,7 +57,7 @@ class Snapshot:
         The system cannot fork the process, or does not let its memory be read.
     """
 
-    def __init__(self, work: Work = lambda request: request) -> None:
+    def __init__(self, work: Work = lambda request, rest: request) -> None:
         library = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if library is None or not hasattr(library, "process_vm_readv") or not hasattr(os, "pidfd_open"):
             raise OSError(errno.ENOSYS, "this system has no snapshots")
@@ -61,13 +67,14 @@ class Snapshot:
         waiting, self._end = os.pipe()
         answers, telling = os.pipe()
         parent = os.getpid()
+        self._waited_for = mmap.mmap(-1, 1)  # which both processes see
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the parent
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of the threads that the child lacks: it needs none of them
                 process = os.fork()
             if process == 0:
-                _serve(waiting, telling, max(highest, telling), parent, work)
+                _serve(waiting, telling, max(highest, telling), parent, work, _Rests(self._waited_for))
         except OSError:
             os.close(self._end)
             os.close(answers)
@@ -140,6 +147,10 @@ class Snapshot:
             raise OSError(*found["error"])
         return found["value"]
 
+    def hurry(self) -> None:
+        """Have the work done without rests, since somebody waits for its end."""
+        self._waited_for[0] = 1
+
     def close(self) -> None:
         """End the process that holds the memory."""
         with contextlib.suppress(OSError):  # it was killed, and somebody else has waited for it
@@ -150,7 +161,29 @@ class Snapshot:
         os.close(self._alive)
 
 
-def _serve(waiting: int, telling: int, highest: int, parent: int, work: Work) -> NoReturn:
+class _Rests:
+    """Rests of a process that has done some work, so that it takes its share of the processors."""
+
+    def __init__(self, waited_for: mmap.mmap) -> None:
+        self._waited_for = waited_for
+        self._left = _RESTS
+        self._rested = time.process_time()
+        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._factor = max(1 / (_SHARE * count) - 1, 0.0)
+
+    def __call__(self) -> None:
+        worked = time.process_time() - self._rested
+        begin = time.monotonic()
+        end = begin + min(worked * self._factor, self._left)
+        while not self._waited_for[0] and (now := time.monotonic()) < end:
+            time.sleep(min(end - now, _REST))
+        self._left -= time.monotonic() - begin
+        self._rested = time.process_time()
+
+
+def _serve(
+    waiting: int, telling: int, highest: int, parent: int, work: Work, rest: Callable[[], None]
+) -> NoReturn:
     """Do in the child what the parent asks for, until it has no end of the pipe any more, or is dead."""
     try:
         gc.disable()  # what objects of the parent do at their end is the parent's
@@ -171,7 +204,7 @@ def _serve(waiting: int, telling: int, highest: int, parent: int, work: Work) ->
                 break
             line += data
             if line.endswith(b"\n"):
-                answer = json.dumps(_answer(work, json.loads(line))).encode() + b"\n"
+                answer = json.dumps(_answer(work, json.loads(line), rest)).encode() + b"\n"
                 line = b""
                 while answer:
                     answer = answer[os.write(telling, answer) :]
@@ -179,9 +212,9 @@ def _serve(waiting: int, telling: int, highest: int, parent: int, work: Work) ->
         os._exit(0)
 
 
-def _answer(work: Work, request: object) -> dict[str, object]:
+def _answer(work: Work, request: object, rest: Callable[[], None]) -> dict[str, object]:
     try:
-        return {"value": work(request)}
+        return {"value": work(request, rest)}
     except OSError as error:
         return {"error": [error.errno or errno.EIO, error.strerror or str(error)]}
     except Exception as error:

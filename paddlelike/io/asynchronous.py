@@ -34,13 +34,18 @@ _PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
 class PendingSave:
     """The handle of a save that runs beside the program: ``work`` saves ``target`` in a thread of its own.
 
+    ``hurry`` is called when somebody waits for the end of the save.
+
     >>> save = start_save("model", lambda: SaveReport("model"))
     >>> save.wait(10.0).target, save.done()
     ('model', True)
     """
 
-    def __init__(self, target: str, work: Callable[[], SaveReport]) -> None:
+    def __init__(
+        self, target: str, work: Callable[[], SaveReport], hurry: Callable[[], None] = lambda: None
+    ) -> None:
         self.target = target
+        self._hurry = hurry
         self._work = [work]  # whoever takes it out carries it out, or cancels it
         self._report: SaveReport | None = None
         self._error: BaseException | None = None
@@ -62,7 +67,7 @@ class PendingSave:
         SaveError
             The save failed, and the directory is as it was; or this process was forked while it ran.
         """
-        if not self._finished.wait(timeout):
+        if not self._wait(timeout):
             raise TimeoutError(f"the save into {self.target} has not ended after {timeout} s")
         if self._error is not None:
             _mark_reported(self)
@@ -83,6 +88,12 @@ class PendingSave:
     def __repr__(self) -> str:
         state = "running" if not self.done() else "failed" if self._error is not None else "done"
         return f"<PendingSave into {self.target}: {state}>"
+
+    def _wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the save, which does not rest any more; return whether it has ended."""
+        if not self.done():
+            self._hurry()
+        return self._finished.wait(timeout)
 
     def _start(self) -> None:
         try:
@@ -153,17 +164,19 @@ def pending_lock() -> threading.RLock:
     return _state.lock
 
 
-def start_save(target: str, work: Callable[[], SaveReport]) -> PendingSave:
-    """Begin a save in a thread, after the one before has ended.
+def start_save(
+    target: str, work: Callable[[], SaveReport], hurry: Callable[[], None] = lambda: None
+) -> PendingSave:
+    """Begin a save in a thread, after the one before has ended; ``hurry``: see :class:`PendingSave`.
 
     An interrupt either comes before ``work`` is begun, and then it never is; or it is raised while the thread
     runs, and then the next save waits for that.
     """
     _register_exit_handlers()
-    save = PendingSave(target, work)
+    save = PendingSave(target, work, hurry)
     try:
         while (before := _take_turn(save)) is not None:
-            before._finished.wait()
+            before._wait()
         save._start()
     except BaseException as error:
         save._cancel(error)
@@ -192,7 +205,7 @@ def check_pending() -> None:
     """
     last = _state.last
     if last is not None and not last._is_run_here():
-        last._finished.wait()
+        last._wait()
         with _state.guard:
             if _state.last is last:  # else another thread has begun one meanwhile: the next save waits for it
                 _state.last = None
@@ -218,7 +231,7 @@ def wait_for_pending() -> None:
     """
     last = _state.last
     if last is not None and not last._is_run_here():
-        last._finished.wait()
+        last._wait()
 
 
 def discard_pending() -> None:

@@ -7,10 +7,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from paddlelike.foundation import snapshot
 from paddlelike.foundation.snapshot import Snapshot
 
 
@@ -40,3 +44,24 @@ def test_the_process_of_a_snapshot_ends_with_a_killed_parent() -> None:
         assert process.stdout.readline() == b"taken\n"
         process.kill()
         assert process.stdout.read() == b""  # nobody has it any more
+
+
+def test_a_snapshot_rests_after_its_work_until_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(request: object, rest: Callable[[], None]) -> object:
+        until = time.process_time() + 0.001
+        while time.process_time() < until:
+            pass
+        rest()
+        return request
+
+    monkeypatch.setattr(snapshot, "_SHARE", 1e-9)
+    monkeypatch.setattr(snapshot, "_RESTS", 1e9)
+    taken, answers = Snapshot(work), list[object]()
+    asking = threading.Thread(target=lambda: answers.append(taken.ask("done")))
+    asking.start()
+    asking.join(0.1)
+    assert asking.is_alive()  # for eleven days
+    taken.hurry()
+    asking.join()
+    assert answers == ["done"]
+    taken.close()

@@ -9,7 +9,7 @@ import textwrap
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +286,29 @@ def test_any_error_is_passed_on() -> None:
     asynchronous.check_pending()
 
 
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda save: save.wait(30),
+        lambda save: asynchronous.check_pending(),
+        lambda save: asynchronous.wait_for_pending(),
+        lambda save: asynchronous.start_save("y", lambda: SaveReport("y")).wait(30),
+    ],
+    ids=["wait", "check", "load", "next save"],
+)
+def test_a_save_that_somebody_waits_for_rests_no_more(
+    gate: threading.Event, wait: Callable[[asynchronous.PendingSave], object]
+) -> None:
+    def work() -> SaveReport:
+        gate.wait()
+        return SaveReport("x")
+
+    pending = asynchronous.start_save("x", work, gate.set)
+    wait(pending)
+    assert gate.is_set()
+    assert pending.wait(30).target == "x"
+
+
 # Interrupts, and processes that are forked
 
 
@@ -303,6 +326,10 @@ def test_an_interrupt_while_the_thread_starts_leaves_no_save_that_nobody_waits_f
     def start(self: threading.Thread) -> None:
         if has_begun:
             real(self)
+            pending = asynchronous._state.last
+            assert pending is not None
+            while pending._work:  # a thread that runs has not always begun the save
+                time.sleep(0.001)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -327,7 +327,8 @@ def test_savers_that_wait_come_one_after_the_other(tmp_path):
     def work(number):
         try:
             for _ in range(10):
-                save(tmp_path / "m", {name: bytes([number]) * 50 for name in FILES}, wait=None)
+                values = {name: bytes([number]) * 50 for name in FILES}
+                save(tmp_path / "m", values, wait=None, durability="process")  # however busy the disk is
         except Exception as error:
             faults.append(error)
 

@@ -119,7 +119,9 @@ def save_chosen(
                     after_commit()
                 return report
 
-            return work() if blocking else asynchronous.start_save(writer.target, work)
+            if copies is None:
+                return work()
+            return asynchronous.start_save(writer.target, work, copies.hurry)
 
 
 def _plan_share(executor: Executor, request: SaveRequest) -> SaveShare:

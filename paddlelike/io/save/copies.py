@@ -23,7 +23,7 @@ __all__ = ["Copies", "KeptMemory"]
 Array = np.ndarray[Any, Any]
 
 _LARGE: Final = 64 << 10  # bytes; memory of smaller copies is not reused
-_PIECE: Final = 8 << 20  # bytes that are written at a time
+_PIECE: Final = 2 << 20  # bytes that are written at a time: Linux caches them in its largest pages
 _HELD: Final = 32 << 20  # bytes that are copied in the time that a snapshot takes
 
 
@@ -95,6 +95,11 @@ class Copies:
             return held
         return Shared(b"", sum(memoryview(b).nbytes for b in buffers), held.make_writer(self._checksum))
 
+    def hurry(self) -> None:
+        """Have large files written without rests: somebody waits for them."""
+        if (snapshot := self._snapshot) is not None:
+            snapshot.hurry()
+
     def release(self) -> None:
         """End the use of the contents; the memory of copies is for the next save."""
         used, self._used = self._used, []
@@ -141,7 +146,7 @@ class _Held:
                 yield from self._snapshot.read(*span)
 
 
-def _write_spans(request: dict[str, Any]) -> Checksum | None:
+def _write_spans(request: dict[str, Any], rest: Callable[[], None]) -> Checksum | None:
     """Write memory of this process into a file that exists, and return its checksum."""
     checksum, at = request["checksum"], 0
     hasher = None if checksum is None else new_hasher(checksum)
@@ -162,6 +167,7 @@ def _write_spans(request: dict[str, Any]) -> Checksum | None:
                     count = os.pwrite(fd, piece, at)
                     at += count
                     piece = piece[count:]
+                rest()
     finally:
         os.close(fd)
     return None if hasher is None else finish(hasher, checksum)
