@@ -1,6 +1,7 @@
 """The losses of a training run in a file of JSON lines, which goes on across restarts.
 
-A line is ``{"run": 2, "step": 30, "values": {"loss": 0.25}}``; what is not finite is a text, "nan" or "inf".
+A line is ``{"run": 2, "step": 30, "values": {"loss": 0.25}, "crc32": "872773a6"}``; what is not finite is a
+text, "nan" or "inf". The checksum is that of what is in front of it; lines without one are read as well.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import errno
 import json
 import math
 import os
+import re
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Curve", "Curves", "Record", "TrainingLog", "decode_record"]
 
+_CHECK: Final = re.compile(r'(?<=}), "crc32": "(.{8})"}')
 _plot_log: Final[Hook[[TrainingLog, str | os.PathLike[str]], None]] = Hook("plot_log")
 
 
@@ -128,7 +132,8 @@ class TrainingLog(Displayed):
         if self._run is None:
             begin, self._run = self._begin_run()
             is_new = not os.path.lexists(self.path)
-        line = json.dumps({"run": self._run, "step": int(step), "values": record})
+        line = json.dumps({"run": self._run, "step": int(step), "values": record})[:-1]
+        line += f', "crc32": "{_compute(line)}"}}'
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
             os.write(file, f"{begin}{line}\n".encode())  # one call, so that readers see whole lines
@@ -197,6 +202,8 @@ class TrainingLog(Displayed):
 
 def _is_damaged(line: str) -> bool:
     """Return whether a line was a record as a whole, and not cut by the death of its writer."""
+    if re.search(r', "crc32": ".{10}', line):
+        return True
     if not line.startswith('{"run"') or line.count("{") != line.count("}"):
         return False
     try:
@@ -207,17 +214,24 @@ def _is_damaged(line: str) -> bool:
 
 
 def decode_record(line: str) -> Record | None:
-    """Return the record of a line; None for a line that is none, as a killed process leaves one.
+    """Return the record of a line; None for a line that is none, as a killed process leaves one, or damaged.
 
     >>> decode_record('{"run": 1, "step": 3, "values": {"loss": "nan"}}')
     Record(run=1, step=3, values={'loss': nan})
     """
     try:
         record = json.loads(line)
+        check = _CHECK.search(line)
+        if check is not None and check[1] != _compute(line[: check.start()]):
+            return None
         values = {str(name): float(value) for name, value in record["values"].items()}
         return Record(int(record["run"]), int(record["step"]), values)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
+
+
+def _compute(front: str) -> str:
+    return f"{zlib.crc32(front.encode()):08x}"
 
 
 def _encode_number(name: str, value: object) -> float | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,32 @@ def test_a_line_that_a_killed_process_cut_is_passed_over(tmp_path: Path) -> None
         path.write_bytes(whole + whole[:length])
         TrainingLog(path).write(1, loss=2.0)
         assert TrainingLog(path).curves()["loss"] == ((0, 1), (1.0, 2.0))
+
+
+def test_a_flipped_bit_changes_no_number_in_silence(tmp_path: Path) -> None:
+    path = tmp_path / "losses.jsonl"
+    for step, loss in enumerate((1.0, 0.25, math.inf)):
+        TrainingLog(path).write(step, loss=loss, crc32=math.inf)
+    whole, expected = path.read_bytes(), TrainingLog(path).curves()
+    for bit in range(8 * len(whole)):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = TrainingLog(path).curves()
+        assert found == expected or any(
+            "is damaged: left out are its lines" in str(one.message) for one in said
+        )
+        for name, curve in found.items():
+            assert set(zip(*curve, strict=True)) <= set(zip(*expected[name], strict=True))
+
+
+def test_a_line_without_a_checksum_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "losses.jsonl"
+    path.write_text('{"run": 1, "step": 0, "values": {"loss": 0.5}}\n')  # as earlier versions wrote it
+    TrainingLog(path).write(1, loss=0.25)
+    assert TrainingLog(path).curves()["loss"] == ((0, 1), (0.5, 0.25))
 
 
 def test_numbers_that_are_not_finite_stay_and_lines_are_json(tmp_path: Path) -> None:

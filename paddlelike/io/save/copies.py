@@ -6,6 +6,7 @@ import base64
 import contextlib
 import ctypes
 import errno
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -93,7 +94,8 @@ class Copies:
         held = _Held(snapshot, buffers)
         if not self._is_local:
             return held
-        return Shared(b"", sum(memoryview(b).nbytes for b in buffers), held.make_writer(self._checksum))
+        size = sum(memoryview(b).nbytes for b in buffers)
+        return Shared(b"", size, functools.partial(held.write, self._checksum))
 
     def hurry(self) -> None:
         """Have large files written without rests: somebody waits for them."""
@@ -127,16 +129,12 @@ class _Held:
         self._snapshot = snapshot
         self._spans = [_find_span(buffer) for buffer in buffers]
 
-    def make_writer(self, checksum: str | None) -> Callable[[str], Checksum | None]:
-        """Return what has the process of the snapshot write a file, and gives its checksum."""
-
-        def write(path: str) -> Checksum | None:
-            spans = [base64.b64encode(one).decode() if isinstance(one, bytes) else one for one in self._spans]
-            request = {"path": path, "spans": spans, "checksum": checksum, "parent": os.getpid()}
-            answer = self._snapshot.ask(request)
-            return None if answer is None else Checksum(answer[0], tuple(answer[1]), answer[2])
-
-        return write
+    def write(self, checksum: str | None, path: str) -> Checksum | None:
+        """Have the process of the snapshot write a file that exists, and return its checksum."""
+        spans = [base64.b64encode(one).decode() if isinstance(one, bytes) else one for one in self._spans]
+        request = {"path": path, "spans": spans, "checksum": checksum, "parent": os.getpid()}
+        answer = self._snapshot.ask(request)
+        return None if answer is None else Checksum(answer[0], tuple(answer[1]), answer[2])
 
     def __iter__(self) -> Iterator[Buffer]:
         for span in self._spans:
