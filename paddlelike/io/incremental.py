@@ -146,10 +146,7 @@ class Ledger:
             return Known(saves, self._loaded.get(location.key) if filename is None else None, location)
 
     def note_saved(
-        self,
-        location: Location,
-        filename: str | None,
-        saved: Iterable[tuple[ScopeVariable, State, Record]],
+        self, location: Location, filename: str | None, saved: Iterable[tuple[ScopeVariable, State, Record]]
     ) -> None:
         """Remember that these values are saved in these files."""
         with self._lock:

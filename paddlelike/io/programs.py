@@ -83,11 +83,7 @@ def build_load_program(
         ]
         return program
     path: Any = filename if dirname is None else os.path.join(os.fspath(dirname), os.fsdecode(filename or ""))
-    attrs = {
-        **_default_attrs("load_combine"),
-        "file_path": path,
-        "model_from_memory": dirname is None,
-    }
+    attrs = {**_default_attrs("load_combine"), "file_path": path, "model_from_memory": dirname is None}
     names = sorted(variable.name for variable, _ in pairs)
     block.ops = [Operator(block, "load_combine", {}, {"Out": names}, attrs)]
     return program

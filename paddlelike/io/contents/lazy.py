@@ -81,13 +81,7 @@ class Mapper:
             self._from = max(sorted(sizes)[-most], MIN_BYTES)
         self._maps: dict[str, mmap.mmap | None] = {}
 
-    def view(
-        self,
-        path: str,
-        size: int,
-        header: Entry,
-        rows: tuple[int, int] | None,
-    ) -> LoDTensor | None:
+    def view(self, path: str, size: int, header: Entry, rows: tuple[int, int] | None) -> LoDTensor | None:
         """Return the value as a view of its file of ``size`` bytes; None where it should be read instead.
 
         Raises

@@ -15,9 +15,7 @@ from paddlelike.framework.graph.trust import describe_operators, find_untrusted_
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor
 from paddlelike.io.contents.compare import compare_buffer
-from paddlelike.io.export.program import (
-    find_ports,
-)
+from paddlelike.io.export.program import find_ports
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.load.source import read_stable
 from paddlelike.io.select import get_program_persistable_vars

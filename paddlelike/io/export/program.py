@@ -43,10 +43,7 @@ def make_inference_program(program: Program, feeds: list[str], targets: list[str
         holder = block.create_var(name="feed", type=VarType.FEED_MINIBATCH, persistable=True)
     for col, name in enumerate(feeds):
         block._prepend_op(
-            type="feed",
-            inputs={"X": [holder]},
-            outputs={"Out": [block.var(name)]},
-            attrs={"col": col},
+            type="feed", inputs={"X": [holder]}, outputs={"Out": [block.var(name)]}, attrs={"col": col}
         )
     holder = block.create_var(name="fetch", type=VarType.FETCH_LIST, persistable=True)
     for col, name in enumerate(targets):

@@ -26,13 +26,7 @@ from paddlelike.io.load.request import LoadRequest, make_request
 from paddlelike.io.load.source import Source
 from paddlelike.io.programs import collections_paused
 from paddlelike.io.report import LoadReport
-from paddlelike.io.select import (
-    get_program,
-    is_belong_to_optimizer,
-    is_parameter,
-    is_persistable,
-    select,
-)
+from paddlelike.io.select import get_program, is_belong_to_optimizer, is_parameter, is_persistable, select
 
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike

@@ -33,10 +33,7 @@ PROGRAM_FILE: Final = ".pdmodel"
 
 
 def load_program_state(
-    model_path: str | os.PathLike[str],
-    var_list: Iterable[Variable] | None = None,
-    *,
-    verify: bool = True,
+    model_path: str | os.PathLike[str], var_list: Iterable[Variable] | None = None, *, verify: bool = True
 ) -> dict[str, Array]:
     """Read a directory, a ``.pdparams`` or a file of any registered format into ``{name: array}``.
 

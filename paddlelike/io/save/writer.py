@@ -20,13 +20,7 @@ from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved, SaveReport
 from paddlelike.io.save.chains import LEAST, ChainWriter, Origin
 from paddlelike.io.save.copies import Copies
-from paddlelike.io.save.encoded import (
-    Item,
-    check_value,
-    describe_combined,
-    describe_item,
-    encode_combined,
-)
+from paddlelike.io.save.encoded import Item, check_value, describe_combined, describe_item, encode_combined
 from paddlelike.storage.interfaces import Contents
 from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record

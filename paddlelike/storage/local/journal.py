@@ -84,13 +84,7 @@ def _acquire(lock: Lock, *, create: bool, seconds: float) -> bool:
         return False
 
 
-def commit(
-    layout: Layout,
-    paths: Sequence[str],
-    dropped: Sequence[str] = (),
-    *,
-    sync: bool = False,
-) -> None:
+def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *, sync: bool = False) -> None:
     """Move ``paths`` from ``new/`` into the directory and remove ``dropped`` there: all, or nothing.
 
     Raises

@@ -92,8 +92,7 @@ def read_journal(layout: Layout) -> Journal | None:
         return _parse(json.loads(data.decode()), layout)
     except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
         raise StorageError(
-            f"{layout.journal} is not the journal of a save ({error!r:.200})",
-            hint=_FOREIGN,
+            f"{layout.journal} is not the journal of a save ({error!r:.200})", hint=_FOREIGN
         ) from error
 
 

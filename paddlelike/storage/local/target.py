@@ -77,8 +77,7 @@ def prepare_target(layout: Layout) -> None:
             raise explain(SaveError, f"{directory} cannot be written", OSError(errno.EROFS, _READ_ONLY))
     if os.path.isdir(directory) and not _may_write(directory):
         raise SaveError(
-            f"{directory} cannot be written: this user may not write there",
-            hint="choose another directory",
+            f"{directory} cannot be written: this user may not write there", hint="choose another directory"
         )
     if not _may_write(parent):
         raise SaveError(

@@ -51,10 +51,7 @@ __all__ = ["Transaction", "write_all"]
 
 
 def write_all(
-    directory: Path,
-    files: Mapping[str, Iterable[Buffer]],
-    *,
-    durability: Durability = SaveOptions.durability,
+    directory: Path, files: Mapping[str, Iterable[Buffer]], *, durability: Durability = SaveOptions.durability
 ) -> None:
     """Write every file of ``{name: buffers}`` into ``directory``, or none of them; without a manifest.
 
@@ -280,10 +277,7 @@ class Transaction:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
             self.commit()

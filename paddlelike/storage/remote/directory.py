@@ -275,10 +275,7 @@ class RemoteFile:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, FormatError):
             raise FormatError(f"{self.path}: {error.message}", hint=error.hint) from error

@@ -100,19 +100,14 @@ class Lock:
             if seconds >= _LONG and not has_warned:
                 has_warned = True
                 until = "" if self._wait is None else f", at most {self._wait:.0f} s"
-                warn_user(
-                    f"waiting for {holder}, which is saving into {self._what}{until}",
-                )
+                warn_user(f"waiting for {holder}, which is saving into {self._what}{until}")
             time.sleep(_PAUSE)
         if holder:
             self.waited = f"waited {time.monotonic() - start:.1f} s for {holder}, which was saving here"
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         fd, self._fd = self._fd, -1
         _held.discard(self)
