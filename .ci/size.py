@@ -17,8 +17,8 @@ README = PROJECT / "README.md"
 
 #: How many lines a room of the core may have; "others" are all rooms that are not named.
 ROOMS = {
-    "ops": 23_850,
-    "layers": 9_250,
+    "ops": 23_500,
+    "layers": 8_500,
     "io": 6_900,
     "storage": 4_600,
     "framework": 4_400,
@@ -40,7 +40,7 @@ AROUND = {
     "cli": 1_150,
     "testing": 600,
 }
-CORE = 65_540
+CORE = 65_000
 _WITHOUT_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER
 }  # fmt: skip

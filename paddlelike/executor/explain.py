@@ -276,7 +276,7 @@ def _list_shapes(op: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -
 
 def _infer_unused(cls: type[OpDef], op: Operator, before: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the outputs of a product of matrices, which are released at once if unused."""
-    if cls.count_multiply_adds.__func__ is OpDef.count_multiply_adds.__func__:  # type: ignore[attr-defined]
+    if cls.count_products is OpDef.count_products:
         return {}
 
     def describe(name: str) -> Spec | None:

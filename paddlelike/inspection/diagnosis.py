@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -112,60 +112,47 @@ def diagnose(
         return Diagnosis(content.path, found.title, tuple(findings), calls)
 
 
-def _find_unreadable(found: Inspection) -> list[Finding]:
-    findings = []
+def _find_unreadable(found: Inspection) -> Iterator[Finding]:
     for file in found.files:
         if file.problem is not None:
-            findings.append(
-                Finding(
-                    "error",
-                    f"{file.name}: {file.problem}",
-                    "copy or save the file again",
-                    "Paddle aborts, or names a number that is not a version",
-                )
+            yield Finding(
+                "error",
+                f"{file.name}: {file.problem}",
+                "copy or save the file again",
+                "Paddle aborts, or names a number that is not a version",
             )
         elif file.kind == "other":
             what, _, advice = file.title.removeprefix("this is ").partition(": ")
-            findings.append(
-                Finding(
-                    "warning",
-                    f"{file.name}: {what}",
-                    advice or "take it out of the directory if it is not the model's",
-                    "load_program_state(directory) reads every file and fails on this one",
-                )
+            yield Finding(
+                "warning",
+                f"{file.name}: {what}",
+                advice or "take it out of the directory if it is not the model's",
+                "load_program_state(directory) reads every file and fails on this one",
             )
-    return findings
 
 
-def _find_odd_values(found: Inspection) -> list[Finding]:
-    findings = []
+def _find_odd_values(found: Inspection) -> Iterator[Finding]:
     for one in found.variables:
         if one.problem:
-            findings.append(Finding("error", f"{one.name}: {one.problem}", "copy or save the file again"))
+            yield Finding("error", f"{one.name}: {one.problem}", "copy or save the file again")
         elif one.statistics is None:
             continue
         elif one.statistics.nan or one.statistics.inf:
             count = one.statistics.nan + one.statistics.inf
-            findings.append(
-                Finding(
-                    "error",
-                    f"{one.name}: {count} of {one.statistics.count} elements are NaN or infinite",
-                    "training diverged before this save: go back to an earlier one",
-                    "Paddle loads them without a word",
-                )
+            yield Finding(
+                "error",
+                f"{one.name}: {count} of {one.statistics.count} elements are NaN or infinite",
+                "training diverged before this save: go back to an earlier one",
+                "Paddle loads them without a word",
             )
         elif one.role == "parameter" and one.statistics.flags and len(one.shape) > 1:
-            findings.append(
-                Finding(
-                    "warning", f"{one.name}: all {one.statistics.count} elements are zero", "was it trained?"
-                )
+            yield Finding(
+                "warning", f"{one.name}: all {one.statistics.count} elements are zero", "was it trained?"
             )
-    return findings
 
 
-def _find_missing(content: Content) -> list[Finding]:
+def _find_missing(content: Content) -> Iterator[Finding]:
     """Find variables that a program needs and no file holds, and the other way round."""
-    findings = []
     everything = {one.name for one in content.variables}
     by_position = bool(content.unnamed)
     for file, program in content.programs.items():
@@ -174,54 +161,45 @@ def _find_missing(content: Content) -> list[Finding]:
         wanted = {f"{beside}{one.name}" for one in list_persistables(program)}
         missing = sorted(wanted - held)
         if missing and held and not by_position:
-            findings.append(
-                Finding(
-                    "error",
-                    f"{file} needs {len(missing)} variables that no file holds: {_shorten(missing)}",
-                    "copy the missing files, or plan the load with rules: paddlelike plan",
-                    f"Cannot open file {missing[0]} for load op",
-                )
+            yield Finding(
+                "error",
+                f"{file} needs {len(missing)} variables that no file holds: {_shorten(missing)}",
+                "copy the missing files, or plan the load with rules: paddlelike plan",
+                f"Cannot open file {missing[0]} for load op",
             )
         elif missing and not held and not by_position:
-            findings.append(
-                Finding(
-                    "note",
-                    f"{file} stands alone: its {len(missing)} persistable variables are in another place",
-                    "load its values from there, or run the startup program",
-                )
+            yield Finding(
+                "note",
+                f"{file} stands alone: its {len(missing)} persistable variables are in another place",
+                "load its values from there, or run the startup program",
             )
         unused = sorted(held - wanted) if wanted else []
         if unused and not missing:
-            findings.append(
-                Finding("note", f"{file} does not use {len(unused)} variables: {_shorten(unused)}")
-            )
-    return findings
+            yield Finding("note", f"{file} does not use {len(unused)} variables: {_shorten(unused)}")
 
 
-def _find_manifest_problems(content: Content) -> list[Finding]:
+def _find_manifest_problems(content: Content) -> Iterator[Finding]:
     if not content.files:
-        return []
+        return
     if content.is_file:
-        return [Finding("error", line, "restore it from a copy") for line in list_damage(content.path)]
+        yield from (Finding("error", line, "restore it from a copy") for line in list_damage(content.path))
+        return
     if content.manifest is None:
-        return [Finding("note", "there is no manifest: flipped bits cannot be found", "save it again once")]
+        yield Finding("note", "there is no manifest: flipped bits cannot be found", "save it again once")
+        return
     result = content.where.verify()
-    findings = []
     if result.problem:
-        findings.append(Finding("warning", f"{MANIFEST}: {result.problem}", "save again"))
+        yield Finding("warning", f"{MANIFEST}: {result.problem}", "save again")
     texts = {"missing": "is missing", "cut": "has another size than", "changed": "has other bytes than"}
     for what, text in texts.items():
         for name in getattr(result, what):
             why = f" ({result.why[name]})" if name in result.why else ""
-            findings.append(
-                Finding(
-                    "error",
-                    f"{name} {text}{'' if what == 'missing' else ' when it was saved'}{why}",
-                    "restore it from a copy; or, if it was replaced on purpose, save again",
-                    "Paddle does not notice other bytes",
-                )
+            yield Finding(
+                "error",
+                f"{name} {text}{'' if what == 'missing' else ' when it was saved'}{why}",
+                "restore it from a copy; or, if it was replaced on purpose, save again",
+                "Paddle does not notice other bytes",
             )
-    return findings
 
 
 def _find_leftovers(path: str) -> list[Finding]:

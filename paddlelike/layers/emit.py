@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType, convert_dtype
@@ -28,6 +28,7 @@ def emit(
     out: Variable | None = None,
     constant: bool = False,
     act: str | None = None,
+    helper: LayerHelper | None = None,
 ) -> Variable:
     """Append one operator and return its output, through the activation ``act`` if there is one.
 
@@ -45,8 +46,11 @@ def emit(
         The variable to write to; None: a new one.
     constant
         Whether gradients stop at the output.
+    helper
+        In place of ``layer``, ``name`` and ``act``, where the layer has created parameters with it.
     """
-    helper = LayerHelper(type if layer is None else layer, name=name, act=act)
+    if helper is None:
+        helper = LayerHelper(type if layer is None else layer, name=name, act=act)
     if out is None:
         found = _find_dtype(type, inputs) if dtype is None else convert_dtype(dtype)
         out = helper.create_variable_for_type_inference(found, constant)
@@ -62,15 +66,21 @@ def emit_all(
     *,
     layer: str | None = None,
     name: str | None = None,
-    constant: bool = False,
+    constant: bool | Container[str] = False,
+    helper: LayerHelper | None = None,
 ) -> tuple[Variable, ...]:
     """Append one operator with several outputs, and return them.
 
-    ``outputs`` maps slots to dtypes, in the order in which the variables are created.
+    ``outputs`` maps slots to dtypes, in the order in which the variables are created. ``constant``: whether
+    gradients stop at them, or at which.
     """
-    helper = LayerHelper(type if layer is None else layer, name=name)
+    if helper is None:
+        helper = LayerHelper(type if layer is None else layer, name=name)
     created = {
-        slot: helper.create_variable_for_type_inference(dtype, constant) for slot, dtype in outputs.items()
+        slot: helper.create_variable_for_type_inference(
+            dtype, constant if isinstance(constant, bool) else slot in constant
+        )
+        for slot, dtype in outputs.items()
     }
     helper.append_op(type=type, inputs=_drop_absent(inputs), outputs=created, attrs=attrs)
     return tuple(created.values())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import Array, Spec
+from paddlelike.framework.opdef import Array, OpDef, Spec
 
 __all__ = [
     "can_be_equal",
@@ -17,8 +18,10 @@ __all__ = [
     "count_elements",
     "fill_box",
     "is_known",
+    "keep_spec",
     "normalize_axis",
     "read_numbers",
+    "same_shape",
 ]
 
 
@@ -65,6 +68,22 @@ def count_elements(shape: Iterable[int]) -> int:
 def can_be_equal(a: int, b: int) -> bool:
     """Return whether two dims may be equal: they are, or one is not known yet."""
     return a == b or a < 0 or b < 0
+
+
+def keep_spec(x: Spec) -> Spec:
+    """Return the spec of an output like the only input."""
+    return x
+
+
+def same_shape(*slots: str) -> Any:
+    """Return an ``infer`` for inputs of one shape, which all outputs have; else it raises ShapeError."""
+
+    def infer(cls: type[OpDef], *specs: Spec) -> Spec | tuple[Spec, ...]:
+        given = {slot.name: spec for slot, spec in zip(cls.input_slots, specs, strict=True)}
+        same = check_same_shape(cls.type, **{name: given[name] for name in slots})
+        return same if len(cls.output_slots) == 1 else (same,) * len(cls.output_slots)
+
+    return classmethod(infer)
 
 
 def fill_box(part: Array, whole: Array, box: tuple[slice, ...]) -> Array:

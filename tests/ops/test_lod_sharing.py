@@ -15,10 +15,12 @@ ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 
 def _lengths_after(layer: Callable[[Any], Any]) -> list[list[int]]:
-    main = fluid.Program()
-    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
         out = layer(fluid.data("x", [None, 2], "float32", lod_level=1))
     executor = fluid.Executor(fluid.CPUPlace())
+    if startup.global_block().ops:
+        executor.run(startup)
     fed = fluid.create_lod_tensor(ROWS, LENGTHS, fluid.CPUPlace())
     (result,) = executor.run(main, {"x": fed}, [out], return_numpy=False)
     return result.recursive_sequence_lengths()
@@ -37,6 +39,14 @@ def _lengths_after(layer: Callable[[Any], Any]) -> list[list[int]]:
         pytest.param(lambda x: fluid.layers.concat([x, x], axis=1), LENGTHS, id="concat-columns"),
         pytest.param(lambda x: fluid.layers.concat([x, x], axis=0), [[1, 2, 1, 2]], id="concat-rows"),
         pytest.param(lambda x: fluid.layers.transpose(x, [1, 0]), [], id="transpose"),
+        pytest.param(lambda x: fluid.layers.dropout(x, 0.5), LENGTHS, id="dropout"),
+        pytest.param(fluid.layers.sampling_id, LENGTHS, id="sampling_id"),
+        pytest.param(lambda x: fluid.layers.row_conv(x, 1), LENGTHS, id="row_conv"),
+        pytest.param(
+            lambda x: fluid.layers.add_position_encoding(x, 1.0, 1.0), LENGTHS, id="add_position_encoding"
+        ),
+        pytest.param(lambda x: fluid.layers.continuous_value_model(x, x, use_cvm=True), LENGTHS, id="cvm"),
+        pytest.param(fluid.contrib.layers.shuffle_batch, LENGTHS, id="shuffle_batch"),
     ],
 )
 def test_lod_stays_where_the_rows_stay(layer: Callable[[Any], Any], lengths: list[list[int]]) -> None:

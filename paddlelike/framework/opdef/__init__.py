@@ -53,7 +53,7 @@ from paddlelike.framework.opdef.attributes import (
     Strings,
 )
 from paddlelike.framework.opdef.context import Context, OpView
-from paddlelike.framework.opdef.definition import FlatKernel, GroupKernel, Kernel, OpDef, RowUpdate
+from paddlelike.framework.opdef.definition import FlatKernel, GroupKernel, Kernel, OpDef, RowUpdate, Shapes
 from paddlelike.framework.opdef.gradient import (
     OWN,
     BlockGradient,
@@ -108,6 +108,7 @@ __all__ = [
     "OpDef",
     "OpView",
     "RowUpdate",
+    "Shapes",
     "Slot",
     "Spec",
     "String",

@@ -14,9 +14,10 @@ from paddlelike.framework.opdef.operator_table import OperatorTable
 from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
 from paddlelike.hooks import Hook
 
-__all__ = ["OPERATORS", "FlatKernel", "GroupKernel", "Kernel", "OpDef", "RowUpdate"]
+__all__ = ["OPERATORS", "FlatKernel", "GroupKernel", "Kernel", "OpDef", "RowUpdate", "Shapes"]
 
 Kernel = Callable[..., Any]
+Shapes = Mapping[str, tuple[int, ...]]  # by slot
 #: Takes the inputs of several operators, one sequence by slot for each.
 GroupKernel = Callable[[Sequence[Sequence[Any]]], bool]
 
@@ -201,23 +202,26 @@ class OpDef:
         """
         return None
 
-    @classmethod
-    def count_multiply_adds(
-        cls,
-        shapes: Mapping[str, tuple[int, ...]],
-        attrs: Mapping[str, Any],
-        outputs: Mapping[str, Sequence[str]],
-    ) -> int:
+    @staticmethod
+    def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
         """Return how many products of numbers are added up, of an operator that multiplies matrices; else 0.
 
         ``shapes`` are those of the first array in each slot, of gradients under the name without ``@GRAD``.
-        By default a gradient operator has as many as its operator, for each of the two operands that it
-        computes the gradient of.
+        """
+        return 0
+
+    @classmethod
+    def count_multiply_adds(
+        cls, shapes: Shapes, attrs: Mapping[str, Any], outputs: Mapping[str, Sequence[str]]
+    ) -> int:
+        """Return the same, also of a gradient operator.
+
+        It has as many as its operator, for each of the two operands that it computes the gradient of.
         """
         if cls.forward_of is None:
-            return 0
+            return cls.count_products(shapes, attrs)
         wanted = sum(any(name != EMPTY for name in names) for names in outputs.values())
-        return min(wanted, 2) * cls.forward_of.count_multiply_adds(shapes, attrs, {})
+        return min(wanted, 2) * cls.forward_of.count_products(shapes, attrs)
 
     @classmethod
     def specialize_grad(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:

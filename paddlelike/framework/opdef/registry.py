@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import CodeType, MethodType
 from typing import Final, TypeVar
 
@@ -46,9 +46,10 @@ def complete(cls: type[OpDef]) -> None:
     cls.output_slots = tuple(Slot.parse(text) for text in cls.outputs)
     cls.attr_order = order_attrs(cls.type, cls.attrs)
     have = _list_functions(cls)
-    cls.infer_attrs, _ = _check_keywords(cls, cls.infer, cls.input_slots) if "infer" in have else ((), False)
+    count = len(cls.input_slots)
+    cls.infer_attrs, _ = _check_keywords(cls, cls.infer, count) if "infer" in have else ((), False)
     cls.forward_attrs, cls.takes_wanted = (
-        _check_keywords(cls, cls.forward, cls.input_slots) if "forward" in have else ((), False)
+        _check_keywords(cls, cls.forward, count + cls.context) if "forward" in have else ((), False)
     )
 
 
@@ -83,18 +84,15 @@ def _list_functions(cls: type) -> set[str]:
     return {n for n in ("infer", "forward", "backward") if callable(getattr(cls, n, None))}
 
 
-def _check_keywords(
-    cls: type[OpDef], function: Kernel, slots: Iterable[Slot]
-) -> tuple[tuple[str, ...], bool]:
+def _check_keywords(cls: type[OpDef], function: Kernel, expected: int) -> tuple[tuple[str, ...], bool]:
     """Return the attributes that a function asks for, and whether it asks for ``wanted``.
 
-    Raises GraphError unless the function takes one array per slot and only attributes of the operator.
+    Raises GraphError unless it takes that many arrays and only attributes of the operator.
     """
     # Read from the code object: inspect.signature takes 100 times as long.
     code: CodeType = inspect.unwrap(function).__code__
     keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     positional = code.co_argcount - isinstance(function, MethodType)  # without cls
-    expected = len(list(slots)) + (cls.context and function.__name__ != "infer")
     variadic = bool(code.co_flags & inspect.CO_VARARGS)
     if not variadic and positional != expected:
         raise GraphError(

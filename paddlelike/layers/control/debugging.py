@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_choice, check_variable, check_variables, describe
+from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.ops.control.callbacks import register_function
 
@@ -43,24 +44,17 @@ def Print(  # noqa: N802  (Fluid's name)
     """
     check_variable("Print", "input", input)
     check_choice("Print", "print_phase", print_phase.upper(), ("FORWARD", "BACKWARD", "BOTH"))
-    helper = LayerHelper(f"print_{input.name}")
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        type="print",
-        inputs={"In": input},
-        outputs={"Out": out},
-        attrs={
-            "first_n": first_n,
-            "summarize": summarize,
-            "message": message or "",
-            "print_tensor_name": print_tensor_name,
-            "print_tensor_type": print_tensor_type,
-            "print_tensor_shape": print_tensor_shape,
-            "print_tensor_lod": print_tensor_lod,
-            "print_phase": print_phase.upper(),
-        },
-    )
-    return out
+    attrs = {
+        "first_n": first_n,
+        "summarize": summarize,
+        "message": message or "",
+        "print_tensor_name": print_tensor_name,
+        "print_tensor_type": print_tensor_type,
+        "print_tensor_shape": print_tensor_shape,
+        "print_tensor_lod": print_tensor_lod,
+        "print_phase": print_phase.upper(),
+    }
+    return emit("print", {"In": input}, attrs, layer=f"print_{input.name}", dtype=input.dtype)
 
 
 Outputs = TypeVar("Outputs", bound="Variable | Sequence[Variable] | None")

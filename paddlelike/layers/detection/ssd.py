@@ -14,6 +14,7 @@ from paddlelike.layers.detection.anchors import prior_box
 from paddlelike.layers.detection.boxes import box_coder, iou_similarity
 from paddlelike.layers.detection.matching import bipartite_match, target_assign
 from paddlelike.layers.elementwise.axis_activation import softmax
+from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.loss.distance import smooth_l1
 from paddlelike.layers.loss.pointwise import softmax_with_cross_entropy
@@ -253,14 +254,10 @@ def _mine(
     helper: LayerHelper, loss: Variable, matched: Variable, overlap: Variable, options: dict[str, Any]
 ) -> tuple[Variable, Variable]:
     """Return the anchors that stand for the background, and the matches that remain."""
-    negative = helper.create_variable_for_type_inference("int32")
-    updated = helper.create_variable_for_type_inference(matched.dtype)
-    helper.append_op(
-        type="mine_hard_examples",
-        inputs={"ClsLoss": loss, "MatchIndices": matched, "MatchDist": overlap},
-        outputs={"NegIndices": negative, "UpdatedMatchIndices": updated},
-        attrs={key: value for key, value in options.items() if value is not None},
-    )
+    inputs = {"ClsLoss": loss, "MatchIndices": matched, "MatchDist": overlap}
+    outputs = {"NegIndices": "int32", "UpdatedMatchIndices": matched.dtype}
+    attrs = {key: value for key, value in options.items() if value is not None}
+    negative, updated = emit_all("mine_hard_examples", inputs, outputs, attrs, helper=helper)
     return negative, updated
 
 

@@ -44,9 +44,7 @@ def log_softmax(
     kind = input.dtype if dtype is None else dtype
 
     def step(type: str, x: Variable, attrs: dict[str, Any]) -> Variable:
-        out = helper.create_variable_for_type_inference(kind)
-        helper.append_op(type=type, inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
-        return out
+        return emit(type, {"X": x}, attrs, helper=helper, dtype=kind)
 
     if dtype is not None:
         out = helper.create_variable_for_type_inference(dtype)

@@ -209,9 +209,6 @@ def bilinear_tensor_product(
     shape = [size, x.shape[1], y.shape[1]]
     weight = helper.create_parameter(param_attr, shape, x.dtype)
     out = helper.create_variable_for_type_inference(x.dtype)
-    inputs = {"X": x, "Y": y, "Weight": weight}
     bias = helper.create_parameter(helper.bias_attr, [1, size], x.dtype, is_bias=True)
-    if bias is not None:
-        inputs["Bias"] = bias
-    helper.append_op(type="bilinear_tensor_product", inputs=inputs, outputs={"Out": out})
-    return helper.append_activation(out)
+    inputs = {"X": x, "Y": y, "Weight": weight, "Bias": bias}
+    return emit("bilinear_tensor_product", inputs, out=out, helper=helper)

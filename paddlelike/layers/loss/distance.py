@@ -54,9 +54,7 @@ def square_error_cost(input: Variable, label: Variable) -> Variable:
     difference = helper.create_variable_for_type_inference(input.dtype)
     inputs = {"X": [input], "Y": [label]}
     helper.append_op(type="elementwise_sub", inputs=inputs, outputs={"Out": [difference]})
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(type="square", inputs={"X": [difference]}, outputs={"Out": [out]})
-    return out
+    return emit("square", {"X": [difference]}, helper=helper, dtype=input.dtype)
 
 
 def mse_loss(input: Variable, label: Variable) -> Variable:

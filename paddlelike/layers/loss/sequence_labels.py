@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.reduction.reduce import topk
 from paddlelike.layers.tensor.shaping import squeeze
@@ -48,12 +48,8 @@ def linear_chain_crf(
     size = input.shape[1 if length is None else 2]
     transition = helper.create_parameter(param_attr, [size + 2, size], input.dtype)
     slots = ("Alpha", "EmissionExps", "TransitionExps", "LogLikelihood")
-    outputs = {slot: helper.create_variable_for_type_inference(input.dtype) for slot in slots}
-    inputs = {"Emission": input, "Transition": transition, "Label": label}
-    if length is not None:
-        inputs["Length"] = length
-    helper.append_op(type="linear_chain_crf", inputs=inputs, outputs=outputs)
-    return outputs["LogLikelihood"]
+    inputs = {"Emission": input, "Transition": transition, "Label": label, "Length": length}
+    return emit_all("linear_chain_crf", inputs, dict.fromkeys(slots, input.dtype), helper=helper)[-1]
 
 
 def crf_decoding(
@@ -88,13 +84,7 @@ def crf_decoding(
         "Label": label,
         "Length": length,
     }
-    out = helper.create_variable_for_type_inference(VarType.INT64)
-    helper.append_op(
-        type="crf_decoding",
-        inputs={slot: value for slot, value in inputs.items() if value is not None},
-        outputs={"ViterbiPath": out},
-    )
-    return out
+    return emit("crf_decoding", inputs, helper=helper, dtype=VarType.INT64, slot="ViterbiPath")
 
 
 def warpctc(
@@ -209,25 +199,15 @@ def edit_distance(
     helper = LayerHelper("edit_distance")
 
     def erase(ids: Variable) -> Variable:
-        out = helper.create_variable_for_type_inference(VarType.INT64)
-        helper.append_op(
-            type="sequence_erase",
-            inputs={"X": ids},
-            outputs={"Out": out},
-            attrs={"tokens": list(ignored_tokens or ())},
-        )
-        return out
+        attrs = {"tokens": list(ignored_tokens or ())}
+        return emit("sequence_erase", {"X": ids}, attrs, helper=helper, dtype=VarType.INT64)
 
     if ignored_tokens:
         input, label = erase(input), erase(label)
     inputs = {"Hyps": input, "Refs": label}
     if input_length is not None and label_length is not None:
         inputs |= {"HypsLength": input_length, "RefsLength": label_length}
-    out, count = (helper.create_variable_for_type_inference(VarType.INT64) for _ in range(2))
-    helper.append_op(
-        type="edit_distance",
-        inputs=inputs,
-        outputs={"Out": out, "SequenceNum": count},
-        attrs={"normalized": normalized},
-    )
+    outputs = {"Out": VarType.INT64, "SequenceNum": VarType.INT64}
+    attrs = {"normalized": normalized}
+    out, count = emit_all("edit_distance", inputs, outputs, attrs, helper=helper)
     return out, count

@@ -99,19 +99,13 @@ def look_up_table(
     """Create the table, append the look-up operator and return its output."""
     helper = LayerHelper("embedding")
     table = helper.create_parameter(param_attr, size, dtype)
-    out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(
-        type=type,
-        inputs={"Ids": ids, "W": table},
-        outputs={"Out": out},
-        attrs={
-            "is_sparse": is_sparse,
-            "is_distributed": is_distributed,
-            "remote_prefetch": is_sparse and not is_distributed,
-            "padding_idx": padding_idx,
-        },
-    )
-    return out
+    attrs = {
+        "is_sparse": is_sparse,
+        "is_distributed": is_distributed,
+        "remote_prefetch": is_sparse and not is_distributed,
+        "padding_idx": padding_idx,
+    }
+    return emit(type, {"Ids": ids, "W": table}, attrs, helper=helper, dtype=dtype)
 
 
 def prepare_one_hot(

@@ -22,7 +22,7 @@ from paddlelike.layers.checks import (
     describe,
     is_whole,
 )
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import add_shape, fill_constant
 from paddlelike.layers.tensor.creation import create_named_temporary
@@ -78,20 +78,15 @@ def dropout(
     helper = LayerHelper("dropout", name=name)
     if not seed and helper.main_program.random_seed != 0:
         seed = helper.main_program.random_seed
-    out = helper.create_variable_for_type_inference(x.dtype)
-    mask = helper.create_variable_for_type_inference(VarType.UINT8, stop_gradient=True)
-    helper.append_op(
-        type="dropout",
-        inputs={"X": [x]},
-        outputs={"Out": [out], "Mask": [mask]},
-        attrs={
-            "dropout_prob": dropout_prob,
-            "is_test": is_test,
-            "fix_seed": seed is not None,
-            "seed": seed or 0,
-            "dropout_implementation": dropout_implementation,
-        },
-    )
+    outputs = {"Out": x.dtype, "Mask": VarType.UINT8}
+    attrs = {
+        "dropout_prob": dropout_prob,
+        "is_test": is_test,
+        "fix_seed": seed is not None,
+        "seed": seed or 0,
+        "dropout_implementation": dropout_implementation,
+    }
+    out, _ = emit_all("dropout", {"X": [x]}, outputs, attrs, helper=helper, constant=("Mask",))
     return out
 
 
@@ -123,9 +118,7 @@ def uniform_random(
         attrs["shape"] = replace_variables(_dims("uniform_random", shape))
         if has_variables(shape):
             inputs["ShapeTensorList"] = [_dim(helper, dim) for dim in shape]
-    out = helper.create_variable_for_type_inference(kind)
-    helper.append_op(type="uniform_random", inputs=inputs, outputs={"Out": out}, attrs=attrs)
-    return out
+    return emit("uniform_random", inputs, attrs, helper=helper, dtype=kind)
 
 
 def gaussian_random(

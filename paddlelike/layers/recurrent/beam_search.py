@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable
-from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.emit import emit_all
 
 __all__ = ["beam_search", "beam_search_decode"]
 
@@ -44,21 +44,13 @@ def beam_search(
     for argument, value in given.items():
         if value is not None or argument != "ids":
             check_variable("beam_search", argument, value)
-    helper = LayerHelper("beam_search", name=name)
-    best_scores = helper.create_variable_for_type_inference(pre_scores.dtype)
-    best_ids = helper.create_variable_for_type_inference(pre_ids.dtype)
-    parents = helper.create_variable_for_type_inference(VarType.INT32)
-    helper.append_op(
-        type="beam_search",
-        inputs={argument: value for argument, value in given.items() if value is not None},
-        outputs={"selected_ids": best_ids, "selected_scores": best_scores, "parent_idx": parents},
-        attrs={
-            "level": level,
-            "beam_size": beam_size,
-            "end_id": end_id,
-            "is_accumulated": is_accumulated,
-        },
-    )
+    outputs = {
+        "selected_scores": pre_scores.dtype,
+        "selected_ids": pre_ids.dtype,
+        "parent_idx": VarType.INT32,
+    }
+    attrs = {"level": level, "beam_size": beam_size, "end_id": end_id, "is_accumulated": is_accumulated}
+    best_scores, best_ids, parents = emit_all("beam_search", given, outputs, attrs, name=name)
     return (best_ids, best_scores, parents) if return_parent_idx else (best_ids, best_scores)
 
 
@@ -83,13 +75,8 @@ def beam_search_decode(
     >>> sentences.dtype.name, totals.dtype.name
     ('INT64', 'FP32')
     """
-    helper = LayerHelper("beam_search_decode", name=name)
-    out_ids = helper.create_variable_for_type_inference(ids.dtype)
-    out_scores = helper.create_variable_for_type_inference(scores.dtype)
-    helper.append_op(
-        type="beam_search_decode",
-        inputs={"Ids": ids, "Scores": scores},
-        outputs={"SentenceIds": out_ids, "SentenceScores": out_scores},
-        attrs={"beam_size": beam_size, "end_id": end_id},
-    )
+    inputs = {"Ids": ids, "Scores": scores}
+    outputs = {"SentenceIds": ids.dtype, "SentenceScores": scores.dtype}
+    attrs = {"beam_size": beam_size, "end_id": end_id}
+    out_ids, out_scores = emit_all("beam_search_decode", inputs, outputs, attrs, name=name)
     return out_ids, out_scores

@@ -9,6 +9,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable
+from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 
@@ -55,8 +56,7 @@ def dynamic_lstm(
     inputs = {"Input": input, **_initial_states("dynamic_lstm", width, h_0, width, c_0)}
     inputs["Weight"] = helper.create_parameter(param_attr, [width, size], dtype)
     inputs["Bias"] = _bias(helper, "dynamic_lstm", bias_attr, (7 if use_peepholes else 4) * width, dtype)
-    slots = ("Hidden", "Cell", "BatchGate", "BatchCellPreAct")
-    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
+    outputs = dict.fromkeys(("Hidden", "Cell", "BatchGate", "BatchCellPreAct"), dtype)
     attrs = {
         "use_peepholes": use_peepholes,
         "is_reverse": is_reverse,
@@ -64,9 +64,9 @@ def dynamic_lstm(
         "cell_activation": cell_activation,
         "candidate_activation": candidate_activation,
     }
-    helper.append_op(type="lstm", inputs=inputs, outputs=outputs, attrs=attrs)
+    hidden, cell, *_ = emit_all("lstm", inputs, outputs, attrs, helper=helper)
     _warn_cell_gradient(width, dtype)
-    return outputs["Hidden"], outputs["Cell"]
+    return hidden, cell
 
 
 def dynamic_lstmp(
@@ -171,21 +171,17 @@ def dynamic_gru(
     dtype = input.dtype
     inputs = {"Input": input}
     inputs["Weight"] = helper.create_parameter(param_attr, [size, 3 * size], dtype)
-    bias = helper.create_parameter(bias_attr, [1, 3 * size], dtype, is_bias=True)
-    if bias is not None:
-        inputs["Bias"] = bias
+    inputs["Bias"] = helper.create_parameter(bias_attr, [1, 3 * size], dtype, is_bias=True)
     if h_0 is not None:
         inputs["H0"] = _check_width("dynamic_gru", "h_0", h_0, size)
-    slots = ("Hidden", "BatchGate", "BatchResetHiddenPrev", "BatchHidden")
-    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
+    outputs = dict.fromkeys(("Hidden", "BatchGate", "BatchResetHiddenPrev", "BatchHidden"), dtype)
     attrs = {
         "is_reverse": is_reverse,
         "gate_activation": gate_activation,
         "activation": candidate_activation,
         "origin_mode": origin_mode,
     }
-    helper.append_op(type="gru", inputs=inputs, outputs=outputs, attrs=attrs)
-    return outputs["Hidden"]
+    return emit_all("gru", inputs, outputs, attrs, helper=helper)[0]
 
 
 def lstm(

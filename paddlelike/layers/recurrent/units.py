@@ -8,6 +8,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.linalg.matmul import fc
 from paddlelike.layers.tensor.joining import concat
@@ -105,18 +106,14 @@ def lstm_unit(
     if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
         described = f"hidden_t_prev {list(hidden_t_prev.shape)}, cell_t_prev {list(cell_t_prev.shape)}"
         raise GraphError(f"layer 'lstm_unit': {described}; expected equal widths")
-    helper = LayerHelper("lstm_unit", name=name)
     gates = fc(
         concat([x_t, hidden_t_prev], axis=1),
         4 * cell_t_prev.shape[1],
         param_attr=param_attr,
         bias_attr=bias_attr,
     )
-    cell, hidden = (helper.create_variable_for_type_inference(x_t.dtype) for _ in range(2))
-    helper.append_op(
-        type="lstm_unit",
-        inputs={"X": gates, "C_prev": cell_t_prev},
-        outputs={"C": cell, "H": hidden},
-        attrs={"forget_bias": forget_bias},
-    )
+    inputs = {"X": gates, "C_prev": cell_t_prev}
+    outputs = {"C": x_t.dtype, "H": x_t.dtype}
+    attrs = {"forget_bias": forget_bias}
+    cell, hidden = emit_all("lstm_unit", inputs, outputs, attrs, name=name)
     return hidden, cell

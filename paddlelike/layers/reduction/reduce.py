@@ -11,7 +11,6 @@ from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import BOOL, FLOATS, NUMBERS, WIDE_FLOATS, check_variable
 from paddlelike.layers.elementwise.activation import exp, log
 from paddlelike.layers.emit import emit, emit_all
-from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
 
 if TYPE_CHECKING:
@@ -173,15 +172,9 @@ def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: st
     check_variable("l2_normalize", "x", x, WIDE_FLOATS)
     if len(x.shape) == 1:
         axis = 0
-    helper = LayerHelper("l2_normalize", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    norm = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(
-        type="norm",
-        inputs={"X": x},
-        outputs={"Out": out, "Norm": norm},
-        attrs={"axis": 1 if axis is None else axis, "epsilon": epsilon},
-    )
+    outputs = {"Out": x.dtype, "Norm": x.dtype}
+    attrs = {"axis": 1 if axis is None else axis, "epsilon": epsilon}
+    out, _ = emit_all("norm", {"X": x}, outputs, attrs, layer="l2_normalize", name=name)
     return out
 
 

@@ -12,6 +12,7 @@ from paddlelike.layers.checks import (
     WIDE_FLOATS,
     check_variable,
 )
+from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
@@ -78,6 +79,4 @@ def row_conv(
     helper = LayerHelper("row_conv", act=act)
     shape = [future_context_size + 1, input.shape[-1]]
     weight = helper.create_parameter(param_attr, shape, input.dtype)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(type="row_conv", inputs={"X": input, "Filter": weight}, outputs={"Out": out})
-    return helper.append_activation(out)
+    return emit("row_conv", {"X": input, "Filter": weight}, helper=helper)

@@ -11,7 +11,7 @@ from paddlelike.layers.checks import (
     check_choice,
     check_variable,
 )
-from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.emit import emit_all
 
 __all__ = ["sequence_first_step", "sequence_last_step", "sequence_pool"]
 
@@ -37,15 +37,9 @@ def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_va
     """
     check_variable("sequence_pool", "input", input, WIDE_FLOATS)
     check_choice("sequence_pool", "pool_type", pool_type.lower(), _POOLS)
-    helper = LayerHelper("sequence_pool")
-    out = helper.create_variable_for_type_inference(input.dtype)
-    index = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        type="sequence_pool",
-        inputs={"X": input},
-        outputs={"Out": out, "MaxIndex": index},
-        attrs={"pooltype": pool_type.upper(), "is_test": is_test, "pad_value": pad_value},
-    )
+    outputs = {"Out": input.dtype, "MaxIndex": input.dtype}
+    attrs = {"pooltype": pool_type.upper(), "is_test": is_test, "pad_value": pad_value}
+    out, index = emit_all("sequence_pool", {"X": input}, outputs, attrs)
     index.stop_gradient = pool_type == "max"  # as in Fluid, which compares case-sensitively here
     return out
 

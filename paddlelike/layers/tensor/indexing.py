@@ -147,9 +147,7 @@ def _append_slice(type: str, input: Variable, axes: Sequence[int], limits: dict[
                 -1 if isinstance(value, Variable) else flag for value, flag in zip(values, flags, strict=True)
             ]
     attrs["infer_flags"] = flags
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(type=type, inputs=inputs, outputs={"Out": out}, attrs=attrs)
-    return out
+    return emit(type, inputs, attrs, helper=helper)
 
 
 def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable:

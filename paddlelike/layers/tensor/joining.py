@@ -177,9 +177,7 @@ def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Var
         attrs["expand_times"] = replace_variables(times)
         if has_variables(times):
             inputs["expand_times_tensor"] = as_variables(helper, times)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op(type="expand", inputs=inputs, outputs={"Out": out}, attrs=attrs)
-    return out
+    return emit("expand", inputs, attrs, helper=helper)
 
 
 def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> Variable:

@@ -29,8 +29,6 @@ from paddlelike.ops.kernels.lod import check_equal_counts, read_last_level, read
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["MatchMatrixTensor", "SequenceTopkAvgPooling", "VarConv2d"]
-
 
 @register
 class MatchMatrixTensor(OpDef):

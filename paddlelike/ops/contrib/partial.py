@@ -7,8 +7,6 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Gradient, GradOp, Int, OpDef, OpView, Spec, register
 
-__all__ = ["PartialConcat", "PartialSum"]
-
 
 def _columns(type: str, x: list[Spec], start: int, length: int) -> tuple[int, int]:
     """Return the first column and the end. Raises ShapeError unless all are (N, D) and have those columns."""

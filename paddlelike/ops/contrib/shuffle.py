@@ -10,8 +10,6 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.framework.opdef import Array, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.engines import shuffle
 
-__all__ = ["ShuffleBatch"]
-
 
 @register
 class ShuffleBatch(OpDef):
@@ -38,7 +36,6 @@ class ShuffleBatch(OpDef):
     def forward(
         ctx: Context, x: Array, seed: Array | None, *, startup_seed: int
     ) -> tuple[Array, Array, Array]:
-        ctx.set_lod("Out", ctx.lod("X"))
         first = startup_seed if seed is None else int(seed.flat[0])
         order, following = shuffle(math.prod(x.shape[:-1]), first)
         out = np.empty_like(x)

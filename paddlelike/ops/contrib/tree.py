@@ -12,10 +12,8 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Int, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Int, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.engines import draw_below, iterate_mersenne
-
-__all__ = ["TdmChild", "TdmSampler"]
 
 
 @register
@@ -27,7 +25,6 @@ class TdmChild(OpDef):
     outputs = ("Child", "LeafMask")
     attrs = {"child_nums": Int(), "dtype": Int(2)}
     lod = "X"
-    context = True
 
     @staticmethod
     def infer(x: Spec, tree: Spec, *, child_nums: int, dtype: int) -> tuple[Spec, Spec]:
@@ -39,9 +36,7 @@ class TdmChild(OpDef):
         return spec, spec
 
     @staticmethod
-    def forward(ctx: Context, x: Array, tree: Array, *, child_nums: int, dtype: int) -> tuple[Array, Array]:
-        for slot in ("Child", "LeafMask"):
-            ctx.set_lod(slot, ctx.lod("X"))
+    def forward(x: Array, tree: Array, *, child_nums: int, dtype: int) -> tuple[Array, Array]:
         _check_ids("tdm_child", "node", x, len(tree))
         children = tree[x, 3:]
         children[(x == 0) | (tree[x, 3] == 0)] = 0

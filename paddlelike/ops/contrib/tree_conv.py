@@ -12,8 +12,6 @@ from paddlelike.framework.opdef import Array, Gradient, Int, OpDef, Spec, regist
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["TreeConv"]
-
 
 @register
 class TreeConv(OpDef):

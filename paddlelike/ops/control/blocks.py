@@ -32,14 +32,7 @@ from paddlelike.framework.opdef import (
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.addition import Totals
 
-__all__ = [
-    "ConditionalBlock",
-    "ConditionalBlockGrad",
-    "ConditionalBlockInfer",
-    "While",
-    "WhileGrad",
-    "find_forgotten",
-]
+__all__ = ["find_forgotten"]
 
 
 class _Snapshots(NamedTuple):

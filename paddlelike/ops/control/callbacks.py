@@ -21,14 +21,14 @@ from paddlelike.framework.opdef import (
     Int,
     OpDef,
     OpView,
-    Spec,
     String,
     Strings,
     grad_name,
     register,
 )
+from paddlelike.ops.operands import keep_spec
 
-__all__ = ["Print", "PyFunc", "register_function"]
+__all__ = ["register_function"]
 
 #: Functions that programs of this process call, by id; an id of another process means nothing here.
 _FUNCTIONS: Final[list[Callable[..., Any]]] = []
@@ -72,9 +72,7 @@ class Print(OpDef):
         attrs = {name: op.attrs[name] for name in cls.attrs if name in op.attrs}
         return [GradOp("print", inputs, outputs, attrs | {"is_forward": False})]
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return x
+    infer = staticmethod(keep_spec)
 
     @staticmethod
     def forward(ctx: Context, x: Array, *, print_phase: str, is_forward: bool, first_n: int) -> Array:

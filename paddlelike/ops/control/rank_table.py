@@ -27,16 +27,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.lod import find_lod, join_lods, pick_sequences
 
-__all__ = [
-    "ArrayToLodTensor",
-    "LodRankTable",
-    "LodTensorToArray",
-    "MaxSequenceLen",
-    "RankTable",
-    "ReorderLodTensorByRank",
-    "ReorderLodTensorByRankGrad",
-    "ShrinkRnnMemory",
-]
+__all__ = ["RankTable"]
 
 
 class RankTable(NamedTuple):

@@ -7,8 +7,7 @@ import numpy as np
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Context, GradOp, Int, OpDef, OpView, Spec, grad_name, register
 from paddlelike.ops.kernels.lod import join_lods, pick_sequences
-
-__all__ = ["MergeLodTensor", "MergeLodTensorInfer", "SplitLodTensor"]
+from paddlelike.ops.operands import same_shape
 
 
 @register
@@ -33,9 +32,7 @@ class SplitLodTensor(OpDef):
         outputs = {"Out": [grad_name(name) for name in op.input("X")]}
         return [GradOp("merge_lod_tensor", inputs, outputs, {"level": op.attrs["level"]})]
 
-    @staticmethod
-    def infer(x: Spec, mask: Spec) -> tuple[Spec, Spec]:
-        return Spec(x.shape, x.dtype), Spec(x.shape, x.dtype)
+    infer = same_shape("X")
 
     @staticmethod
     def forward(ctx: Context, x: Array, mask: Array, *, level: int) -> tuple[Array, Array]:

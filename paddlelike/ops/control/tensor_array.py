@@ -27,9 +27,6 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.lod import find_lod
 
-__all__ = ["LodArrayLength", "ReadFromArray", "SelectInput", "SelectOutput", "TensorArrayToTensor",
-           "WriteToArray"]  # fmt: skip
-
 
 @register
 class WriteToArray(OpDef):

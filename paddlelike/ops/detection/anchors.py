@@ -14,8 +14,6 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import NO_LOD, Array, Attrs, Bool, Float, Floats, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.nn.image.windows import check_image
 
-__all__ = ["AnchorGenerator", "DensityPriorBox", "PriorBox"]
-
 
 class PlaceAttrs(Attrs):
     """Attributes of boxes around the places of a feature map, as shares of the image."""

@@ -29,8 +29,6 @@ from paddlelike.ops.kernels.detection.boxes import find_overlaps
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
 
-__all__ = ["DetectionMap"]
-
 
 class DetectionMapAttrs(Attrs):
     """Attributes of detection_map."""

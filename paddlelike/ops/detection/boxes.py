@@ -28,8 +28,6 @@ from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.rounding import exp, log
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["BoxClip", "BoxCoder", "BoxDecoderAndAssign", "IouSimilarity", "PolygonBoxTransform"]
-
 
 class BoxCoderAttrs(Attrs):
     """Attributes of box_coder. ``axis``: the dim of TargetBox that the anchors belong to when decoding."""

@@ -30,8 +30,6 @@ from paddlelike.ops.kernels.nn.image.windows import check_image
 from paddlelike.ops.kernels.rounding import exp, log, sigmoid
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["YoloBox", "Yolov3Loss"]
-
 
 class HeadAttrs(Attrs):
     """Attributes of a head: anchors (width, height, width, ...) in pixels, and pixels per cell."""

@@ -27,9 +27,7 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.backends import BACKENDS, MKLDNN
 from paddlelike.ops.elementwise.unary import Function, register_function_row
 from paddlelike.ops.kernels.special import bound_below, complement, erf, sigmoid, softplus
-from paddlelike.ops.operands import can_be_equal, count_elements
-
-__all__ = ["Prelu", "Softshrink"]
+from paddlelike.ops.operands import can_be_equal, count_elements, keep_spec
 
 _ROOT_2_BY_PI: Final = math.sqrt(2 / math.pi)
 
@@ -281,9 +279,7 @@ class Softshrink(OpDef):
     lod = "X"
     gradient = Gradient("X", "Out@GRAD", lod="Out@GRAD")
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return x
+    infer = staticmethod(keep_spec)
 
     @staticmethod
     def forward(ctx: Context, x: Array) -> Array:

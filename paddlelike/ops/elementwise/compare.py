@@ -15,8 +15,6 @@ from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape
 from paddlelike.ops.operands import can_be_equal, check_same_dtype
 
-__all__ = ["Allclose", "EqualReduce", "LogicalNot"]
-
 Relation = Callable[[Array, Array], Array]
 
 

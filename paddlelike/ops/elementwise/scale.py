@@ -32,9 +32,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.elementwise.binary import map_row_values
-from paddlelike.ops.operands import can_be_equal, normalize_axis
-
-__all__ = ["Cast", "Clip", "ClipByNorm", "Cumsum", "Minus", "Scale"]
+from paddlelike.ops.operands import can_be_equal, keep_spec, normalize_axis
 
 Value = Array | SelectedRows
 
@@ -190,9 +188,7 @@ class ClipByNorm(OpDef):
     attrs = {"max_norm": Float(REQUIRED)}
     lod = "X"
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return x
+    infer = staticmethod(keep_spec)
 
     @staticmethod
     def forward(x: Value, *, max_norm: float) -> Value:

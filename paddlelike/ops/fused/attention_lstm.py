@@ -12,8 +12,6 @@ from paddlelike.framework.opdef import Array, Context, OpDef, Spec, String, regi
 from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.recurrent.steps import find_activation
 
-__all__ = ["AttentionLstm"]
-
 
 @register
 class AttentionLstm(OpDef):
@@ -103,6 +101,4 @@ class AttentionLstm(OpDef):
                 cell = gates[:width] * cell + gates[width : 2 * width] * new
                 hidden = act(cell.copy()) * gates[2 * width : 3 * width]
                 hiddens[t], cells[t] = hidden, cell
-        for slot in ("Hidden", "Cell"):
-            ctx.set_lod(slot, ctx.lod("X"))
         return hiddens, cells, *(None,) * 4

@@ -9,8 +9,6 @@ from paddlelike.framework.opdef import Array, Float, OpDef, Spec, register
 from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["FusionRepeatedFcRelu", "FusionSquaredMatSub"]
-
 
 @register
 class FusionRepeatedFcRelu(OpDef):

@@ -26,8 +26,6 @@ from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape, sum_to
 from paddlelike.ops.kernels.special import sigmoid
 
-__all__ = ["FusedElemwiseActivation"]
-
 
 class _Unary(NamedTuple):
     """A function of each element and its slope, in terms of the number and of its value."""

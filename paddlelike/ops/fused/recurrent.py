@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, OpDef, Spec, String, register
 from paddlelike.ops.kernels.lod import read_last_level
@@ -13,8 +11,6 @@ from paddlelike.ops.kernels.recurrent import gru as gru_steps
 from paddlelike.ops.kernels.recurrent import lstm as lstm_steps
 from paddlelike.ops.kernels.recurrent.steps import Steps, order_initial_rows, scatter_rows
 from paddlelike.ops.operands import can_be_equal
-
-__all__ = ["FusedEmbeddingFcLstm", "FusionGru", "FusionLstm"]
 
 
 class _GruAttrs(Attrs):
@@ -68,8 +64,6 @@ class FusionGru(OpDef):
         steps = Steps.of(read_last_level(ctx, "X", len(x)), reverse=attrs.is_reverse)
         first = order_initial_rows(h0, steps, len(wh), x.dtype)
         _, _, hidden = gru_steps.run_steps(cell, steps, projected, None, first)
-        for slot in ("XX", "Hidden"):
-            ctx.set_lod(slot, ctx.lod("X"))
         return None, projected, None, None, scatter_rows(hidden, steps.rows)
 
 
@@ -127,7 +121,6 @@ class FusionLstm(OpDef):
         projected = x.reshape(len(x), -1) @ wx
         projected += bias.reshape(-1)[: wx.shape[1]]
         hidden, cell = _run_lstm(ctx, "X", projected, wh, bias, (h0, c0), attrs)
-        ctx.set_lod("XX", ctx.lod("X"))
         return hidden, cell, projected, *(None,) * 6
 
 
@@ -182,7 +175,6 @@ class FusedEmbeddingFcLstm(OpDef):
             )
         projected = table[rows]
         hidden, cell = _run_lstm(ctx, "Ids", projected, wh, bias, (h0, c0), attrs)
-        ctx.set_lod("XX", ctx.lod("Ids"))
         return hidden, cell, projected, *(None,) * 5
 
 
@@ -212,19 +204,9 @@ def _run_lstm(
     initial: tuple[Array | None, Array | None],
     attrs: _LstmAttrs,
 ) -> tuple[Array, Array]:
-    """Return Hidden and Cell for the projected input along the sequences of a slot, with their LoDs set."""
-    cell = lstm_steps.make_cell(
-        ctx.op.type,
-        wh,
-        np.zeros_like(bias) if not attrs.use_peepholes else bias,
-        use_peepholes=attrs.use_peepholes,
-        gate_activation=attrs.gate_activation,
-        cell_activation=attrs.cell_activation,
-        candidate_activation=attrs.candidate_activation,
-    )
+    """Return Hidden and Cell for the projected input along the sequences of a slot."""
+    cell = lstm_steps.make_cell(ctx.op.type, wh, bias, attrs)
     steps = Steps.of(read_last_level(ctx, source, len(projected)), reverse=attrs.is_reverse)
-    first = lstm_steps.Initial(*(order_initial_rows(each, steps, len(wh), wh.dtype) for each in initial))
+    first = lstm_steps.order_initial(cell, steps, *initial, wh.dtype)
     ran = lstm_steps.run_steps(cell, steps, projected, first)
-    for slot in ("Hidden", "Cell"):
-        ctx.set_lod(slot, ctx.lod(source))
     return scatter_rows(ran.hidden, steps.rows), scatter_rows(ran.cell, steps.rows)

@@ -25,14 +25,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.kernels.lod import index_sequences, read_last_level
 from paddlelike.ops.kernels.recurrent.steps import find_activation
 
-__all__ = [
-    "FusedEmbeddingSeqPool",
-    "FusionSeqConvEltAddRelu",
-    "FusionSeqExpandConcatFc",
-    "FusionSeqPoolConcat",
-    "FusionSeqPoolCvmConcat",
-]
-
 
 def _pool(op: str, x: Array, offsets: Array, kind: str) -> Array:
     """Return the sum of each sequence, by its length (AVERAGE) or the root of it (SQRT)."""
@@ -222,7 +214,6 @@ class FusionSeqConvEltAddRelu(OpDef):
         flat = columns.reshape(len(x), -1)
         out = flat @ w
         out += bias.reshape(-1)
-        ctx.set_lod("Out", ctx.lod("X"))
         return np.maximum(out, 0, out=out), flat
 
 
@@ -259,5 +250,4 @@ class FusionSeqExpandConcatFc(OpDef):
         out = joined @ w
         if bias is not None:
             out += bias.reshape(-1)
-        ctx.set_lod("Out", ctx.lod("X"))
         return find_activation(cls.type, "fc_activation", fc_activation).apply(out), None

@@ -7,8 +7,6 @@ from typing import Any
 from paddlelike.errors import NotInitializedError
 from paddlelike.framework.opdef import Array, Bool, Context, Int, Ints, OpDef, String, register
 
-__all__ = ["CreateDoubleBufferReader", "CreatePyReader", "Read"]
-
 
 def _reader(ctx: Context, name: str) -> Any:
     holder = ctx.scope.find_var(name)

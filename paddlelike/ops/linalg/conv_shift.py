@@ -8,8 +8,6 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Gradient, OpDef, Spec, register
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["ConvShift"]
-
 
 @register
 class ConvShift(OpDef):

@@ -11,8 +11,6 @@ from paddlelike.framework.opdef import Array, Bool, Float, Floats, Int, OpDef, S
 from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["Fc"]
-
 
 @register
 class Fc(OpDef):

@@ -21,6 +21,7 @@ from paddlelike.framework.opdef import (
     Ints,
     Kernel,
     OpDef,
+    Shapes,
     Spec,
     register,
 )
@@ -28,7 +29,7 @@ from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.linalg.products import SHORT, multiply
 from paddlelike.ops.operands import can_be_equal, check_same_dtype, count_elements
 
-__all__ = ["Matmul", "Mul"]
+__all__ = ["Mul"]
 
 Shape = tuple[int, ...]
 Wanted = tuple[bool, bool]
@@ -77,13 +78,8 @@ class Mul(OpDef):
             )
         return Spec(x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:], x.dtype)
 
-    @classmethod
-    def count_multiply_adds(
-        cls,
-        shapes: Mapping[str, tuple[int, ...]],
-        attrs: Mapping[str, Any],
-        outputs: Mapping[str, Sequence[str]],
-    ) -> int:
+    @staticmethod
+    def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
         return math.prod(shapes["Out"]) * math.prod(shapes["Y"][: attrs["y_num_col_dims"]])
 
     @classmethod
@@ -211,13 +207,8 @@ class Matmul(OpDef):
             raise UnsupportedError(f"matmul: head_number is {attrs.head_number}, only 1 is known here")
         return Spec(find_matmul_shape(x.shape, y.shape, attrs.transpose_X, attrs.transpose_Y), x.dtype)
 
-    @classmethod
-    def count_multiply_adds(
-        cls,
-        shapes: Mapping[str, tuple[int, ...]],
-        attrs: Mapping[str, Any],
-        outputs: Mapping[str, Sequence[str]],
-    ) -> int:
+    @staticmethod
+    def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
         return (
             math.prod(shapes["Out"])
             * shapes["X"][-2 if attrs["transpose_X"] and len(shapes["X"]) > 1 else -1]

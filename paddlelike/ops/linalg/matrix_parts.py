@@ -8,8 +8,6 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Bool, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.operands import normalize_axis
 
-__all__ = ["Trace", "TrilTriu"]
-
 
 @register
 class Trace(OpDef):

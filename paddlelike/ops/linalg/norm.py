@@ -24,8 +24,6 @@ from paddlelike.ops.kernels.broadcasting import broadcast_shape, sum_to
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis
 
-__all__ = ["CosSim", "Dist", "L1Norm", "Norm", "PNorm", "SquaredL2Distance", "SquaredL2Norm"]
-
 
 @register
 class SquaredL2Norm(OpDef):

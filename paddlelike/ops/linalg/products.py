@@ -16,8 +16,6 @@ from paddlelike.ops.kernels.broadcasting import sum_to
 from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
-__all__ = ["Addmm", "BilinearTensorProduct", "Bmm", "Cross", "Dot", "Fsp", "Kron"]
-
 Wanted = tuple[bool, bool]
 Pair = tuple[Array | None, Array | None]
 

@@ -11,8 +11,6 @@ from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec,
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.operands import normalize_axis
 
-__all__ = ["SpectralNorm"]
-
 
 @register
 class SpectralNorm(OpDef):

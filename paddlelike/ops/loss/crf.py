@@ -21,9 +21,6 @@ from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.recurrent.steps import Steps
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["CrfDecoding", "LinearChainCrf"]
-
-
 _FEW: Final = 34  # rows of Transition: with more labels, products for all sequences at once are faster
 
 _TOGETHER: Final = 1 << 16  # scores of ways between labels that are computed at once

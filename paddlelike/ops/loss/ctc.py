@@ -23,8 +23,6 @@ from paddlelike.ops.kernels.lod import (
 )
 from paddlelike.ops.kernels.recurrent.steps import Steps
 
-__all__ = ["CtcAlign", "Warpctc"]
-
 _NEVER: Final = -np.inf  # the logarithm of a probability of 0
 
 

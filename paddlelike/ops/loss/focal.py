@@ -8,8 +8,6 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, OpDef, Spec, register
 from paddlelike.ops.kernels.special import sigmoid
 
-__all__ = ["SigmoidFocalLoss"]
-
 
 def _split_terms(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[Array, Array, Array, Array]:
     """Probabilities, and the weights of the numbers that should be 1 and of those that should be 0.

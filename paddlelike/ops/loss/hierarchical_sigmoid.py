@@ -13,8 +13,6 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, Int, Longs, OpDef, Spec, Strings, register
 from paddlelike.ops.kernels.linalg.outer_sums import place_rows, sum_multiples
 
-__all__ = ["HierarchicalSigmoid"]
-
 
 class _Paths(NamedTuple):
     """The inner nodes on the path to each row's class, and the branch taken at each; (N, depth)."""

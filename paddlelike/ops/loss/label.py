@@ -23,8 +23,6 @@ from paddlelike.ops.kernels.special import sigmoid, softplus
 from paddlelike.ops.loss.cross_entropy import check_label, flatten_labels
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["BprLoss", "CenterLoss", "NllLoss"]
-
 
 @register
 class BprLoss(OpDef):

@@ -28,7 +28,7 @@ from paddlelike.ops.kernels.class_sampling import UNIFORM, ClassDistribution
 from paddlelike.ops.kernels.linalg.outer_sums import place_rows, sum_multiples
 from paddlelike.ops.kernels.special import sigmoid
 
-__all__ = ["Nce", "NceAttrs"]
+__all__ = ["NceAttrs"]
 
 
 class NceAttrs(Attrs):

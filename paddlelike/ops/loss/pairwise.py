@@ -6,9 +6,7 @@ import numpy as np
 
 from paddlelike.framework.opdef import REQUIRED, Array, Float, Gradient, OpDef, Spec, register
 from paddlelike.ops.kernels.special import sigmoid, softplus
-from paddlelike.ops.operands import check_same_shape
-
-__all__ = ["HuberLoss", "MarginRankLoss", "RankLoss", "SmoothL1Loss"]
+from paddlelike.ops.operands import check_same_shape, same_shape
 
 
 @register
@@ -25,10 +23,7 @@ class HuberLoss(OpDef):
     lod = {"Out": "X"}
     gradient = Gradient("Out@GRAD", "Residual", outputs=("X@GRAD", "Y@GRAD"))
 
-    @staticmethod
-    def infer(x: Spec, y: Spec) -> tuple[Spec, Spec]:
-        same = check_same_shape("huber_loss", X=x, Y=y)
-        return same, same
+    infer = same_shape("X", "Y")
 
     @staticmethod
     def forward(x: Array, y: Array, *, delta: float) -> tuple[Array, Array]:
@@ -108,9 +103,7 @@ class RankLoss(OpDef):
     inputs = ("Label", "Left", "Right")
     gradient = Gradient("Out@GRAD", "Label", "Left", "Right", outputs=("Left@GRAD", "Right@GRAD"))
 
-    @staticmethod
-    def infer(label: Spec, left: Spec, right: Spec) -> Spec:
-        return check_same_shape("rank_loss", Label=label, Left=left, Right=right)
+    infer = same_shape("Label", "Left", "Right")
 
     @staticmethod
     def forward(label: Array, left: Array, right: Array) -> Array:

@@ -21,18 +21,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.special import sigmoid, softplus
 from paddlelike.ops.later import register_kernel
-from paddlelike.ops.operands import can_be_equal, check_same_shape, count_elements
-
-__all__ = [
-    "BceLoss",
-    "HingeLoss",
-    "KldivLoss",
-    "LabelSmooth",
-    "LogLoss",
-    "ModifiedHuberLoss",
-    "SigmoidCrossEntropyWithLogits",
-    "TeacherStudentSigmoidLoss",
-]
+from paddlelike.ops.operands import can_be_equal, check_same_shape, count_elements, same_shape
 
 
 @register
@@ -49,9 +38,7 @@ class SigmoidCrossEntropyWithLogits(OpDef):
     lod = "X"
     gradient = Gradient("Out@GRAD", "X", "Label", outputs=("X@GRAD",))
 
-    @staticmethod
-    def infer(x: Spec, label: Spec) -> Spec:
-        return check_same_shape("sigmoid_cross_entropy_with_logits", X=x, Label=label)
+    infer = same_shape("X", "Label")
 
     @staticmethod
     def forward(x: Array, label: Array, *, normalize: bool, ignore_index: int) -> Array:
@@ -80,9 +67,7 @@ class BceLoss(OpDef):
     lod = "X"
     gradient = Gradient("Out@GRAD", "X", "Label", outputs=("X@GRAD",), copies_attrs=False)
 
-    @staticmethod
-    def infer(x: Spec, label: Spec) -> Spec:
-        return check_same_shape("bce_loss", X=x, Label=label)
+    infer = same_shape("X", "Label")
 
     @staticmethod
     def forward(x: Array, label: Array) -> Array:
@@ -106,9 +91,7 @@ class LogLoss(OpDef):
     lod = "Predicted"
     gradient = Gradient("Loss@GRAD", "Predicted", "Labels", outputs=("Predicted@GRAD",))
 
-    @staticmethod
-    def infer(predicted: Spec, labels: Spec) -> Spec:
-        return check_same_shape("log_loss", Predicted=predicted, Labels=labels)
+    infer = same_shape("Predicted", "Labels")
 
     @staticmethod
     def forward(predicted: Array, labels: Array, *, epsilon: float) -> Array:
@@ -130,9 +113,7 @@ class HingeLoss(OpDef):
     lod = "Logits"
     gradient = Gradient("Loss@GRAD", "Logits", "Labels", outputs=("Logits@GRAD",))
 
-    @staticmethod
-    def infer(logits: Spec, labels: Spec) -> Spec:
-        return check_same_shape("hinge_loss", Logits=logits, Labels=labels)
+    infer = same_shape("Logits", "Labels")
 
     @staticmethod
     def forward(logits: Array, labels: Array) -> Array:
@@ -156,10 +137,7 @@ class ModifiedHuberLoss(OpDef):
     outputs = ("IntermediateVal", "Out")
     gradient = Gradient("Out@GRAD", "IntermediateVal", "Y", outputs=("X@GRAD",))
 
-    @staticmethod
-    def infer(x: Spec, y: Spec) -> tuple[Spec, Spec]:
-        same = check_same_shape("modified_huber_loss", X=x, Y=y)
-        return same, same
+    infer = same_shape("X", "Y")
 
     @staticmethod
     def forward(x: Array, y: Array) -> tuple[Array, Array]:
@@ -188,9 +166,7 @@ class TeacherStudentSigmoidLoss(OpDef):
     lod = "X"
     gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",))
 
-    @staticmethod
-    def infer(x: Spec, label: Spec) -> Spec:
-        return check_same_shape("teacher_student_sigmoid_loss", X=x, Label=label)
+    infer = same_shape("X", "Label")
 
     @staticmethod
     def forward(x: Array, label: Array) -> Array:

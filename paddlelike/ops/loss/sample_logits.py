@@ -11,7 +11,7 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.class_sampling import draw_log_uniform, log_uniform_probability
 
-__all__ = ["SampleLogits", "draw_shared_classes"]
+__all__ = ["draw_shared_classes"]
 
 
 class SampleLogitsAttrs(Attrs):

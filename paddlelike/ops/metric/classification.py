@@ -10,8 +10,6 @@ from paddlelike.framework.opdef import REQUIRED, Array, Int, OpDef, Spec, String
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.areas import compute_precision_recall_area, compute_roc_area
 
-__all__ = ["Accuracy", "Auc", "MeanIou", "PrecisionRecall"]
-
 
 @register
 class Accuracy(OpDef):

@@ -9,8 +9,6 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Int, OpDef, Spec, register
 
-__all__ = ["PositiveNegativePair"]
-
 
 @register
 class PositiveNegativePair(OpDef):

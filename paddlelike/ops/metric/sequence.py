@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.fast import sequence as fast
 
-__all__ = ["SCHEMES", "ChunkEval", "EditDistance"]
+__all__ = ["SCHEMES"]
 
 
 def _split_sequences(ctx: Context, slot: str, rows: Array, lengths: Array | None) -> list[Array]:

@@ -23,8 +23,6 @@ from paddlelike.framework.opdef import (
     register,
 )
 
-__all__ = ["Dropout"]
-
 _DOWNGRADE, _UPSCALE = "downgrade_in_infer", "upscale_in_train"
 
 
@@ -80,7 +78,6 @@ class Dropout(OpDef):
     def forward(
         ctx: Context, x: Array, seed_tensor: Array | None, *, attrs: DropoutAttrs
     ) -> tuple[Array, Array | None]:
-        ctx.set_lod("Out", ctx.lod("X"))
         upscale = attrs.dropout_implementation == _UPSCALE
         if attrs.is_test:
             return x if upscale else x * _compute_kept_fraction(x, attrs.dropout_prob), None

@@ -32,14 +32,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.fast.sums import find_held_rows, sum_rows
 
-__all__ = [
-    "GetTensorFromSelectedRows",
-    "LookupTable",
-    "LookupTableGrad",
-    "LookupTableV2",
-    "LookupTableV2Grad",
-    "MergeSelectedRows",
-]
+__all__ = ["LookupTable", "LookupTableGrad", "LookupTableV2", "LookupTableV2Grad"]
 
 _NO_PADDING = -1
 _UNSIGNED = np.dtype(np.uint64)

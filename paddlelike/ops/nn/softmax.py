@@ -13,8 +13,6 @@ from paddlelike.ops.kernels.special import bound_below
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis
 
-__all__ = ["Maxout", "Softmax"]
-
 
 @register
 class Softmax(OpDef):

@@ -9,14 +9,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Float, Ints, Long, OpDef, Spec, register
-
-__all__ = [
-    "DequantizeAbsMax",
-    "DequantizeLog",
-    "FakeChannelWiseDequantizeMaxAbs",
-    "FakeDequantizeMaxAbs",
-    "LookupTableDequant",
-]
+from paddlelike.ops.operands import same_shape
 
 
 @register
@@ -28,9 +21,7 @@ class FakeDequantizeMaxAbs(OpDef):
     attrs = {"max_range": Float()}
     lod = "X"
 
-    @staticmethod
-    def infer(x: Spec, scale: Spec) -> Spec:
-        return Spec(x.shape, x.dtype)
+    infer = same_shape("X")
 
     @staticmethod
     def forward(x: Array, scale: Array, *, max_range: float) -> Array:

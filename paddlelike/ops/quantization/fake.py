@@ -13,15 +13,7 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.regions import round_half_away
 
-__all__ = [
-    "FakeChannelWiseQuantizeAbsMax",
-    "FakeQuantizeAbsMax",
-    "FakeQuantizeDequantizeMovingAverageAbsMax",
-    "FakeQuantizeMovingAverageAbsMax",
-    "FakeQuantizeRangeAbsMax",
-    "MovingAverageAbsMaxScale",
-    "quantize",
-]
+__all__ = ["quantize"]
 
 
 def quantize(x: Array, scale: Array, bits: int) -> Array:
@@ -111,7 +103,6 @@ class FakeQuantizeRangeAbsMax(OpDef):
     def forward(
         ctx: Context, x: Array, scale: Array, step: Array | None, *, attrs: _RangeAttrs
     ) -> tuple[Array, Array | None, Array | None]:
-        ctx.set_lod("Out", ctx.lod("X"))
         if attrs.is_test:
             return quantize(x, scale.reshape(1), attrs.bit_length), None, None
         index = 0 if step is None else int(step.reshape(-1)[0])

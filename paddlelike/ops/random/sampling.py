@@ -18,7 +18,7 @@ from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_dtype, check_order
 from paddlelike.ops.sizes import check_shape_attr, infer_sizes
 
-__all__ = ["Randint", "RandomCrop", "Randperm", "SamplingId", "Seed"]
+__all__ = ["Seed"]
 
 _WHOLES = (VarType.INT32, VarType.INT64)
 
@@ -117,7 +117,6 @@ class SamplingId(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, *, min: float, max: float, seed: int) -> Array:
-        ctx.set_lod("Out", ctx.lod("X"))
         u = ctx.random(seed).uniform((len(x), 1), min, max, x.dtype)
         # Taken off one by one, each difference rounded, as Paddle does.
         left = np.subtract.accumulate(np.concatenate([u, x], axis=1), axis=1)[:, 1:]

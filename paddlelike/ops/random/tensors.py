@@ -26,16 +26,7 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.sizes import check_shape_attr, infer_batch_size_like, infer_sizes
 
-__all__ = [
-    "SHAPE_INPUTS",
-    "GaussianRandom",
-    "GaussianRandomBatchSizeLike",
-    "TruncatedGaussianRandom",
-    "UniformRandom",
-    "UniformRandomBatchSizeLike",
-    "check_dtype",
-    "check_order",
-]
+__all__ = ["SHAPE_INPUTS", "check_dtype", "check_order"]
 
 SHAPE_INPUTS = ("ShapeTensor?", "ShapeTensorList*?")
 _REALS = (VarType.FP32, VarType.FP64)
@@ -90,30 +81,39 @@ class GaussianLikeAttrs(GaussianAttrs):
     output_dim_idx: int = Int(0)
 
 
+class _Drawn(OpDef):
+    """Random numbers, of a shape from tensors or the attribute."""
+
+    inputs = SHAPE_INPUTS
+    context = True
+    fresh = True
+
+    @classmethod
+    def infer(cls, tensor: Spec | None, tensors: list[Spec], *, attrs: UniformAttrs | GaussianAttrs) -> Spec:
+        sizes = infer_sizes(cls.type, attrs.shape, tensor, tensors)
+        return Spec(sizes, check_dtype(cls.type, attrs.dtype, _REALS))
+
+    @classmethod
+    def forward(
+        cls, ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: UniformAttrs | GaussianAttrs
+    ) -> Array:
+        return attrs.draw(ctx, check_shape_attr(cls.type, read_numbers(attrs.shape, tensor, tensors)))
+
+
 @register
-class UniformRandom(OpDef):
+class UniformRandom(_Drawn):
     """``Out`` uniform in [min, max).
 
     Then ``diag_num`` elements from the first on, ``diag_step + 1`` apart, are set to ``diag_val``.
     """
 
     type = "uniform_random"
-    inputs = SHAPE_INPUTS
     attrs = UniformAttrs.table()
-    context = True
-    fresh = True
 
-    @staticmethod
-    def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: UniformAttrs) -> Spec:
-        check_order("uniform_random", attrs.min, attrs.max)
-        return Spec(
-            infer_sizes("uniform_random", attrs.shape, tensor, tensors),
-            check_dtype("uniform_random", attrs.dtype, _REALS),
-        )
-
-    @staticmethod
-    def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: UniformAttrs) -> Array:
-        return attrs.draw(ctx, check_shape_attr("uniform_random", read_numbers(attrs.shape, tensor, tensors)))
+    @classmethod
+    def infer(cls, tensor: Spec | None, tensors: list[Spec], *, attrs: Any) -> Spec:
+        check_order(cls.type, attrs.min, attrs.max)
+        return super().infer(tensor, tensors, attrs=attrs)
 
 
 class _BatchSizeLike(OpDef):
@@ -147,28 +147,17 @@ class UniformRandomBatchSizeLike(_BatchSizeLike):
 
 
 @register
-class GaussianRandom(OpDef):
+class GaussianRandom(_Drawn):
     """``Out`` normally distributed around ``mean`` with standard deviation ``std``."""
 
     type = "gaussian_random"
-    inputs = SHAPE_INPUTS
     attrs = GaussianAttrs.table(use_mkldnn=Bool(False))
-    context = True
-    fresh = True
 
-    @staticmethod
-    def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: GaussianAttrs) -> Spec:
-        known = check_shape_attr("gaussian_random", attrs.shape, unknown=True)  # it goes before the tensors
-        return Spec(
-            known or infer_sizes("gaussian_random", attrs.shape, tensor, tensors),
-            check_dtype("gaussian_random", attrs.dtype, _REALS),
-        )
-
-    @staticmethod
-    def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: GaussianAttrs) -> Array:
-        return attrs.draw(
-            ctx, check_shape_attr("gaussian_random", read_numbers(attrs.shape, tensor, tensors))
-        )
+    @classmethod
+    def infer(cls, tensor: Spec | None, tensors: list[Spec], *, attrs: Any) -> Spec:
+        spec = super().infer(tensor, tensors, attrs=attrs)
+        known = check_shape_attr(cls.type, attrs.shape, unknown=True)  # it goes before the tensors
+        return spec._replace(shape=known or spec.shape)
 
 
 @register

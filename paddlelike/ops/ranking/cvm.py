@@ -7,8 +7,6 @@ import numpy as np
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Bool, Context, Gradient, OpDef, Spec, register
 
-__all__ = ["Cvm"]
-
 
 @register
 class Cvm(OpDef):
@@ -35,7 +33,6 @@ class Cvm(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, cvm: Array, *, use_cvm: bool) -> Array:
-        ctx.set_lod("Y", ctx.lod("X"))
         if not use_cvm:
             return x[:, 2:].copy()
         out = x.copy()

@@ -11,8 +11,6 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Bool, Context, Gradient, Long, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import expand_ranges, make_lod, read_levels
 
-__all__ = ["FilterByInstag"]
-
 
 @register
 class FilterByInstag(OpDef):

@@ -17,7 +17,7 @@ from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import read_levels
 
-__all__ = ["BeamSearch", "BeamSearchDecode"]
+__all__ = ["BeamSearchDecode"]
 
 
 class _Item(NamedTuple):

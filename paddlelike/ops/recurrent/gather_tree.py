@@ -7,8 +7,6 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, OpDef, Spec, register
 
-__all__ = ["GatherTree"]
-
 
 @register
 class GatherTree(OpDef):

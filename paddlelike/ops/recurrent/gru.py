@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from paddlelike.errors import ShapeError
@@ -15,6 +15,7 @@ from paddlelike.framework.opdef import (
     Gradient,
     Int,
     OpDef,
+    Shapes,
     Spec,
     String,
     register,
@@ -30,7 +31,7 @@ from paddlelike.ops.kernels.recurrent.steps import (
 )
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["Gru", "GruUnit"]
+__all__ = ["GruUnit"]
 
 _BY_INDEX: Final = ("identity", "sigmoid", "tanh", "relu")  # as gru_unit's attributes have it
 
@@ -85,13 +86,8 @@ class Gru(OpDef):
         out = Spec((x.shape[0], width), x.dtype)
         return Spec(x.shape, x.dtype), out, out, out
 
-    @classmethod
-    def count_multiply_adds(
-        cls,
-        shapes: Mapping[str, tuple[int, ...]],
-        attrs: Mapping[str, Any],
-        outputs: Mapping[str, Sequence[str]],
-    ) -> int:
+    @staticmethod
+    def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
         return math.prod(shapes["Input"]) * shapes["Weight"][0]
 
     @staticmethod

@@ -9,7 +9,7 @@ in Paddle 1.8.5 on today's CPUs; ``fluid.set_flags({"FLAGS_fluid_quirks": False}
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from paddlelike.errors import ShapeError
@@ -21,23 +21,23 @@ from paddlelike.framework.opdef import (
     Float,
     Gradient,
     OpDef,
+    Shapes,
     Spec,
     String,
     register,
 )
 from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.recurrent import lstm as lstm_steps
-from paddlelike.ops.kernels.recurrent.lstm import Cell, Initial, Projection, StepResults, make_cell
+from paddlelike.ops.kernels.recurrent.lstm import Cell, Projection, StepResults, find_activations, make_cell
 from paddlelike.ops.kernels.recurrent.steps import (
     Steps,
     find_activation,
-    order_initial_rows,
     restore_initial_gradient,
     scatter_rows,
 )
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["Lstm", "LstmAttrs", "Lstmp", "LstmpAttrs"]
+__all__ = ["Lstm", "LstmAttrs", "LstmpAttrs"]
 
 
 class LstmAttrs(Attrs):
@@ -48,24 +48,6 @@ class LstmAttrs(Attrs):
     gate_activation: str = String("sigmoid")
     cell_activation: str = String("tanh")
     candidate_activation: str = String("tanh")
-
-    def check_activations(self, op: str) -> None:
-        """Raise UnsupportedError unless every activation is known."""
-        for role in ("gate", "cell", "candidate"):
-            name = f"{role}_activation"
-            find_activation(op, name, getattr(self, name))
-
-    def make_cell(self, weight: Array, bias: Array) -> Cell:
-        """Return the cell of all steps."""
-        return make_cell(
-            "lstm",
-            weight,
-            bias,
-            use_peepholes=self.use_peepholes,
-            gate_activation=self.gate_activation,
-            cell_activation=self.cell_activation,
-            candidate_activation=self.candidate_activation,
-        )
 
 
 class LstmpAttrs(LstmAttrs):
@@ -80,17 +62,8 @@ class LstmpAttrs(LstmAttrs):
         known = find_activation("lstmp", "proj_activation", self.proj_activation)
         is_identity = self.proj_activation == "identity"
         act = known if is_identity else find_activation("lstmp", "cell_activation", self.cell_activation)
-        return make_cell(
-            "lstmp",
-            weight,
-            bias,
-            use_peepholes=self.use_peepholes,
-            gate_activation=self.gate_activation,
-            cell_activation=self.cell_activation,
-            candidate_activation=self.candidate_activation,
-            limit=self.cell_clip,
-            projection=Projection(proj_weight, act, self.proj_clip),
-        )
+        projection = Projection(proj_weight, act, self.proj_clip)
+        return make_cell("lstmp", weight, bias, self, self.cell_clip, projection)
 
 
 @register
@@ -124,19 +97,14 @@ class Lstm(OpDef):
         *,
         attrs: LstmAttrs,
     ) -> tuple[Spec, Spec, Spec, Spec]:
-        attrs.check_activations("lstm")
+        find_activations("lstm", attrs)
         width = _check_width("lstm", x, weight, bias, x.shape[-1] // 4, attrs.use_peepholes)
         _check_initial("lstm", h0, c0)
         out = Spec((x.shape[0], width), x.dtype)
         return out, out, Spec(x.shape, x.dtype), out
 
-    @classmethod
-    def count_multiply_adds(
-        cls,
-        shapes: Mapping[str, tuple[int, ...]],
-        attrs: Mapping[str, Any],
-        outputs: Mapping[str, Sequence[str]],
-    ) -> int:
+    @staticmethod
+    def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
         return math.prod(shapes["Input"]) * shapes["Weight"][0]
 
     @staticmethod
@@ -151,8 +119,8 @@ class Lstm(OpDef):
         attrs: LstmAttrs,
     ) -> tuple[Array, Array, Array, Array]:
         steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
-        cell = attrs.make_cell(weight, bias)
-        initial = Initial(*(order_initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
+        cell = make_cell("lstm", weight, bias, attrs)
+        initial = lstm_steps.order_initial(cell, steps, h0, c0, x.dtype)
         ran = lstm_steps.run_steps(cell, steps, x + cell.bias, initial)
         hidden, state = (scatter_rows(rows, steps.rows) for rows in (ran.hidden, ran.cell))
         return hidden, state, ran.gates, ran.pre_act
@@ -174,8 +142,8 @@ class Lstm(OpDef):
         attrs: LstmAttrs,
     ) -> tuple[Array | None, ...]:
         steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
-        cell = attrs.make_cell(weight, bias)
-        initial = Initial(*(order_initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
+        cell = make_cell("lstm", weight, bias, attrs)
+        initial = lstm_steps.order_initial(cell, steps, h0, c0, x.dtype)
         hidden, state, d_hidden = (rows.take(steps.rows, axis=0) for rows in (hidden, state, d_hidden))
         ran = StepResults(gates, state, pre_act, hidden, hidden)
         back = lstm_steps.run_steps_back(cell, steps, ran, d_hidden, initial)
@@ -219,7 +187,7 @@ class Lstmp(OpDef):
         *,
         attrs: LstmpAttrs,
     ) -> tuple[Spec, Spec, Spec, Spec, Spec]:
-        attrs.check_activations("lstmp")
+        find_activations("lstmp", attrs)
         find_activation("lstmp", "proj_activation", attrs.proj_activation)
         projected = proj_weight.shape[-1]
         width = _check_width("lstmp", x, weight, bias, projected, attrs.use_peepholes)
@@ -243,10 +211,7 @@ class Lstmp(OpDef):
     ) -> tuple[Array, Array, Array, Array, Array]:
         steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         cell = attrs.make_projecting_cell(weight, proj_weight, bias)
-        initial = Initial(
-            order_initial_rows(h0, steps, len(weight), x.dtype),
-            order_initial_rows(c0, steps, cell.width, x.dtype),
-        )
+        initial = lstm_steps.order_initial(cell, steps, h0, c0, x.dtype)
         ran = lstm_steps.run_steps(cell, steps, x + cell.bias, initial)
         projection, state = (scatter_rows(rows, steps.rows) for rows in (ran.fed_back, ran.cell))
         return projection, state, ran.gates, ran.pre_act, ran.hidden
@@ -270,11 +235,7 @@ class Lstmp(OpDef):
     ) -> tuple[Array | None, ...]:
         steps = Steps.of(read_last_level(ctx, "Projection", len(projection)), reverse=attrs.is_reverse)
         cell = attrs.make_projecting_cell(weight, proj_weight, bias)
-        dtype = gates.dtype
-        initial = Initial(
-            order_initial_rows(h0, steps, len(weight), dtype),
-            order_initial_rows(c0, steps, cell.width, dtype),
-        )
+        initial = lstm_steps.order_initial(cell, steps, h0, c0, gates.dtype)
         fed_back, state, d_fed_back = (x.take(steps.rows, axis=0) for x in (projection, state, d_projection))
         ran = StepResults(gates, state, pre_act, hidden, fed_back)
         back = lstm_steps.run_steps_back(cell, steps, ran, d_fed_back, initial)

@@ -9,8 +9,6 @@ from paddlelike.framework.opdef import Array, Float, Gradient, OpDef, Spec, regi
 from paddlelike.ops.kernels.special import sigmoid
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["LstmUnit"]
-
 
 @register
 class LstmUnit(OpDef):

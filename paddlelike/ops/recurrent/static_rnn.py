@@ -20,14 +20,12 @@ from paddlelike.framework.opdef import (
     Int,
     OpDef,
     OpView,
-    Spec,
     Strings,
     grad_name,
     register,
 )
 from paddlelike.ops.kernels.addition import Totals
-
-__all__ = ["Recurrent", "RecurrentGrad", "RnnMemoryHelper"]
+from paddlelike.ops.operands import same_shape
 
 
 class RecurrentAttrs(Attrs):
@@ -56,9 +54,7 @@ class RnnMemoryHelper(OpDef):
     lod = "X"
     gradient = Gradient("X", "Out", "Out@GRAD", outputs=("X@GRAD",))
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return Spec(x.shape, x.dtype)
+    infer = same_shape("X")
 
     @staticmethod
     def forward(x: Array) -> Array:

@@ -12,7 +12,7 @@ from paddlelike.framework.opdef import OWN, REQUIRED, Array, Bool, Gradient, Int
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.operands import normalize_axis
 
-__all__ = ["ArgSort", "IsEmpty", "Size", "TopK", "Unique", "UniqueWithCounts", "WhereIndex"]
+__all__ = ["TopK"]
 
 
 @register

@@ -18,8 +18,6 @@ from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.addition import Value, add_over, add_values
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["Sum"]
-
 
 @register
 class Sum(OpDef):

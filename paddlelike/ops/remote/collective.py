@@ -7,7 +7,7 @@ all of them make the same step. Communication may go on behind the computation u
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from paddlelike.framework.opdef import (
     ABSENT,
@@ -18,6 +18,7 @@ from paddlelike.framework.opdef import (
     GradOp,
     Int,
     Ints,
+    Kernel,
     OpDef,
     OpView,
     Spec,
@@ -27,27 +28,9 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.opdef.remote import Reduced, find_workers
+from paddlelike.ops.operands import keep_spec
 
-__all__ = [
-    "AllReduce",
-    "Broadcast",
-    "CAllGather",
-    "CAllReduceMax",
-    "CAllReduceMin",
-    "CAllReduceProd",
-    "CAllReduceSum",
-    "CBroadcast",
-    "CCommInit",
-    "CCommInitAll",
-    "CGenNcclId",
-    "CReduceScatter",
-    "CSyncCalcStream",
-    "CSyncCommStream",
-    "GatherFromOwners",
-    "GenNcclId",
-    "ReduceToOwners",
-    "find_job",
-]
+__all__ = ["find_job"]
 
 _CALC = {"use_calc_stream": Bool(False)}
 _RING = {"ring_id": Int(0), **_CALC}
@@ -59,14 +42,11 @@ class _Exchange(OpDef):
     attrs = _RING
     context = True
     external = True
+    infer: ClassVar[Kernel] = staticmethod(keep_spec)
 
 
 class _CAllReduce(_Exchange):
     """``Out[i] = reduce(X of worker 0 [i], X of worker 1 [i], ...)``, the same on all workers."""
-
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return x
 
     @staticmethod
     def forward(ctx: Context, x: Reduced) -> Reduced:
@@ -114,10 +94,6 @@ class AllReduce(_Exchange):
     attrs = {"reduce_type": Int(0), "sync_mode": Bool(False)}
 
     @staticmethod
-    def infer(x: Spec) -> Spec:
-        return x
-
-    @staticmethod
     def forward(ctx: Context, x: Reduced, *, reduce_type: int) -> Reduced:
         return find_workers(ctx).reduce(ctx, x, ("sum", "prod", "max", "min")[reduce_type])
 
@@ -128,10 +104,6 @@ class CBroadcast(_Exchange):
 
     type = "c_broadcast"
     attrs = {"ring_id": Int(0), "root": Int(0), **_CALC}
-
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return x
 
     @staticmethod
     def forward(ctx: Context, x: Array, *, root: int) -> Array:
@@ -221,9 +193,7 @@ class CSyncCalcStream(OpDef):
     outputs = ("Out",)
     views = True
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return x
+    infer = staticmethod(keep_spec)
 
     @staticmethod
     def forward(x: Reduced) -> Reduced:
@@ -242,9 +212,7 @@ class CSyncCommStream(OpDef):
     context = True
     external = True
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return x
+    infer = staticmethod(keep_spec)
 
     @staticmethod
     def forward(ctx: Context, x: Reduced) -> Reduced:

@@ -28,16 +28,6 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.framework.opdef.remote import find_remote
 
-__all__ = [
-    "CheckpointNotify",
-    "FetchBarrier",
-    "ListenAndServ",
-    "Recv",
-    "RecvSave",
-    "Send",
-    "SendBarrier",
-]
-
 #: Where Paddle's operators look for a server when nothing is said.
 _NOWHERE = ("127.0.0.1:6164",)
 

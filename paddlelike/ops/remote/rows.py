@@ -28,8 +28,6 @@ from paddlelike.framework.opdef import (
     register,
 )
 
-__all__ = ["MergeIds", "RefByTrainerId", "SplitByref", "SplitIds", "SplitSelectedRows"]
-
 
 @register
 class SplitByref(OpDef):

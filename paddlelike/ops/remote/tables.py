@@ -22,8 +22,6 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.framework.opdef.remote import find_remote
 
-__all__ = ["DistributedLookupTable", "LookupSparseTable", "Prefetch"]
-
 
 @register
 class DistributedLookupTable(OpDef):

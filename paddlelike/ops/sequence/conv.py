@@ -25,8 +25,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.kernels.lod import read_last_level
 
-__all__ = ["SequenceConv"]
-
 
 class SequenceConvAttrs(Attrs):
     """Attributes of sequence_conv."""

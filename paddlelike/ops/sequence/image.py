@@ -11,8 +11,6 @@ from paddlelike.framework.opdef import Array, Attrs, Context, Gradient, Ints, Op
 from paddlelike.ops.kernels.lod import expand_ranges, make_lod
 from paddlelike.ops.kernels.nn.image.windows import Windows, has_windows, make_windows
 
-__all__ = ["Im2Sequence"]
-
 
 class Im2SequenceAttrs(Attrs):
     """Attributes of im2sequence."""

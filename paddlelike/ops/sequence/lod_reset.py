@@ -8,8 +8,6 @@ from paddlelike.core.tensor import LoD
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Ints, OpDef, Spec, register
 
-__all__ = ["LodReset"]
-
 
 @register
 class LodReset(OpDef):

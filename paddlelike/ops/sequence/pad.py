@@ -17,8 +17,6 @@ from paddlelike.ops.kernels.lod import (
     read_last_level,
 )
 
-__all__ = ["SequenceMask", "SequencePad", "SequenceUnpad"]
-
 
 def _find_places(lengths: Array, width: int) -> Array:
     """Return, for each row of the sequences, its index among the rows of a batch padded to ``width``."""

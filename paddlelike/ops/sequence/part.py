@@ -31,15 +31,7 @@ from paddlelike.ops.kernels.lod import (
     read_last_level,
     read_levels,
 )
-
-__all__ = [
-    "SequenceEnumerate",
-    "SequenceErase",
-    "SequenceReshape",
-    "SequenceReverse",
-    "SequenceScatter",
-    "SequenceSlice",
-]
+from paddlelike.ops.operands import same_shape
 
 
 @register
@@ -100,9 +92,7 @@ class SequenceReverse(OpDef):
         inputs = {"X": [grad_name(name) for name in op.output("Y")]}
         return [GradOp(cls.type, inputs, {"Y": [grad_name(name) for name in op.input("X")]}, {})]
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return Spec(x.shape, x.dtype)
+    infer = same_shape("X")
 
     @staticmethod
     def forward(ctx: Context, x: Array) -> Array:
@@ -211,9 +201,7 @@ class SequenceScatter(OpDef):
     context = True
     gradient = Gradient("Out@GRAD", "Ids", "Updates", outputs=("X@GRAD", "Updates@GRAD"))
 
-    @staticmethod
-    def infer(x: Spec, ids: Spec, updates: Spec) -> Spec:
-        return Spec(x.shape, x.dtype)
+    infer = same_shape("X")
 
     @staticmethod
     def forward(ctx: Context, x: Array, ids: Array, updates: Array) -> Array:

@@ -26,8 +26,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.kernels.lod import check_level, read_last_level, read_levels
 from paddlelike.ops.kernels.segments import find_maxima, maximize_segments, sum_segments
 
-__all__ = ["SequencePool"]
-
 #: What each row of a sequence of length n counts for in a pool that adds rows up.
 _WEIGHT: Final[dict[str, Callable[[Array], Array]]] = {
     "SUM": np.ones_like,

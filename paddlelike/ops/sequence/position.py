@@ -9,8 +9,6 @@ from paddlelike.framework.opdef import Array, Context, Float, Gradient, OpDef, S
 from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["AddPositionEncoding", "RowConv"]
-
 
 @register
 class AddPositionEncoding(OpDef):
@@ -44,7 +42,6 @@ class AddPositionEncoding(OpDef):
         offsets = read_last_level(ctx, "X", len(x))
         places = np.arange(len(x)) - np.repeat(offsets[:-1], np.diff(offsets))
         out += beta * _compute_encoding(places, x.shape[1], x.dtype)
-        ctx.set_lod("Out", ctx.lod("X"))
         return out
 
     @staticmethod
@@ -87,8 +84,6 @@ class RowConv(OpDef):
         for ahead, factor in enumerate(w):
             here = left > ahead
             out[here] += factor * np.roll(x, -ahead, -2)[here]
-        if x.ndim == 2:
-            ctx.set_lod("Out", ctx.lod("X"))
         return out
 
     @staticmethod

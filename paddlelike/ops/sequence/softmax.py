@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Context, Gradient, OpDef, Spec, String, register
+from paddlelike.framework.opdef import Array, Bool, Context, Gradient, OpDef, String, register
 from paddlelike.ops.kernels.lod import read_last_level
-
-__all__ = ["SequenceSoftmax"]
+from paddlelike.ops.operands import same_shape
 
 
 @register
@@ -21,9 +20,7 @@ class SequenceSoftmax(OpDef):
     context = True
     gradient = Gradient("Out", "Out@GRAD", "X")
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return Spec(x.shape, x.dtype)
+    infer = same_shape("X")
 
     @staticmethod
     def forward(ctx: Context, x: Array) -> Array:

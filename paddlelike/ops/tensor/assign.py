@@ -7,8 +7,6 @@ import numpy as np
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.framework.opdef import Array, GradOp, OpDef, OpView, Spec, grad_name, register
 
-__all__ = ["Assign"]
-
 Value = Array | SelectedRows | LoDTensorArray
 
 

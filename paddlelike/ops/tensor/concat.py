@@ -27,8 +27,6 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.operands import can_be_equal, check_same_dtype, normalize_axis, read_numbers
 
-__all__ = ["Concat", "Multiplex", "Split"]
-
 
 @register
 class Concat(OpDef):

@@ -28,20 +28,8 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.operands import read_numbers
+from paddlelike.ops.operands import read_numbers, same_shape
 from paddlelike.ops.sizes import check_shape_attr, infer_batch_size_like, infer_sizes
-
-__all__ = [
-    "AssignValue",
-    "FakeInit",
-    "Fill",
-    "FillAnyLike",
-    "FillConstant",
-    "FillConstantBatchSizeLike",
-    "FillZerosLike",
-    "FillZerosLike2",
-]
-
 
 _SMALL: Final = 1024  # elements; a plan keeps constants up to this size
 
@@ -158,9 +146,7 @@ class FillZerosLike(OpDef):
     lod = "X"
     fresh = True
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return Spec(x.shape, x.dtype)
+    infer = same_shape("X")
 
     @staticmethod
     def forward(x: Array) -> Array:

@@ -8,8 +8,6 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.operands import fill_box, read_numbers
 
-__all__ = ["Crop", "CropTensor"]
-
 Tensors = list[Array] | None
 
 

@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.operands import normalize_axis, read_numbers
 
-__all__ = ["Expand", "ExpandAs", "Flip", "Reverse", "Roll"]
+__all__ = ["Expand", "Flip", "Reverse"]
 
 
 def _repeat_array(x: Array, times: Sequence[int]) -> Array:

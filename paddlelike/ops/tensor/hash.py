@@ -12,8 +12,6 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Int, Long, OpDef, Spec, register
 
-__all__ = ["Hash"]
-
 _PRIMES: Final = [
     np.uint64(prime)
     for prime in (

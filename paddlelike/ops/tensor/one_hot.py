@@ -11,7 +11,7 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Attr, Attrs, Bool, Int, OpDef, Spec, register
 from paddlelike.ops.operands import read_numbers
 
-__all__ = ["OneHot", "OneHotV2", "ShardIndex"]
+__all__ = ["OneHotV2"]
 
 
 class _OneHot(OpDef):

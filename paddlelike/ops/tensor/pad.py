@@ -25,8 +25,6 @@ from paddlelike.ops.kernels.nn.image.layouts import empty_as, full_as
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, read_numbers
 
-__all__ = ["Pad", "Pad2d", "PadConstantLike"]
-
 Widths = list[tuple[int, int]]  # how much before and after, per dim
 
 

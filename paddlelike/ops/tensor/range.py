@@ -12,8 +12,6 @@ from paddlelike.framework.opdef import Array, Attrs, Float, Int, Long, OpDef, Sp
 from paddlelike.ops.later import INTEGERS, register_kernel
 from paddlelike.ops.operands import normalize_axis
 
-__all__ = ["Diag", "DiagEmbed", "Eye", "Linspace", "Range"]
-
 
 @register
 class Range(OpDef):

@@ -11,7 +11,7 @@ from paddlelike.framework.opdef import NO_LOD, REQUIRED, Array, Attrs, Gradient,
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 
-__all__ = ["Slice", "StridedSlice"]
+__all__ = ["Slice"]
 
 Box = tuple[slice, ...]  # the part of an array that is cut out, one slice per dim
 Shape = tuple[int, ...]

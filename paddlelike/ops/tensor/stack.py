@@ -21,8 +21,6 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.operands import can_be_equal, check_same_dtype, normalize_axis
 
-__all__ = ["Stack", "Unbind", "Unstack"]
-
 
 @register
 class Stack(OpDef):

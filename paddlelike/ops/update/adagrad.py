@@ -15,8 +15,6 @@ from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update.base import Update, is_plain_rate, read_scalar
 from paddlelike.ops.update.rules import Rows, Rule, Step
 
-__all__ = ["Adadelta", "Adagrad", "DecayedAdagrad"]
-
 
 @Rule
 def adagrad(p: Array, g: Array, m: Array, /, lr: float, epsilon: float) -> tuple[Array, Array]:
@@ -35,7 +33,6 @@ class Adagrad(Update):
     inputs = ("Param", "Grad", "Moment", "LearningRate")
     outputs = ("ParamOut", "MomentOut")
     attrs = {"epsilon": Float(1e-6)}
-    inplace = {"ParamOut": "Param", "MomentOut": "Moment"}
     elements = ("Param", "Grad", "Moment")
     rows = Rows.KEPT
 
@@ -71,7 +68,6 @@ class DecayedAdagrad(Update):
     inputs = ("Param", "Grad", "Moment", "LearningRate")
     outputs = ("ParamOut", "MomentOut")
     attrs = {"decay": Float(0.95), "epsilon": Float(1e-6)}
-    inplace = {"ParamOut": "Param", "MomentOut": "Moment"}
     elements = ("Param", "Grad", "Moment")
 
     @staticmethod
@@ -105,11 +101,6 @@ class Adadelta(Update):
     inputs = ("Param", "Grad", "AvgSquaredGrad", "AvgSquaredUpdate")
     outputs = ("ParamOut", "AvgSquaredGradOut", "AvgSquaredUpdateOut")
     attrs = {"rho": Float(0.95), "epsilon": Float(1e-6)}
-    inplace = {
-        "ParamOut": "Param",
-        "AvgSquaredGradOut": "AvgSquaredGrad",
-        "AvgSquaredUpdateOut": "AvgSquaredUpdate",
-    }
     elements = ("Param", "Grad", "AvgSquaredGrad", "AvgSquaredUpdate")
 
     @staticmethod

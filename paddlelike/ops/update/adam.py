@@ -18,7 +18,7 @@ from paddlelike.ops.update.base import Update, choose, norm, read_scalar
 from paddlelike.ops.update.rules import Rows, Rule, Step, apply, is_empty_sparse
 from paddlelike.ops.update.sgd import descend
 
-__all__ = ["Adam", "Adamax", "Lamb"]
+__all__ = ["Adam"]
 
 
 class AdamAttrs(Attrs):
@@ -63,13 +63,6 @@ class Adam(Update):
     )
     outputs = ("ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut")
     attrs = AdamAttrs.table(min_row_size_to_use_multithread=Long(1000))
-    inplace = {
-        "ParamOut": "Param",
-        "Moment1Out": "Moment1",
-        "Moment2Out": "Moment2",
-        "Beta1PowOut": "Beta1Pow",
-        "Beta2PowOut": "Beta2Pow",
-    }
     elements = ("Param", "Grad", "Moment1", "Moment2")
 
     @classmethod
@@ -139,7 +132,6 @@ class Adamax(Update):
     inputs = ("Param", "Grad", "LearningRate", "Moment", "InfNorm", "Beta1Pow")
     outputs = ("ParamOut", "MomentOut", "InfNormOut")
     attrs = {"beta1": Float(0.9), "beta2": Float(0.999), "epsilon": Float(1e-8)}
-    inplace = {"ParamOut": "Param", "MomentOut": "Moment", "InfNormOut": "InfNorm"}
     elements = ("Param", "Grad", "Moment", "InfNorm")
 
     @staticmethod
@@ -181,7 +173,6 @@ class Lamb(Update):
     inputs = ("Param", "Grad", "LearningRate", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
     outputs = ("ParamOut", "Moment1Out", "Moment2Out")
     attrs = LambAttrs.table()
-    inplace = {"ParamOut": "Param", "Moment1Out": "Moment1", "Moment2Out": "Moment2"}
 
     @staticmethod
     def forward(

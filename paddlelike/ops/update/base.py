@@ -36,7 +36,7 @@ class _Places(NamedTuple):
 
 
 class Update(OpDef):
-    """An operator whose outputs are some of its inputs, changed in place."""
+    """An operator whose outputs are some of its inputs, changed in place: ``<slot>Out`` is ``<slot>``."""
 
     #: The slots of arrays with an element for each of the parameter, in the order in which the rule takes
     #: them: Param, Grad, then the state. Empty: it has a ``forward`` of its own.
@@ -44,6 +44,10 @@ class Update(OpDef):
     rows: ClassVar[Rows] = Rows.REFUSED
     #: Return the rule with its numbers, from the arrays of the other slots and the attributes.
     read_step: ClassVar[Callable[..., Step]]
+
+    def __init_subclass__(cls) -> None:
+        if "outputs" in vars(cls) and "inplace" not in vars(cls):
+            cls.inplace = {slot: slot.removesuffix("Out") for slot in cls.outputs}
 
     @classmethod
     def move_on(cls, *others: Any, **keywords: Any) -> tuple[Any, ...]:

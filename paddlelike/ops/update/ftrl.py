@@ -8,8 +8,6 @@ from paddlelike.framework.opdef import Array, Float, register
 from paddlelike.ops.update.base import Update, read_scalar
 from paddlelike.ops.update.rules import Rows, Rule, Step
 
-__all__ = ["Ftrl"]
-
 
 @Rule
 def ftrl(

@@ -7,8 +7,7 @@ from typing import Final
 from paddlelike.framework.opdef import Array, Float, Long, register
 from paddlelike.ops.update.base import Update
 
-__all__ = ["AverageAccumulates"]
-
+_KEPT: Final = ("sum_1", "sum_2", "sum_3", "num_accumulates", "old_num_accumulates", "num_updates")
 _SUMMANDS: Final = 16384  # a sum of more parameters than these loses too many digits in float32
 
 
@@ -23,29 +22,14 @@ class AverageAccumulates(Update):
     """
 
     type = "average_accumulates"
-    inputs = (
-        "param",
-        "in_sum_1",
-        "in_sum_2",
-        "in_sum_3",
-        "in_num_accumulates",
-        "in_old_num_accumulates",
-        "in_num_updates",
-    )
-    outputs = (
-        "out_sum_1",
-        "out_sum_2",
-        "out_sum_3",
-        "out_num_accumulates",
-        "out_old_num_accumulates",
-        "out_num_updates",
-    )
+    inputs = ("param", *(f"in_{name}" for name in _KEPT))
+    outputs = tuple(f"out_{name}" for name in _KEPT)
     attrs = {
         "average_window": Float(0.0),
         "max_average_window": Long(),
         "min_average_window": Long(10000),
     }
-    inplace = {slot: slot.replace("out", "in", 1) for slot in outputs}
+    inplace = {f"out_{name}": f"in_{name}" for name in _KEPT}
 
     @staticmethod
     def forward(

@@ -14,8 +14,6 @@ from paddlelike.framework.opdef import Array, Bool, Float, RowUpdate, register
 from paddlelike.ops.update.base import Update, choose, norm, read_scalar, require_dense
 from paddlelike.ops.update.rules import Rows, Rule, Step, apply
 
-__all__ = ["LarsMomentum", "Momentum"]
-
 
 @functools.partial(Rule, is_linear=True)
 def momentum(
@@ -33,7 +31,6 @@ class Momentum(Update):
     inputs = ("Param", "Grad", "Velocity", "LearningRate")
     outputs = ("ParamOut", "VelocityOut")
     attrs = {"mu": Float(), "use_nesterov": Bool(False)}
-    inplace = {"ParamOut": "Param", "VelocityOut": "Velocity"}
     elements = ("Param", "Grad", "Velocity")
     rows = Rows.ZEROS
 
@@ -66,7 +63,6 @@ class LarsMomentum(Update):
     inputs = ("Param", "Grad", "Velocity", "LearningRate")
     outputs = ("ParamOut", "VelocityOut")
     attrs = {"mu": Float(), "lars_coeff": Float(0.001), "lars_weight_decay": Float(0.0005)}
-    inplace = {"ParamOut": "Param", "VelocityOut": "Velocity"}
 
     @staticmethod
     def forward(

@@ -8,8 +8,6 @@ from paddlelike.framework.opdef import Array, Float, register
 from paddlelike.ops.update.base import Update, read_scalar
 from paddlelike.ops.update.rules import Rule, Step
 
-__all__ = ["ProximalAdagrad", "ProximalGd"]
-
 
 def _shrink(p: Array, l1: float, divisor: float, *, has_l1: bool) -> Array:
     """``sign(p) max(|p| - l1, 0) / divisor``."""
@@ -31,7 +29,6 @@ class ProximalGd(Update):
     inputs = ("Param", "Grad", "LearningRate")
     outputs = ("ParamOut",)
     attrs = {"l1": Float(0.0), "l2": Float(0.0)}
-    inplace = {"ParamOut": "Param"}
     elements = ("Param", "Grad")
 
     @staticmethod
@@ -56,7 +53,6 @@ class ProximalAdagrad(Update):
     inputs = ("Param", "Moment", "Grad", "LearningRate")
     outputs = ("ParamOut", "MomentOut")
     attrs = {"l1": Float(0.0), "l2": Float(0.0)}
-    inplace = {"ParamOut": "Param", "MomentOut": "Moment"}
     elements = ("Param", "Grad", "Moment")
 
     @staticmethod

@@ -11,8 +11,6 @@ from paddlelike.framework.opdef import Array, Attrs, Bool, Float, register
 from paddlelike.ops.update.base import Update, read_scalar
 from paddlelike.ops.update.rules import Rows, Rule, Step
 
-__all__ = ["RmsProp"]
-
 
 class RmsPropAttrs(Attrs):
     """Attributes of rmsprop."""
@@ -54,12 +52,6 @@ class RmsProp(Update):
     inputs = ("Param", "MeanSquare", "MeanGrad?", "LearningRate", "Grad", "Moment")
     outputs = ("ParamOut", "MomentOut", "MeanSquareOut", "MeanGradOut")
     attrs = RmsPropAttrs.table()
-    inplace = {
-        "ParamOut": "Param",
-        "MomentOut": "Moment",
-        "MeanSquareOut": "MeanSquare",
-        "MeanGradOut": "MeanGrad",
-    }
     elements = ("Param", "Grad", "MeanSquare", "Moment", "MeanGrad")
     rows = Rows.ZEROS
 

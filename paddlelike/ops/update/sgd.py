@@ -23,7 +23,7 @@ from paddlelike.ops.kernels.recording import LEAST
 from paddlelike.ops.update.base import Update, is_plain_rate, norm, read_scalar, require_dense
 from paddlelike.ops.update.rules import BLOCK, Rows, Rule, Step, apply, is_empty_sparse
 
-__all__ = ["Dpsgd", "Sgd", "descend", "draw_noise", "draw_normal"]
+__all__ = ["Dpsgd", "descend", "draw_noise", "draw_normal"]
 
 
 @functools.partial(Rule, is_linear=True)
@@ -38,7 +38,6 @@ class Sgd(Update):
     type = "sgd"
     inputs = ("Param", "LearningRate", "Grad")
     outputs = ("ParamOut",)
-    inplace = {"ParamOut": "Param"}
     elements = ("Param", "Grad")
     rows = Rows.KEPT
 
@@ -120,7 +119,6 @@ class Dpsgd(Update):
     inputs = ("Param", "Grad", "LearningRate")
     outputs = ("ParamOut",)
     attrs = DpsgdAttrs.table()
-    inplace = {"ParamOut": "Param"}
     context = True
 
     @staticmethod

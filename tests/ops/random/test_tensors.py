@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from paddlelike.core.random import Generator
-from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Spec, registry
 from tests.ops.harness.contract import FakeContext, View, full_attrs
@@ -262,12 +261,3 @@ def test_dropout_has_no_gradient_in_tests() -> None:
 def test_dropout_refuses_what_it_does_not_know(attrs: Arrays, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer("dropout", [X2, None], attrs)
-
-
-def test_sequences_stay_sequences() -> None:
-    x = LoDTensor(np.full((5, 3), 0.3, np.float32), [[0, 2, 5]])
-    for type in ("dropout", "sampling_id"):
-        view = View(type, {"X": ["x"]}, {"Out": ["out"]}, {})
-        context = FakeContext(view, {}, {"x": x.lod()})
-        compute(type, {"X": x.array}, {}, context)
-        assert context.lods["out"] == [[0, 2, 5]]

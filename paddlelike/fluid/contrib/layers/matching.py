@@ -127,13 +127,10 @@ def match_matrix_tensor(
         )
     helper = LayerHelper(layer, name=name, act=act, param_attr=param_attr)
     weight = helper.create_parameter(helper.param_attr, [x.shape[1], channel_num, y.shape[1]], dtype)
-    out = helper.create_variable_for_type_inference(dtype)
-    projected = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    helper.append_op(
-        type=layer,
-        inputs={"X": x, "Y": y, "W": weight},
-        outputs={"Out": out, "Tmp": projected},
-        attrs={"dim_t": channel_num},
+    inputs = {"X": x, "Y": y, "W": weight}
+    outputs = {"Out": dtype, "Tmp": dtype}
+    out, projected = emit_all(
+        layer, inputs, outputs, {"dim_t": channel_num}, helper=helper, constant=("Tmp",)
     )
     return helper.append_activation(out), projected
 
@@ -154,15 +151,10 @@ def sequence_topk_avg_pooling(
     """
     layer = "sequence_topk_avg_pooling"
     check_variable(layer, "input", input)
-    helper = LayerHelper(layer)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    places = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    helper.append_op(
-        type=layer,
-        inputs={"X": input, "ROW": row, "COLUMN": col},
-        outputs={"Out": out, "pos": places},
-        attrs={"topks": topks, "channel_num": channel_num},
-    )
+    inputs = {"X": input, "ROW": row, "COLUMN": col}
+    outputs = {"Out": input.dtype, "pos": input.dtype}
+    attrs = {"topks": topks, "channel_num": channel_num}
+    out, _ = emit_all(layer, inputs, outputs, attrs, constant=("pos",))
     return out
 
 
@@ -199,21 +191,17 @@ def var_conv_2d(
     weight = helper.create_parameter(
         helper.param_attr, [output_channel, input_channel * window[0] * window[1]], dtype
     )
-    out = helper.create_variable_for_type_inference(dtype)
-    columns = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    helper.append_op(
-        type=layer,
-        inputs={"X": input, "ROW": row, "COLUMN": col, "W": weight},
-        outputs={"Out": out, "Col": columns},
-        attrs={
-            "InputChannel": input_channel,
-            "OutputChannel": output_channel,
-            "StrideH": steps[0],
-            "StrideW": steps[1],
-            "KernelH": window[0],
-            "KernelW": window[1],
-        },
-    )
+    inputs = {"X": input, "ROW": row, "COLUMN": col, "W": weight}
+    outputs = {"Out": dtype, "Col": dtype}
+    attrs = {
+        "InputChannel": input_channel,
+        "OutputChannel": output_channel,
+        "StrideH": steps[0],
+        "StrideW": steps[1],
+        "KernelH": window[0],
+        "KernelW": window[1],
+    }
+    out, _ = emit_all(layer, inputs, outputs, attrs, helper=helper, constant=("Col",))
     return helper.append_activation(out)
 
 

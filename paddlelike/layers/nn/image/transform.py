@@ -231,9 +231,7 @@ def _resize(
     if isinstance(how.actual_shape, Variable):
         how.actual_shape.stop_gradient = True
         inputs["OutSize"] = how.actual_shape
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(type=type, inputs=inputs, outputs={"Out": out}, attrs=attrs)
-    return out
+    return emit(type, inputs, attrs, helper=helper)
 
 
 def image_resize_short(input: Variable, out_short_len: int, resample: str = "BILINEAR") -> Variable:

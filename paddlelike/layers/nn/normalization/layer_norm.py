@@ -11,7 +11,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant, Normal
 from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
 
@@ -62,15 +62,10 @@ def layer_norm(
         )
     if shift:
         inputs["Bias"] = helper.create_parameter(bias_attr, shape, input.dtype, is_bias=True)
-    mean = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    variance = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        type="layer_norm",
-        inputs=inputs,
-        outputs={"Y": out, "Mean": mean, "Variance": variance},
-        attrs={"epsilon": epsilon, "begin_norm_axis": begin_norm_axis},
-    )
+    outputs = {"Mean": input.dtype, "Variance": input.dtype, "Y": input.dtype}
+    attrs = {"epsilon": epsilon, "begin_norm_axis": begin_norm_axis}
+    kept = ("Mean", "Variance")
+    *_, out = emit_all("layer_norm", inputs, outputs, attrs, helper=helper, constant=kept)
     return helper.append_activation(out)
 
 
@@ -151,16 +146,11 @@ def instance_norm(
     shape = [input.shape[1]]
     scale = helper.create_parameter(param_attr, shape, input.dtype, default_initializer=Constant(1.0))
     bias = helper.create_parameter(bias_attr, shape, input.dtype, is_bias=True)
-    mean = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    variance = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        type="instance_norm",
-        inputs={"X": input, "Scale": scale, "Bias": bias},
-        outputs={"Y": out, "SavedMean": mean, "SavedVariance": variance},
-        attrs={"epsilon": epsilon},
-    )
-    return out
+    inputs = {"X": input, "Scale": scale, "Bias": bias}
+    outputs = {"SavedMean": input.dtype, "SavedVariance": input.dtype, "Y": input.dtype}
+    kept = ("SavedMean", "SavedVariance")
+    attrs = {"epsilon": epsilon}
+    return emit_all("instance_norm", inputs, outputs, attrs, helper=helper, constant=kept)[-1]
 
 
 def data_norm(
@@ -299,15 +289,9 @@ def lrn(
             f"layer 'lrn': input {input.name!r} of shape {list(input.shape)} has "
             f"{len(input.shape)} dims, expected 4"
         )
-    helper = LayerHelper("lrn", name=name)
-    middle = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        type="lrn",
-        inputs={"X": input},
-        outputs={"Out": out, "MidOut": middle},
-        attrs={"n": n, "k": k, "alpha": alpha, "beta": beta, "data_format": data_format},
-    )
+    outputs = {"MidOut": input.dtype, "Out": input.dtype}
+    attrs = {"n": n, "k": k, "alpha": alpha, "beta": beta, "data_format": data_format}
+    _, out = emit_all("lrn", {"X": input}, outputs, attrs, name=name, constant=("MidOut",))
     return out
 
 

@@ -16,8 +16,6 @@ from paddlelike.ops.kernels.detection.bilinear import Points, from_rows, surroun
 from paddlelike.ops.kernels.nn.image.windows import Windows, make_windows
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["DeformableConv", "DeformableConvV1"]
-
 
 class _Attrs(Attrs):
     strides: list[int] = Ints([1, 1])

@@ -27,8 +27,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.kernels.detection.regions import check_regions, index_images, round_half_away, scatter_add
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["DeformablePsRoiPooling"]
-
 
 class _Attrs(Attrs):
     no_trans: bool = Bool()

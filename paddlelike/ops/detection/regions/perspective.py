@@ -16,8 +16,6 @@ from paddlelike.framework.opdef import Array, Attrs, Context, Float, Gradient, I
 from paddlelike.ops.kernels.detection.bilinear import Points, from_rows, surround, to_rows
 from paddlelike.ops.kernels.detection.regions import check_regions, index_images
 
-__all__ = ["RoiPerspectiveTransform"]
-
 _CLOSE = 1e-4  # coordinates nearer than that are equal, as in Paddle
 
 
@@ -66,7 +64,6 @@ class RoiPerspectiveTransform(OpDef):
     @staticmethod
     def forward(ctx: Context, x: Array, rois: Array, *, attrs: _Attrs) -> tuple[Any, ...]:
         owners = index_images(ctx, len(rois), len(x))
-        ctx.set_lod("Out", ctx.lod("ROIs"))
         size = (attrs.transformed_height, attrs.transformed_width)
         out = np.zeros((len(rois), x.shape[1], *size), x.dtype)
         mask = np.zeros((len(rois), 1, *size), np.int32)

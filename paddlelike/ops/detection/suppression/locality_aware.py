@@ -21,8 +21,6 @@ from paddlelike.ops.kernels.detection.suppression import find_shape_overlaps, me
 from paddlelike.ops.kernels.fast import boxes as fast_boxes
 from paddlelike.ops.kernels.fast import polygons as fast_polygons
 
-__all__ = ["LocalityAwareNms"]
-
 
 @register
 class LocalityAwareNms(OpDef):

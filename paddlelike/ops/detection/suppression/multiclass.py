@@ -24,7 +24,7 @@ from paddlelike.ops.detection.suppression.kept import (
 from paddlelike.ops.kernels.detection.suppression import rank_scores
 from paddlelike.ops.kernels.lod import read_last_level
 
-__all__ = ["MulticlassNms", "MulticlassNms2", "keep_boxes"]
+__all__ = ["keep_boxes"]
 
 
 @register

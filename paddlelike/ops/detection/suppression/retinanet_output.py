@@ -17,8 +17,6 @@ from paddlelike.ops.kernels.lod import make_lod
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_descending
 
-__all__ = ["RetinanetDetectionOutput"]
-
 
 class _Attrs(Attrs):
     score_threshold: float = Float()

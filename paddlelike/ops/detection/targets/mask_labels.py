@@ -17,8 +17,6 @@ from paddlelike.framework.opdef import Array, Context, Int, OpDef, Spec, registe
 from paddlelike.ops.kernels.detection.box_targets import overlap_pixels
 from paddlelike.ops.kernels.lod import make_lod, read_last_level, read_levels
 
-__all__ = ["GenerateMaskLabels"]
-
 _FINER: Final = 5.0  # outlines are drawn on a grid that is finer by this factor
 
 

@@ -17,8 +17,6 @@ from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, 
 from paddlelike.ops.kernels.detection.box_targets import encode_boxes, overlap_pixels, sample_reservoir
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 
-__all__ = ["RetinanetTargetAssign", "RpnTargetAssign"]
-
 _EQUAL: Final = 1e-5  # overlaps nearer than that are equal
 
 

@@ -7,7 +7,7 @@ over columns of a wider array.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from paddlelike.ops.kernels.recurrent.steps import (
     clip,
     clip_gradient,
     find_activation,
+    order_initial_rows,
     transpose_weight,
 )
 
@@ -34,7 +35,9 @@ __all__ = [
     "StepGradients",
     "StepResults",
     "bias_gradient",
+    "find_activations",
     "make_cell",
+    "order_initial",
     "run_steps",
     "run_steps_back",
     "weight_gradient",
@@ -93,32 +96,50 @@ class StepGradients(NamedTuple):
     initial: Initial
 
 
+class Named(Protocol):
+    """What attributes say of a cell."""
+
+    @property
+    def use_peepholes(self) -> bool: ...
+    @property
+    def gate_activation(self) -> str: ...
+    @property
+    def cell_activation(self) -> str: ...
+    @property
+    def candidate_activation(self) -> str: ...
+
+
+def find_activations(op: str, named: Named) -> tuple[Activation, Activation, Activation]:
+    """Return those of gates, cell and candidate; raise EnforceNotMet unless every one is known."""
+    names = ("gate_activation", "cell_activation", "candidate_activation")
+    gate, cell, candidate = (find_activation(op, name, getattr(named, name)) for name in names)
+    return gate, cell, candidate
+
+
 def make_cell(
     op: str,
     weight: Array,
     bias: Array,
-    *,
-    use_peepholes: bool,
-    gate_activation: str,
-    cell_activation: str,
-    candidate_activation: str,
+    named: Named,
     limit: float = 0.0,
     projection: Projection | None = None,
 ) -> Cell:
     """Return the cell that an operator's inputs and attributes describe."""
     width = weight.shape[1] // 4
     parts = bias.reshape(-1, width)
-    return Cell(
-        width,
-        weight,
-        parts[:4].reshape(-1),
-        parts[4:7, None] if use_peepholes else None,
-        find_activation(op, "gate_activation", gate_activation),
-        find_activation(op, "cell_activation", cell_activation),
-        find_activation(op, "candidate_activation", candidate_activation),
-        limit,
-        projection,
-        _must_stop_gradients(weight, limit),
+    peepholes = parts[4:7, None] if named.use_peepholes else None
+    found = find_activations(op, named)
+    stops = _must_stop_gradients(weight, limit)
+    return Cell(width, weight, parts[:4].reshape(-1), peepholes, *found, limit, projection, stops)
+
+
+def order_initial(
+    cell: Cell, steps: Steps, fed_back: Array | None, state: Array | None, dtype: np.dtype[np.generic]
+) -> Initial:
+    """Return the states of the first step, of states by sequence; zeros by default."""
+    return Initial(
+        order_initial_rows(fed_back, steps, len(cell.weight), dtype),
+        order_initial_rows(state, steps, cell.width, dtype),
     )
 
 

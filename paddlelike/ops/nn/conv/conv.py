@@ -17,6 +17,7 @@ from paddlelike.framework.opdef import (
     Int,
     Ints,
     OpDef,
+    Shapes,
     Spec,
     String,
     register,
@@ -40,7 +41,6 @@ __all__ = [
     "Conv2d",
     "Conv3d",
     "ConvAttrs",
-    "DepthwiseConv2d",
     "bias_gradient",
     "check_sizes",
     "shape_in_format",
@@ -151,13 +151,8 @@ class _Conv(OpDef):
             )
         return Spec(shape_in_format(x.shape[0], channels, count, attrs.data_format), x.dtype)
 
-    @classmethod
-    def count_multiply_adds(
-        cls,
-        shapes: Mapping[str, tuple[int, ...]],
-        attrs: Mapping[str, Any],
-        outputs: Mapping[str, Sequence[str]],
-    ) -> int:
+    @staticmethod
+    def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
         return math.prod(shapes["Output"]) * math.prod(shapes["Filter"][1:])
 
     @classmethod

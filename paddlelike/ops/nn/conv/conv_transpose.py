@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Shapes, Spec, register
 from paddlelike.ops.kernels.nn.conv.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.nn.image.windows import Windows, to_channels_first, to_format
 from paddlelike.ops.later import register_kernel
@@ -23,14 +23,7 @@ from paddlelike.ops.nn.conv.conv import (
     shape_in_format,
 )
 
-__all__ = [
-    "Conv2dTranspose",
-    "Conv3dTranspose",
-    "ConvTransposeAttrs",
-    "DepthwiseConv2dTranspose",
-    "find_output_dims",
-    "transpose_convolve",
-]
+__all__ = ["ConvTransposeAttrs", "find_output_dims", "transpose_convolve"]
 
 
 class ConvTransposeAttrs(ConvAttrs):
@@ -52,13 +45,8 @@ class _ConvTranspose(OpDef):
         out = find_output_dims(cls.type, windows, spatial, attrs.output_size)
         return Spec(shape_in_format(x.shape[0], channels, out, attrs.data_format), x.dtype)
 
-    @classmethod
-    def count_multiply_adds(
-        cls,
-        shapes: Mapping[str, tuple[int, ...]],
-        attrs: Mapping[str, Any],
-        outputs: Mapping[str, Sequence[str]],
-    ) -> int:
+    @staticmethod
+    def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
         return math.prod(shapes["Input"]) * math.prod(shapes["Filter"][1:])
 
     @classmethod

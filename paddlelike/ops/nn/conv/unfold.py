@@ -11,8 +11,6 @@ from paddlelike.framework.opdef import Array, Attrs, Gradient, Ints, OpDef, Spec
 from paddlelike.ops.kernels.nn.image.windows import Windows, check_image, has_windows, make_windows
 from paddlelike.ops.later import register_kernel
 
-__all__ = ["Unfold"]
-
 
 class UnfoldAttrs(Attrs):
     """Attributes of unfold; ``paddings`` are (top, left, bottom, right)."""

@@ -10,8 +10,6 @@ from paddlelike.ops.kernels.nn.image.windows import check_image
 from paddlelike.ops.kernels.nn.normalization.images import normalize_channels_dx, scale_channels
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["AffineChannel", "Lrn"]
-
 
 class LrnAttrs(Attrs):
     """Attributes of lrn."""

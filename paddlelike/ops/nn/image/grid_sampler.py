@@ -17,8 +17,6 @@ from paddlelike.ops.kernels.nn.image.windows import check_image
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, read_numbers
 
-__all__ = ["AffineGrid", "GridSampler"]
-
 
 @register
 class AffineGrid(OpDef):

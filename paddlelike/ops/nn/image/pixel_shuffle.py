@@ -8,8 +8,6 @@ from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.nn.image.windows import check_image, to_channels_first, to_format
 from paddlelike.ops.later import register_kernel
 
-__all__ = ["PixelShuffle", "ShuffleChannel", "SpaceToDepth", "TemporalShift"]
-
 
 @register
 class PixelShuffle(OpDef):

@@ -21,7 +21,7 @@ from paddlelike.ops.kernels.nn.image.windows import (
     to_format,
 )
 
-__all__ = ["MaxPool2dWithIndex", "MaxPool3dWithIndex", "Pool2d", "Pool3d", "find_factor"]
+__all__ = ["find_factor"]
 
 
 class WindowAttrs(Attrs):

@@ -16,7 +16,7 @@ from paddlelike.ops.kernels.nn.image import pool as pool_kernels
 from paddlelike.ops.kernels.nn.image.windows import Windows, check_image
 from paddlelike.ops.later import register_kernel
 
-__all__ = ["Spp", "Unpool", "list_levels"]
+__all__ = ["list_levels"]
 
 
 @register

@@ -11,8 +11,6 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Int, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.sorting import argsort_unstable
 
-__all__ = ["SimilarityFocus"]
-
 
 @register
 class SimilarityFocus(OpDef):

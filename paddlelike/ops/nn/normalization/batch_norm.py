@@ -29,7 +29,7 @@ from paddlelike.ops.kernels.nn.normalization.images import (
 )
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["BatchNorm", "InplaceAbn"]
+__all__ = ["BatchNorm"]
 
 
 class BatchNormAttrs(Attrs):

@@ -22,8 +22,6 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["DataNorm"]
-
 _SHOWN: Final = 1e-7  # a slot whose first number is smaller was not shown
 _SUMS: Final = ("BatchSize", "BatchSum", "BatchSquareSum")
 

@@ -14,7 +14,7 @@ from paddlelike.ops.kernels.nn.normalization.images import normalize_instances, 
 from paddlelike.ops.kernels.nn.normalization.rows import normalize, normalize_dx
 from paddlelike.ops.operands import can_be_equal, is_known
 
-__all__ = ["GroupNorm", "InstanceNorm", "LayerNorm"]
+__all__ = ["GroupNorm", "LayerNorm"]
 
 
 @register

@@ -8,8 +8,6 @@ from paddlelike.framework.opdef import Array, Context, register
 from paddlelike.framework.opdef.remote import find_workers
 from paddlelike.ops.nn.normalization.batch_norm import BatchNorm, BatchNormAttrs
 
-__all__ = ["SyncBatchNorm"]
-
 
 @register
 class SyncBatchNorm(BatchNorm):

@@ -46,8 +46,6 @@ def _align(node: Node) -> tuple[str, str]:
     if node.opset < 7 and node.attr("broadcast") and node.attr("axis") is not None:
         spare = node.rank() - node.axis(0) - node.rank(1)
         y = node.unsqueeze(y, *range(node.rank(1), node.rank(1) + spare))
-    elif node.type in ("Div", "Mod", "Pow"):  # Fluid exchanges the inputs where the first has fewer dims
-        x = node.unsqueeze(x, *range(len(node.shape(y)) - len(node.shape(x))))
     return x, y
 
 
@@ -61,7 +59,7 @@ def _read_div(node: Node) -> None:
 @reads("Mod")
 def _read_mod(node: Node) -> None:
     """The remainder has the sign of the divisor; with fmod that of the dividend."""
-    x, y = _align(node)
+    x, y = node.input(), node.input(1)
     if node.dtype().kind == "f":
         quotient = node.emit("elementwise_div", x, y)
         if node.attr("fmod", 0):
@@ -88,8 +86,7 @@ def _read_pow(node: Node) -> None:
         else:
             node.give(node.emit("pow", x, factor=float(exponent)))
         return
-    x, exponent = _align(node)
-    node.give(node.emit("elementwise_pow", x, node.cast(exponent, node.dtype())))
+    node.give(node.emit("elementwise_pow", x, node.cast(node.input(1), node.dtype())))
 
 
 @reads(*_SEVERAL)
