@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,6 +36,20 @@ _LARGEST_HEADER: Final = 100_000_000  # the specification's limit
 _SINGLE: Final = "model.safetensors"
 _INDEX: Final = ".index.json"
 _METADATA: Final = "__metadata__"
+
+# What JSON a header or an index can be. Of large ones any other is refused before it is parsed: empty lists
+# in a list take 25 times the memory of their text, names and tensors 8 times.
+_LARGE: Final = 1 << 20
+_TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_FLAT: Final = rb"\{(?:\s*+%b\s*+:\s*+(?:%b|[-+.\w]++)\s*+,?)*+\s*+\}" % (_TEXT, _TEXT)
+_FIELD: Final = rb'\s*+(?:"dtype"\s*+:\s*+%b|"(?:shape|data_offsets)"\s*+:\s*+\[[\s\d,]*+\])\s*+' % _TEXT
+_ROW: Final = rb"\{%b,%b,%b\}" % (_FIELD, _FIELD, _FIELD)
+_HEADER: Final = re.compile(
+    rb'\{(?:\s*+(?:"__metadata__"\s*+:\s*+%b|%b\s*+:\s*+%b)\s*+,?)*+\s*+\}\s*+' % (_FLAT, _TEXT, _ROW)
+)
+_INDEX_TEXT: Final = re.compile(
+    rb"\s*+\{(?:\s*+%b\s*+:\s*+(?:%b|%b|[-+.\w]++)\s*+,?)*+\s*+\}\s*+" % (_TEXT, _FLAT, _TEXT)
+)
 _NAMES: Final = {row.safetensors: row.var_type for row in TENSOR_DTYPES.values() if row.safetensors}
 # the package sorts by its own list of element types, the last first, and then by name
 _ORDER: Final = ("BOOL", "U8", "I8", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64", "U64")
@@ -184,6 +199,8 @@ def _read_index(folder: Folder, name: str) -> dict[str, set[str] | None]:
     with folder.open_file(name) as file:
         data = file.read_at(0, min(file.size, _LARGEST_HEADER))
     try:
+        if len(data) > _LARGE and _INDEX_TEXT.fullmatch(data) is None:
+            raise ValueError("it is more than a map of names")
         weights = json.loads(str(data, "utf-8"), object_pairs_hook=_make_dict)["weight_map"]
         files: dict[str, set[str] | None] = {file: set() for file in sorted(set(weights.values()))}
         for key, file in weights.items():
@@ -202,8 +219,11 @@ def _read_header(file: Source) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(file.read_at(0, 8), "little")
     if file.size < 10 or length > min(_LARGEST_HEADER, file.size - 8):
         raise FormatError(f"offset 0: a header of {length} bytes in a file of {file.size}")
+    text = file.read_at(8, length)
+    if length > _LARGE and _HEADER.fullmatch(text) is None:
+        raise FormatError("offset 8: the header is no JSON of names and tensors, and of nothing else")
     try:
-        header = json.loads(str(file.read_at(8, length), "utf-8"), object_pairs_hook=_make_dict)
+        header = json.loads(str(text, "utf-8"), object_pairs_hook=_make_dict)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"offset 8: the header is no JSON of names and tensors ({error!s:.120})") from error
     if not isinstance(header, dict) or not isinstance(header.get(_METADATA, {}), dict):
@@ -214,7 +234,7 @@ def _read_header(file: Source) -> tuple[dict[str, Any], int]:
 def _make_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs of a JSON object. Raises ValueError where a name stands twice."""
     if len(made := dict(pairs)) < len(pairs):
-        raise ValueError(f"of the names {[name for name, _ in pairs]!s:.100} one is there twice")
+        raise ValueError(f"of the names {[name for name, _ in pairs[:99]]!s:.100} one is there twice")
     return made
 
 

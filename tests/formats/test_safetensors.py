@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -172,3 +173,31 @@ ROW = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 def test_a_header_that_cannot_be_is_refused(header: object, data: bytes, text: str) -> None:
     with pytest.raises(FormatError, match=text):
         Safetensors().entries(make_file(header, data))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'{"w": [' + b"[]," * 700_000 + b"[]]}", b'{"": {}' + b',"":{}' * 350_000 + b"}",
+     b'{"__metadata__": {"a": [' + b"{}," * 700_000 + b"{}]}}"],
+    ids=["lists", "dictionaries", "metadata"],
+)  # fmt: skip
+def test_a_large_header_of_other_json_is_not_parsed(text: bytes) -> None:
+    file = len(text).to_bytes(8, "little") + text
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError, match="and of nothing else"):
+            Safetensors().entries(file)
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_header_is_read_however_it_is_laid_out() -> None:
+    rows = {
+        f'layer {index} " [{{é': {"shape": [1], "data_offsets": [index, index + 1], "dtype": "U8"}
+        for index in range(15_000)
+    }
+    text = json.dumps({"__metadata__": {"a": "{[ \\ é"}, **rows}, indent=1, ensure_ascii=False).encode()
+    assert len(text) > 1 << 20
+    entries = Safetensors().entries(len(text).to_bytes(8, "little") + text + bytes(15_000))
+    assert [entry.name for entry in entries] == list(rows)

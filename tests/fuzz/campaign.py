@@ -253,10 +253,14 @@ def _work(
     resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM, resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     outcome = Outcome()
+    started = time.monotonic()
+    setting_up = 0.0  # seconds, which no input has to share
 
     def begin(place: int) -> bool:
+        nonlocal setting_up
+        setting_up = setting_up or time.monotonic() - started
         at.value = place
-        return until is not None and time.monotonic() > until
+        return until is not None and time.monotonic() > until + setting_up
 
     try:
         for found in _results(target, root, seed, numbers, begin):
