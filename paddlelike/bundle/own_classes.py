@@ -10,6 +10,7 @@ A class that moves to another module keeps its old name in ``_MOVED``, so that o
 from __future__ import annotations
 
 import enum
+import reprlib
 from importlib import import_module
 from typing import Final, TypeGuard
 
@@ -95,6 +96,7 @@ def restrict(made: object) -> None:
         made.trusted = False
     if isinstance(made, DatasetBase) and made.pipe_command != "cat":
         raise FormatError(
-            f"the pickle holds a {type(made).__name__} that runs the shell command {made.pipe_command!r:.80}",
+            f"the pickle holds a {type(made).__name__} that runs the shell command "
+            f"{reprlib.repr(made.pipe_command)[:80]}",
             hint="pass trusted=True if you know who wrote the file",
         )

@@ -10,9 +10,10 @@ from __future__ import annotations
 import codecs
 import pickle
 import re
+import reprlib
 import struct
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, ClassVar, Final, NoReturn
 
 import numpy as np
@@ -88,6 +89,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         self._classes = classes
         self._rename = rename
         self._find_array = find_array
+        self._spent = 0  # elements that were copied or hashed
 
     def read_object(self) -> Any:
         """Return the next object.
@@ -120,7 +122,7 @@ class RestrictedUnpickler(pickle._Unpickler):
     def persistent_load(self, pid: object) -> object:
         """Return the array of a persistent id. Raises FormatError when there is none."""
         if self._find_array is None or not isinstance(pid, str | bytes):
-            raise FormatError(f"the pickle refers to {pid!r:.80} outside of it, and this is no bundle")
+            raise FormatError(f"the pickle refers to {shorten(pid)} outside of it, and this is no bundle")
         return self._find_array(pid if isinstance(pid, str) else pid.decode("latin1"))
 
     # The steps that do more than push plain values
@@ -130,8 +132,36 @@ class RestrictedUnpickler(pickle._Unpickler):
         may = may or (isinstance(function, type) and stand_in(*_find_names(function)) is not None)
         may = may or (is_own_enum(function) and _is_one_integer(arguments))
         if not may or not isinstance(arguments, tuple):
-            raise FormatError(f"the pickle calls {function!r:.80}, which is no function of the list")
+            raise FormatError(f"the pickle calls {shorten(function)}, which is no function of the list")
+        for one in arguments:
+            if isinstance(one, _CONTAINERS):
+                self._spend(len(one))
+                if function in _HASHING:
+                    self._check_keys(one)
         return function(*arguments)
+
+    def _spend(self, count: int) -> None:
+        """Count elements that are copied or hashed, which the file has once and may name many times."""
+        self._spent += count
+        if self._spent > 4 * self._size + 1000:
+            raise FormatError(
+                f"the pickle, of {self._size} bytes, copies or hashes over {4 * self._size} elements"
+            )
+
+    def _check_keys(self, keys: Iterable[Any]) -> None:
+        """Count the elements of tuples that are to be hashed, at every place where one stands."""
+        for key in keys:
+            pending = [key]
+            while pending:
+                one = pending.pop()
+                if isinstance(one, tuple | frozenset):
+                    self._spend(len(one))
+                    pending += one
+
+    def _hash(self, step: Callable[[Any], None], keys: slice) -> None:
+        """Run a step that makes keys of values on the stack."""
+        self._check_keys(self.stack[keys])
+        step(self)
 
     def _reduce(self) -> None:
         arguments = self.stack.pop()
@@ -140,7 +170,7 @@ class RestrictedUnpickler(pickle._Unpickler):
     def _new(self) -> None:
         arguments, made = self.stack.pop(), self.stack.pop()
         if not isinstance(made, type) or made in _PLAIN.values() or _is_misused(made, arguments):
-            raise FormatError(f"the pickle makes an object of {made!r:.80}")
+            raise FormatError(f"the pickle makes an object of {shorten(made)}")
         self.append(_make(made, *arguments))
 
     def _new_with_keywords(self) -> None:
@@ -152,13 +182,15 @@ class RestrictedUnpickler(pickle._Unpickler):
     def _instance(self, made: object, arguments: list[Any]) -> None:
         """Protocol 0's classes of Python 2, which are made without a call."""
         if not isinstance(made, type) or arguments or made in _PLAIN.values():
-            raise FormatError(f"the pickle makes an object of {made!r:.80}")
+            raise FormatError(f"the pickle makes an object of {shorten(made)}")
         self.append(_make(made))
 
     def _build(self) -> None:
         state, target = self.stack.pop(), self.stack[-1]
         if isinstance(target, type) or (callable(target) and not hasattr(target, "__setstate__")):
-            raise FormatError(f"the pickle sets the state of {target!r:.80}, which is no object of its own")
+            raise FormatError(
+                f"the pickle sets the state of {shorten(target)}, which is no object of its own"
+            )
         if is_own(type(target)):
             target.__setstate__(state)
             if not self._trusted:
@@ -197,11 +229,21 @@ class RestrictedUnpickler(pickle._Unpickler):
         pickle.OBJ[0]: lambda self: self._from_mark(),
         pickle.BUILD[0]: lambda self: self._build(),
         pickle.BYTEARRAY8[0]: lambda self: self._bytearray(),
+        pickle.SETITEM[0]: lambda self: self._hash(pickle._Unpickler.load_setitem, slice(-2, -1)),
+        pickle.SETITEMS[0]: lambda self: self._hash(pickle._Unpickler.load_setitems, slice(0, None, 2)),
+        pickle.DICT[0]: lambda self: self._hash(pickle._Unpickler.load_dict, slice(0, None, 2)),
+        pickle.ADDITEMS[0]: lambda self: self._hash(pickle._Unpickler.load_additems, slice(None)),
+        pickle.FROZENSET[0]: lambda self: self._hash(pickle._Unpickler.load_frozenset, slice(None)),
     }
 
     def _from_mark(self) -> None:
         made, *arguments = self.pop_mark()
         self._instance(made, arguments)
+
+
+def shorten(value: object) -> str:
+    """Return the beginning of a value's text: that of a tuple which is in itself many times has no end."""
+    return reprlib.repr(value)[:80]
 
 
 def _make(made: Any, *arguments: Any) -> object:
@@ -249,7 +291,7 @@ def _scalar(dtype: Any, raw: Any = b"") -> object:
 
 def _dtype(code: object, *_: object) -> np.dtype[Any]:
     if not isinstance(code, str) or not re.fullmatch(r"[<>|=]?[a-zA-Z]\d{0,8}(\[\w{1,8}\])?", code):
-        raise FormatError(f"a dtype {code!r:.40}")
+        raise FormatError(f"a dtype {shorten(code)}")
     return np.dtype(code)
 
 
@@ -270,7 +312,7 @@ def _reconstructor(made: Any, base: object, state: object) -> object:
     if is_own_tuple(made) and type(state) is tuple:
         return made(*state)
     if not isinstance(made, type) or base is not object or state is not None or made in _PLAIN.values():
-        raise FormatError(f"the pickle makes an object of {made!r:.80} by its base {base!r:.80}")
+        raise FormatError(f"the pickle makes an object of {shorten(made)} by its base {shorten(base)}")
     return _make(made)
 
 
@@ -280,7 +322,7 @@ def _make_bytearray(value: object = b"", *_: object) -> bytearray:
 
 def _make_defaultdict(factory: object = None) -> defaultdict[Any, Any]:
     if factory is not None and factory not in _FACTORIES:
-        raise FormatError(f"a defaultdict that calls {factory!r:.80}")
+        raise FormatError(f"a defaultdict that calls {shorten(factory)}")
     return defaultdict(factory)
 
 
@@ -304,7 +346,9 @@ def _check_random_state(state: object) -> None:
         kind = key = position = None
     twister = kind == "MT19937" and isinstance(key, np.ndarray) and key.shape == (624,)
     if not twister or type(position) is not int or not 0 <= position <= 624:
-        raise FormatError(f"the state of a RandomState is none of MT19937 ({kind!r:.40}, {position!r:.40})")
+        raise FormatError(
+            f"the state of a RandomState is none of MT19937 ({shorten(kind)}, {shorten(position)})"
+        )
 
 
 def _python2(names: dict[str, Any]) -> dict[str, Any]:
@@ -313,6 +357,15 @@ def _python2(names: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _make_range(*arguments: Any) -> range:
+    made = range(*arguments)
+    if len(made) > 1 << 20:
+        raise FormatError(f"a range of {len(made)} numbers")
+    return made
+
+
+_CONTAINERS: Final = (list, tuple, set, frozenset, dict, str, bytes, bytearray, range, deque)
+_HASHING: Final = (set, frozenset, dict, OrderedDict, Counter)
 _FACTORIES: Final = (list, dict, set, frozenset, tuple, int, float, str, bool, OrderedDict)
 
 #: What every pickle may make: plain values and numpy's arrays.
@@ -321,6 +374,7 @@ _PLAIN: Final[dict[str, Any]] = {
         "set": set, "frozenset": frozenset, "tuple": tuple, "complex": complex, "slice": slice,
         "object": object, "bytes": _bytes, "bytearray": _make_bytearray,
         "list": list, "dict": dict, "int": int, "float": float, "str": str, "bool": bool,
+        "range": _make_range, "xrange": _make_range,
     }),
     "collections.defaultdict": _make_defaultdict,
     "mtrand.__RandomState_ctor": _make_random_state,
@@ -329,7 +383,9 @@ _PLAIN: Final[dict[str, Any]] = {
     "numpy.random._pickle.__bit_generator_ctor": _make_bit_generator,
     "numpy.random._mt19937.MT19937": make_stand_in("numpy.random.MT19937"),
     "numpy.random.bit_generator.__pyx_unpickle_SeedSequence": _make_bit_generator,
+    "collections.Counter": Counter,
     "collections.OrderedDict": OrderedDict,
+    "collections.deque": deque,
     "_codecs.encode": _encode,
     "copyreg._reconstructor": _reconstructor,
     "copy_reg._reconstructor": _reconstructor,

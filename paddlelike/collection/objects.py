@@ -14,7 +14,9 @@ so do ours, so that DyNet reads them.
 
 from __future__ import annotations
 
+import operator
 import os
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -24,7 +26,7 @@ from paddlelike.collection import builders, expressions, files
 from paddlelike.collection.collection import ParameterCollection
 from paddlelike.collection.lookup import LookupParameters
 from paddlelike.collection.parameters import Parameters
-from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
+from paddlelike.errors import FormatError, GraphError, LoadError, MissingFileError, SaveError
 from paddlelike.formats.dynet import Block, encode
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.plain_pickles import Reference, encode_plain
@@ -176,7 +178,7 @@ def load_generator(basename: Path, collection: ParameterCollection, classes: Cla
         elif record.kind == "LookupParameters":
             yield collection.load_lookup_param(data, record.name)
         else:
-            one = _from_spec(record.kind, record.spec, collection)
+            one = _from_spec(record, collection, blocks, data)
             _populate(one, blocks, data, record.name)
             yield one
 
@@ -209,7 +211,7 @@ def _to_blocks(one: Any) -> list[Block]:
 
 def _populate(one: Any, blocks: list[Block], data: str, path: str) -> None:
     """Fill the parameters of an object from the blocks below its path, and below that beside it."""
-    found = [block for block in blocks if block.name.startswith(f"{path.rstrip('/')}/")]
+    found = _find_below(blocks, path)
     if isinstance(one, builders.VanillaLSTMBuilder) and one.ln_lstm:
         apart = [block for block in blocks if block.name.startswith(_apart(path))]
         if not apart and len(found) == len(one.param_collection().to_blocks()) - len(one.normalization):
@@ -221,6 +223,10 @@ def _populate(one: Any, blocks: list[Block], data: str, path: str) -> None:
             apart = [parameter.to_block(parameter.name()) for parameter in one.normalization]
         found += apart
     one.param_collection().take_blocks(found, data, path)
+
+
+def _find_below(blocks: list[Block], path: str) -> list[Block]:
+    return [block for block in blocks if block.name.startswith(f"{path.rstrip('/')}/")]
 
 
 def _apart(path: str) -> str:
@@ -271,7 +277,7 @@ def _read_records(path: str, allowed: Mapping[str, Any]) -> Iterator[_Record]:
     references = {tuple(name.rsplit(".", 1)): Reference(*name.rsplit(".", 1)) for name in allowed}
     try:
         for value in pickles.load_all(data, references)[0]:  # type: ignore[arg-type]
-            yield _parse_record(_resolve(value, allowed))
+            yield _parse_record(_resolve(value, allowed, {}))
     except FormatError as error:
         raise FormatError(
             f"{path}: {error.message}",
@@ -284,21 +290,38 @@ def _parse_record(value: object) -> _Record:
         return _Record(value[0], None, str(value[1]))
     if isinstance(value, tuple) and len(value) == 3 and callable(value[0]):
         return _Record(value[0], value[1], str(value[2]))
-    raise FormatError(f"a record {value!s:.80} is neither a parameter nor (class, spec, name)")
+    raise FormatError(f"a record {reprlib.repr(value)[:80]} is neither a parameter nor (class, spec, name)")
 
 
-def _resolve(value: Any, allowed: Mapping[str, Any]) -> object:
-    """Return a value with the classes and functions that its references name."""
+def _resolve(value: Any, allowed: Mapping[str, Any], known: dict[int, object]) -> object:
+    """Return a value with the classes and functions that its references name.
+
+    ``known``: what has been resolved, by identity: a tuple that stands in many places is resolved once.
+    """
     if isinstance(value, Reference):
         return allowed[f"{value.module}.{value.name}"]
-    if isinstance(value, tuple | list):
-        return type(value)(_resolve(item, allowed) for item in value)
-    if isinstance(value, dict):
-        return {key: _resolve(item, allowed) for key, item in value.items()}
-    return value
+    if id(value) not in known and isinstance(value, tuple | list):
+        known[id(value)] = type(value)(_resolve(item, allowed, known) for item in value)
+    if id(value) not in known and isinstance(value, dict):
+        known[id(value)] = {key: _resolve(item, allowed, known) for key, item in value.items()}
+    return known.get(id(value), value)
 
 
-def _from_spec(kind: Any, spec: Any, collection: ParameterCollection) -> Any:
-    """Make an object; ``from_spec`` is a static method, a class method or a plain function of the class."""
+def _from_spec(record: _Record, collection: ParameterCollection, blocks: list[Block], data: str) -> Any:
+    """Make an object; ``from_spec`` is a static method, a class method or a plain function of the class.
+
+    Raises LoadError for the spec of a builder of DyNet that makes none, or a larger one than the data.
+    """
+    kind: Any = record.kind
     make: Callable[..., Any] = kind.from_spec
-    return make(spec, collection)
+    if kind not in _BUILDERS.values():
+        return make(record.spec, collection)
+    held = [block.values.size for block in _find_below(blocks, record.name)]
+    try:
+        layers, input_dim, hidden_dim = map(operator.index, record.spec[:3])
+        fits = layers <= len(held) and hidden_dim * max(2 * input_dim, hidden_dim) <= 2 * sum(held)
+        if fits:
+            return make(record.spec, collection)
+    except (TypeError, ValueError, IndexError, GraphError) as error:
+        raise LoadError(f"the spec of {record.name} makes no {kind.__name__} ({error!s:.200})") from error
+    raise LoadError(f"{data} has not the parameters of {record.name} that its spec asks for")

@@ -26,6 +26,7 @@ from paddlelike.formats.entry import Entry, check_entries, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
+from paddlelike.foundation.warn import warn_user
 
 __all__ = ["Npz", "TheanoBundle", "deliver", "to_var_type"]
 
@@ -111,13 +112,25 @@ class TheanoBundle(Npz):
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
-        members = open_zip(file, doubled=True)
-        found = []
-        for name, member in members.items():
+        found, left_out = [], []
+        for name, member in open_zip(file, doubled=True).items():
             head = member.read(file, _BEFORE + npy.LARGEST_HEADER)
             begin = head.find(npy.MAGIC, 0, _BEFORE)
-            if begin >= 0 and npy.find_kind(head[begin:]) not in _NO_NUMBERS:
+            if begin < 0:
+                continue
+            if npy.find_kind(head[begin:]) in _NO_NUMBERS:
+                left_out.append(name)
+                continue
+            dtype = npy.parse_header(head[begin:], name)[0]
+            if dtype.newbyteorder("=") in _DTYPES:
                 found.append(_parse_member(file, name, member, begin))
+            else:
+                left_out.append(f"{name} ({dtype})")
+        if left_out:
+            names = ", ".join(left_out[:5])
+            warn_user(
+                f"left out: {names}: no Paddle variable can hold them; paddlelike.bundle.load reads all"
+            )
         return check_entries(found, file.size)
 
     def write(self, values: Values) -> Iterator[Buffer]:

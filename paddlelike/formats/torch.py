@@ -202,7 +202,7 @@ def _find_storage(identifier: object) -> _Storage:
     reference, key, count = identifier[1], identifier[2], identifier[4]
     name = reference.name.removesuffix("Storage") if isinstance(reference, Reference) else ""
     if name not in _STORAGES or not isinstance(key, str) or type(count) is not int or not 0 <= count < 2**48:
-        raise FormatError(f"the storage {key!r:.40} has a class, key or count that cannot be")
+        raise FormatError("a storage has a class, key or count that cannot be")
     return _Storage(key, _STORAGES[name], count)
 
 

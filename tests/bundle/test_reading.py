@@ -252,6 +252,50 @@ def test_crafted_pickles_are_refused(data: bytes) -> None:
         bundle.load(io.BytesIO(data), classes=CLASSES)
 
 
+def name_in_file(module: str, name: str) -> bytes:
+    return f"c{module}\n{name}\n".encode()
+
+
+MANY = b"]q\x01(" + b"K\x01" * 200_000 + b"e"
+#: Sixty tuples, each twice in the next one: the hash, the text and a copy of the last have no end.
+NESTED = b"\x80\x02)q\x00" + b"".join(b"h%ch%c\x86q%c" % (n - 1, n - 1, n) for n in range(1, 60))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x80\x02](" + MANY + (name_in_file("builtins", "list") + b"h\x01\x85R") * 300 + b"e.",
+        b"\x80\x02](" + MANY + (name_in_file("builtins", "set") + b"h\x01\x85R") * 300 + b"e.",
+        b"\x80\x02" + name_in_file("builtins", "range") + b"J\xff\xff\xff\x7f\x85R.",
+        NESTED + b"0}h\x3bK\x01s.",
+        NESTED + b"0}(h\x3bK\x01u.",
+        NESTED + b"0(h\x3bK\x01d.",
+        NESTED + name_in_file("builtins", "frozenset") + b"]h\x3ba\x85R.",
+        NESTED + b"h\x3bh\x3bR.",
+        NESTED + b"h\x3b)\x81.",
+        NESTED + b"h\x3bQ.",
+    ],
+    ids=["lists", "sets", "range", "key", "keys", "dict", "frozenset", "called", "made", "id"],
+)
+def test_a_pickle_is_refused_before_it_takes_time_or_memory_without_end(data: bytes) -> None:
+    def refuse() -> None:
+        with pytest.raises(FormatError):
+            bundle.load(io.BytesIO(data))
+
+    assert peak_memory(refuse) < 100 << 20
+
+
+def test_what_a_model_s_history_is_kept_in_comes_back() -> None:
+    values = {
+        "last": collections.deque([1.5, 2.5], maxlen=3),
+        "seen": collections.Counter("aab"),
+        "epochs": range(3, 9, 2),
+        ("W", 0): [("W", 0)] * 3,
+    }
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert bundle.load(io.BytesIO(pickle.dumps(values, protocol))) == values
+
+
 def test_a_class_is_made_only_when_the_caller_passes_it() -> None:
     with pytest.raises(FormatError, match=r"tmodel.Net, which is not on the list(.|\n)*classes="):
         bundle.load(GOLDEN / "net.zip")

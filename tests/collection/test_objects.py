@@ -83,6 +83,38 @@ class Evil:
         return print, ("executed",)
 
 
+def nest() -> tuple[Any, ...]:
+    """Return a tuple that holds one tuple twice, which holds one twice, and so on: its text has no end."""
+    one: tuple[Any, ...] = ()
+    for _ in range(60):
+        one = (one, one)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("builder", "spec", "text"),
+    [
+        ("GRUBuilder", (1, 10**9, 10**9), "has not the parameters"),
+        ("GRUBuilder", (10**9, 1, 1), "has not the parameters"),
+        ("VanillaLSTMBuilder", (1, 1, 40_000, False, 1.0), "has not the parameters"),
+        ("GRUBuilder", (0, 1, 1), "has not the parameters"),
+        ("GRUBuilder", (1, "a", 1), "makes no GRUBuilder"),
+        ("GRUBuilder", nest(), "makes no GRUBuilder"),
+        ("BiRNNBuilder", (0, 2, 4, None, None), "has not the parameters"),
+    ],
+    ids=["wide", "deep", "square", "none", "text", "nested", "no-factory"],
+)
+def test_a_spec_that_does_not_fit_is_named(builder: str, spec: Any, text: str, tmp_path: Path) -> None:
+    (tmp_path / "m.data").write_bytes(b"")
+    values = pickle.dumps(spec, 2)[2:-1]
+    (tmp_path / "m.meta").write_bytes(f"c_dynet\n{builder}\n".encode() + values + b"X\2\0\0\0/x\x87.")
+    with pytest.raises(LoadError, match=text):
+        dy.load(tmp_path / "m", dy.ParameterCollection())
+    (tmp_path / "m.meta").write_bytes(pickle.dumps(nest(), 2))
+    with pytest.raises(FormatError, match=r"a record \("):
+        dy.load(tmp_path / "m", dy.ParameterCollection())
+
+
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_nothing_in_a_meta_file_is_executed(
     protocol: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -8,6 +8,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Unreadable
 from paddlelike.io.planning.load_plan import (
     PROBLEMS,
@@ -193,7 +194,10 @@ class _Planner:
             self.used.add(found.name)
             wants = get_facts(variable)
             return Row(variable.name, file, "does not fit", wants, None, found.what, found.hint)
-        why = "there is no such file" if recipe is None else f"there is no file {file}"
+        if isinstance(self.contents, FileContents):
+            why = "the file has no such variable" if recipe is None else f"the file has no {file}"
+        else:
+            why = "there is no such file" if recipe is None else f"there is no file {file}"
         if recipe is None and file in self.moved:
             why = f"a rule gives the file of that name to {self.moved[file]}"
         return Row(variable.name, None, "missing", get_facts(variable), None, why)
