@@ -219,6 +219,12 @@ def _add_job(parser: Parser) -> None:
         help="the port of the first server on 127.0.0.1; the others have the ports after it; default: free "
         "ports",
     )
+    _add_collective(job)
+    for ignored in ("--print_config", "--log_level"):  # of Fluid's launcher
+        job.add_argument(ignored, help=argparse.SUPPRESS)
+
+
+def _add_collective(job: argparse._ArgumentGroup) -> None:
     job.add_argument(
         "--run_mode",
         choices=["ps", "collective"],
@@ -251,8 +257,6 @@ def _add_job(parser: Parser) -> None:
         action="store_true",
         help="collective: the machines of the job are in PADDLE_TRAINERS, and this one in POD_IP",
     )
-    for ignored in ("--print_config", "--log_level"):  # of Fluid's launcher
-        job.add_argument(ignored, help=argparse.SUPPRESS)
     job.add_argument(
         "--elastic",
         type=_range,
