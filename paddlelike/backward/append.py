@@ -31,7 +31,7 @@ from paddlelike.errors import GraphError
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
 
 __all__ = ["append_backward", "calc_gradient", "gradients"]
@@ -40,11 +40,11 @@ __all__ = ["append_backward", "calc_gradient", "gradients"]
 @pause_collection
 def append_backward(
     loss: Variable,
-    parameter_list: Sequence[Parameter | str] | None = None,
+    parameter_list: Sequence[Variable | str] | None = None,
     no_grad_set: Iterable[Variable | str] | None = None,
     callbacks: Sequence[Callable[..., None]] | None = None,
     checkpoints: Sequence[Variable | str] | None = None,
-) -> list[tuple[Parameter, Variable]]:
+) -> list[tuple[Variable, Variable]]:
     """Append operators that compute the gradient of ``loss`` by every trainable parameter.
 
     Parameters
@@ -52,7 +52,8 @@ def append_backward(
     loss
         A variable of shape ``[1]``.
     parameter_list
-        Only these parameters; None: all of them.
+        Only these parameters, or other variables, such as an input of ``stop_gradient=False``; None: all
+        parameters that are trained.
     no_grad_set
         Variables, or their names, at which the pass stops (besides those with ``stop_gradient``).
     callbacks
@@ -70,7 +71,7 @@ def append_backward(
         ``loss`` is no variable, or a list holds something besides variables and names.
     GraphError
         ``loss`` has several elements, is computed inside a block that is complete, or not at all; a name in
-        ``parameter_list`` is no parameter; an operator cannot be differentiated.
+        ``parameter_list`` is no variable; an operator cannot be differentiated.
     """
     producer = _find_producer(loss)
     block = loss.block
@@ -96,10 +97,10 @@ def append_backward(
 def append_in_branch(
     loss: Variable,
     producer: Operator,
-    parameter_list: Sequence[Parameter | str] | None,
+    parameter_list: Sequence[Variable | str] | None,
     no_grad_set: Iterable[Variable | str] | None,
     callbacks: Sequence[Callable[..., None]] | None,
-) -> list[tuple[Parameter, Variable]]:
+) -> list[tuple[Variable, Variable]]:
     """Append the backward pass of a loss that a branch computes, to a new block.
 
     The pass goes on through the blocks around the branch. Whoever completes the branch appends the operator
@@ -300,22 +301,17 @@ def _create_gradient(block: Block, name: str, like: Variable | None) -> None:
     )
 
 
-def _select_parameters(block: Block, chosen: Sequence[Parameter | str] | None) -> list[Parameter]:
+def _select_parameters(block: Block, chosen: Sequence[Variable | str] | None) -> list[Variable]:
     """Return the parameters to pair with their gradients."""
     if chosen is None:
         return [p for p in block.program.all_parameters() if p.trainable]
     top = block.program.global_block()
-    names = [get_name("parameter_list", one) for one in check_sequence("parameter_list", chosen)]
-    found = [top.var(name) for name in names]
-    others = [variable.name for variable in found if not isinstance(variable, Parameter)]
-    if others:
-        raise GraphError(f"append_backward: {others} in parameter_list are no parameters")
-    return [parameter for parameter in found if isinstance(parameter, Parameter)]
+    return [top.var(get_name("parameter_list", one)) for one in check_sequence("parameter_list", chosen)]
 
 
 def _pair_with_gradients(
-    block: Block, parameters: list[Parameter], names: PassNames
-) -> list[tuple[Parameter, Variable]]:
+    block: Block, parameters: list[Variable], names: PassNames
+) -> list[tuple[Variable, Variable]]:
     """Return parameters with their gradients of this pass; mark the operators that compute these."""
     writers = {name: op for op in block.ops for name in op.output_arg_names}
     pairs = []

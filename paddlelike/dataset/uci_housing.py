@@ -30,6 +30,9 @@ FLUID_MD5_MODEL: Final = "6e6dd637ccd5993961f68bfbde46090b"
 feature_names: Final = "CRIM ZN INDUS CHAS NOX RM AGE DIS RAD TAX PTRATIO B LSTAT".split()  # noqa: SIM905
 
 Array = np.ndarray[Any, Any]
+#: The rows of the last file that was loaded, for scripts that read them there.
+UCI_TRAIN_DATA: Array | None = None
+UCI_TEST_DATA: Array | None = None
 Reader = Callable[[], Iterator[tuple[Array, Array]]]
 
 
@@ -70,6 +73,7 @@ def load_data(filename: str | None, feature_num: int = 14, ratio: float = 0.8) -
 
     Raises FormatError when the numbers of the file cannot be divided into rows of ``feature_num``.
     """
+    global UCI_TRAIN_DATA, UCI_TEST_DATA
     if filename is None:
         data = synthetic.make_regression(synthetic.Part("uci_housing", "train", 506), feature_num - 1)
     else:
@@ -81,4 +85,5 @@ def load_data(filename: str | None, feature_num: int = 14, ratio: float = 0.8) -
     for column in range(feature_num - 1):
         data[:, column] = (data[:, column] - mean[column]) / (highest[column] - lowest[column])
     offset = int(len(data) * ratio)
-    return data[:offset], data[offset:]
+    UCI_TRAIN_DATA, UCI_TEST_DATA = data[:offset], data[offset:]
+    return UCI_TRAIN_DATA, UCI_TEST_DATA

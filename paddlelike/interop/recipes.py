@@ -12,10 +12,11 @@ from typing import Final
 from paddlelike.errors import LoadError
 from paddlelike.io.rules.rules import Rules
 
-__all__ = ["RECIPES", "bert", "db", "ernie", "find_rules", "pytorch", "resnet", "yolov3"]
+__all__ = ["RECIPES", "bert", "crnn", "db", "ernie", "find_rules", "pytorch", "resnet", "yolov3"]
 
 #: What belongs to training: of Adam, Momentum and their kin, and counters.
 _STATE: Final = ("re:(.*)_(moment[0-9]?|beta[12]_pow_acc|velocity|inf_norm)_[0-9]+", "learning_rate_*", "@*@")
+_GATES: Final = (1, 2, 0, 3)  # of an LSTM, in PyTorch's order
 _NORM: Final = (("scale", "weight"), ("offset", "bias"), ("mean", "running_mean"))
 
 
@@ -36,7 +37,7 @@ def bert() -> Rules:
         ("task", "task_type"),
     ):
         rules = rules.rename(f"re:{ours}_embedding", f"embeddings.{theirs}_embeddings.weight")
-    block, layer = "encoder_layer_*", "encoder.layer.*"
+    block, layer = "encoder_layer_*", r"encoder.layer.\1"
     norms = {
         "pre_encoder": "embeddings.LayerNorm",
         f"{block}_post_att": f"{layer}.attention.output.LayerNorm",
@@ -45,7 +46,7 @@ def bert() -> Rules:
     }
     for ours, theirs in norms.items():
         for end, new in (("scale", "weight"), ("bias", "bias")):
-            rules = rules.rename(_optional(f"{ours}_layer_norm_{end}"), _fill(f"{theirs}.{new}"))
+            rules = rules.rename(_optional(f"{ours}_layer_norm_{end}"), f"{theirs}.{new}")
     layers = {
         **{
             f"{block}_multi_head_att_{part}_fc": f"{layer}.attention.self.{part}"
@@ -58,8 +59,8 @@ def bert() -> Rules:
         "mask_lm_trans_fc": "cls.predictions.transform.dense",
     }
     for ours, theirs in layers.items():
-        rules = rules.rename(_optional(f"{ours}.w_0"), _fill(f"{theirs}.weight"), transpose=True)
-        rules = rules.rename(_optional(f"{ours}.b_0"), _fill(f"{theirs}.bias"))
+        rules = rules.rename(_optional(f"{ours}.w_0"), f"{theirs}.weight", transpose=True)
+        rules = rules.rename(_optional(f"{ours}.b_0"), f"{theirs}.bias")
     return rules.rename("re:mask_lm_out_fc\\.b_0", "cls.predictions.bias").rename(
         "re:next_sent_fc\\.w_0", "cls.seq_relationship.weight", transpose=True
     ).rename("re:next_sent_fc\\.b_0", "cls.seq_relationship.bias")  # fmt: skip
@@ -92,6 +93,24 @@ def yolov3() -> Rules:
     """Return the rules of YOLOv3, whose modules keep their names: ``stage.0.0.0.conv.weight``."""
     rules = _begin().rename("*.conv.weights", "*.conv.weight")
     return _rename_norm(rules, "*.bn.", "*.bn.", "var")
+
+
+def crnn() -> Rules:
+    """Return the rules of CRNN, PaddleOCR's recognizer, over a ResNet or MobileNetV3: two LSTMs and a head.
+
+    ``encoder.0`` and ``encoder.1`` are ``torch.nn.LSTM(channels, hidden, num_layers=2)``, the second along
+    the reversed sequence. The fc that Fluid has before each layer gives ``weight_ih`` and ``bias_ih``.
+    """
+    rules = _begin()
+    for way in (0, 1):
+        for layer in (0, 1):
+            for ours, theirs in (("fc", "ih"), ("out", "hh")):
+                old, new = f"re:lstm_st{layer + 1}_{ours}{way + 1}", f"encoder.{way}.{{}}_{theirs}_l{layer}"
+                rules = rules.rename(f"{old}_w", new.format("weight"), transpose=True, order=_GATES)
+                rules = rules.rename(f"{old}_b", new.format("bias"), order=_GATES)
+    rules = rules.rename("re:ctc_fc_w_attr", "ctc_fc.weight", transpose=True)
+    rules = _rename_norm(rules.rename("re:ctc_fc_b_attr", "ctc_fc.bias"), "*_bn_", "*_bn.", "variance")
+    return _rename_norm(rules.rename("*_weights", "*.weight"), "bn*_", "bn*.", "variance")
 
 
 def db() -> Rules:
@@ -140,14 +159,10 @@ def _optional(name: str) -> str:
     return "re:" + name.replace(".", r"\.").replace("*", "([0-9]+)")
 
 
-def _fill(target: str) -> str:
-    return target.replace("*", r"\1")
-
-
 #: By name, for the command line.
 RECIPES: Final[dict[str, Callable[[], Rules]]] = {
-    "bert": bert, "db": db, "ernie": ernie, "pytorch": pytorch, "resnet": resnet, "yolov3": yolov3,
-}  # fmt: skip
+    recipe.__name__: recipe for recipe in (bert, crnn, db, ernie, pytorch, resnet, yolov3)
+}
 
 
 def find_rules(name: str) -> Rules:

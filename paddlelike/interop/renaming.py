@@ -11,6 +11,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import LoadError
 from paddlelike.formats.base import Value
 from paddlelike.foundation.near_names import suggest_names
+from paddlelike.io.planning.recipe import reorder
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules
 
@@ -89,9 +90,11 @@ def _apply(
 
 
 def _transform(rule: Rename, arrays: list[Array], count: int) -> Iterator[Array]:
-    """Yield ``count`` arrays: of the rows, turned, joined, then cut into parts of one size."""
+    """Yield ``count`` arrays: of the rows, reordered, turned, joined, then cut into parts of one size."""
     if rule.rows is not None:
         arrays = [array[slice(*rule.rows)] for array in arrays]
+    if rule.order is not None:
+        arrays = [reorder(array, rule.order) for array in arrays]
     if rule.transpose:
         arrays = [array.T for array in arrays]
     whole = arrays[0] if rule.concat is None else np.concatenate(arrays, rule.concat)

@@ -170,14 +170,20 @@ class Optimizer(State):
         self._check_fresh(program, chosen)
         self._dtype = loss.dtype
         frozen = {p.name for p in program.all_parameters() if not p.trainable}
+        names = (one if isinstance(one, str) else one.name for one in chosen or ())
+        given = [program.global_block().vars.get(name) for name in names]
+        others = [one.name for one in given if one is not None and not isinstance(one, Parameter)]
+        if others:
+            raise GraphError(f"{type(self).__name__}: {others} in parameter_list are no parameters")
         with program_guard(program, startup_program):
-            pairs = append_backward(
+            found = append_backward(
                 loss,
                 parameter_list=chosen,
                 no_grad_set={*(no_grad_set or ()), *frozen},
                 callbacks=[*(callbacks or ()), error_clip_callback],
                 checkpoints=self._checkpoints,
             )
+        pairs = [(parameter, grad) for parameter, grad in found if isinstance(parameter, Parameter)]
         if not pairs:
             warn_user(
                 f"{type(self).__name__}: {loss.name!r} depends on no parameter that is trained, so that "

@@ -108,18 +108,14 @@ class Calls(Expressions):
         return UNKNOWN if result is None else PaddleObject(called.path, result)
 
     def _check_device(self, called: PaddleName, given: Sequence[Value], node: ast.expr) -> None:
-        for one in given:
-            if (
-                isinstance(one, PaddleObject)
-                and one.cls.__name__ == "CUDAPlace"
-                and called.path.endswith(".Executor")
-                and not is_compiled_with_cuda()
-            ):
-                why, step = (
-                    "programs run on a GPU only with JAX for GPUs, which is not here",
-                    "use fluid.CPUPlace()",
-                )
-                self._stop(node, "CUDAPlace", "device", Problem(why, step, NotImplementedError))
+        if is_compiled_with_cuda():
+            return
+        name = called.path.rpartition(".")[2]
+        is_gpu = any(isinstance(one, PaddleObject) and one.cls.__name__ == "CUDAPlace" for one in given)
+        if name in ("cuda_places", "cuda_pinned_places") or (name == "Executor" and is_gpu):
+            why = "programs run on a GPU only with JAX for GPUs, which is not here"
+            problem = Problem(why, "use fluid.CPUPlace()", NotImplementedError)
+            self._stop(node, "CUDAPlace" if name == "Executor" else name, "device", problem)
 
     def _call_outside(
         self, path: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
@@ -250,6 +246,8 @@ class Calls(Expressions):
             else:
                 self._block(node.body, variables)
             returned = self._returned
+        except RecursionError:  # deep nesting within deep calls: this call is left out
+            returned = []
         finally:
             self._file, self._returned, self._depth = before
         if len(returned) == 1:

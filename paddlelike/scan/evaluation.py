@@ -97,12 +97,14 @@ class Evaluation(Calls):
             return UNKNOWN
         if root in PYTHON_2_MODULES:
             step = f"Python 3 has it in {PYTHON_2_MODULES[root]}"
-            self._stop(node, name, "python", Problem(f"{name} is a module of Python 2", step, ImportError))
+            self._stop(
+                node, name, "python", Problem(f"{name} is a module of Python 2", step, ModuleNotFoundError)
+            )
             return UNKNOWN
         self._note_package(node, root)
         problem = self._folder.python.find_problem(name)
         if problem is not None:
-            self._stop(node, name, "python", Problem(problem, advise(name), ImportError))
+            self._stop(node, name, "python", Problem(problem, advise(name), ModuleNotFoundError))
             return UNKNOWN
         return Outside(name)
 

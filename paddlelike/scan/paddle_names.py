@@ -79,9 +79,8 @@ def _say_absent(path: str) -> Problem:
     parts = path.split(".")
     later = len(parts) > 1 and parts[1] not in import_paddle._NAMES
     step = _PADDLE_2 if later else "look the name up in paddlelike/fluid/README.md"
-    return Problem(
-        f"Paddle 1.8.5 has no module {path}" if later else f"there is no module {path}", step, ImportError
-    )
+    text = f"Paddle 1.8.5 has no module {path}" if later else f"there is no module {path}"
+    return Problem(text, step, ModuleNotFoundError)
 
 
 def find_attribute(path: str, owner: object, name: str, *, imported: bool = False) -> object | Problem:

@@ -180,12 +180,24 @@ def test_a_loss_is_one_number() -> None:
         fluid.backward.append_backward("loss")
 
 
+def test_a_list_may_name_an_input_as_attacks_on_models_do() -> None:
+    x = free()
+    loss = L.mean(L.square(x))
+    ((variable, gradient),) = fluid.backward.append_backward(loss, parameter_list=[x.name])
+    assert variable is x
+    array = np.arange(8.0).reshape(2, 4)
+    (slope,) = fluid.Executor().run(feed={"x": array}, fetch_list=[gradient])
+    np.testing.assert_allclose(slope, 2 * array / 8)
+
+
 def test_a_refused_pass_leaves_the_program_as_it_was() -> None:
     loss = L.mean(L.fc(fluid.data("x", [None, 4]), 3))
     before = str(fluid.default_main_program())
-    for options in ({"parameter_list": ["nobody"]}, {"no_grad_set": "x"}, {"parameter_list": [loss]}):
+    for options in ({"parameter_list": ["nobody"]}, {"no_grad_set": "x"}):
         with pytest.raises((GraphError, TypeError)):
             fluid.backward.append_backward(loss, **options)
+    with pytest.raises(GraphError, match=r"SGDOptimizer: \['x'\] in parameter_list are no parameters"):
+        fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=["x"])
     assert str(fluid.default_main_program()).replace("i: 256", "i: 0") == before.replace("i: 256", "i: 0")
 
 

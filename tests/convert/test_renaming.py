@@ -97,6 +97,15 @@ NAMES = {
         "yolo_block.0.tip.bn.var": "yolo_block.0.tip.bn.running_var",
         "yolo_output.0.conv.bias": "yolo_output.0.conv.bias",
     },
+    "crnn": {
+        "conv1_1_weights": "conv1_1.weight",
+        "bnconv1_1_variance": "bnconv1_1.running_var",
+        "res2a_branch2a_weights": "res2a_branch2a.weight",
+        "bn2a_branch2a_scale": "bn2a_branch2a.weight",
+        "conv2_expand_bn_mean": "conv2_expand_bn.running_mean",
+        "ctc_fc_w_attr": "ctc_fc.weight",
+        "ctc_fc_b_attr": "ctc_fc.bias",
+    },
     "db": {
         "conv1_weights": "conv1.weight",
         "conv2_expand_bn_variance": "conv2_expand_bn.running_var",
@@ -121,8 +130,29 @@ def test_recipes_give_the_names_of_the_twins(recipe: str) -> None:
     found = arrange(dict.fromkeys(names, tensor), find_rules(recipe), lambda value: value)
     assert list(found) == [new for new in names.values() if new is not None]
     turned = [new for new, value in found.items() if value.shape() == [3, 2]]
-    linear = re.compile(r".*(_fc|fc_[0-9]+|fc_[01])\.w_0")
+    linear = re.compile(r".*(_fc|fc_[0-9]+|fc_[01])\.w_0|ctc_fc_w_attr")
     assert turned == [new for old, new in names.items() if new is not None and linear.fullmatch(old)]
+
+
+def test_the_gates_of_an_lstm_come_in_the_order_of_pytorch() -> None:
+    rng = np.random.default_rng(3)
+    shapes = {"fc2_w": (5, 8), "fc2_b": (8,), "out2_w": (2, 8), "out2_b": (1, 8)}
+    old = {f"lstm_st1_{name}": rng.normal(size=shape) for name, shape in shapes.items()}
+    tensors = {name: fluid.core.LoDTensor(array) for name, array in old.items()}
+    new = {name: np.array(value) for name, value in arrange(tensors, find_rules("crnn"), lambda v: v).items()}
+    x, h, c = (rng.normal(size=size) for size in (5, 2, 2))
+
+    def step(gates: np.ndarray, names: str) -> np.ndarray:
+        """The next cell, from the gates by their names."""
+        by_name = dict(zip(names, np.split(gates, 4), strict=True))
+        return np.tanh(by_name["c"]) / (1 + np.exp(-by_name["i"])) + c / (1 + np.exp(-by_name["f"]))
+
+    fluid_gates = x @ old["lstm_st1_fc2_w"] + old["lstm_st1_fc2_b"] + h @ old["lstm_st1_out2_w"]
+    fluid_gates = fluid_gates + old["lstm_st1_out2_b"][0]
+    at = "encoder.1.{}_{}_l0".format
+    torch_gates = new[at("weight", "ih")] @ x + new[at("bias", "ih")] + new[at("bias", "hh")]
+    torch_gates = torch_gates + new[at("weight", "hh")] @ h
+    np.testing.assert_allclose(step(torch_gates, "ifco"), step(fluid_gates, "cifo"), rtol=1e-12)
 
 
 def test_the_command_takes_recipes_and_files(saved: Path) -> None:

@@ -44,6 +44,7 @@ def test_a_file_that_is_not_the_original_is_read_with_a_warning(home: Path) -> N
     write_files(home, ["uci_housing"])
     with pytest.warns(UserWarning, match="is not the original file, whose MD5 is d4accdce"):
         assert len(list(dataset.uci_housing.train()())) == 8
+    assert len(dataset.uci_housing.UCI_TRAIN_DATA) == 8 == len(dataset.uci_housing.UCI_TEST_DATA) * 4
 
 
 def test_a_file_may_have_the_name_that_a_browser_gives_it(home: Path) -> None:

@@ -73,6 +73,12 @@ SCRIPTS = {
     "a module of today, or else that of Python 2": (
         "try:\n    import queue\nexcept ImportError:\n    import Queue as queue", "runs", "",
     ),
+    "a module of Paddle before Fluid with its successor": (
+        "try:\n    import paddle.v2 as paddle\nexcept ModuleNotFoundError:\n    import paddle", "runs", "",
+    ),
+    "memory of a GPU": (
+        FLUID + "fluid.cuda_pinned_places()", "stops", "cuda_pinned_places",
+    ),
     "a message": (
         "from paddle.fluid.proto import framework_pb2\nframework_pb2.VarType.TensorDesc()", "runs", "",
     ),
@@ -167,6 +173,18 @@ def test_a_file_that_is_no_script_is_a_finding_or_nothing(text: str, tmp_path: P
 def test_a_recursion_ends(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("from a import *\ndef f(n):\n    return f(n + 1) + g(n)\ng = f\nf(0)\n")
     assert scan(tmp_path / "a.py").scripts[0].verdict == "runs"
+
+
+def test_deep_nesting_in_deep_calls_ends(tmp_path: Path) -> None:
+    chain = "    if n == 0:\n        pass\n" + "".join(
+        f"    elif n == {i}:\n        pass\n" for i in range(60)
+    )
+    functions = [f"def f{i}(n):\n{chain}    else:\n        f{i + 1}(n)\n" for i in range(39)]
+    text = FLUID + "".join(functions) + "def f39(n):\n    pass\nf0(input())\nfluid.layers.nope\n"
+    (tmp_path / "script.py").write_text(text)
+    (script,) = scan(tmp_path).scripts
+    assert script.verdict == "stops"
+    assert stopping(script.findings) == ["paddle.fluid.layers.nope"]
 
 
 def test_nothing_there_is_an_error(tmp_path: Path) -> None:

@@ -56,8 +56,8 @@ def command(
         list[str] | None,
         typer.Option(
             autocompletion=_list_recipes,
-            help="New names: a file of fluid.io.Rules, or a recipe into PyTorch's (bert, db, ernie, resnet, "
-            "yolov3, pytorch). Several are carried out in order.",
+            help="New names: a file of fluid.io.Rules, or a recipe into PyTorch's (bert, crnn, db, ernie, "
+            "resnet, yolov3, pytorch). Several are carried out in order.",
         ),
     ] = None,
     names: Annotated[

@@ -12,7 +12,7 @@ from paddlelike.core.dtypes import VarType, dtype_row
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.rules.rule import Rename
 
-__all__ = ["Misfit", "Recipe", "apply_recipe", "infer_facts"]
+__all__ = ["Misfit", "Recipe", "apply_recipe", "infer_facts", "reorder"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -47,9 +47,11 @@ def infer_facts(
         The rule cannot be applied.
     """
     rule = recipe.rule
-    dtype, shape = found[0]
     if rule is None:
-        return dtype, shape
+        return found[0]
+    if rule.order is not None:
+        found = [(dtype, _reorder_shape(shape, len(rule.order))) for dtype, shape in found]
+    dtype, shape = found[0]
     if rule.rows is not None:
         shape = _slice_shape(rule.rows, shape)
     if rule.transpose:
@@ -84,9 +86,11 @@ def apply_recipe(recipe: Recipe, arrays: Sequence[Array], variable: Variable, ba
     value = arrays[0]
     if rule is None:
         return value
+    if rule.order is not None:
+        arrays = [reorder(array, rule.order) for array in arrays]
     if rule.transpose:
         arrays = [array.T for array in arrays]
-        value = arrays[0]
+    value = arrays[0]
     if rule.concat is not None:
         value = np.concatenate(arrays, rule.concat)
     if recipe.part is not None:
@@ -101,6 +105,19 @@ def apply_recipe(recipe: Recipe, arrays: Sequence[Array], variable: Variable, ba
     if rule.cast:
         value = value.astype(dtype_row(variable.dtype).numpy, copy=False)
     return value if value is arrays[0] and not rule.transpose else memory.place(value)
+
+
+def reorder(array: Array, order: Sequence[int]) -> Array:
+    """Return an array whose last axis was cut into equal parts that come in another order."""
+    parts = np.split(array, len(order), -1)
+    whole = np.concatenate([parts[index] for index in order], -1)
+    return whole[0] if whole.ndim == 2 and len(whole) == 1 else whole
+
+
+def _reorder_shape(shape: Shape, parts: int) -> Shape:
+    if not shape or shape[-1] % parts:
+        raise Misfit(f"the file has shape {list(shape)}, whose last axis is not {parts} equal parts")
+    return shape[1:] if len(shape) == 2 and shape[0] == 1 else shape
 
 
 def _slice_shape(rows: tuple[int, int], shape: Shape) -> Shape:

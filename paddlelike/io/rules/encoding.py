@@ -89,6 +89,7 @@ _KINDS: Final[dict[str, tuple[Any, str]]] = {
     "split": (int, "the index of an axis"),
     "overlap": (bool, "true or false"),
     "cast": (bool, "true or false"),
+    "order": (list, "the indexes of parts"),
 }
 
 
@@ -113,8 +114,8 @@ def _decode_rule(entry: object) -> Rule:
         if name in entry and (not isinstance(entry[name], kind) or (kind is int and entry[name] is True)):
             raise TypeError(f"{name} is {words}, not {entry[name]!r}")
     changes = {name: entry[name] for name in _KINDS if name in entry}
-    if "rows" in changes:
-        if len(changes["rows"]) != 2 or not all(type(row) is int for row in changes["rows"]):
-            raise TypeError(f"rows is two row indexes, not {changes['rows']!r}")
-        changes["rows"] = tuple(changes["rows"])
+    for name in {"rows", "order"} & set(changes):
+        if not all(type(index) is int for index in changes[name]) or len(entry.get("rows", "ab")) != 2:
+            raise TypeError(f"{name} is {_KINDS[name][1]}, not {changes[name]!r}")
+        changes[name] = tuple(changes[name])
     return Rename(unwrap_single(entry["from"]), unwrap_single(entry["to"]), **changes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from paddlelike.io.rules.patterns import Found, Pattern, check_template
 
@@ -31,6 +31,10 @@ class Rename:
         The pattern of names in the checkpoint; several with ``concat``.
     target
         The variable; several take the same value, or with ``split`` a part each.
+    order
+        Cut the last axis into equal parts and put them in this order, as for gates of an LSTM: Fluid has
+        candidate, input, forget, output, PyTorch input, forget, candidate, output, ``(1, 2, 0, 3)``.
+        A bias of one row, ``(1, 4 H)``, becomes ``(4 H,)``. It comes before ``transpose``.
     transpose
         Reverse the axes, as for weights that another system stores as (out, in).
     rows
@@ -62,6 +66,7 @@ class Rename:
     split: int | None = None
     overlap: bool = False
     cast: bool = False
+    order: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         first = self.sources[0]
@@ -73,6 +78,8 @@ class Rename:
             raise ValueError(f"{list(self.sources)} become one variable: pass the axis, as in concat=0")
         if self.concat is not None and self.rows is not None:
             raise ValueError("rows= is for one file, concat= for several: pass one of the two")
+        if self.order is not None and sorted(self.order) != list(range(len(self.order))):
+            raise ValueError(f"order={self.order} does not name each part once, counted from 0")
         if min(self.concat or 0, self.split or 0) < 0:
             raise ValueError("an axis is counted from 0")
 
@@ -89,14 +96,8 @@ class Rename:
     @property
     def changes(self) -> bool:
         """Whether the value differs from that of the file."""
-        return (
-            self.transpose
-            or self.rows is not None
-            or self.concat is not None
-            or self.split is not None
-            or self.overlap
-            or self.cast
-        )
+        values = (getattr(self, field.name) for field in fields(self)[2:])
+        return any(value is not None and value is not False for value in values)  # an axis may be 0
 
 
 @dataclass(frozen=True)

@@ -46,10 +46,11 @@ class Rules:
         split: int | None = None,
         overlap: bool = False,
         cast: bool = False,
+        order: tuple[int, ...] | None = None,
     ) -> Rules:
         """Return these rules and one more; see :class:`Rename`."""
         rule = Rename(
-            unwrap_single(source), unwrap_single(target), transpose, rows, concat, split, overlap, cast
+            unwrap_single(source), unwrap_single(target), transpose, rows, concat, split, overlap, cast, order
         )
         return Rules((*self._rules, rule))
 

@@ -193,6 +193,22 @@ def test_a_value_is_cut_among_variables_as_long_as_they_are(tmp_path: Path) -> N
         np.testing.assert_array_equal(value(name), part)
 
 
+def test_gates_come_in_another_order_and_a_bias_loses_its_row(tmp_path: Path) -> None:
+    weight, bias = np.arange(16, dtype=F32).reshape(2, 8), np.arange(8, dtype=F32)[None]
+    own(tmp_path, "w", weight)
+    own(tmp_path, "b", bias)
+    rules = (
+        Rules().rename("w", "weight", order=(1, 2, 0, 3), transpose=True).rename("b", "bias", order=(1, 0))
+    )
+    assert Rules.load(rules.save(tmp_path / "rules.json") or tmp_path / "rules.json") == rules
+    program = program_of(weight=([8, 2], F32), bias=([8], F32))
+    assert loaded(tmp_path, program, rules)
+    np.testing.assert_array_equal(value("weight"), weight[:, [2, 3, 4, 5, 0, 1, 6, 7]].T)
+    np.testing.assert_array_equal(value("bias"), [4, 5, 6, 7, 0, 1, 2, 3])
+    with pytest.raises(LoadError, match=r"has shape \[1, 8\], whose last axis is not 3 equal parts"):
+        loaded(tmp_path, program_of(bias=([8], F32)), Rules().skip("w").rename("b", "bias", order=(1, 0, 2)))
+
+
 def test_a_split_that_does_not_use_up_the_file_is_refused(tmp_path: Path) -> None:
     own(tmp_path, "qk", np.zeros((6, 3), F32))
     program = program_of(q=([1, 3], F32), k=([2, 3], F32))

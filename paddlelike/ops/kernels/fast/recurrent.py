@@ -41,31 +41,25 @@ def _tanh(x: float) -> float:
 
 
 @compile_late(
-    f"void({', '.join(['T[:, ::1]'] * 5)}, int64[::1], T[:, ::1], T[:, ::1], T[:, ::1])",
+    "void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, :, ::1], int64[::1], T[:, :, ::1])",
     least=1 << 16,
     exact=False,
     helpers=(_sigmoid, _tanh),
 )
 def run_lstm(
-    gates: Array,
-    weight: Array,
-    peepholes: Array,
-    fed_back: Array,
-    state: Array,
-    previous: Array,
-    cells: Array,
-    active: Array,
-    hidden: Array,
+    gates: Array, weight: Array, peepholes: Array, first: Array, previous: Array, out: Array
 ) -> None:
     """Run all steps of an LSTM with usual gates. ``gates`` (T, 4H) hold the input and are overwritten.
 
-    ``fed_back`` and ``state`` are those of the first rows, ``previous`` the rows before the others.
+    ``first`` (2, n, H) are output and cell before the first rows, ``previous`` the rows before the others;
+    cells, their tangents and outputs are written to ``out`` (3, T, H).
     """
-    count, width = len(fed_back), cells.shape[1]
+    count, width = first.shape[1], out.shape[2]
+    cells, active, hidden = out[0], out[1], out[2]
     for t in range(len(gates)):
         g, c, a, h = gates[t], cells[t], active[t], hidden[t]
-        last_h = fed_back[t] if t < count else hidden[previous[t - count]]
-        last_c = state[t] if t < count else cells[previous[t - count]]
+        last_h = first[0, t] if t < count else hidden[previous[t - count]]
+        last_c = first[1, t] if t < count else cells[previous[t - count]]
         for k in range(0, len(last_h) - 3, 4):
             p, q, r, s = last_h[k], last_h[k + 1], last_h[k + 2], last_h[k + 3]
             for j in range(len(g)):

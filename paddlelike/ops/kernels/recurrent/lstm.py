@@ -175,19 +175,16 @@ def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResul
 
 def _run_at_once(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults | None:
     """Run all steps in one compiled kernel; None: for this cell or amount of work there is none."""
-    tangent = cell.cell is cell.candidate is ACTIVATIONS["tanh"]
-    if cell.projection is not None or not tangent or cell.width > _NARROW:
+    if not cell.cell is cell.candidate is ACTIVATIONS["tanh"] or cell.width > _NARROW:
         return None
     kernel = _choose(fast.run_lstm, cell._replace(peepholes=None), x, cell.weight)
-    if kernel is None:
+    if kernel is None or cell.projection is not None:
         return None
-    gates = x.take(steps.rows, axis=0)
-    cells, active, hidden = (np.empty((len(x), cell.width), x.dtype) for _ in range(3))
-    none = np.zeros((3, cell.width), x.dtype)
-    peepholes = none if cell.peepholes is None else np.ascontiguousarray(cell.peepholes[:, 0])
-    previous = steps.previous.copy()  # numba's signature is for arrays that can be written
-    kernel(gates, cell.weight, peepholes, *initial, previous, cells, active, hidden)
-    return StepResults(gates, cells, active, hidden, hidden)
+    gates, out = x.take(steps.rows, axis=0), np.empty((3, len(x), cell.width), x.dtype)
+    peepholes = np.zeros((3, cell.width), x.dtype) if cell.peepholes is None else cell.peepholes[:, 0]
+    # Copies: the signature is for contiguous arrays that can be written.
+    kernel(gates, cell.weight, peepholes.copy(), np.stack(initial), steps.previous.copy(), out)
+    return StepResults(gates, out[0], out[1], out[2], out[2])
 
 
 def _run_cell(
