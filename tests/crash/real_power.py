@@ -212,10 +212,12 @@ def mounted(image: Path, home: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for _ in range(50):
+        for _ in range(1200):  # however long a busy machine takes to end the processes that were killed
             if not subprocess.run(["umount", home], capture_output=True).returncode:
                 break
             time.sleep(0.1)
+        else:
+            raise RuntimeError(f"{home} cannot be unmounted")
 
 
 def _call(*command: str | Path) -> None:
