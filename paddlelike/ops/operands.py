@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, OpDef, Spec
 
@@ -20,6 +21,7 @@ __all__ = [
     "is_known",
     "keep_spec",
     "normalize_axis",
+    "one_element",
     "read_numbers",
     "same_shape",
 ]
@@ -73,6 +75,15 @@ def can_be_equal(a: int, b: int) -> bool:
 def keep_spec(x: Spec) -> Spec:
     """Return the spec of an output like the only input."""
     return x
+
+
+def one_element(dtype: VarType | None = None) -> Any:
+    """Return an ``infer`` for an output of shape [1], with the dtype of the first input by default."""
+
+    def infer(*specs: Spec) -> Spec:
+        return Spec((1,), specs[0].dtype if dtype is None else dtype)
+
+    return staticmethod(infer)
 
 
 def same_shape(*slots: str) -> Any:

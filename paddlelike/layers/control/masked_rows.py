@@ -16,12 +16,9 @@ def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[V
     """
     check_variable("split_lod_tensor", "input", input)
     check_variable("split_lod_tensor", "mask", mask, BOOL)
-    true, false = emit_all(
-        "split_lod_tensor",
-        {"X": input, "Mask": mask},
-        {"OutTrue": input.dtype, "OutFalse": input.dtype},
-        {"level": level},
-    )
+    inputs = {"X": input, "Mask": mask}
+    outputs = {"OutTrue": input.dtype, "OutFalse": input.dtype}
+    true, false = emit_all("split_lod_tensor", inputs, outputs, {"level": level})
     return true, false
 
 

@@ -113,13 +113,10 @@ def tensor_array_to_tensor(
     >>> [one.shape for one in fluid.Executor().run(fetch_list=[out, sizes])]
     [(2, 7), (2,)]
     """
-    out, index = emit_all(
-        "tensor_array_to_tensor",
-        {"X": check_array("tensor_array_to_tensor", input)},
-        {"Out": input.dtype, "OutIndex": "int32"},
-        {"axis": axis, "use_stack": use_stack},
-        name=name,
-    )
+    inputs = {"X": check_array("tensor_array_to_tensor", input)}
+    outputs = {"Out": input.dtype, "OutIndex": "int32"}
+    attrs = {"axis": axis, "use_stack": use_stack}
+    out, index = emit_all("tensor_array_to_tensor", inputs, outputs, attrs, name=name)
     return out, index
 
 

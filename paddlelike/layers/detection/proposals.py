@@ -200,13 +200,9 @@ def generate_mask_labels(
     }
     for slot, value in inputs.items():
         check_variable("generate_mask_labels", slot, value)
-    return emit_all(
-        "generate_mask_labels",
-        inputs,
-        {"MaskRois": rois.dtype, "RoiHasMaskInt32": gt_classes.dtype, "MaskInt32": gt_classes.dtype},
-        {"num_classes": num_classes, "resolution": resolution},
-        constant=True,
-    )
+    outputs = {"MaskRois": rois.dtype, "RoiHasMaskInt32": gt_classes.dtype, "MaskInt32": gt_classes.dtype}
+    attrs = {"num_classes": num_classes, "resolution": resolution}
+    return emit_all("generate_mask_labels", inputs, outputs, attrs, constant=True)
 
 
 def distribute_fpn_proposals(

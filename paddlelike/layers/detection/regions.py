@@ -48,12 +48,9 @@ def roi_pool(
     (-1, 8, 7, 7)
     """
     check_variable("roi_pool", "input", input)
-    out, _ = emit_all(
-        "roi_pool",
-        {"X": input, "ROIs": rois, "RoisLod": rois_lod},
-        {"Out": input.dtype, "Argmax": "int32"},
-        _sizes(pooled_height, pooled_width, spatial_scale),
-    )
+    inputs = {"X": input, "ROIs": rois, "RoisLod": rois_lod}
+    outputs = {"Out": input.dtype, "Argmax": "int32"}
+    out, _ = emit_all("roi_pool", inputs, outputs, _sizes(pooled_height, pooled_width, spatial_scale))
     return out
 
 
@@ -139,12 +136,8 @@ def prroi_pool(
     """
     _check_types("prroi_pool", spatial_scale, pooled_height=pooled_height, pooled_width=pooled_width)
     check_variable("prroi_pool", "input", input)
-    return emit(
-        "prroi_pool",
-        {"X": input, "ROIs": rois, "BatchRoINums": batch_roi_nums},
-        _sizes(pooled_height, pooled_width, spatial_scale),
-        name=name,
-    )
+    inputs = {"X": input, "ROIs": rois, "BatchRoINums": batch_roi_nums}
+    return emit("prroi_pool", inputs, _sizes(pooled_height, pooled_width, spatial_scale), name=name)
 
 
 def roi_perspective_transform(

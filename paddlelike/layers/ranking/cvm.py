@@ -50,10 +50,8 @@ def filter_by_instag(
     layer = "filter_by_instag"
     for argument, value in (("ins", ins), ("ins_tag", ins_tag), ("filter_tag", filter_tag)):
         check_variable(layer, argument, value)
-    out, weight, _ = emit_all(
-        layer,
-        {"Ins": ins, "Ins_tag": ins_tag, "Filter_tag": filter_tag},
-        {"Out": ins.dtype, "LossWeight": "float64", "IndexMap": ins_tag.dtype},
-        {"is_lod": is_lod, "out_val_if_empty": out_val_if_empty},
-    )
+    inputs = {"Ins": ins, "Ins_tag": ins_tag, "Filter_tag": filter_tag}
+    outputs = {"Out": ins.dtype, "LossWeight": "float64", "IndexMap": ins_tag.dtype}
+    attrs = {"is_lod": is_lod, "out_val_if_empty": out_val_if_empty}
+    out, weight, _ = emit_all(layer, inputs, outputs, attrs)
     return [out, weight]

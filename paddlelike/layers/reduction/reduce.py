@@ -225,14 +225,9 @@ def argsort(
     [(-1, 5), (-1, 5)]
     """
     check_variable("argsort", "input", input)
-    return emit_all(
-        "argsort",
-        {"X": input},
-        {"Out": input.dtype, "Indices": VarType.INT64},
-        {"axis": axis, "descending": descending},
-        name=name,
-        constant=True,
-    )
+    outputs = {"Out": input.dtype, "Indices": VarType.INT64}
+    attrs = {"axis": axis, "descending": descending}
+    return emit_all("argsort", {"X": input}, outputs, attrs, name=name, constant=True)
 
 
 def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[Variable, ...]:

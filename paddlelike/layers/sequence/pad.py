@@ -38,13 +38,10 @@ def sequence_pad(
     """
     check_variable("sequence_pad", "x", x, NUMBERS)
     check_variable("sequence_pad", "pad_value", pad_value, NUMBERS).stop_gradient = True
-    out, length = emit_all(
-        "sequence_pad",
-        {"X": x, "PadValue": pad_value},
-        {"Out": x.dtype, "Length": VarType.INT64},
-        {"padded_length": -1 if maxlen is None else maxlen},
-        name=name,
-    )
+    inputs = {"X": x, "PadValue": pad_value}
+    outputs = {"Out": x.dtype, "Length": VarType.INT64}
+    attrs = {"padded_length": -1 if maxlen is None else maxlen}
+    out, length = emit_all("sequence_pad", inputs, outputs, attrs, name=name)
     length.stop_gradient = True
     return out, length
 

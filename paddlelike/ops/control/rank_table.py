@@ -26,6 +26,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.lod import find_lod, join_lods, pick_sequences
+from paddlelike.ops.operands import one_element
 
 __all__ = ["RankTable"]
 
@@ -71,9 +72,7 @@ class MaxSequenceLen(OpDef):
     type = "max_sequence_len"
     inputs = ("RankTable",)
 
-    @staticmethod
-    def infer(table: Spec) -> Spec:
-        return Spec((1,), VarType.INT64)
+    infer = one_element(VarType.INT64)
 
     @staticmethod
     def forward(table: RankTable) -> Array:

@@ -26,6 +26,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.lod import find_lod
+from paddlelike.ops.operands import one_element
 
 
 @register
@@ -97,9 +98,7 @@ class LodArrayLength(OpDef):
 
     type = "lod_array_length"
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return Spec((1,), VarType.INT64)
+    infer = one_element(VarType.INT64)
 
     @staticmethod
     def forward(x: LoDTensorArray | None) -> Array:

@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Context, OpDef, Spec, String, register
+from paddlelike.framework.opdef import Array, Attrs, Context, OpDef, Spec, String, register
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.recurrent.steps import find_activation
+from paddlelike.ops.kernels.recurrent.lstm import find_activations
+
+
+class _Attrs(Attrs):
+    gate_activation: str = String("sigmoid")
+    cell_activation: str = String("tanh")
+    candidate_activation: str = String("tanh")
 
 
 @register
@@ -29,11 +35,7 @@ class AttentionLstm(OpDef):
         "LSTMWeight", "LSTMBias",
     )  # fmt: skip
     outputs = ("Hidden", "Cell", "AttentionedX", "AttentionFCOut", "LSTMX", "LSTMOUT")
-    attrs = {
-        "gate_activation": String("sigmoid"),
-        "cell_activation": String("tanh"),
-        "candidate_activation": String("tanh"),
-    }
+    attrs = _Attrs.table()
     lod = {"Hidden": "X", "Cell": "X"}
     context = True
 
@@ -65,18 +67,9 @@ class AttentionLstm(OpDef):
         weight: Array,
         lstm_bias: Array,
         *,
-        gate_activation: str,
-        cell_activation: str,
-        candidate_activation: str,
+        attrs: _Attrs,
     ) -> tuple[Any, ...]:
-        gate, act, candidate = (
-            find_activation(cls.type, name, value).apply
-            for name, value in (
-                ("gate_activation", gate_activation),
-                ("cell_activation", cell_activation),
-                ("candidate_activation", candidate_activation),
-            )
-        )
+        gate, act, candidate = (found.apply for found in find_activations(cls.type, attrs))
         width = weight.shape[1] // 4
         offsets = read_last_level(ctx, "X", len(x))
         hiddens, cells = (np.empty((len(x), width), x.dtype) for _ in range(2))

@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.broadcasting import broadcast_shape, sum_to
 from paddlelike.ops.later import register_kernel
-from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis
+from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis, one_element
 
 
 @register
@@ -32,9 +32,7 @@ class SquaredL2Norm(OpDef):
     type = "squared_l2_norm"
     gradient = Gradient("X", "Out@GRAD")
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return Spec((1,), x.dtype)
+    infer = one_element()
 
     @staticmethod
     def forward(x: Array) -> Array:
@@ -53,9 +51,7 @@ class L1Norm(OpDef):
     type = "l1_norm"
     gradient = Gradient("X", "Out@GRAD")
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return Spec((1,), x.dtype)
+    infer = one_element()
 
     @staticmethod
     def forward(x: Array) -> Array:

@@ -14,7 +14,7 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.random import Generator, shuffle_range
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Ints, Longs, OpDef, Spec, register
-from paddlelike.ops.operands import read_numbers
+from paddlelike.ops.operands import one_element, read_numbers
 from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_dtype, check_order
 from paddlelike.ops.sizes import check_shape_attr, infer_sizes
 
@@ -86,9 +86,7 @@ class Seed(OpDef):
     attrs = {"seed": Int(0)}
     context = True
 
-    @staticmethod
-    def infer() -> Spec:
-        return Spec((1,), VarType.INT32)
+    infer = one_element(VarType.INT32)
 
     @staticmethod
     def forward(ctx: Context, *, seed: int) -> Array:

@@ -10,7 +10,7 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, REQUIRED, Array, Bool, Gradient, Int, Long, OpDef, Spec, register
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.operands import normalize_axis
+from paddlelike.ops.operands import normalize_axis, one_element
 
 __all__ = ["TopK"]
 
@@ -214,9 +214,7 @@ class IsEmpty(OpDef):
 
     type = "is_empty"
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return Spec((1,), VarType.BOOL)
+    infer = one_element(VarType.BOOL)
 
     @staticmethod
     def forward(x: Array) -> Array:
@@ -230,9 +228,7 @@ class Size(OpDef):
     type = "size"
     inputs = ("Input",)
 
-    @staticmethod
-    def infer(x: Spec) -> Spec:
-        return Spec((1,), VarType.INT64)
+    infer = one_element(VarType.INT64)
 
     @staticmethod
     def forward(x: Array) -> Array:

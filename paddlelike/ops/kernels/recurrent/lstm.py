@@ -96,11 +96,9 @@ class StepGradients(NamedTuple):
     initial: Initial
 
 
-class Named(Protocol):
-    """What attributes say of a cell."""
+class Activated(Protocol):
+    """The names of activations, as attributes."""
 
-    @property
-    def use_peepholes(self) -> bool: ...
     @property
     def gate_activation(self) -> str: ...
     @property
@@ -109,7 +107,14 @@ class Named(Protocol):
     def candidate_activation(self) -> str: ...
 
 
-def find_activations(op: str, named: Named) -> tuple[Activation, Activation, Activation]:
+class Named(Activated, Protocol):
+    """What attributes say of a cell."""
+
+    @property
+    def use_peepholes(self) -> bool: ...
+
+
+def find_activations(op: str, named: Activated) -> tuple[Activation, Activation, Activation]:
     """Return those of gates, cell and candidate; raise EnforceNotMet unless every one is known."""
     names = ("gate_activation", "cell_activation", "candidate_activation")
     gate, cell, candidate = (find_activation(op, name, getattr(named, name)) for name in names)
