@@ -73,7 +73,7 @@ def _find_bounds(
     strides: Sequence[int],
     decrease_axis: Sequence[int],
 ) -> Box:
-    """Return one slice per dim. Raises ShapeError when the bounds do not fit or nothing would be left.
+    """Return one slice per dim. Raises ShapeError when bounds do not fit, or if they leave nothing of a dim.
 
     A dim that is -1 (not known yet) keeps its whole slice.
     """
@@ -91,7 +91,7 @@ def _find_bounds(
             raise ShapeError(f"{op}: the stride of axis {axis} is 0")
         to_the_end = (start, end) == (-1, 0) and axis in decrease_axis  # x[-1] as slice(-1, 0)
         cut = slice(start, None if to_the_end else end, stride)
-        if not range(*cut.indices(dims[axis])):
+        if not range(*cut.indices(dims[axis])) and (dims[axis] or axis in decrease_axis):
             raise ShapeError(
                 f"{op}: nothing is left of axis {axis} of {dims[axis]}, "
                 f"from {start} to {end} in steps of {stride}"

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 pytest.importorskip("onnx", reason="the extra onnx is not installed")
+pytest.importorskip("onnxruntime", reason="the cases that it runs are counted")
 
 import onnx
+import onnxruntime
 from onnx import defs, numpy_helper
 
 import paddlelike as fluid
@@ -22,9 +24,6 @@ pytestmark = pytest.mark.slow
 #: Cases that give something else, with the reason.
 OTHER = {
     "test_averagepool_2d_ceil_last_window_starts_on_pad": "its values are written with four digits",
-    "test_mod_float_edge_cases_fmod_0_float16": "the sign of a zero",
-    "test_mod_float_edge_cases_fmod_0_float32": "the sign of a zero",
-    "test_mod_float_edge_cases_fmod_0_float64": "the sign of a zero",
     "test_gridsample_bicubic": "its values are written with four digits",
     "test_roialign_aligned_false": "its values are written with four digits",
     "test_resize_downsample_scales_cubic_align_corners": "onnxruntime takes the whole size, too",
@@ -75,8 +74,22 @@ def check(case, counts: Counter[str]) -> str | None:
     return None
 
 
+def runs_elsewhere(model) -> bool:
+    """Return whether onnxruntime runs a model on CPU."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    try:
+        onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    except Exception:
+        return False
+    return True
+
+
 def test_cases_of_the_specification(capsys) -> None:
-    """Each gives its values, or is refused by name. Nothing else is raised."""
+    """Each gives its values, or is refused by name. Nothing else is raised.
+
+    At least 90 of 100 that onnxruntime runs are equal, of all whose inputs and outputs are arrays.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
@@ -86,33 +99,30 @@ def test_cases_of_the_specification(capsys) -> None:
     for case in cases:
         rows = case.data_sets[0]
         plain = all(isinstance(one, np.ndarray | np.generic) for row in rows for one in row)
-        if not plain or any(word in case.name for word in LEFT_OUT):
+        if not plain:
+            continue
+        asked, before = runs_elsewhere(case.model), counts["equal"]
+        counts["asked"] += asked
+        if any(word in case.name for word in LEFT_OUT):
             continue
         with np.errstate(all="ignore"):
             reason = check(case, counts)
+        counts["answered"] += asked and counts["equal"] > before
         if reason is not None and case.name not in OTHER:
             wrong[case.name] = reason
     with capsys.disabled():
-        print(f"onnx: {counts['equal']} cases of the specification equal, {counts['refused']} refused")  # noqa: T201
+        print(f"onnx: {counts['equal']} cases of the specification equal, {counts['refused']} refused;")  # noqa: T201
+        print(f"  of {counts['asked']} that onnxruntime runs {counts['answered']}")  # noqa: T201
     assert not wrong
-    assert counts["equal"] >= 1390
+    assert counts["answered"] >= 0.9 * counts["asked"]
 
 
 #: Why operators of ONNX are not read.
 REASONS = {
     "another way of computing is asked for, which Fluid does not have": (
         "BitCast",
-        "CausalConvWithState",
-        "DFT",
-        "MaxUnpool",
         "MelWeightMatrix",
         "Multinomial",
-        "STFT",
-        "TensorScatter",
-    ),
-    "quantized, by convolution": (
-        "ConvInteger",
-        "QLinearConv",
     ),
     "lists of tensors, and values that may be absent": (
         "ConcatFromSequence",
@@ -156,4 +166,4 @@ def test_operators_that_are_read(capsys) -> None:
         for reason, names in REASONS.items():
             print(f"  not: {reason}: {', '.join(sorted(names))}")  # noqa: T201
     assert not rest
-    assert len(direct & set(newest)) >= 136
+    assert len(direct & set(newest)) >= 140

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike import unique_name
@@ -19,6 +19,7 @@ from paddlelike.errors import EnforceNotMet, FormatError, GraphError, Paddlelike
 from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.interop.onnx.extra import import_onnx_package
+from paddlelike.interop.onnx.importer.definitions import inline_definitions, walk
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, parse_model, read_array, read_model
 from paddlelike.interop.onnx.importer.folding import fold
 from paddlelike.interop.onnx.importer.graph import Graph, InexpressibleError, Typed, Value
@@ -130,39 +131,11 @@ def _prepare(model: ModelProto, where: str, directory: str | None) -> ModelProto
     if model.functions:
         model = inliner.inline_local_functions(model)
     table = load_table()
-    unknown = {(node.domain, node.op_type) for node in _walk(model.graph) if _find_key(node) not in table}
+    unknown = {(node.domain, node.op_type) for node in walk(model.graph) if _find_key(node) not in table}
     standard = [each for each in sorted(unknown) if each[0] in ("", "ai.onnx")]
-    if standard and not external:  # those that ONNX defines by others
-        _write_defaults(model.graph, set(standard), _find_opsets(model))
-        with contextlib.suppress(RuntimeError):  # it lacks a type: they are refused by name
-            return inliner.inline_selected_functions(model, standard, inline_schema_functions=True)
+    if standard and not external:
+        return inline_definitions(model, {kind for _, kind in standard}, _find_opsets(model).get("", 1))
     return model
-
-
-def _write_defaults(graph: GraphProto, kinds: set[tuple[str, str]], opsets: Mapping[str, int]) -> None:
-    """Give nodes of these kinds the attributes that they leave out, which the inliner would not."""
-    from onnx import defs
-
-    for node in _walk(graph):
-        if (node.domain, node.op_type) not in kinds:
-            continue
-        with contextlib.suppress(defs.SchemaError):
-            schema = defs.get_schema(node.op_type, opsets.get("", 1), "")
-            given = {attr.name for attr in node.attribute}
-            for name, attr in schema.attributes.items():
-                if name not in given and attr.default_value.name:
-                    node.attribute.append(attr.default_value)
-
-
-def _walk(graph: GraphProto) -> Iterator[Any]:
-    """Yield the nodes of a graph, and of the graphs inside of them."""
-    for node in graph.node:
-        yield node
-        for attr in node.attribute:
-            if attr.HasField("g"):
-                yield from _walk(attr.g)
-            for inner in attr.graphs:
-                yield from _walk(inner)
 
 
 def _find_key(node: NodeProto) -> str:
@@ -245,7 +218,7 @@ def _read_ports(graph: Graph, model: ModelProto, directory: str | None) -> list[
 
 def _check_types(model: ModelProto, table: Mapping[str, Any]) -> None:
     """Raise UnsupportedError if the table lacks operators of the model."""
-    missing = Counter(_find_key(node) for node in _walk(model.graph))
+    missing = Counter(_find_key(node) for node in walk(model.graph))
     for known in (*table, "Constant"):
         missing.pop(known, None)
     if missing:

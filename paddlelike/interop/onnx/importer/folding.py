@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -207,16 +207,10 @@ def _expand(node: Node, x: Array, dims: Array) -> Array:
     return np.asarray(x * np.ones(_whole(dims).tolist(), x.dtype)) if x.dtype.kind in "if" else _fail()
 
 
-def _product(node: Node, x: Array, *given: Array) -> Array:
-    axes = _axes(node, given)
-    return np.asarray(
-        np.prod(
-            x,
-            axis=None if axes is None else tuple(axes),
-            keepdims=bool(node.attr("keepdims", 1)),
-            dtype=x.dtype,
-        )
-    )
+def _reduce(node: Node, x: Array, *given: Array) -> Array:
+    axes, function = _axes(node, given), _REDUCTIONS[node.type]
+    over = None if axes is None else tuple(axes)
+    return np.asarray(function(x, axis=over, keepdims=bool(node.attr("keepdims", 1))), x.dtype)
 
 
 def _shape(node: Node, dims: Array) -> Array:
@@ -242,7 +236,14 @@ def _where(node: Node, condition: Array, x: Array, y: Array) -> Array:
     return np.where(condition.astype(bool), x, y)
 
 
+_REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "ReduceMax": np.max,
+    "ReduceMin": np.min,
+    "ReduceProd": np.prod,
+    "ReduceSum": np.sum,
+}
 _FORMULAS: Final[dict[str, Formula]] = {
+    "Abs": lambda node, x: np.abs(x),
     "Add": lambda node, x, y: x + y,
     "And": _known(np.logical_and),
     "Cast": _cast,
@@ -255,8 +256,10 @@ _FORMULAS: Final[dict[str, Formula]] = {
     "Floor": lambda node, x: np.floor(x),
     "Gather": _gather,
     "Greater": _known(np.greater),
+    "GreaterOrEqual": _known(np.greater_equal),
     "Identity": lambda node, x: x,
     "Less": _known(np.less),
+    "LessOrEqual": _known(np.less_equal),
     "Max": lambda node, *parts: np.maximum.reduce(np.broadcast_arrays(*parts)),
     "Min": lambda node, *parts: np.minimum.reduce(np.broadcast_arrays(*parts)),
     "Mod": lambda node, x, y: np.fmod(x, y) if node.attr("fmod", 0) else np.mod(x, y),
@@ -264,8 +267,9 @@ _FORMULAS: Final[dict[str, Formula]] = {
     "Neg": lambda node, x: -x,
     "Not": _known(np.logical_not),
     "Or": _known(np.logical_or),
+    "Pow": lambda node, x, y: np.power(x, y).astype(x.dtype),
     "Range": _range,
-    "ReduceProd": _product,
+    **dict.fromkeys(_REDUCTIONS, _reduce),
     "Reshape": _reshape,
     "Shape": _shape,
     "Size": lambda node, x: np.asarray(x.size, np.int64),

@@ -37,6 +37,7 @@ _TABLE: Final = Table[Converter](
         "recurrent",
         "reduction",
         "tensor.reshape",
+        "signal",
         "tensor.unique",
         "machine_learning.trees",
     ),

@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
+from paddlelike.interop.onnx.importer.families.nn.image import convolve
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
 
@@ -34,7 +35,10 @@ def _along(node: Node, index: int, rank: int, axis: int) -> str | None:
 
 
 def _restore(node: Node, index: int, scale: int, zero: int, axis: int | None = None) -> str:
-    """Return the real numbers that an input stands for; without a scale, how far they are from zero's."""
+    """Return the real numbers that an input stands for; without a scale, how far they are from zero's.
+
+    Scales and zero points that are several lie along ``axis``, the last one if None.
+    """
     rank = node.rank(index)
     along = rank - 1 if axis is None else axis
     x, shift = node.cast(node.input(index), VarType.FP32), _along(node, zero, rank, along)
@@ -81,6 +85,24 @@ def _read_matmul_integer(node: Node) -> None:
         node.refuse("its rows have zero points of their own")
     product = node.emit("matmul_v2", _restore(node, 0, -1, 2), _restore(node, 1, -1, 3))
     node.give(node.cast(product, VarType.INT32))
+
+
+@reads("ConvInteger")
+def _read_conv_integer(node: Node) -> None:
+    """As sums of float32, like MatMulInteger."""
+    node.give(node.cast(convolve(node, _restore(node, 0, -1, 2), _restore(node, 1, -1, 3, 0)), VarType.INT32))
+
+
+@reads("QLinearConv")
+def _read_conv(node: Node) -> None:
+    """The bias counts in the products of both scales."""
+    rank = node.rank()
+    out = convolve(node, _restore(node, 0, 1, 2), _restore(node, 3, 4, 5, 0))
+    if node.has(8):
+        by = node.emit("elementwise_mul", node.input(1), node.input(4))
+        bias = node.emit("elementwise_mul", node.cast(node.input(8), VarType.FP32), by)
+        out = node.emit("elementwise_add", out, node.reshape(bias, -1, *(1,) * (rank - 2)))
+    node.give(_quantize(node, out, 6, 7, 1))
 
 
 @reads("QLinearMatMul")

@@ -25,7 +25,7 @@ def _draw(node: Node, kind: str, like: str | None, **attrs: Any) -> str:
         return node.emit(kind, {}, shape=list(node.attr("shape")), **options)
     shape = list(node.shape(like))
     if -1 in shape[1:]:
-        node.refuse(f"its input has dims {shape}")
+        return node.emit(kind, {"ShapeTensor": node.dims_at_run(like)}, shape=shape, shaped=shape, **options)
     given = {"Input": like}
     return node.emit(
         f"{kind}_batch_size_like", given, shape=[-1, *shape[1:]], input_dim_idx=0, output_dim_idx=0, **options

@@ -60,17 +60,13 @@ def _read_div(node: Node) -> None:
 def _read_mod(node: Node) -> None:
     """The remainder has the sign of the divisor; with fmod that of the dividend."""
     x, y = node.input(), node.input(1)
-    if node.dtype().kind == "f":
-        quotient = node.emit("elementwise_div", x, y)
-        if node.attr("fmod", 0):
-            size = node.emit("floor", node.emit("abs", quotient))
-            whole = node.emit("elementwise_mul", node.emit("sign", quotient), size)
-        else:
-            whole = node.emit("floor", quotient)
-        node.give(node.emit("elementwise_sub", x, node.emit("elementwise_mul", whole, y)))
+    whole, as_c = node.dtype().kind != "f", bool(node.attr("fmod", 0))
+    if not whole and as_c:
+        rest = node.emit("elementwise_mod", node.emit("abs", x), node.emit("abs", y))
+        node.give(node.emit("elementwise_mul", node.emit("sign", x), rest))
         return
-    rest = node.emit("elementwise_mod", x, y)  # as in C
-    if not node.attr("fmod", 0):
+    rest = node.emit("elementwise_mod", x, y)  # of whole numbers as in C
+    if whole and not as_c:
         rest = node.emit("elementwise_mod", node.emit("elementwise_add", rest, y), y)
     node.give(rest)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -72,33 +72,32 @@ def _add_height(found: dict[str, list[int]], rank: int) -> dict[str, list[int]]:
 def _add_bias(node: Node, out: str, rank: int) -> str:
     if not node.has(2):
         return out
-    bias = node.reshape(node.input(2), -1, *(1,) * (max(rank, 4) - 2))
+    bias = node.reshape(node.input(2), -1, *(1,) * (rank - 2))
     return node.emit("elementwise_add", out, bias)
 
 
 @reads("Conv")
 def _read_conv(node: Node) -> None:
-    rank, weights = check_rank(node), node.dims(1)
-    windows = _add_height(_find_windows(node, weights[2:]), rank)
-    given = {"Input": as_image(node, node.input(), rank), "Filter": as_image(node, node.input(1), rank)}
+    out = convolve(node, node.input(), node.input(1))
+    node.give(_add_bias(node, out, node.rank()))
+
+
+def convolve(node: Node, x: str, weights: str) -> str:
+    """Return the convolution of images or signals, without a bias."""
+    rank, kernel = check_rank(node), node.shape(weights)[2:]
+    windows = _add_height(_find_windows(node, kernel), rank)
+    given = {"Input": as_image(node, x, rank), "Filter": as_image(node, weights, rank)}
     kind = "conv3d" if rank == 5 else "conv2d"
     out = node.emit(kind, given, slot="Output", groups=node.attr("group", 1), **windows)
-    node.give(as_signal(node, _add_bias(node, out, rank), rank))
+    return as_signal(node, out, rank)
 
 
 @reads("ConvTranspose")
 def _read_conv_transpose(node: Node) -> None:
     """What ``output_padding`` adds at the end is less padding there, or zeros."""
-    rank, weights = check_rank(node), node.dims(1)
-    if node.attr("output_shape") is not None or node.attr("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        node.refuse("its output_shape or auto_pad is given")
-    windows = _find_windows(node, weights[2:])
-    more = list(node.attr("output_padding", [0] * len(weights[2:])))
-    beyond = []
-    for axis, extra in enumerate(more):
-        high = windows["paddings"][2 * axis + 1]
-        windows["paddings"][2 * axis + 1] = max(high - extra, 0)
-        beyond.append(max(extra - high, 0))
+    rank, kernel = check_rank(node), node.dims(1)[2:]
+    windows = _find_windows(node, kernel)
+    windows["paddings"], beyond = _find_crops(node, kernel, windows)
     windows = _add_height(windows, rank)
     given = {"Input": as_image(node, node.input(), rank), "Filter": as_image(node, node.input(1), rank)}
     kind = "conv3d_transpose" if rank == 5 else "conv2d_transpose"
@@ -106,7 +105,32 @@ def _read_conv_transpose(node: Node) -> None:
     if any(beyond):
         sizes = [0] * (max(rank, 4) - len(beyond)) + beyond
         out = node.emit("pad", out, paddings=[size for extra in sizes for size in (0, extra)], pad_value=0.0)
-    node.give(as_signal(node, _add_bias(node, out, rank), rank))
+    node.give(_add_bias(node, as_signal(node, out, rank), rank))
+
+
+def _find_crops(
+    node: Node, kernel: Sequence[int], windows: dict[str, list[int]]
+) -> tuple[list[int], list[int]]:
+    """Return what a transposed convolution leaves out at both ends of each dim, and the zeros behind it."""
+    crops, beyond = list(windows["paddings"]), []
+    more = list(node.attr("output_padding", [0] * len(kernel)))
+    sizes, auto = node.attr("output_shape"), node.attr("auto_pad", "NOTSET")
+    for axis, extra in enumerate(more):
+        n, stride = node.dims()[2 + axis], windows["strides"][axis]
+        if auto.startswith("SAME") or sizes is not None:
+            if n < 0:
+                node.refuse("its output_shape or auto_pad is given, and the size of the image is not known")
+            size = n * stride if sizes is None else sizes[-len(kernel) :][axis]
+            whole = (n - 1) * stride + (kernel[axis] - 1) * windows["dilations"][axis] + 1
+            total = max(whole + extra - size, 0)
+            low = total // 2 if auto == "SAME_UPPER" else total - total // 2
+            crops[2 * axis : 2 * axis + 2] = low, total - low
+            if sizes is not None:
+                extra = max(extra, size - whole)
+        high = crops[2 * axis + 1]
+        crops[2 * axis + 1] = max(high - extra, 0)
+        beyond.append(max(extra - high, 0))
+    return crops, beyond
 
 
 _MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge"}
@@ -155,65 +179,107 @@ def _read_pad(node: Node) -> None:
 def _read_resize(node: Node) -> None:
     """Of known sizes: the weights of each dim are a matrix. Else Fluid's operators, if the rule is theirs."""
     dims, mode = node.dims(), node.attr("mode", "nearest")
-    scales, sizes = _find_scales(node)
-    if node.has(1) and node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
-        node.refuse("it cuts regions out")
-    if node.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
-        node.refuse("keep_aspect_ratio_policy is set")
-    factors = scales if scales is not None else [0.0] * len(dims)
-    touched = [i for i in range(len(dims)) if scales is None or scales[i] != 1]
-    if sizes is not None:
-        touched = [i for i in range(len(dims)) if sizes[i] != dims[i] and not (sizes[i] < 0 and i < 2)]
-    if all(dims[i] > 0 for i in touched):
-        x = node.input()
-        for axis in touched:
-            n = dims[axis]
-            count = int(np.floor(n * factors[axis])) if sizes is None else sizes[axis]
-            factor = factors[axis] if sizes is None else count / n
-            matrix = make_matrix(node, mode, n, count, factor)
-            x = _multiply_dim(node, x, len(dims), axis, node.constant(matrix, node.dtype()))
-        if x == node.input():
-            node.alias(node.value())
-        else:
-            node.give(x)
+    sides = [_Side(n, n, 1.0) for n in dims] if node.type == "Upsample" else _find_regions(node)
+    known = _find_sizes(node, sides)
+    touched = [i for i, side in enumerate(sides) if not side.is_whole() and not (side.count < 0 and i < 2)]
+    if not all(dims[i] > 0 and sides[i].count > 0 for i in touched):
+        factors = [side.factor for side in sides] if known else [0.0] * len(dims)
+        node.give(_interpolate(node, mode, factors, touched))
         return
-    node.give(_interpolate(node, mode, factors, touched))
+    x, outside = node.input(), np.zeros([1] * len(dims), bool)
+    for axis in touched:
+        matrix, beyond = make_matrix(node, mode, sides[axis])
+        x = _multiply_dim(node, x, len(dims), axis, node.constant(matrix, node.dtype()))
+        outside = outside | np.expand_dims(beyond, [i for i in range(len(dims)) if i != axis])
+    if outside.any():
+        fill = node.attr("extrapolation_value", 0.0)
+        x = node.emit("elementwise_mul", x, node.constant(~outside, node.dtype()))
+        x = node.emit("elementwise_add", x, node.constant(outside * fill, node.dtype()))
+    if x == node.input():
+        node.alias(node.value())
+    else:
+        node.give(x)
 
 
-def _find_scales(node: Node) -> tuple[list[float] | None, list[int] | None]:
-    """Return the factors of each dim, or the sizes."""
-    rank = node.rank()
+class _Side(NamedTuple):
+    """One dim of what is resized: its size, the new one, -1 if not known; and the part that is taken."""
+
+    n: int
+    count: int
+    factor: float
+    start: float = 0.0
+    end: float = 1.0
+
+    def is_whole(self) -> bool:
+        """Return whether nothing happens to it."""
+        return self.n == self.count and (self.factor, self.start, self.end) == (1, 0, 1)
+
+
+def _find_regions(node: Node) -> list[_Side]:
+    """Return the dims with the part of each that is cut out."""
+    rank, sides = node.rank(), [_Side(n, n, 1.0) for n in node.dims()]
+    if node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+        chosen = _find_chosen(node, rank)
+        starts, ends = np.split(node.known(1).astype(float), 2)
+        for axis, start, end in zip(chosen, starts, ends, strict=True):
+            sides[axis] = sides[axis]._replace(start=float(start), end=float(end))
+    return sides
+
+
+def _find_chosen(node: Node, rank: int) -> list[int]:
     axes = node.attr("axes")
-    chosen = list(range(rank)) if axes is None else [node.normalize(axis, rank) for axis in axes]
+    return list(range(rank)) if axes is None else [node.normalize(axis, rank) for axis in axes]
+
+
+def _find_sizes(node: Node, sides: list[_Side]) -> bool:
+    """Put the factors and the new sizes into the dims; return whether factors are given."""
+    chosen, given = _find_chosen(node, len(sides)), []
     if node.type == "Upsample" and node.opset < 9:
-        return list(node.attr("scales", [])), None
-    place = 1 if node.type == "Upsample" or node.opset < 11 else 2
-    given = node.known(place).reshape(-1).tolist() if node.has(place) else []
+        given = list(node.attr("scales", []))
+    else:
+        place = 1 if node.type == "Upsample" or node.opset < 11 else 2
+        given = node.known(place).reshape(-1).tolist() if node.has(place) else []
     if given:
-        scales = [1.0] * rank
-        for axis, factor in zip(chosen, given, strict=True):
-            scales[axis] = float(np.float32(factor))
-        return scales, None
-    sizes = list(node.dims())
+        for axis, number in zip(chosen, given, strict=True):
+            side, factor = sides[axis], float(np.float32(number))
+            size = side.n if factor == 1 else int(np.floor(side.n * (side.end - side.start) * factor))
+            sides[axis] = side._replace(count=size if side.n >= 0 else -1, factor=factor)
+        return True
     name = node.proto.input[3]
     known, partial = node.find_known(3), node.graph.partial.get(name)
     if known is None and partial is None:
         node.refuse("its sizes are computed at run time")
     values = np.nan_to_num(partial, nan=-1) if known is None and partial is not None else known
     assert values is not None
-    for axis, size in zip(chosen, values.reshape(-1).tolist(), strict=True):
-        sizes[axis] = int(size)
-    return None, sizes
+    sizes = [int(size) for size in values.reshape(-1)]
+    policy = node.attr("keep_aspect_ratio_policy", "stretch")
+    one = None
+    if policy != "stretch":
+        choose = {"not_larger": min, "not_smaller": max}[policy]
+        if min(sides[axis].n for axis in chosen) < 0:
+            node.refuse(f"keep_aspect_ratio_policy is {policy}, and the size of the image is not known")
+        one = choose(size / sides[axis].n for axis, size in zip(chosen, sizes, strict=True))
+        sizes = [int(np.floor(one * sides[axis].n + 0.5)) for axis in chosen]
+    for axis, size in zip(chosen, sizes, strict=True):
+        side = sides[axis]
+        factor = one if one is not None else size / side.n if side.n > 0 and size > 0 else 0.0
+        sides[axis] = side._replace(count=size, factor=factor)
+    return False
 
 
-def make_matrix(node: Node, mode: str, n: int, count: int, factor: float) -> np.ndarray[Any, Any]:
-    """Return the weights ``(n, count)`` of a dim's elements in each of its new ones."""
+def make_matrix(node: Node, mode: str, side: _Side) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the weights ``(n, count)`` of a dim's elements in each of its new ones; which lie outside."""
     rule = node.attr("coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
     if node.type == "Upsample":
         rule = "asymmetric"
-    at = np.arange(count, dtype=np.float64)
+    n, count, factor, start, end = side
+    at, outside = np.arange(count, dtype=np.float64), np.zeros(count, bool)
     if rule == "align_corners":
         x = at * (n - 1) / (count - 1) if count > 1 else at * 0
+    elif rule == "tf_crop_and_resize":
+        steps = at / (count - 1) if count > 1 else at + 0.5
+        x = (start + steps * (end - start)) * (n - 1)
+        outside = (x < 0) | (x > n - 1)
     elif rule == "asymmetric":
         x = at / factor
     elif rule == "pytorch_half_pixel" and count == 1:
@@ -231,7 +297,7 @@ def make_matrix(node: Node, mode: str, n: int, count: int, factor: float) -> np.
         inside = (places >= 0) & (places < n) if node.attr("exclude_outside", 0) else True
         np.add.at(matrix, (np.clip(places, 0, n - 1), np.arange(count)), weights * inside)
     matrix /= matrix.sum(0)
-    return matrix
+    return matrix, outside
 
 
 def _find_taps(node: Node, mode: str, x: np.ndarray[Any, Any], shrunk: float) -> list[tuple[Any, Any]]:

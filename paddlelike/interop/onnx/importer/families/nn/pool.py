@@ -69,6 +69,30 @@ def _read_pool(node: Node) -> None:
     node.give(as_signal(node, out, rank))
 
 
+@reads("MaxUnpool")
+def _read_unpool(node: Node) -> None:
+    """Zeros, and each element at its place, counted through all images; zeros up to the size asked for."""
+    check_rank(node)
+    kernel = list(node.attr("kernel_shape"))
+    pads = find_pads(node, kernel, kernel, [1] * len(kernel))
+    strides, dims = node.attr("strides", [1] * len(kernel)), node.dims()
+    if min(dims) < 0:
+        node.refuse(f"X has dims {dims}")
+    sizes = [
+        (n - 1) * stride + k - low - high
+        for n, stride, k, low, high in zip(dims[2:], strides, kernel, pads[::2], pads[1::2], strict=True)
+    ]
+    whole = node.constant(np.zeros(math.prod([*dims[:2], *sizes])), node.dtype())
+    flat = {"Index": node.reshape(node.input(1), -1), "Value": node.reshape(node.input(), -1)}
+    out = node.emit("put_along_axis", {"Input": whole} | flat, Axis=0, Reduce="assign")
+    out = node.reshape(out, *dims[:2], *sizes)
+    if node.has(2):
+        wanted = node.numbers(2) or []
+        more = [b - a for a, b in zip([*dims[:2], *sizes], wanted, strict=True)]
+        out = node.emit("pad", out, paddings=[one for size in more for one in (0, size)], pad_value=0.0)
+    node.give(out)
+
+
 class _Side(NamedTuple):
     """The windows along one dim: where their elements are, (windows, elements); the size if nowhere."""
 

@@ -66,11 +66,36 @@ def _read_gather(node: Node) -> None:
         node.give(node.transpose(out, [*before, *range(rank), *after]))
 
 
+def _count_rows_from_start(node: Node, first: int = 0) -> str:
+    """Return places ``(..., k)`` in the dims from ``first`` on without negative ones."""
+    last = first + node.dims(1)[-1]
+    if last < first:
+        node.refuse(f"its places have dims {node.dims(1)}")
+    sizes, known = np.array(node.dims()[first:last]), node.find_known(1)
+    if known is not None and ((known >= 0) | (sizes >= 0)).all():
+        return node.constant(np.where(known < 0, known + sizes, known), np.int64)
+    places = node.cast(node.input(1), VarType.INT64)
+    end = (
+        node.constant(sizes, np.int64)
+        if min(sizes, default=0) >= 0
+        else node.slice(node.dims_at_run(node.input()), 0, first, last)
+    )
+    below = node.cast(compare(node, "less_than", places, node.constant([0], np.int64)), VarType.INT64)
+    return node.emit("elementwise_add", places, node.emit("elementwise_mul", below, end))
+
+
 @reads("GatherND")
 def _read_gather_nd(node: Node) -> None:
-    if node.attr("batch_dims", 0):
-        node.refuse(f"batch_dims is {node.attr('batch_dims')}")
-    node.give(node.emit("gather_nd", {"X": node.input(), "Index": node.input(1)}))
+    """Of ``batch_dims`` each row has places of its own: the row's number comes before them."""
+    count = node.attr("batch_dims", 0)
+    places = _count_rows_from_start(node, count)
+    if count:
+        dims = node.dims(1)
+        if min(dims) < 0:
+            node.refuse(f"batch_dims is {count}, and its places have dims {dims}")
+        rows = np.stack(np.indices(dims[:-1])[:count], -1)
+        places = node.emit("concat", [node.constant(rows, np.int64), places], axis=len(dims) - 1)
+    node.give(node.emit("gather_nd", {"X": node.input(), "Index": places}))
 
 
 @reads("GatherElements")
@@ -96,9 +121,8 @@ def _reduce_rows(node: Node, kind: str) -> None:
     size = math.prod(dims[count:])
     if min(dims) < 0 or count < 0:
         node.refuse(f"X has dims {dims}, the indices {node.dims(1)}")
-    strides = [math.prod(dims[i + 1 : count]) for i in range(count)]
-    sizes, steps = (node.constant(one, np.int64) for one in (dims[:count], strides))
-    places = node.emit("elementwise_mod", node.emit("elementwise_add", node.input(1), sizes), sizes)
+    steps = node.constant([math.prod(dims[i + 1 : count]) for i in range(count)], np.int64)
+    places = _count_rows_from_start(node)
     places = node.emit("reduce_sum", node.emit("elementwise_mul", places, steps), dim=[-1], keep_dim=False)
     rows = node.emit("expand", node.reshape(places, -1, 1), expand_times=[1, size])
     given = {"Input": node.reshape(node.input(), -1, size), "Value": node.reshape(node.input(2), -1, size)}
@@ -109,13 +133,14 @@ def _reduce_rows(node: Node, kind: str) -> None:
 @reads("ScatterND")
 def _read_scatter_nd(node: Node) -> None:
     """Paddle adds. What is written to is set to zero before."""
-    x, places, updates = node.inputs()
+    x, _, updates = node.inputs()
     kind = node.attr("reduction", "none")
+    if kind not in ("none", "add"):
+        _reduce_rows(node, {"max": "amax", "min": "amin"}.get(kind, kind))
+        return
+    places = _count_rows_from_start(node)
     if kind == "add":
         node.give(node.emit("scatter_nd_add", {"X": x, "Index": places, "Updates": updates}))
-        return
-    if kind != "none":
-        _reduce_rows(node, {"max": "amax", "min": "amin"}.get(kind, kind))
         return
     dtype = node.dtype()
     if dtype.kind != "f":
@@ -127,6 +152,24 @@ def _read_scatter_nd(node: Node) -> None:
     kept = node.emit("where", {"Condition": touched, "X": nothing, "Y": x})
     out = node.emit("scatter_nd_add", {"X": kept, "Index": places, "Updates": updates})
     node.give(node.cast(out, dtype))
+
+
+@reads("TensorScatter")
+def _read_tensor_scatter(node: Node) -> None:
+    """A cache with an update written from a place on, which each row has for itself."""
+    axis, rank = node.axis(-2), node.rank()
+    size, length = node.dims()[axis], node.dims(1)[axis]
+    if size < 0 or length < 0:
+        node.refuse(f"the cache has dims {node.dims()}, the update {node.dims(1)}")
+    places = node.constant(np.arange(length).reshape([-1 if i == axis else 1 for i in range(rank)]), np.int64)
+    if node.has(2):
+        start = node.reshape(node.input(2), -1, *[1] * (rank - 1))
+        places = node.emit("elementwise_add", start, places)
+    if node.attr("mode", "linear") == "circular":
+        places = node.emit("elementwise_mod", places, node.constant([size], np.int64))
+    nothing = node.cast(node.emit("fill_zeros_like", node.input(1)), VarType.INT64)
+    given = {"Input": node.input(), "Index": node.emit("elementwise_add", nothing, places)}
+    node.give(node.emit("put_along_axis", given | {"Value": node.input(1)}, Axis=axis, Reduce="assign"))
 
 
 @reads("NonZero")
