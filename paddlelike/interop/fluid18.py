@@ -8,6 +8,7 @@ Fluid.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
 
@@ -15,9 +16,11 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.graph.attributes import COMMON_ATTRS, complete_attrs
+from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.inference import infer_outputs
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.clone import copy
 
@@ -55,6 +58,18 @@ _RENAMED: Final = {
     ("trace", "axis1"): "dim1",
     ("trace", "axis2"): "dim2",
 }
+#: Sizes and places that 1.8.5 takes as int32 only.
+_SMALL: Final[dict[str, tuple[str, ...]]] = {
+    "expand": ("ExpandTimes", "expand_times_tensor"),
+    "reshape2": ("Shape", "ShapeTensor"),
+    **dict.fromkeys(
+        ("bicubic_interp", "bilinear_interp", "nearest_interp", "trilinear_interp"), ("OutSize", "SizeTensor")
+    ),
+    **dict.fromkeys(
+        ("slice", "strided_slice"),
+        tuple(f"{way}{form}" for way in ("Starts", "Ends", "Strides") for form in ("Tensor", "TensorList")),
+    ),
+}
 #: Of whole numbers below zero, 1.8.5 rounds the quotient towards zero; its ``unique`` does not sort.
 _OTHER_NUMBERS: Final = frozenset({"elementwise_floordiv", "elementwise_mod", "unique"})
 #: Types of 1.8.5 that compute the same as some of Paddle 2.
@@ -82,6 +97,9 @@ def make_fluid18(program: Program) -> Program:
         variable.encoded = None
     for variable in numbers:
         variable.shape = (1,)
+    for block in clone.blocks:
+        for op in list(block.ops):
+            _cast(op)
     ops = [op for block in clone.blocks for op in block.ops]
     read = {name for op in ops for name in op.input_arg_names}
     refused = {found for op in ops for found in _change(op, read)}
@@ -94,10 +112,37 @@ def make_fluid18(program: Program) -> Program:
     return clone
 
 
+def _cast(op: Operator) -> None:
+    """Cast what an operator takes of types that 1.8.5 does not: sizes of int64, triangles of truth values."""
+    block, first = op.block, op.output_arg_names[0] if op.output_arg_names else ""
+    for slot in _SMALL.get(_SAME.get(op.type, op.type), ()):
+        for place, name in enumerate(op.inputs.get(slot, ())):
+            given = block._var_recursive(name)
+            if given.dtype == VarType.INT64:
+                made = block.create_var(name=f"{first}.{slot}.{place}", shape=given.shape, dtype="int32")
+                _insert_cast(block, block.ops.index(op), given, made)
+                op.inputs[slot][place] = made.name
+    if op.type == "tril_triu" and block._var_recursive(first).dtype == VarType.BOOL:
+        given, out = block._var_recursive(op.input("X")[0]), block._var_recursive(first)
+        ins = [block.create_var(name=f"{first}.{i}", shape=given.shape, dtype="int32") for i in (0, 1)]
+        _insert_cast(block, block.ops.index(op), given, ins[0])
+        _insert_cast(block, block.ops.index(op) + 1, ins[1], out)
+        op.inputs["X"], op.outputs["Out"] = [ins[0].name], [ins[1].name]
+
+
+def _insert_cast(block: Block, index: int, given: Variable, made: Variable) -> None:
+    types = {"in_dtype": int(given.dtype), "out_dtype": int(made.dtype)}
+    block._insert_op(index, type="cast", inputs={"X": [given]}, outputs={"Out": [made]}, attrs=types)
+
+
 def _change(op: Operator, read: Container[str]) -> Iterator[str]:
     """Give an operator the form of 1.8.5, and yield what stands against it."""
     op.encoded, op.encoded_types, later = None, {}, op.type
     op.type = _SAME.get(op.type, op.type)
+    if op.type == "stack" and len(op.block._var_recursive(op.output("Y")[0]).shape) == 1:  # of numbers
+        op.type, op.outputs, op.attrs = "concat", {"Out": op.output("Y")}, {"axis": 0}
+    if op.type == "deformable_conv" and not op.input("Mask"):
+        op.type = "deformable_conv_v1"
     known = registry.find_or_none(op.type)
     if known is None or known.since != "1" or op.type in _OTHER_NUMBERS:
         yield later
@@ -119,7 +164,8 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
         op.attrs = complete_attrs(known, op.attrs)
         for name, spec in infer_outputs(op.block, op, known):
             declared = op.block._var_recursive(name).shape
-            if name in read and not _agree(declared, spec.shape):
+            carried = op.type == "assign"  # through a loop, in which it may take any shape
+            if name in read and not carried and not _agree(declared, spec.shape):
                 yield f"{later} to the shape {list(declared)}, there {list(spec.shape)}"
     except (EnforceNotMet, ShapeError) as error:
         yield f"{later} ({str(error).splitlines()[0]})"
@@ -134,6 +180,8 @@ def _fit_values(op: Operator) -> None:
         attrs |= {"dim": [0], "reduce_all": True}
     if attrs.get("shape") == [] and not (op.input("ShapeTensor") or op.input("ShapeTensorList")):
         attrs["shape"] = [1]
+    if not math.isfinite(float(attrs.get("str_value") or 0)):  # 1.8.5 would read a zero
+        attrs["str_value"] = ""
     scale = attrs.get("scale")
     if isinstance(scale, list) and len(set(scale)) <= 1:  # of each dim
         attrs["scale"] = scale[0] if scale else 0.0

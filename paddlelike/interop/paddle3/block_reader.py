@@ -11,10 +11,10 @@ from paddlelike.framework.codec.fields import ATTR_FIELDS, REPEATED, TENSOR_FIEL
 from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.attributes import convert_attr, infer_attr_type
 from paddlelike.framework.opdef import registry
-from paddlelike.interop.paddle3.json_values import Type, get, read_attributes, read_type
-from paddlelike.interop.paddle3.operators import ANY, Operand, Row, load_rows
+from paddlelike.interop.paddle3.json_values import Type, get, read_type
+from paddlelike.interop.paddle3.operators import find_row
 
-__all__ = ["IGNORED", "VALUES", "Block", "Constant", "Read", "Reader", "fold"]
+__all__ = ["IGNORED", "VALUES", "Block", "Constant", "Read", "Reader"]
 
 _VERSION: Final = 2_006_000  # of Paddle, whose operators the message holds
 _MAX_BLOCKS: Final = 2000
@@ -28,7 +28,6 @@ VALUES: Final = {
     VarType.INT64: "int64_values",
     VarType.FP32: "fp32_values",
 }
-_TO_OWN: Final = {VarType.FP64: VarType.FP32, VarType.FP16: VarType.FP32, VarType.BF16: VarType.FP32}
 
 Names = str | list[str]  # of one variable, or of a list
 Read = Callable[["Block", dict[str, Any]], None]
@@ -37,8 +36,9 @@ Read = Callable[["Block", dict[str, Any]], None]
 class Reader:
     """The message that is made, and what is known of a program as a whole."""
 
-    def __init__(self, special: Mapping[str, Read]) -> None:
+    def __init__(self, special: Mapping[str, Read], read_row: Read) -> None:
         self.special = special  # what reads an operator that is no row of the table, by its name
+        self.read_row = read_row  # what reads all others
         self.message = messages().ProgramDesc()
         self.message.version.version = _VERSION
         self.names: set[str] = set()
@@ -90,13 +90,13 @@ class Block:
                         "the program of Paddle 3 is damaged: a yield outside of loops and branches"
                     )
                 return [self.find_one(one) for one in get(op, "I", list)]
-            self.reader.special.get(self.kind, Block.read_row)(self, op)
+            self.reader.special.get(self.kind, self.reader.read_row)(self, op)
         return []
 
     def _refuse_unknown(self, operators: list[Any]) -> None:
         kinds = {get(op, "#", str).partition(".")[2] or op["#"] for op in operators}
         unknown = sorted(
-            kind for kind in kinds - self.reader.special.keys() - {"yield"} if _find_row(kind) is None
+            kind for kind in kinds - self.reader.special.keys() - {"yield"} if find_row(kind) is None
         )
         if unknown:
             raise FormatError(
@@ -213,12 +213,13 @@ class Block:
             number += 1
         return f"value_{number}"
 
-    def make_results(self, node: Any) -> list[str]:
+    def make_results(self, node: Any, dtype: VarType | None = None) -> list[str]:
         """Declare what an operator makes, and return the names: none where nothing takes the place of it."""
         index, kind = get(node, "%", int), read_type(get(node, "TT", dict)) if node.get("%") else None
         if kind is None:
             return []
-        names = [self.declare_new(one) for one in (kind if isinstance(kind, list) else [kind])]
+        kinds = kind if isinstance(kind, list) else [kind]
+        names = [self.declare_new(one if dtype is None else one._replace(dtype=dtype)) for one in kinds]
         self.set_value(index, names if isinstance(kind, list) else names[0])
         return names
 
@@ -259,224 +260,10 @@ class Block:
             else:
                 setattr(part, ATTR_FIELDS[kind], value)
 
-    # Operators of the table
-
-    def read_row(self, op: dict[str, Any]) -> None:
-        row = _find_row(self.kind)
-        if row is None:
-            raise FormatError(f"operator {self.kind!r:.80} of Paddle 3 is not read here")
-        attrs = self._read_attrs(row, read_attributes(op))
-        nodes = get(op, "I", list)
-        target = self.find_target(get(nodes, 0, dict)) if row.name != self.kind and nodes else ""
-        inputs = self._read_operands(row, nodes, attrs)
-        results, slots = get(op, "O", list), [one for one in row.results if not one.is_added]
-        if len(results) > len(slots):
-            raise FormatError(
-                f"operator {self.kind!r:.80} of Paddle 3 has {len(results)} results; {len(slots)} are known"
-            )
-        outputs: dict[str, list[str]] = {}
-        for slot, node in zip(slots, results, strict=False):
-            if slot.same_as and inputs.get(slot.same_as):
-                outputs[slot.slot] = inputs[slot.same_as]
-                self.set_value(get(node, "%", int), outputs[slot.slot][0])
-            elif target and slot is slots[0] and read_type(get(node, "TT", dict)) == self.find_type(target):
-                outputs[slot.slot] = [target]  # in place: what reads the operand reads this
-                self.set_value(get(node, "%", int), target)
-            elif names := self.make_results(node):
-                outputs[slot.slot] = names
-        for slot in row.results:
-            if slot.is_added:
-                outputs[slot.slot] = [self.declare_new(Type(VarType.LOD_TENSOR, VarType.FP32, [0]))]
-        fill = _COMPLETED.get(row.type)
-        if fill is not None:
-            fill(self, inputs, outputs, attrs)
-        self._emit_computable(row, inputs, outputs, attrs)
-
-    def _emit_computable(
-        self, row: Row, inputs: dict[str, list[str]], outputs: dict[str, list[str]], attrs: dict[str, Any]
-    ) -> None:
-        """Append an operator; one of bfloat16 computes in float32, and its results are rounded."""
-        names = [name for part in (inputs, outputs) for slot in part.values() for name in slot]
-        if row.type in ("assign", "cast") or VarType.BF16 not in map(self._get_dtype, names):
-            self.emit(row.type, inputs, outputs, attrs)
-            return
-        wide = {name: self._widen(name) for name in names if self._get_dtype(name) == VarType.BF16}
-        for name in {name for slot in inputs.values() for name in slot} & wide.keys():
-            self.cast(name, wide[name])
-        for one in row.attributes:
-            if one.kind == "dtype" and attrs.get(one.target) == VarType.BF16:
-                attrs[one.target] = int(VarType.FP32)
-        inner, outer = (
-            {slot: [wide.get(name, name) for name in given] for slot, given in part.items()}
-            for part in (inputs, outputs)
-        )
-        self.emit(row.type, inner, outer, attrs)
-        for name in [name for slot in outputs.values() for name in slot if name in wide]:
-            self.cast(wide[name], name)
-
-    def _get_dtype(self, name: str) -> VarType:
+    def find_dtype(self, name: str) -> VarType:
         return self.find_type(name).dtype
-
-    def _widen(self, name: str) -> str:
-        return self.declare_new(self.find_type(name)._replace(dtype=VarType.FP32))
 
     def cast(self, name: str, out: str) -> None:
         """Append the operator that turns a variable into the type of another."""
-        types = {"in_dtype": int(self._get_dtype(name)), "out_dtype": int(self._get_dtype(out))}
+        types = {"in_dtype": int(self.find_dtype(name)), "out_dtype": int(self.find_dtype(out))}
         self.emit("cast", {"X": [name]}, {"Out": [out]}, types)
-
-    def _read_attrs(self, row: Row, given: dict[str, Any]) -> dict[str, Any]:
-        known = {one.name: one for one in row.attributes}
-        attrs = {one.target: one.value for one in row.attributes if not one.name}
-        for name, value in given.items():
-            one = known.get(name)
-            if one is None and name not in IGNORED:
-                raise FormatError(
-                    f"operator {row.name!r} of Paddle 3 has attribute {name!r:.80} = {value!r:.80}, "
-                    "which is not read here"
-                )
-            if one is not None and one.target:
-                attrs[one.target] = value
-            elif one is not None and one.value is not ANY and value != one.value:
-                raise FormatError(
-                    f"operator {row.name!r} of Paddle 3 has {name} = {value!r:.80}; "
-                    f"only {one.value!r} is computed here"
-                )
-        return attrs
-
-    def _read_operands(self, row: Row, nodes: list[Any], attrs: dict[str, Any]) -> dict[str, list[str]]:
-        if len(nodes) > len(row.operands):
-            raise FormatError(
-                f"operator {row.name!r} of Paddle 3 has {len(nodes)} operands; {len(row.operands)} are known"
-            )
-        inputs: dict[str, list[str]] = {}
-        for index, (operand, node) in enumerate(zip(row.operands, nodes, strict=False)):
-            value = self.find(node)
-            if value is None or operand.kind == "-":
-                continue
-            if not any(operand):
-                raise FormatError(
-                    f"operator {row.name!r} of Paddle 3 has operand {index}, which is not read here"
-                )
-            if operand.attr and isinstance(value, Constant):
-                attrs[operand.attr] = fold(value, operand.kind)
-            elif not operand.attr and operand.slot:
-                inputs[operand.slot] = [self.find_one(node)]
-            elif not operand.attr:
-                inputs[operand.many] = self.find_list(node)
-            else:
-                self._read_size(row, operand, node, inputs)
-        return inputs
-
-    def _read_size(self, row: Row, operand: Operand, node: Any, inputs: dict[str, list[str]]) -> None:
-        """Take a size or an axis that is computed."""
-        names = self.find_list(node)
-        whole = len(names) == 1 and (
-            isinstance(self.find(node), str) or self.find_type(names[0]).shape not in ([], [1])
-        )
-        slot = operand.slot if whole or not operand.many else operand.many
-        if not slot and whole and len(shape := self.find_type(names[0]).shape) == 1 and shape[0] > 0:
-            slot, names = operand.many, self._divide(names[0], shape[0])
-        if not slot or (slot == operand.slot and len(names) != 1):
-            raise FormatError(
-                f"operator {row.name!r} of Paddle 3 computes {operand.attr!r}, which is a constant here"
-            )
-        inputs[slot] = names
-
-    def _divide(self, name: str, count: int) -> list[str]:
-        """Return the numbers of a list as variables of their own."""
-        kind = self.find_type(name)
-        parts = [self.declare_new(kind._replace(shape=[1])) for _ in range(count)]
-        self.emit("split", {"X": [name]}, {"Out": parts}, {"axis": 0, "num": count, "sections": []})
-        return parts
-
-
-def fold(constant: Constant, kind: str) -> Any:
-    """Return a constant as an attribute: a list, or a number."""
-    value = constant.value
-    if kind.endswith("s"):
-        if constant.shape is not None and constant.shape not in ([], [1]):
-            raise FormatError("a list of sizes that is filled with one number is not read here")
-        return value if isinstance(value, list) else [value]
-    if isinstance(value, list):
-        if len(value) != 1:
-            raise FormatError(f"the program of Paddle 3 is damaged: {value!r:.80} is no number")
-        return value[0]
-    return value
-
-
-def _find_row(kind: str) -> Row | None:
-    rows = load_rows()
-    return rows.get(kind) or rows.get(kind.removesuffix("_"))
-
-
-# Attributes of a ProgramDesc that Paddle 3 tells from values
-
-Slots = dict[str, list[str]]
-
-
-def _complete_reduction(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    attrs.setdefault("reduce_all", not attrs.get("dim"))
-    attrs.setdefault("in_dtype", -1)
-    attrs.setdefault("out_dtype", -1)
-    if outputs.get("Out") and attrs["out_dtype"] == -1 and block.kind in ("sum", "prod"):
-        kinds = [block.find_type(name).dtype for name in (inputs["X"][0], outputs["Out"][0])]
-        if kinds[0] != kinds[1]:  # booleans are counted, and int32 is added up as int64
-            attrs["in_dtype"], attrs["out_dtype"] = map(int, kinds)
-
-
-def _complete_cast(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    attrs["in_dtype"] = int(block.find_type(inputs["X"][0]).dtype) if inputs.get("X") else -1
-
-
-def _complete_values(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    dtype = int(block.find_type(inputs["Input"][0]).dtype)
-    name = VALUES.get(_TO_OWN.get(VarType(dtype), VarType(dtype)))
-    values = attrs.pop("values", [])
-    if name is None:
-        raise FormatError(
-            f"values of type {VarType(dtype)} in operator {block.kind!r} of Paddle 3 are not read here"
-        )
-    attrs["dtype"] = dtype
-    if values:
-        attrs[name] = [int(one) if name != "fp32_values" else one for one in values]
-
-
-def _complete_norm(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    """Make the scale and the bias that are left out."""
-    channels = block.find_type(inputs["X"][0]).shape[1] if inputs.get("X") else -1
-    like = Type(VarType.LOD_TENSOR, VarType.FP32, [channels])
-    for slot, value in (("Scale", 1.0), ("Bias", 0.0)):
-        if slot not in inputs:
-            given = block.find_type(inputs["Mean"][0]) if inputs.get("Mean") else like
-            if min(given.shape, default=-1) < 0:
-                raise FormatError(
-                    f"operator {block.kind!r} of Paddle 3 has no {slot}, and its channels are not known"
-                )
-            inputs[slot] = [block.make_constant(Constant(value, given.shape, given.dtype))]
-
-
-def _complete_range(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    """Cast the ends to the type of what is made, which in a ProgramDesc is theirs."""
-    dtype = VarType(attrs["dtype"]) if block.kind == "linspace" else VarType(attrs.pop("dtype"))
-    for slot in inputs.keys() & {"Start", "End", "Stop", "Step"}:
-        kind = block.find_type(inputs[slot][0])
-        if kind.dtype != dtype:
-            copy = block.declare_new(kind._replace(dtype=dtype))
-            types = {"in_dtype": int(kind.dtype), "out_dtype": int(dtype)}
-            block.emit("cast", {"X": inputs[slot]}, {"Out": [copy]}, types)
-            inputs[slot] = [copy]
-
-
-_COMPLETED: Final[dict[str, Callable[[Block, Slots, Slots, dict[str, Any]], None]]] = {
-    **dict.fromkeys(
-        (f"reduce_{one}" for one in ["sum", "mean", "max", "min", "prod", "any", "all", "amax", "amin"]),
-        _complete_reduction,
-    ),
-    "cast": _complete_cast,
-    "range": _complete_range,
-    "linspace": _complete_range,
-    "batch_norm": _complete_norm,
-    "instance_norm": _complete_norm,
-    "set_value": _complete_values,
-}

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.foundation.text_tables import read_table
 
-__all__ = ["ANY", "Attribute", "Operand", "Result", "Row", "load_rows"]
+__all__ = ["ANY", "Attribute", "Operand", "Result", "Row", "find_row", "load_rows"]
 
 #: The value of an attribute without counterpart that changes nothing.
 ANY: Final = object()
@@ -57,6 +57,12 @@ def load_rows() -> dict[str, Row]:
     text = read_table("paddlelike.interop.paddle3", "operators.txt")
     rows = (_parse_row(line) for line in text.splitlines() if line and not line.startswith("#"))
     return {row.name: row for row in rows}
+
+
+def find_row(kind: str) -> Row | None:
+    """Return the row of an operator, which may be in place; None if there is none."""
+    rows = load_rows()
+    return rows.get(kind) or rows.get(kind.removesuffix("_"))
 
 
 def _parse_row(line: str) -> Row:

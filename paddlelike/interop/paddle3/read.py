@@ -14,9 +14,10 @@ import numpy as np
 
 from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import EnforceNotMet, FormatError
-from paddlelike.interop.paddle3.block_reader import IGNORED, VALUES, Block, Constant, Read, Reader, fold
+from paddlelike.interop.paddle3.block_reader import IGNORED, VALUES, Block, Constant, Read, Reader
 from paddlelike.interop.paddle3.composed import COMPOSED
 from paddlelike.interop.paddle3.json_values import Type, get, load, read_attributes, read_type
+from paddlelike.interop.paddle3.row_reader import fold, read_row
 
 __all__ = ["read_pir"]
 
@@ -33,7 +34,7 @@ def read_pir(data: bytes) -> Any:
     if base.get("magic") != _MAGIC:
         raise FormatError(f"the program of Paddle 3 is damaged: its magic is {base.get('magic')!r:.80}")
     try:
-        reader = Reader(_SPECIAL)
+        reader = Reader(_SPECIAL, read_row)
         Block(reader, None).read(_find_only_block(get(get(tree, "program", dict), "regions", list)))
         return reader.message
     except FormatError:
@@ -197,7 +198,7 @@ def _read_combine(block: Block, op: dict[str, Any]) -> None:
 
 def _read_slice(block: Block, op: dict[str, Any]) -> None:
     if op["#"] != "0.slice":
-        block.read_row(op)
+        read_row(block, op)
         return
     names = block.find_list(get(get(op, "I", list), 0, dict))
     index = get(read_attributes(op), "index", int)
@@ -208,7 +209,7 @@ def _read_slice(block: Block, op: dict[str, Any]) -> None:
 
 def _read_split(block: Block, op: dict[str, Any]) -> None:
     if op["#"] != "0.split":
-        block.read_row(op)
+        read_row(block, op)
         return
     names, results = block.find_list(get(get(op, "I", list), 0, dict)), get(op, "O", list)
     if len(names) != len(results):

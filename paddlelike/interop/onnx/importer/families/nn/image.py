@@ -181,8 +181,8 @@ def _read_resize(node: Node) -> None:
     dims, mode = node.dims(), node.attr("mode", "nearest")
     sides = [_Side(n, n, 1.0) for n in dims] if node.type == "Upsample" else _find_regions(node)
     known = _find_sizes(node, sides)
-    touched = [i for i, side in enumerate(sides) if not side.is_whole() and not (side.count < 0 and i < 2)]
-    if not all(dims[i] > 0 and sides[i].count > 0 for i in touched):
+    touched = [i for i, side in enumerate(sides) if not side.is_whole() and not (side.size < 0 and i < 2)]
+    if not all(dims[i] > 0 and sides[i].size > 0 for i in touched):
         factors = [side.factor for side in sides] if known else [0.0] * len(dims)
         node.give(_interpolate(node, mode, factors, touched))
         return
@@ -205,14 +205,14 @@ class _Side(NamedTuple):
     """One dim of what is resized: its size, the new one, -1 if not known; and the part that is taken."""
 
     n: int
-    count: int
+    size: int
     factor: float
     start: float = 0.0
     end: float = 1.0
 
     def is_whole(self) -> bool:
         """Return whether nothing happens to it."""
-        return self.n == self.count and (self.factor, self.start, self.end) == (1, 0, 1)
+        return self.n == self.size and (self.factor, self.start, self.end) == (1, 0, 1)
 
 
 def _find_regions(node: Node) -> list[_Side]:
@@ -243,7 +243,7 @@ def _find_sizes(node: Node, sides: list[_Side]) -> bool:
         for axis, number in zip(chosen, given, strict=True):
             side, factor = sides[axis], float(np.float32(number))
             size = side.n if factor == 1 else int(np.floor(side.n * (side.end - side.start) * factor))
-            sides[axis] = side._replace(count=size if side.n >= 0 else -1, factor=factor)
+            sides[axis] = side._replace(size=size if side.n >= 0 else -1, factor=factor)
         return True
     name = node.proto.input[3]
     known, partial = node.find_known(3), node.graph.partial.get(name)
@@ -263,7 +263,7 @@ def _find_sizes(node: Node, sides: list[_Side]) -> bool:
     for axis, size in zip(chosen, sizes, strict=True):
         side = sides[axis]
         factor = one if one is not None else size / side.n if side.n > 0 and size > 0 else 0.0
-        sides[axis] = side._replace(count=size, factor=factor)
+        sides[axis] = side._replace(size=size, factor=factor)
     return False
 
 

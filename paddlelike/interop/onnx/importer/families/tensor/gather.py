@@ -93,7 +93,7 @@ def _read_gather_nd(node: Node) -> None:
         dims = node.dims(1)
         if min(dims) < 0:
             node.refuse(f"batch_dims is {count}, and its places have dims {dims}")
-        rows = np.stack(np.indices(dims[:-1])[:count], -1)
+        rows = np.stack(list(np.indices(dims[:-1]))[:count], -1)
         places = node.emit("concat", [node.constant(rows, np.int64), places], axis=len(dims) - 1)
     node.give(node.emit("gather_nd", {"X": node.input(), "Index": places}))
 
