@@ -32,7 +32,7 @@ _TABLE: Final = Table[Converter](
         "loss",
         "nn.normalization",
         "nn.pool",
-        "quantization",
+        "nn.quantization",
         "random",
         "recurrent",
         "reduction",

@@ -9,7 +9,7 @@ from itertools import product
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
-from paddlelike.interop.onnx.importer.families.quantization import round_even
+from paddlelike.interop.onnx.importer.families.nn.quantization import round_even
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
 
