@@ -1,0 +1,1 @@
+"""Readers of products and Fourier transforms."""
