@@ -111,7 +111,9 @@ class AliasFinder(MetaPathFinder, Loader):
         sys.modules[module.__name__] = found = import_module(original)
         path = module.__name__.partition(".")[2].removeprefix("fluid.")
         if not hasattr(type(found), "__getattr__"):  # a module that is left out answers for itself
-            vars(found).setdefault("__getattr__", make_getattr(original, path))
+            names = [name for name in self._targets if name.rpartition(".")[0] == module.__name__]
+            below = {name.rpartition(".")[2]: name for name in names}
+            vars(found).setdefault("__getattr__", make_getattr(original, path, below))
         for name in [name for name in sys.modules if name.startswith(f"{original}.")]:
             sys.modules.setdefault(module.__name__ + name.removeprefix(original), sys.modules[name])
         if not hasattr(sys.modules[original], "__path__"):  # the import system looks below packages only

@@ -37,11 +37,11 @@ def build_steps(
             new_steps = [Step(grad, op) for grad in registry.find(op.type).make_grad(op)]
         for step in map(transform.mark_values, new_steps):
             grad = transform.drop_stopped_outputs(step.grad, op, stops, keep_empty=step.inner is not None)
-            if grad is not None:
-                steps.append(step._replace(grad=grad))
-                existing.update(transform.collect_gradients(grad.outputs))
+            steps.append(step._replace(grad=grad))
+            existing.update(transform.collect_gradients(grad.outputs))
     steps = transform.drop_unfed_steps(transform.drop_zero_steps(steps, stops), given)
-    steps = transform.add_zeros(transform.add_sums([*starts, *steps], block.idx), stops)
+    steps = transform.drop_empty_steps(transform.add_sums([*starts, *steps], block.idx))
+    steps = transform.add_zeros(steps, stops)
     if any(_ends_at_last_step(step.grad, block) for step in steps):
         warn_quirk("loop_gradient")
     return steps

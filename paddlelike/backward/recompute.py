@@ -67,7 +67,7 @@ def build_recomputing_steps(
             steps += _differentiate(op, stops, {})
     steps = transform.drop_zero_steps(steps, stops)
     steps = transform.drop_unfed_steps(steps, {grad_name(loss)})
-    return transform.add_zeros(transform.add_sums(steps, block.idx), stops)
+    return transform.add_zeros(transform.drop_empty_steps(transform.add_sums(steps, block.idx)), stops)
 
 
 class _Uses:
@@ -161,8 +161,7 @@ def _differentiate(op: Operator, stops: set[str], names: dict[str, str]) -> list
     found = []
     for grad in registry.find(op.type).make_grad(op):
         kept = transform.drop_stopped_outputs(grad, op, stops, keep_empty=False)
-        if kept is not None:
-            found.append(Step(kept._replace(inputs=_rename(kept.inputs, names)), op))
+        found.append(Step(kept._replace(inputs=_rename(kept.inputs, names)), op))
     return found
 
 

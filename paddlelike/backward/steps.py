@@ -17,6 +17,7 @@ __all__ = [
     "add_sums",
     "add_zeros",
     "collect_gradients",
+    "drop_empty_steps",
     "drop_stopped_outputs",
     "drop_unfed_steps",
     "drop_zero_steps",
@@ -80,19 +81,26 @@ def collect_gradients(slots: dict[str, list[str]]) -> list[str]:
 
 def drop_stopped_outputs(
     grad: GradOp, forward: Operator, stops: AbstractSet[str], *, keep_empty: bool
-) -> GradOp | None:
-    """Return ``grad`` without outputs for the variables in ``stops``; None when no output is left.
-
-    ``keep_empty``: the places of dropped outputs are kept, and so is an operator without any other.
-    """
+) -> GradOp:
+    """Return ``grad`` without outputs for the variables in ``stops``; ``keep_empty`` keeps their places."""
     outputs = {}
     for slot, names in grad.outputs.items():
         kept = [EMPTY if GRAD in name and find_variable_name(name) in stops else name for name in names]
         several = keep_empty or len(forward.input(slot.removesuffix(GRAD))) > 1
         outputs[slot] = kept if several else [name for name in kept if name != EMPTY]
-    if not keep_empty and all(name == EMPTY for names in outputs.values() for name in names):
-        return None
     return grad._replace(outputs=outputs)
+
+
+def drop_empty_steps(steps: list[Step]) -> list[Step]:
+    """Return the steps that have an output, and those that run a block.
+
+    Fluid does so after the sums: where nobody else reads a total, its ``sum`` stands before a dropped step.
+    """
+    return [
+        step
+        for step in steps
+        if step.inner or any(n != EMPTY for names in step.grad.outputs.values() for n in names)
+    ]
 
 
 def drop_zero_steps(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:

@@ -26,6 +26,7 @@ import paddlelike.core as core  # scripts take fluid.layers.core.VarDesc
 import paddlelike.layers.rnn as _rnn  # before the function of that name
 from paddlelike.foundation.keyword_options import name_near_keyword as _name_near_keyword
 from paddlelike.layers import (  # Fluid's modules
+    collective,
     control_flow,
     detection,
     distributions,

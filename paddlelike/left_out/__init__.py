@@ -7,7 +7,8 @@ which says why it is not here and what to do.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -67,13 +68,16 @@ def find_left_out(path: str) -> type | None:
     return _LeftOutName(path.rpartition(".")[2], (), {"path": path}) if path in NAMES else None
 
 
-def make_getattr(module: str, path: str) -> Callable[[str], Any]:
+def make_getattr(module: str, path: str, modules: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """Return ``__getattr__`` for a module that is Fluid's ``path``.
 
-    It finds the names that are left out, and those that Fluid's module has because it imports them.
+    It finds the names that are left out, those that Fluid's module has because it imports them, and the
+    ``modules`` below it, whose full names are given.
     """
 
     def get(name: str) -> Any:
+        if modules is not None and name in modules:
+            return import_module(modules[name])
         found: Any = find_left_out(f"{path}.{name}")
         if found is None:
             from paddlelike.left_out.imported import find_imported  # a plain import of the package is short

@@ -241,3 +241,15 @@ def test_operators_of_other_paddles_are_not_differentiated() -> None:
     program = fluid.Program.parse_from_string(message.SerializeToString())
     with pytest.raises(GraphError, match="'warp_drive' cannot be differentiated"):
         fluid.backward.append_backward(program.global_block().var("y"))
+
+
+def test_a_sum_stands_where_fluid_would_have_read_it() -> None:
+    x, y = fluid.data("x", [3]), fluid.data("y", [3])
+    x.stop_gradient = False
+    layers = fluid.layers
+    square, alike = x * x, layers.cast(layers.equal(y, y), "float32")
+    fluid.backward.append_backward(layers.reduce_sum(square * (alike / layers.reduce_sum(alike))))
+    added = [op.type for op in fluid.default_main_program().global_block().ops][8:]
+    # Fluid 1.8.5's: the first sum is read by the gradient of cast, which is left out, for nothing reads it
+    reads = ["reduce_sum_grad", "elementwise_mul_grad", "elementwise_div_grad", "reduce_sum_grad"]
+    assert added == [*reads, "sum", "elementwise_mul_grad", "sum"]

@@ -327,6 +327,21 @@ def learned() -> list[list[int]]:
     return [list(one.shape) for one in fluid.default_main_program().all_parameters()]
 
 
+def powers() -> Any:
+    """Return a row to the powers in a matrix, and the gradient of the row for their sum."""
+    x, y = fluid.data("x", [4]), fluid.data("y", [None, 4])
+    x.stop_gradient = False
+    out = layers.elementwise_pow(x, y)
+    found = run([out, *fluid.gradients(layers.reduce_sum(out), x)], x=abs(X[0]), y=X)
+    return np.vstack(found)
+
+
+def powers_formula(*, turned: bool) -> Any:
+    x = abs(X[0])
+    with np.errstate(invalid="ignore"):  # a negative number has no real power
+        return np.vstack([X**x if turned else x**X, (X * x ** (X - 1)).sum(0)])
+
+
 def empty_is_none() -> bool:
     """Whether the value of a tensor without elements is None."""
     return run(layers.scale(fluid.data("x", [None, 4]), 2.0), x=X[:0]) is None
@@ -430,6 +445,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "set_gradient_clip": (clipped, [-0.25, -0.25], [-0.5, -0.25]),
     "group_norm_parameters": (learned, [], [[4], [4]]),
     "conv_group_channels": (deviation_of_filters, math.sqrt(2 / (9 * 8)), math.sqrt(2 / (9 * 2))),
+    "elementwise_order": (powers, powers_formula(turned=True), powers_formula(turned=False)),
     "empty_fetch": (empty_is_none, True, False),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip

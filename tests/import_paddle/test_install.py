@@ -69,6 +69,8 @@ assert core is fluid.core and unique_name is fluid.unique_name
 assert fluid.framework.core.VarDesc.VarType.INT64 == fluid.core.VarDesc.VarType.INT64
 assert fluid.layers.Variable is Variable is fluid.framework.Variable
 assert fluid.layers.nn.concat is fluid.layers.concat
+assert fluid.layers.collective._c_allreduce.__name__ == "_c_allreduce"
+assert fluid.transpiler.collective.GradAllReduce.__name__ == "GradAllReduce"
 assert Program is fluid.Program and LayerHelper is fluid.layer_helper.LayerHelper
 assert _current_expected_place() is None and not in_dygraph_mode()
 assert generate_with_ignorable_key("a") == "a_0"

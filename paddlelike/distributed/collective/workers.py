@@ -1,48 +1,29 @@
-"""The workers of this process's job: carries out collective operators, and notices when a worker is lost.
+"""The workers of this process's job: carries out collective operators.
 
 Exchanges run in a thread of their own, in the order of the program. Sums whose results nobody reads before
 the next ``c_sync_comm_stream`` are put together, up to 4 MiB for one exchange, and go on behind the
 computation; what is put together depends on the program and its shapes alone, so that bits do not depend
 on time.
-
-A worker that is killed closes its connections, and the exchange of the others fails; one that is stopped or
-cut off leaves no signs of life. Either way the others find out who it is, and end with a FaultError.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
-import queue
-import socket
-import sys
-import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.distributed.client.exits import exit_by_code
-from paddlelike.distributed.collective.jax_runtime import (
-    PULSE,
-    Exchanges,
-    connect,
-    disconnect,
-    stdout_to_stderr,
-)
+from paddlelike.distributed.collective.jax_runtime import Exchanges
 from paddlelike.distributed.collective.job import Job, make_job, read_job
+from paddlelike.distributed.collective.member import Member
 from paddlelike.distributed.collective.sharding import Sharding
-from paddlelike.distributed.collective.shares import Shares
-from paddlelike.distributed.collective.watch import Watch
-from paddlelike.distributed.settings import Settings
-from paddlelike.errors import FaultError, GraphError, PaddlelikeError, RoleError, UnsupportedError
+from paddlelike.errors import GraphError, RoleError, UnsupportedError
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -53,10 +34,7 @@ __all__ = ["JobWorkers", "find_workers"]
 
 Array = np.ndarray[Any, Any]
 
-_Work = tuple[Callable[[Exchanges], Array], Future[Array]]
-
 _BUCKET: Final = 4 << 20  # bytes of sums in one exchange
-_EXIT: Final = 5.0  # seconds for the end of a process whose job is lost
 
 
 class JobWorkers:
@@ -67,7 +45,7 @@ class JobWorkers:
 
     def __init__(self) -> None:
         self._job: Job | None = None
-        self._member: _Member | None = None
+        self._member: Member | None = None
         self._is_joining = False
         self._staged: dict[str, list[tuple[Array, Array]]] = {}  # by dtype: values, and where results go
         self._pending: list[tuple[Future[Array], list[Array]]] = []
@@ -92,7 +70,7 @@ class JobWorkers:
         if not is_bound:
             self._is_joining = True  # JAX, when it is loaded, asks for it again
             try:
-                self._member = _Member(job) if job.size > 1 else None
+                self._member = Member(job) if job.size > 1 else None
             finally:
                 self._is_joining = False
             self._job = job
@@ -259,7 +237,7 @@ class JobWorkers:
             )
         return self._job
 
-    def _find_member(self) -> _Member:
+    def _find_member(self) -> Member:
         self._find_job()
         assert self._member is not None
         return self._member
@@ -336,156 +314,6 @@ def _has_sync_before_use(op: Operator) -> bool:
         if name in other.input_arg_names or name in other.output_arg_names:  # W3
             return False
     return False
-
-
-class _Member:
-    """This process as a worker of a job: its thread for exchanges, its signs of life, its end."""
-
-    def __init__(self, job: Job) -> None:
-        settings = Settings.from_environment()
-        self.job = job
-        self._lease, self._barrier = settings.lease, settings.limits.barrier
-        exit_by_code()
-        self._ending = threading.Event()
-        limits = settings.limits
-        with _listen_at(job):
-            self._notes = connect(job, window=limits.window, lease=self._lease, ending=self._ending)
-        self._work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
-        self._fault: FaultError | None = None
-        self._watch = Watch(self._notes, job, self._lease)  # of the last exchange that took long
-        self._entered = 0  # exchanges that this worker has begun
-        self._shares: Shares | None = None
-        for run in (self._run, self._show_life):
-            threading.Thread(target=run, name=f"paddlelike-collective{run.__name__}", daemon=True).start()
-        atexit.register(self._leave)
-        with stdout_to_stderr():  # gloo prints whom it is connected to, at the first exchange
-            self.wait(self.submit(lambda exchanges: exchanges.sum(np.zeros(1, np.float32))))
-
-    def submit(self, function: Callable[[Exchanges], Array]) -> Future[Array]:
-        """Let the thread carry out an exchange. Raises FaultError when the job is lost already."""
-        if self._fault is not None:
-            raise self._fault
-        future: Future[Array] = Future()
-        self._entered += 1
-        self._work.put((function, future))
-        return future
-
-    def wait(self, future: Future[Array]) -> Array:
-        """Return the result of an exchange. Raises FaultError when a worker is lost."""
-        try:
-            return future.result(timeout=PULSE)
-        except TimeoutError:
-            pass
-        except (RuntimeError, ValueError) as error:  # JAX raises either
-            self._fail(error)
-        self._watch = watch = Watch(self._notes, self.job, self._lease)
-        begin = time.monotonic()
-        while True:
-            try:
-                return future.result(timeout=PULSE)
-            except TimeoutError:
-                lost = watch.find_lost()
-            except (RuntimeError, ValueError) as error:
-                self._fail(error)
-            if not lost and time.monotonic() - begin > self._barrier:
-                lost = watch.find_behind(self._entered)
-            if lost:
-                self._raise_fault(lost)
-
-    def find_shares(self) -> Shares:
-        """Return this worker's part of optimizer state that is shared out."""
-        if self._shares is None:
-            self._shares = Shares(self.job, self._notes, self._ending, self.watch)
-        return self._shares
-
-    def watch(self, begin: float) -> None:
-        """Raise FaultError when a worker is lost, or has answered nothing since ``begin``."""
-        lost = self._watch.find_lost()
-        if not lost and time.monotonic() - begin > self._barrier:
-            lost = "a worker, which does not answer"
-        if lost:
-            self._raise_fault(lost)
-
-    def _fail(self, error: Exception) -> NoReturn:
-        """Raise FaultError that names the worker without which an exchange failed."""
-        if isinstance(error, PaddlelikeError):
-            raise error
-        self._watch = watch = Watch(self._notes, self.job, 3 * PULSE)
-        end = time.monotonic() + max(self._lease, 5 * PULSE)
-        while not (lost := watch.find_lost()) and time.monotonic() < end:
-            time.sleep(PULSE / 4)
-        self._raise_fault(lost or "a worker", error)
-
-    def _raise_fault(self, lost: str, cause: BaseException | None = None) -> NoReturn:
-        self._fault = FaultError(
-            f"{self.job.name(self.job.rank)} lost {lost}",
-            hint="the launcher starts the job again; by hand, start all workers and load the last save",
-        )
-        raise self._fault from cause
-
-    def _run(self) -> None:
-        exchanges = None
-        while True:
-            function, future = self._work.get()
-            try:
-                if exchanges is None:  # here, because JAX waits for the devices of all workers
-                    exchanges = Exchanges(self.job, self._notes)
-                future.set_result(function(exchanges))
-            except BaseException as error:  # the thread that waits raises it
-                future.set_exception(error)
-
-    def _show_life(self) -> None:
-        beat = 0
-        while not self._ending.wait(PULSE):
-            beat += 1
-            try:
-                self._notes.write(f"pulse/{self.job.rank}", f"{beat} {self._entered}")
-            except RuntimeError:  # the coordinator is lost: JAX ends the process
-                return
-
-    def _leave(self) -> None:
-        """Tell the others that this process ends; worker 0, the coordinator, ends last."""
-        if self._shares is not None and self._fault is None and not hasattr(sys, "last_value"):
-            self._stay_for_saves()
-        self._ending.set()
-        if self._fault is not None:
-            # A thread that waits for a lost worker, or JAX's own end, must not keep the process.
-            end = threading.Timer(_EXIT, partial(os._exit, FaultError.exit_code))
-            end.daemon = True
-            end.start()
-        try:
-            self._notes.write(f"left/{self.job.rank}", "after a fault" if self._fault else "at its end")
-            if self.job.rank == 0:
-                watch = self._watch if self._fault is not None else Watch(self._notes, self.job, 3 * PULSE)
-                while not watch.have_all_left():
-                    time.sleep(PULSE / 10)
-                time.sleep(PULSE / 2)  # for the others to disconnect
-            elif self._fault is None:
-                disconnect()
-        except RuntimeError:
-            pass
-
-    def _stay_for_saves(self) -> None:
-        """Wait until no other worker trains or saves: it may ask for the state that this one holds."""
-        with suppress(RuntimeError):
-            self._notes.write(f"ends/{self.job.rank}", "at its end")
-            watch = Watch(self._notes, self.job, self._lease)
-            while not watch.have_all_left(folders=("ends", "left")):
-                time.sleep(PULSE / 10)
-
-
-@contextmanager
-def _listen_at(job: Job) -> Iterator[None]:
-    """Listen at this worker's endpoint while it joins: worker 0 of some scripts waits for that, as in Fluid.
-
-    Nobody is answered. Worker 0 has JAX's coordinator there; an address that cannot be used is left alone.
-    """
-    host, _, port = job.endpoints[job.rank].rpartition(":")
-    with ExitStack() as stack:
-        if job.rank:
-            with suppress(OSError):
-                stack.enter_context(socket.create_server((host.strip("[]"), int(port)), backlog=128))
-        yield
 
 
 _WORKERS: Final = JobWorkers()

@@ -11,9 +11,8 @@ import asyncio
 import os
 import secrets
 import signal
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -62,13 +61,7 @@ class RoleActor:
 
     async def endpoints(self, host: str | None, count: int) -> tuple[str, ...]:
         """Return unused endpoints on this node: on that address, or on the loopback if it is None."""
-        if host is None:
-            return free_endpoints(count)
-        with ExitStack() as held:
-            sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-            for one in sockets:
-                one.bind((host, 0))
-            return tuple(f"{host}:{one.getsockname()[1]}" for one in sockets)
+        return free_endpoints(count, host)
 
     async def run(
         self,

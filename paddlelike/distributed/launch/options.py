@@ -156,7 +156,7 @@ def _plan_workers(parser: Parser, options: argparse.Namespace) -> JobPlan:
     if options.trainers:
         endpoints = options.trainers
     elif len(hosts) == 1 and options.start_port is None and hosts[0] == LOOPBACK:
-        endpoints = free_endpoints(next(iter(found), DEFAULT_WORKERS))
+        endpoints = free_endpoints(next(iter(found), DEFAULT_WORKERS), LOOPBACK)  # scripts say --node_ip
     else:
         start = DEFAULT_PORT if options.start_port is None else options.start_port
         ports = range(start, start + next(iter(found), DEFAULT_WORKERS))

@@ -174,19 +174,20 @@ def port_endpoints(start: int, count: int) -> tuple[str, ...]:
     return tuple(f"{LOOPBACK}:{start + index}" for index in range(count))
 
 
-def free_endpoints(count: int) -> tuple[str, ...]:
-    """Return ``count`` unused endpoints on this machine, if possible with one port for all.
+def free_endpoints(count: int, host: str | None = None) -> tuple[str, ...]:
+    """Return ``count`` unused endpoints of this machine: on ``host``, or if possible with one port for all.
 
     One port on 127.0.0.1, 127.0.0.2, ... lets scripts of every generation run, since the older ones have
     a single port. Where only 127.0.0.1 can be used, the ports differ.
     """
-    if sys.platform == "linux" and count < 255:
+    if host is None and sys.platform == "linux" and count < 255:
         for _ in range(100):
             with suppress(OSError):
                 return _on_one_port(count)
+    host = host or LOOPBACK
     with ExitStack() as held:
-        sockets = [held.enter_context(_bind(LOOPBACK, 0)) for _ in range(count)]
-        return tuple(f"{LOOPBACK}:{one.getsockname()[1]}" for one in sockets)
+        sockets = [held.enter_context(_bind(host, 0)) for _ in range(count)]
+        return tuple(f"{host}:{one.getsockname()[1]}" for one in sockets)
 
 
 def _on_one_port(count: int) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ __all__ = ["RESTART", "Slot", "Supervisor", "explain_code", "shell_code"]
 RESTART: Final = 75
 
 _SETTLE: Final = 1.0  # seconds in which the cause of a failure may still show
+_FOLLOW: Final = 5.0  # the same where all that ended say that they lost another
 _PEERS: Final = (
     180.0  # seconds for other launchers to restart their servers, as for calls (FLAGS_rpc_deadline)
 )
@@ -285,12 +286,18 @@ class Supervisor:
                 one.cancel()
 
     async def _find_cause(self, seconds: float) -> _Failure:
-        """Return the failure that caused the others, which may show a moment after them."""
-        failures = self._failures(seconds)
-        if not any(failure.is_restartable for failure in failures):
-            await asyncio.wait(self._running, timeout=min(_SETTLE, self.grace))
+        """Return the failure that caused the others, which may show a moment after them.
+
+        It is a process that was killed, else an error of the script: with ``RESTART`` others follow either.
+        """
+        begin = time.monotonic()
+        while True:
             failures = self._failures(seconds)
-        return next((failure for failure in failures if failure.is_restartable), failures[0])
+            wait = _FOLLOW if all(failure.code == RESTART for failure in failures) else _SETTLE
+            left = begin + min(wait, self.grace) - time.monotonic()
+            if left <= 0 or any(failure.code <= 0 for failure in failures) or not self._list_unfinished():
+                return min(failures, key=lambda failure: (failure.code > 0) + (failure.code == RESTART))
+            await asyncio.wait(self._list_unfinished(), timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _failures(self, seconds: float) -> list[_Failure]:
         ended = [(slot, task.result()) for task, slot in self._running.items() if task.done()]

@@ -58,8 +58,11 @@ class Elementwise(Protocol):
     ) -> Variable: ...
 
 
-def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
-    """Return the layer that appends the operator ``type``; ``example`` is its result of (7, 8) and (2, 8)."""
+def _make_elementwise(type: str, formula: str, example: str, *, turns: bool = False) -> Elementwise:
+    """Return the layer that appends the operator ``type``; ``example`` is its result of (7, 8) and (2, 8).
+
+    ``turns``: Fluid computes ``formula`` with x and y exchanged where x has fewer dims.
+    """
 
     def layer(
         x: Variable,
@@ -70,6 +73,8 @@ def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
     ) -> Variable:
         check_variable(type, "x", x, NUMBERS)
         check_variable(type, "y", y, NUMBERS)
+        if turns and len(x.shape) < len(y.shape):
+            warn_quirk("elementwise_order")
         return emit(type, {"X": x, "Y": y}, {"axis": axis, "use_mkldnn": False}, name=name, act=act)
 
     layer.__name__ = layer.__qualname__ = type
@@ -91,12 +96,14 @@ def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
 
 elementwise_add = _make_elementwise("elementwise_add", "x + y", "[[ 9., 16.]]")
 elementwise_div = _make_elementwise("elementwise_div", "x / y", "[[3.5, 1. ]]")
-elementwise_floordiv = _make_elementwise("elementwise_floordiv", "x // y", "[[3., 1.]]")
+elementwise_floordiv = _make_elementwise("elementwise_floordiv", "x // y", "[[3., 1.]]", turns=True)
 elementwise_max = _make_elementwise("elementwise_max", "max(x, y)", "[[7., 8.]]")
 elementwise_min = _make_elementwise("elementwise_min", "min(x, y)", "[[2., 8.]]")
-elementwise_mod = _make_elementwise("elementwise_mod", "x % y", "[[1., 0.]]")
+elementwise_mod = _make_elementwise("elementwise_mod", "x % y", "[[1., 0.]]", turns=True)
 elementwise_mul = _make_elementwise("elementwise_mul", "x * y", "[[14., 64.]]")
-elementwise_pow = _make_elementwise("elementwise_pow", "x ** y", "[[4.9000000e+01, 1.6777216e+07]]")
+elementwise_pow = _make_elementwise(
+    "elementwise_pow", "x ** y", "[[4.9000000e+01, 1.6777216e+07]]", turns=True
+)
 elementwise_sub = _make_elementwise("elementwise_sub", "x - y", "[[5., 0.]]")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import GRAD, OWN, Array, Gradient, Int, Kernel, OpDef, Spec, String, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.elementwise.overwriting import make_binary
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_rows, sum_to
@@ -38,6 +39,9 @@ class _Row(NamedTuple):
     d_y: Function | None = None
     reads: tuple[str, ...] = ()
     views: bool = False  # the gradient of X or Y may be d_out itself
+    turns: bool = (
+        False  # Fluid computes it of (Y, X) where X has fewer dims; its gradients are those of (X, Y)
+    )
 
 
 def _quotient(x: Array, y: Array) -> Array:
@@ -110,9 +114,10 @@ _ROWS: Final = [
         _power,
         lambda d, x, y: d * y * x ** (y - 1),
         lambda d, x, y: d * np.log(x) * x**y,
+        turns=True,
     ),
-    _Row("elementwise_mod", "the remainder of X / Y", _remainder),
-    _Row("elementwise_floordiv", "X / Y without its fraction", _floor_quotient),
+    _Row("elementwise_mod", "the remainder of X / Y", _remainder, turns=True),
+    _Row("elementwise_floordiv", "X / Y without its fraction", _floor_quotient, turns=True),
 ]
 
 
@@ -154,6 +159,8 @@ def _make_operator(row: _Row) -> type[OpDef]:
 
     def forward(x: Array, y: Array, *, axis: int) -> Array:
         check_same_dtype(row.type, x, [y])
+        if row.turns and x.ndim < y.ndim and follows_fluid("elementwise_order"):
+            return apply(lambda a, b: row.value(b, a), x, y, axis)
         return apply(row.value, x, y, axis)
 
     def rows(x: Array | SelectedRows, y: Array, *, axis: int) -> Array | SelectedRows:

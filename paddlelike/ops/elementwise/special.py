@@ -214,6 +214,13 @@ def _remainder(x: Array, y: Array, *, axis: int) -> Array:
     return np.mod(*align(x, y, axis))
 
 
+@register_kernel("elementwise_pow", "X Y -> Out", {"axis": Int(-1)}, changed=True)
+def _power(x: Array, y: Array, *, axis: int) -> Array:
+    """``X ^ Y``, of whichever has more dims."""
+    a, b = align(x, y, axis)
+    return np.power(a, b) if x.dtype.kind == "f" else np.power(a * 1.0, b).astype(x.dtype)
+
+
 _CLOSENESS: Final = {"rtol": String("1e-5"), "atol": String("1e-8"), "equal_nan": Bool(False)}
 
 

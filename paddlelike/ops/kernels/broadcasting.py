@@ -97,7 +97,7 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
     if gradient.ndim == 2 and shape == gradient.shape[1:] and axis != 0:  # a bias
         return sum_rows(gradient)
     dims = pad_dims(shape, gradient.ndim, axis)
-    if dims[1:2] == gradient.shape[1:2] and math.prod(dims) == dims[1] and is_last_in_memory(gradient):
+    if dims[1:2] == gradient.shape[1:2] != () and math.prod(dims) == dims[1] and is_last_in_memory(gradient):
         return sum_by_channel(gradient).reshape(shape)
     kept = [i for i, dim in enumerate(dims) if dim != 1]
     first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)

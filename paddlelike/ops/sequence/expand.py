@@ -111,7 +111,8 @@ class SequenceConcat(OpDef):
             raise ShapeError(
                 f"sequence_concat: X have shapes {[list(x.shape) for x in xs]}; rows must have the same dims"
             )
-        return Spec((-1, *xs[0].shape[1:]), xs[0].dtype)
+        # Fluid adds up the first dims, those of -1 as well: (-1, 2) and (4, 2) make (3, 2).
+        return Spec((max(sum(x.shape[0] for x in xs), -1), *xs[0].shape[1:]), xs[0].dtype)
 
     @staticmethod
     def forward(ctx: Context, xs: list[Array]) -> Array:

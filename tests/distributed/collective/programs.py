@@ -46,7 +46,7 @@ def build() -> tuple[fluid.Program, fluid.Program, Any]:
 
 
 def train(kind: str = "GradAllReduce", fault: str = "", victim: str = "0") -> None:
-    """Train; the worker ``victim`` gets the signal ``fault`` after half of the steps."""
+    """Train; the worker ``victim`` gets the signal ``fault``, or has an error, after half of the steps."""
     main, startup, loss = build()
     if len(ENDPOINTS) > 1:
         transpiler = LocalSGD(2) if kind == "LocalSGD" else GradAllReduce(2)
@@ -59,6 +59,8 @@ def train(kind: str = "GradAllReduce", fault: str = "", victim: str = "0") -> No
         losses.append(float(exe.run(main, feed={"x": x, "y": y}, fetch_list=[loss])[0]))
         if fault and step == STEPS // 2 and int(victim) == RANK:
             report(fault=fault)
+            if fault == "an error":
+                raise ValueError("no such column")
             os.kill(os.getpid(), signal.Signals[fault])
     values = {one.name: read(one.name) for one in main.list_vars() if one.persistable and one.type == 7}
     report(losses=losses, values=values)

@@ -133,12 +133,14 @@ def test_workers_that_exchange_different_shapes_are_told_so() -> None:
     assert "all workers run the same programs in the same order" in texts
 
 
-@pytest.mark.parametrize(("fault", "victim"), [("SIGKILL", 0), ("SIGKILL", 1), ("SIGSTOP", 1)])
+@pytest.mark.parametrize(
+    ("fault", "victim"), [("SIGKILL", 0), ("SIGKILL", 1), ("SIGSTOP", 1), ("an error", 0), ("an error", 1)]
+)
 def test_the_others_end_with_an_error_that_names_the_lost_worker(fault: str, victim: int) -> None:
-    workers = run_workers(
-        3, "train", "GradAllReduce", fault, str(victim), environ={"PADDLELIKE_LEASE": "2"}, lost=victim
-    )
+    environ, stopped = {"PADDLELIKE_LEASE": "2"}, victim if fault == "SIGSTOP" else None
+    workers = run_workers(3, "train", "GradAllReduce", fault, str(victim), environ=environ, lost=stopped)
     assert workers[victim].reports == [{"fault": fault}]
+    assert workers[victim].code == {"SIGSTOP": -9, "SIGKILL": -9, "an error": 1}[fault]
     for rank, worker in enumerate(workers):
         if rank != victim:
             assert worker.code == 75, worker.errors

@@ -80,6 +80,21 @@ Path("worker0.done").touch()
     assert log == "start 0\n---- restart 1 ----\nstart 1\n---- restart 2 ----\nstart 2\n"
 
 
+def test_an_error_of_the_script_is_not_restarted_because_others_lost_it(tmp_path: Path) -> None:
+    script = """
+ready()
+if name == "worker0": until("worker1.pid"); sys.exit(75)
+until("worker0.pid")
+while Path("/proc/" + Path("worker0.pid").read_text()).exists(): time.sleep(0.02)
+raise ValueError("no such column")
+"""
+    with Launcher(tmp_path, script, "--run_mode=collective", "--worker_num=2") as launcher:
+        code, said = launcher.end()
+    assert code == 1, said
+    assert "ValueError: no such column" in said
+    assert "restart" not in said
+
+
 @pytest.mark.parametrize("victim", ["server0", "worker0", "worker1"])
 def test_a_killed_process_restarts_the_whole_job(tmp_path: Path, victim: str) -> None:
     script = """

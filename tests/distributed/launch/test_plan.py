@@ -66,6 +66,13 @@ def test_fluids_own_command_starts_workers_alone(monkeypatch: pytest.MonkeyPatch
         plan_job(parser, parser.parse_args(["--use_paddlecloud", "train.py"]))
 
 
+def test_all_workers_of_this_machine_are_at_the_address_that_scripts_name() -> None:
+    parser = make_parser("launch", "log", "collective")
+    options = ["--cluster_node_ips=127.0.0.1", "--node_ip=127.0.0.1", "--selected_gpus=0,1,2", "train.py"]
+    found = parser.parse_args(options)
+    assert [one.host for one in plan_job(parser, found).processes()] == [found.host] * 3
+
+
 def test_a_job_step_of_slurm_names_its_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_STEP_NODELIST", "gpu[08-10],login")
     monkeypatch.setenv("SLURM_NODEID", "2")

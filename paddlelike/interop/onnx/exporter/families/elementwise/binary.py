@@ -28,6 +28,8 @@ _BINARY: Final = {
 }
 
 
+#: Fluid computes these of (Y, X) where X has fewer dims.
+_TURNED: Final = ("elementwise_floordiv", "elementwise_mod", "elementwise_pow")
 _LOGIC: Final = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 
 
@@ -35,11 +37,12 @@ def align(step: Step) -> tuple[str, str]:
     """Return X and Y such that ONNX broadcasts them as Paddle does with ``axis``."""
     x, y, axis = step.input(), step.input("Y"), step.attr("axis", -1)
     ranks = step.rank(), step.rank("Y")
-    if axis == -1 or ranks[0] == ranks[1]:
-        return x, y
-    spare = max(ranks) - axis - min(ranks)  # dims of 1 after those of the shorter one
-    axes = range(min(ranks), min(ranks) + spare)
-    return (x, step.unsqueeze(y, *axes)) if ranks[0] > ranks[1] else (step.unsqueeze(x, *axes), y)
+    if axis != -1 and ranks[0] != ranks[1]:
+        spare = max(ranks) - axis - min(ranks)  # dims of 1 after those of the shorter one
+        axes = range(min(ranks), min(ranks) + spare)
+        x, y = (x, step.unsqueeze(y, *axes)) if ranks[0] > ranks[1] else (step.unsqueeze(x, *axes), y)
+    turned = step.op.type in _TURNED and ranks[0] < ranks[1] and not step.graph.later
+    return (y, x) if turned and follows_fluid("elementwise_order") else (x, y)
 
 
 @converts(*_BINARY)

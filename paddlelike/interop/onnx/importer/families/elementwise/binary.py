@@ -46,6 +46,8 @@ def _align(node: Node) -> tuple[str, str]:
     if node.opset < 7 and node.attr("broadcast") and node.attr("axis") is not None:
         spare = node.rank() - node.axis(0) - node.rank(1)
         y = node.unsqueeze(y, *range(node.rank(1), node.rank(1) + spare))
+    elif node.type in ("Div", "Mod", "Pow"):  # Fluid exchanges the inputs where the first has fewer dims
+        x = node.unsqueeze(x, *range(len(node.shape(y)) - len(node.shape(x))))
     return x, y
 
 
@@ -59,7 +61,7 @@ def _read_div(node: Node) -> None:
 @reads("Mod")
 def _read_mod(node: Node) -> None:
     """The remainder has the sign of the divisor; with fmod that of the dividend."""
-    x, y = node.input(), node.input(1)
+    x, y = _align(node)
     whole, as_c = node.dtype().kind != "f", bool(node.attr("fmod", 0))
     if not whole and as_c:
         rest = node.emit("elementwise_mod", node.emit("abs", x), node.emit("abs", y))
@@ -82,7 +84,8 @@ def _read_pow(node: Node) -> None:
         else:
             node.give(node.emit("pow", x, factor=float(exponent)))
         return
-    node.give(node.emit("elementwise_pow", x, node.cast(node.input(1), node.dtype())))
+    x, exponent = _align(node)
+    node.give(node.emit("elementwise_pow", x, node.cast(exponent, node.dtype())))
 
 
 @reads(*_SEVERAL)
