@@ -39,9 +39,7 @@ def build_steps(
             grad = transform.drop_stopped_outputs(step.grad, op, stops, keep_empty=step.inner is not None)
             steps.append(step._replace(grad=grad))
             existing.update(transform.collect_gradients(grad.outputs))
-    steps = transform.drop_unfed_steps(transform.drop_zero_steps(steps, stops), given)
-    steps = transform.drop_empty_steps(transform.add_sums([*starts, *steps], block.idx))
-    steps = transform.add_zeros(steps, stops)
+    steps = transform.complete_steps(steps, stops, given, block.idx, starts)
     if any(_ends_at_last_step(step.grad, block) for step in steps):
         warn_quirk("loop_gradient")
     return steps

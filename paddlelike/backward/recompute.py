@@ -65,9 +65,7 @@ def build_recomputing_steps(
     if not segments:
         for op in reversed(ops):
             steps += _differentiate(op, stops, {})
-    steps = transform.drop_zero_steps(steps, stops)
-    steps = transform.drop_unfed_steps(steps, {grad_name(loss)})
-    return transform.add_zeros(transform.drop_empty_steps(transform.add_sums(steps, block.idx)), stops)
+    return transform.complete_steps(steps, stops, {grad_name(loss)}, block.idx)
 
 
 class _Uses:

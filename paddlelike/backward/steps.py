@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
@@ -15,12 +16,9 @@ __all__ = [
     "GradBlock",
     "Step",
     "add_sums",
-    "add_zeros",
     "collect_gradients",
-    "drop_empty_steps",
+    "complete_steps",
     "drop_stopped_outputs",
-    "drop_unfed_steps",
-    "drop_zero_steps",
     "find_total_name",
     "find_variable_name",
     "mark_values",
@@ -129,6 +127,18 @@ def drop_unfed_steps(steps: list[Step], available: AbstractSet[str]) -> list[Ste
             found.update(collect_gradients(step.grad.outputs))
             kept.append(step)
     return kept
+
+
+def complete_steps(
+    steps: list[Step],
+    stops: AbstractSet[str],
+    given: AbstractSet[str],
+    block_idx: int,
+    starts: Sequence[Step] = (),
+) -> list[Step]:
+    """Return a pass as it is appended, behind ``starts``; the gradients ``given`` exist before it."""
+    steps = drop_unfed_steps(drop_zero_steps(steps, stops), given)
+    return add_zeros(drop_empty_steps(add_sums([*starts, *steps], block_idx)), stops)
 
 
 def add_sums(steps: list[Step], block_idx: int) -> list[Step]:

@@ -58,11 +58,8 @@ class Elementwise(Protocol):
     ) -> Variable: ...
 
 
-def _make_elementwise(type: str, formula: str, example: str, *, turns: bool = False) -> Elementwise:
-    """Return the layer that appends the operator ``type``; ``example`` is its result of (7, 8) and (2, 8).
-
-    ``turns``: Fluid computes ``formula`` with x and y exchanged where x has fewer dims.
-    """
+def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
+    """Return the layer that appends the operator ``type``; ``example`` is its result of (7, 8) and (2, 8)."""
 
     def layer(
         x: Variable,
@@ -73,7 +70,7 @@ def _make_elementwise(type: str, formula: str, example: str, *, turns: bool = Fa
     ) -> Variable:
         check_variable(type, "x", x, NUMBERS)
         check_variable(type, "y", y, NUMBERS)
-        if turns and len(x.shape) < len(y.shape):
+        if formula in ("x ** y", "x % y", "x // y") and len(x.shape) < len(y.shape):
             warn_quirk("elementwise_order")
         return emit(type, {"X": x, "Y": y}, {"axis": axis, "use_mkldnn": False}, name=name, act=act)
 
@@ -96,14 +93,12 @@ def _make_elementwise(type: str, formula: str, example: str, *, turns: bool = Fa
 
 elementwise_add = _make_elementwise("elementwise_add", "x + y", "[[ 9., 16.]]")
 elementwise_div = _make_elementwise("elementwise_div", "x / y", "[[3.5, 1. ]]")
-elementwise_floordiv = _make_elementwise("elementwise_floordiv", "x // y", "[[3., 1.]]", turns=True)
+elementwise_floordiv = _make_elementwise("elementwise_floordiv", "x // y", "[[3., 1.]]")
 elementwise_max = _make_elementwise("elementwise_max", "max(x, y)", "[[7., 8.]]")
 elementwise_min = _make_elementwise("elementwise_min", "min(x, y)", "[[2., 8.]]")
-elementwise_mod = _make_elementwise("elementwise_mod", "x % y", "[[1., 0.]]", turns=True)
+elementwise_mod = _make_elementwise("elementwise_mod", "x % y", "[[1., 0.]]")
 elementwise_mul = _make_elementwise("elementwise_mul", "x * y", "[[14., 64.]]")
-elementwise_pow = _make_elementwise(
-    "elementwise_pow", "x ** y", "[[4.9000000e+01, 1.6777216e+07]]", turns=True
-)
+elementwise_pow = _make_elementwise("elementwise_pow", "x ** y", "[[4.9000000e+01, 1.6777216e+07]]")
 elementwise_sub = _make_elementwise("elementwise_sub", "x - y", "[[5., 0.]]")
 
 

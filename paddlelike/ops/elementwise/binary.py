@@ -15,7 +15,7 @@ from paddlelike.ops.elementwise.overwriting import make_binary
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_rows, sum_to
 from paddlelike.ops.operands import check_same_dtype
 
-__all__ = ["map_row_values"]
+__all__ = ["map_row_values", "power"]
 
 
 def map_row_values(x: SelectedRows, function: Callable[[Array], Array]) -> SelectedRows:
@@ -58,7 +58,8 @@ def _remainder(x: Array, y: Array) -> Array:
     return np.mod(x, y) if x.dtype.kind == "f" else np.fmod(x, y)
 
 
-def _power(x: Array, y: Array) -> Array:
+def power(x: Array, y: Array) -> Array:
+    """Return ``X ^ Y``; of integers by way of float64."""
     return np.power(x, y) if x.dtype.kind == "f" else np.power(x * 1.0, y).astype(x.dtype)
 
 
@@ -111,7 +112,7 @@ _ROWS: Final = [
     _Row(
         "elementwise_pow",
         "X ^ Y",
-        _power,
+        power,
         lambda d, x, y: d * y * x ** (y - 1),
         lambda d, x, y: d * np.log(x) * x**y,
         turns=True,

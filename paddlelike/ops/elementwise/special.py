@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array, Bool, Float, Int, String
+from paddlelike.ops.elementwise.binary import power
 from paddlelike.ops.kernels.broadcasting import align
 from paddlelike.ops.kernels.special import sigmoid
 from paddlelike.ops.later import register_kernel
@@ -202,23 +203,17 @@ def _lerp(x: Array, y: Array, weight: Array) -> Array:
     return x + weight * (y - x)
 
 
-@register_kernel("elementwise_floordiv", "X Y -> Out", {"axis": Int(-1)}, changed=True)
-def _floor_divide(x: Array, y: Array, *, axis: int) -> Array:
-    """``X / Y`` rounded towards minus infinity."""
-    return np.floor_divide(*align(x, y, axis))
+def _register_later(type: str, function: Callable[[Array, Array], Array], text: str) -> None:
+    def run(x: Array, y: Array, *, axis: int) -> Array:
+        return function(*align(x, y, axis))
+
+    run.__doc__ = text
+    register_kernel(type, "X Y -> Out", {"axis": Int(-1)}, changed=True)(run)
 
 
-@register_kernel("elementwise_mod", "X Y -> Out", {"axis": Int(-1)}, changed=True)
-def _remainder(x: Array, y: Array, *, axis: int) -> Array:
-    """The remainder of ``X / Y`` with the sign of Y."""
-    return np.mod(*align(x, y, axis))
-
-
-@register_kernel("elementwise_pow", "X Y -> Out", {"axis": Int(-1)}, changed=True)
-def _power(x: Array, y: Array, *, axis: int) -> Array:
-    """``X ^ Y``, of whichever has more dims."""
-    a, b = align(x, y, axis)
-    return np.power(a, b) if x.dtype.kind == "f" else np.power(a * 1.0, b).astype(x.dtype)
+_register_later("elementwise_floordiv", np.floor_divide, "``X / Y`` rounded towards minus infinity.")
+_register_later("elementwise_mod", np.mod, "The remainder of ``X / Y`` with the sign of Y.")
+_register_later("elementwise_pow", power, "``X ^ Y``, of whichever has more dims.")
 
 
 _CLOSENESS: Final = {"rtol": String("1e-5"), "atol": String("1e-8"), "equal_nan": Bool(False)}
