@@ -27,6 +27,8 @@ __all__ = ["Classes", "RestrictedUnpickler", "build_class_table"]
 Array = np.ndarray[Any, Any]
 Classes = Mapping[str, Any] | Sequence[Any]
 
+#: The standard library's functions by the number of the instruction.
+_INSTRUCTIONS: Final[dict[int, Callable[..., Any]]] = {**pickle._Unpickler.dispatch}
 _DAMAGE: Final = (
     pickle.UnpicklingError,
     EOFError,
@@ -219,7 +221,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         raise FormatError(f"the pickle refers to the extension {code}")
 
     dispatch: ClassVar[dict[int, Callable[..., Any]]] = {
-        **pickle._Unpickler.dispatch,
+        **_INSTRUCTIONS,
         pickle.REDUCE[0]: lambda self: self._reduce(),
         pickle.NEWOBJ[0]: lambda self: self._new(),
         pickle.NEWOBJ_EX[0]: lambda self: self._new_with_keywords(),
@@ -229,11 +231,11 @@ class RestrictedUnpickler(pickle._Unpickler):
         pickle.OBJ[0]: lambda self: self._from_mark(),
         pickle.BUILD[0]: lambda self: self._build(),
         pickle.BYTEARRAY8[0]: lambda self: self._bytearray(),
-        pickle.SETITEM[0]: lambda self: self._hash(pickle._Unpickler.load_setitem, slice(-2, -1)),
-        pickle.SETITEMS[0]: lambda self: self._hash(pickle._Unpickler.load_setitems, slice(0, None, 2)),
-        pickle.DICT[0]: lambda self: self._hash(pickle._Unpickler.load_dict, slice(0, None, 2)),
-        pickle.ADDITEMS[0]: lambda self: self._hash(pickle._Unpickler.load_additems, slice(None)),
-        pickle.FROZENSET[0]: lambda self: self._hash(pickle._Unpickler.load_frozenset, slice(None)),
+        pickle.SETITEM[0]: lambda self: self._hash(_INSTRUCTIONS[pickle.SETITEM[0]], slice(-2, -1)),
+        pickle.SETITEMS[0]: lambda self: self._hash(_INSTRUCTIONS[pickle.SETITEMS[0]], slice(0, None, 2)),
+        pickle.DICT[0]: lambda self: self._hash(_INSTRUCTIONS[pickle.DICT[0]], slice(0, None, 2)),
+        pickle.ADDITEMS[0]: lambda self: self._hash(_INSTRUCTIONS[pickle.ADDITEMS[0]], slice(None)),
+        pickle.FROZENSET[0]: lambda self: self._hash(_INSTRUCTIONS[pickle.FROZENSET[0]], slice(None)),
     }
 
     def _from_mark(self) -> None:
