@@ -100,7 +100,7 @@ _MODULES: Final = (
     (_PSLIB,
      ("distributed.downpour distributed.node incubate.fleet.parameter_server.pslib.node "
      "incubate.fleet.parameter_server.pslib.optimizer_factory "
-     "incubate.fleet.parameter_server.pslib.ps_pb2 incubate.fleet.utils.fleet_util")),
+     "incubate.fleet.parameter_server.pslib.ps_pb2")),
     (_MPI,
      ("distributed.helper distributed.ps_instance incubate.fleet.utils.fleet_barrier_util "
      "incubate.fleet.utils.http_server")),

@@ -16,14 +16,14 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Protocol
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import FeedError, MissingFileError, UnsupportedError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.reader.slots import Sample, describe_slot, parse_sample, stack_slot
+from paddlelike.reader.slots import Sample, describe_slot, drop_zeros, parse_sample, stack_slot
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
 
@@ -31,6 +31,13 @@ _HADOOP: Final = ("hdfs:", "afs:")  # files that Fluid reads by a command
 _LAST_FIELDS: Final = ("rank_offset", "pv_batch_size")  # of a description, in their order
 #: What a line begins with if a dataset is told so, in its order.
 _TEXTS: Final = ("instance id", "content", "log key")
+
+
+class _Trainers(Protocol):
+    """A fleet, as ``global_shuffle`` needs it."""
+
+    def _spread(self, samples: list[Sample]) -> list[Sample]: ...
+    def _add_up(self, count: int) -> int: ...
 
 
 class DatasetFactory:
@@ -203,20 +210,18 @@ class QueueDataset(DatasetBase):
     def local_shuffle(self) -> None:
         """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
         raise NotImplementedError(
-            "QueueDataset: samples that are not in memory cannot be shuffled\n"
-            '  hint: fluid.DatasetFactory().create_dataset("InMemoryDataset"), then load_into_memory()'
+            "samples that are not in memory are not shuffled\n  hint: InMemoryDataset, load_into_memory()"
         )
 
     def global_shuffle(self, fleet: object = None) -> None:
         """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
-        raise NotImplementedError(
-            "QueueDataset: samples that are not in memory cannot be shuffled\n"
-            '  hint: fluid.DatasetFactory().create_dataset("InMemoryDataset"), then load_into_memory()'
-        )
+        self.local_shuffle()
 
 
 class InMemoryDataset(DatasetBase):
     """Samples that :meth:`load_into_memory` reads once, and that can be shuffled.
+
+    As in Fluid, zeros are left out of the values of variables with LoD; where nothing else is, one stays.
 
     >>> import paddlelike as fluid
     >>> data = fluid.DatasetFactory().create_dataset("InMemoryDataset")
@@ -289,7 +294,8 @@ class InMemoryDataset(DatasetBase):
                 f"InMemoryDataset: {self._merges} are not merged here",
                 hint="merge them by the command of set_pipe_command",
             )
-        self._memory, self._was_loaded = list(self._read()), False
+        self._memory = [[drop_zeros(*p) for p in zip(self.use_var, one, strict=True)] for one in self._read()]
+        self._was_loaded = False
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
         """Do the same as :meth:`load_into_memory`."""
@@ -302,22 +308,27 @@ class InMemoryDataset(DatasetBase):
         """Shuffle the samples by Python's ``random``. Raises FeedError before they are loaded."""
         random.shuffle(self._take_loaded_samples())
 
-    def global_shuffle(self, fleet: object = None, thread_num: int = 12) -> None:
-        """Do the same as :meth:`local_shuffle`. Raises UnsupportedError when a fleet is passed."""
+    def global_shuffle(self, fleet: _Trainers | None = None, thread_num: int = 12) -> None:
+        """Shuffle the samples of all trainers of ``fleet``, who call this at the same place; None: its own.
+
+        Every sample goes to a trainer that Python's ``random`` chooses, over the servers, and on the way to
+        all trainers: for data that fits their memory. Raises FeedError before they are loaded.
+        """
         if fleet is not None:
-            raise UnsupportedError("global_shuffle shuffles the samples of this process only; pass no fleet")
+            self._memory = fleet._spread(self._take_loaded_samples())
         self.local_shuffle()
 
     def release_memory(self) -> None:
         """Drop the samples."""
         self._memory, self._was_loaded = None, False
 
-    def get_memory_data_size(self, fleet: object = None) -> int:
-        """Return the count of samples in memory."""
-        return len(self._take_loaded_samples() if self._was_loaded else self._memory or ())
+    def get_memory_data_size(self, fleet: _Trainers | None = None) -> int:
+        """Return the count of samples in memory; with a fleet in that of all its trainers, who all ask."""
+        count = len(self._take_loaded_samples() if self._was_loaded else self._memory or ())
+        return count if fleet is None else fleet._add_up(count)
 
-    def get_shuffle_data_size(self, fleet: object = None) -> int:
-        """Return the count of samples in memory."""
+    def get_shuffle_data_size(self, fleet: _Trainers | None = None) -> int:
+        """Do the same as :meth:`get_memory_data_size`."""
         return self.get_memory_data_size(fleet)
 
     def _samples(self) -> Iterable[Sample]:

@@ -13,7 +13,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FeedError
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["Sample", "describe_slot", "parse_sample", "stack_slot"]
+__all__ = ["Sample", "describe_slot", "drop_zeros", "parse_sample", "stack_slot"]
 
 Sample = list[np.ndarray[Any, Any]]  # the values of one line, an array for each variable
 
@@ -33,7 +33,7 @@ def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str],
     for variable in variables:
         try:
             end = at + 1 + int(words[at])
-            values = np.array(words[at + 1 : end], numpy_dtype(variable.dtype))
+            values = _parse_values(words[at + 1 : end], numpy_dtype(variable.dtype))
         except (IndexError, ValueError, OverflowError) as error:
             raise _bad_line(where, f"no count and values for {variable.name!r}: {error}") from None
         if end > len(words):
@@ -44,6 +44,18 @@ def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str],
     if at < len(words):
         raise _bad_line(where, f"{len(words) - at} values are left over")
     return sample
+
+
+def _parse_values(words: list[str], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return numbers; 64-bit ids from 2^63 to 2^64 - 1 as the int64 of the same bits, as Paddle does."""
+    numbers = words if dtype != np.int64 else [one + (one < 0) * (1 << 64) for one in map(int, words)]
+    return np.array(numbers, np.uint64 if dtype == np.int64 else dtype).view(dtype)
+
+
+def drop_zeros(variable: Variable, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the values of a variable with LoD but zeros, or one zero; those of others as they are."""
+    kept = values[(values >= 1e-6) | (values <= -1e-6)]
+    return values if not variable.lod_level else kept if len(kept) else values[:1] * 0
 
 
 def describe_slot(variable: Variable) -> list[str]:

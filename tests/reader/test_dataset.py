@@ -69,6 +69,21 @@ def test_batches_go_on_over_the_ends_of_files(kind: str, files: list[str], varia
     assert np.array(feeds[0]["w"]).shape == (4, 1)
 
 
+def test_values_are_those_that_fluid_reads(tmp_path: Path) -> None:
+    """The values that Fluid 1.8.5 prints of these lines: ids of 64 bits, and zeros in memory."""
+    lines = "3 0 5 0 1 7 2 0.0 1.5", "1 0 1 0 1 0.0", "2 18446744073709551615 9223372036854775808 1 3 2 0 0"
+    (tmp_path / "part").write_text("\n".join([*lines, "2 -1 4 1 3 1 2.5"]))
+    a, c = (fluid.data(name, [None, 1], dtype, 1) for name, dtype in (("a", "int64"), ("c", "float32")))
+    found = {}
+    for kind in KINDS:
+        variables = [a, fluid.data("b", [None, 1], "int64"), c]
+        (feed,) = dataset(kind, [str(tmp_path / "part")], variables, batch_size=4).feeds()
+        found[kind] = [np.array(feed[name]).ravel().tolist() for name in ("a", "b", "c")]
+    ids = [-1, -(1 << 63), -1, 4]
+    assert found["QueueDataset"] == [[0, 5, 0, 0, *ids], [7, 0, 3, 3], [0, 1.5, 0, 0, 0, 2.5]]
+    assert found["InMemoryDataset"] == [[5, 0, *ids], [7, 0, 3, 3], [1.5, 0, 0, 2.5]]
+
+
 def test_the_files_come_through_the_command(files: list[str], variables: list[Any]) -> None:
     data = dataset("QueueDataset", files, variables, batch_size=8)
     data.set_pipe_command("sed 's/^2 /2 1/' | head -n 1")

@@ -5,7 +5,8 @@ servers, which add it up; then what others have added comes back. Of a table onl
 go, and the rows that anybody sent since come. Fluid does so in threads beside the training; here a step waits
 for it, so that it is known which steps the servers have.
 
-Source: ``GeoSgdCommunicator`` of Fluid 1.8.5, ``operators/distributed/communicator.cc``.
+Source: ``GeoSgdCommunicator`` of Fluid 1.8.5, ``operators/distributed/communicator.cc``, which takes int64
+ids for int32, so that it sends half of the rows. Here all rows that were looked up are sent.
 """
 
 from __future__ import annotations

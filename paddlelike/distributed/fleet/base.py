@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from paddlelike.core.places import CPUPlace
 from paddlelike.distributed.fleet.optimizer import DistributedOptimizer
@@ -138,3 +141,18 @@ class Fleet:
     def all_reduce_worker(self, input: Array, output: Array) -> None:  # noqa: A002  (Fluid's name)
         """Call :meth:`.RoleMakerBase.all_reduce_worker` of the role maker. Raises as it does."""
         self._role.all_reduce_worker(input, output)
+
+    def _spread(self, samples: list[list[Array]]) -> list[list[Array]]:
+        """Give each sample to a trainer by chance; return those that this one gets."""
+        parts: list[list[Any]] = [[] for _ in range(self.worker_num())]
+        for sample in samples:
+            random.choice(parts).append([(one.dtype.str, one.tolist()) for one in sample])  # noqa: S311
+        found = self._role.all_gather(parts)
+        if found is None or len(parts) == 1:
+            return samples
+        mine = [sample for one in found for sample in one[self.worker_index()]]
+        return [[np.array(values, dtype) for dtype, values in sample] for sample in mine]
+
+    def _add_up(self, count: int) -> int:
+        """Return the sum of the counts of all trainers."""
+        return sum(self._role.all_gather(count) or [count])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from paddlelike.core.scope import global_scope
+from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.distributed import growing_tables
 from paddlelike.distributed.fleet.base import Fleet
 from paddlelike.errors import GraphError
@@ -28,18 +28,16 @@ class TableFleet(Fleet):
 
     main_program: Program | None
     _executor: Executor
+    _scope: Scope | None = None  # of the training; None: the global one
 
-    def barrier_worker(self) -> None:
-        """Wait until every trainer has come here. Raises FaultError where one is lost."""
-        if self.main_program is None or not self.is_worker():
-            super().barrier_worker()
-            return
-        if self.worker_num() == 1:
-            return
+    def _join_trainers(self, program: Program) -> None:
+        """Let the role maker's barriers and reductions go over the servers."""
         from paddlelike.distributed.client.trainers import find_client, find_trainer_id  # late: needs a wire
 
-        block = self.main_program.global_block()
-        find_client(global_scope(), find_trainer_id(block), block).exchange("")
+        block = program.global_block()
+        self._role._exchange_texts = lambda text: find_client(
+            self._scope or global_scope(), find_trainer_id(block), block
+        ).exchange(text)
 
     def shrink(self, threshold: float | None = None, **how: float) -> dict[str, int]:
         """End a day: see :func:`paddlelike.distributed.growing_tables.shrink`."""
@@ -73,7 +71,8 @@ class TableFleet(Fleet):
             )
         self.barrier_worker()
         try:
-            return ask(self.main_program) if self.is_first_worker() else None
+            with scope_guard(self._scope or global_scope()):
+                return ask(self.main_program) if self.is_first_worker() else None
         finally:
             self.barrier_worker()
 

@@ -23,7 +23,7 @@ class HDFSClient:
 
     def __init__(self, hadoop_home: str, configs: Mapping[str, str]) -> None:
         options = [f"-D{name}={value}" for name, value in configs.items()]
-        self.pre_commands = [f"{hadoop_home}/bin/hadoop", "fs", *options]
+        self.pre_commands = [os.path.expandvars(f"{hadoop_home}/bin/hadoop"), "fs", *options]
 
     def cat(self, hdfs_path: str) -> str:
         """Return the text of a file without spaces around it; "" if there is none."""

@@ -162,6 +162,7 @@ class DistributedTranspiler(TableFleet):
             self._communicator.stop()
             self._communicator = None
         leave_jobs()
+        self._role._exchange_texts = lambda text: [text]  # nobody is left to be waited for
         self._executor.close()
 
     def save_persistables(
@@ -305,6 +306,7 @@ class DistributedTranspiler(TableFleet):
         else:
             self.main_program = self._transpiler.get_trainer_program(wait_port=config.wait_port)
             self.startup_program = startup
+            self._join_trainers(self.main_program)
 
 
 def _check_executor(executor: object, name: str) -> None:

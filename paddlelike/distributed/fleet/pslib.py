@@ -50,6 +50,13 @@ _ACCESSOR: Final = {
 }
 
 
+#: Settings of pslib's trainers that would change numbers, or write files.
+_WITHOUT_EFFECT: Final = {
+    "adjust_ins_weight", "check_nan_var_names", "copy_table", "dump_fields", "dump_param", "scale_datanorm",
+    "use_cvm",
+}  # fmt: skip
+
+
 class DownpourOptimizer(TranspilerOptimizer):
     """An optimizer whose ``minimize`` makes the programs of asynchronous training with servers.
 
@@ -60,15 +67,31 @@ class DownpourOptimizer(TranspilerOptimizer):
     def __init__(self, optimizer: Optimizer, strategy: Mapping[str, Any] | None = None) -> None:
         super().__init__(fleet, optimizer, AsyncStrategy())
         fleet._accessor = dict(strategy or {})
+        if unknown := sorted(key for key in fleet._accessor.keys() & _WITHOUT_EFFECT if fleet._accessor[key]):
+            warn_user(f"fleet.distributed_optimizer: pslib's {', '.join(unknown)} have no effect here")
 
     def minimize(  # type: ignore[override]
         self, losses: Any, scopes: Any = None, startup_programs: Any = None, *args: Any, **how: Any
     ) -> Any:
-        """See :meth:`.TranspilerOptimizer.minimize`; a list of one loss is taken. Raises as it does."""
-        given = [losses, startup_programs]
-        loss, startup = (one[0] if isinstance(one, list) and len(one) == 1 else one for one in given)
-        _grow_tables(loss.block.program, startup or default_startup_program())
-        return list(super().minimize(loss, scopes, startup, *args, **how))
+        """See :meth:`.TranspilerOptimizer.minimize`; lists of one are taken. The training's scope counts.
+
+        Without a startup program it is the one of the ``program_guard`` in which the network was built.
+        Raises UnsupportedError for several losses, otherwise as that method.
+        """
+        several = [one for one in (losses, scopes, startup_programs) if isinstance(one, list | tuple)]
+        if any(len(one) != 1 for one in several):
+            raise UnsupportedError(
+                f"fleet.minimize: {max(map(len, several))} losses at once are not supported",
+                hint="train their sum, or each by a job of its own that goes on from the other's saves",
+            )
+        loss, scope, startup = (
+            one[0] if isinstance(one, list | tuple) else one for one in (losses, scopes, startup_programs)
+        )
+        program = loss.block.program
+        startup = startup or program._startup or default_startup_program()
+        fleet._scope = scope
+        _grow_tables(program, startup)
+        return list(super().minimize(loss, scope, startup, *args, **how))
 
 
 class PSLib(DistributedTranspiler):
@@ -169,7 +192,10 @@ class PSLib(DistributedTranspiler):
         """Do nothing: the wire has no such threads."""
 
     def __getattr__(self, name: str) -> Any:
-        left_out = ("confirm", "revert", "save_model_with_whitelist", "load_pslib_whitelist")
+        left_out = (
+            "confirm", "revert", "save_model_with_whitelist", "load_pslib_whitelist", "_fleet_ptr",
+            "_opt_info",
+        )  # fmt: skip
         if name in left_out:
             raise UnsupportedError(
                 f"fleet.{name} of pslib is not supported",
@@ -184,9 +210,13 @@ fleet = PSLib()
 def _grow_tables(program: Program, startup: Program) -> None:
     """Let look-ups with ``is_distributed`` read growing tables: pslib takes no heed of their heights."""
     block, first = program.global_block(), startup.global_block()
+    read = {name for op in block.ops for name in op.input_arg_names}
     for old in [op for op in block.ops if op.type in _LOOKUPS and op.attrs.get("is_distributed")]:
         (name,), (ids,), (out,) = old.input("W"), old.input("Ids"), old.output("Out")
         table = block.var(name)
+        if out not in read and block.var(out).stop_gradient:  # a table that only ``copy_table`` would fill
+            block._remove_op(block.ops.index(old))
+            continue
         if table.type != VarType.SELECTED_ROWS:
             makes = [op for op in first.ops if name in op.output_arg_names]
             if not makes:

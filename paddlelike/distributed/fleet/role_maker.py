@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paddlelike.distributed.fleet.role_maker_base import Role, RoleMakerBase
 from paddlelike.distributed.roles import ProcessRole, read_role
 from paddlelike.errors import RoleError, UnsupportedError
-
-if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
 
 __all__ = [
     "GeneralRoleMaker",
@@ -124,32 +121,11 @@ class GeneralRoleMaker(_EnvironmentRoleMaker):
             )
         return endpoints[self._current_id]
 
-    def all_gather(self, input: object) -> list[Any]:  # noqa: A002
-        """Return ``[input]`` in a job of one process. Raises UnsupportedError in others."""
-        self._check_single("all_gather", self.worker_num() + self.server_num())
-        return [input]
-
-    def all_reduce_worker(self, input: Array, output: Array, mode: str = "sum") -> None:  # noqa: A002
-        """Copy ``input`` to ``output`` in a job of one trainer. Raises UnsupportedError in others."""
-        if self.is_worker():
-            self._check_single("all_reduce_worker", self.worker_num())
-            output[:] = input
-
-    def barrier_worker(self) -> None:
-        """Do nothing in a job of one trainer. Raises UnsupportedError in others."""
-        if self.is_worker():
-            self._check_single("barrier_worker", self.worker_num())
-
-    def barrier_all(self) -> None:
-        """Do nothing in a job of one process. Raises UnsupportedError in others."""
-        self._check_single("barrier_all", self.worker_num() + self.server_num())
-
-    def _check_single(self, name: str, processes: int) -> None:
-        if processes > 1:
-            raise UnsupportedError(
-                f"GeneralRoleMaker.{name}() among {processes} processes needs gloo, which is not supported",
-                hint="in synchronous training every exe.run of a trainer ends with a barrier at the servers",
-            )
+    def _warn_no_effect(self, name: str) -> None:
+        raise UnsupportedError(
+            f"GeneralRoleMaker.{name}() among {self.worker_num()} trainers goes over the servers of a fleet",
+            hint="call it after fleet.init(...) and fleet.distributed_optimizer(...).minimize(loss)",
+        )
 
 
 class UserDefinedRoleMaker(RoleMakerBase):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from paddlelike.foundation.warn import warn_user
 
@@ -11,6 +16,8 @@ if TYPE_CHECKING:
     from paddlelike.core.tensor import Array
 
 __all__ = ["Role", "RoleMakerBase"]
+
+_REDUCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"sum": np.sum, "max": np.max, "min": np.min}
 
 
 class Role(IntEnum):
@@ -33,6 +40,7 @@ class RoleMakerBase:
         self._worker_endpoints: list[str] = []
         self._trainers_num = 0
         self._role_is_generated = False
+        self._exchange_texts: Callable[[str], list[str]] | None = None  # set by fleet, for its trainers
 
     def generate_role(self) -> None:
         """Determine the role; called once, by ``fleet.init`` or by the first query.
@@ -91,20 +99,55 @@ class RoleMakerBase:
         )
 
     def barrier_worker(self) -> None:
-        """Do nothing but warn: trainers synchronize at the servers, round by round."""
-        self._warn_no_effect("barrier_worker")
+        """Wait until every trainer has come here. Servers do nothing; without a fleet it only warns."""
+        self._exchange("barrier_worker", "")
 
     def barrier_all(self) -> None:
-        """Do nothing but warn."""
-        self._warn_no_effect("barrier_all")
+        """Do as :meth:`barrier_worker`: servers serve until all trainers have left."""
+        self._exchange("barrier_all", "")
 
-    def all_gather(self, input: object) -> Any:  # noqa: A002  (Fluid's name)
-        """Do nothing but warn; return None."""
-        self._warn_no_effect("all_gather")
+    def all_gather(self, input: Any) -> list[Any] | None:  # noqa: A002  (Fluid's name)
+        """Return the numbers or texts of all trainers, by trainer id; as :meth:`barrier_worker`."""
+        found = self._exchange("all_gather", json.dumps(input))
+        return None if found is None else [json.loads(one) for one in found]
 
     def all_reduce_worker(self, input: Array, output: Array, mode: str = "sum") -> None:  # noqa: A002
-        """Do nothing but warn."""
-        self._warn_no_effect("all_reduce_worker")
+        """Put the sum, max or min of all trainers' arrays into ``output``; as :meth:`barrier_worker`.
+
+        Raises ValueError for another ``mode``.
+        """
+        if mode not in _REDUCTIONS:
+            raise ValueError(f"all_reduce_worker: mode is sum, max or min, not {mode!r}")
+        mine = np.ascontiguousarray(input)
+        found = self._exchange("all_reduce_worker", base64.b64encode(mine.tobytes()).decode())
+        if found is not None:
+            arrays = [np.frombuffer(base64.b64decode(one), mine.dtype).reshape(mine.shape) for one in found]
+            output[:] = _REDUCTIONS[mode](arrays, axis=0)
+
+    # By the names of 1.8.5's own callers, which scripts use as well.
+
+    def _barrier_worker(self) -> None:
+        self.barrier_worker()
+
+    def _barrier_all(self) -> None:
+        self.barrier_all()
+
+    def _all_gather(self, input: Any) -> list[Any] | None:  # noqa: A002
+        return self.all_gather(input)
+
+    def _all_reduce(self, input: Array, output: Array, mode: str = "sum") -> None:  # noqa: A002
+        self.all_reduce_worker(input, output, mode)
+
+    def _exchange(self, name: str, text: str) -> list[str] | None:
+        """Return the texts of all trainers, by trainer id; None where there are none, with a warning."""
+        if not self.is_worker():
+            return None
+        if self.worker_num() == 1:
+            return [text]
+        if self._exchange_texts is None:
+            self._warn_no_effect(name)
+            return None
+        return self._exchange_texts(text)
 
     def _warn_no_effect(self, name: str) -> None:
         warn_user(

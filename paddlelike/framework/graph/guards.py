@@ -76,6 +76,7 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     with ExitStack() as blocks:
         blocks.enter_context(MAIN_PROGRAM.replaced(main_program))
         if startup_program is not None:
+            main_program._startup = startup_program
             blocks.enter_context(STARTUP_PROGRAM.replaced(startup_program))
         yield
 

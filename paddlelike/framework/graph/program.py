@@ -75,6 +75,7 @@ class Program(EncodedState, Displayed):
         self._ps_endpoint: str | None = None
         self._parameters_on_pservers: Any = None
         self._distributed_lookup_table: str | None = None
+        self._startup: Program | None = None  # of the last program_guard around it
         self._sharding: Any = None  # of workers that share the optimizer's state out, who holds what
 
     # Blocks, variables, seed

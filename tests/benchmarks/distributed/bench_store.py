@@ -33,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--hot", type=int, default=200_000, help="rows that stay in memory")
+    parser.add_argument("--kinds", nargs="+", choices=["Memory", "SSD"], default=["Memory", "SSD"])
     parser.add_argument("--stores", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench_store") as folder:
@@ -41,7 +42,7 @@ def main() -> None:
             for store in (RowStore, _Lmdb):
                 _measure_store(store, given.rows)
             return
-        for kind in ("Memory", "SSD"):
+        for kind in given.kinds:
             _measure_table(kind, given.rows, given.hot, Path(folder))
 
 

@@ -15,6 +15,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.formats.paddle import selected_rows
 from tests.distributed.launch.launcher import wait_until
+from tests.helpers.hadoop import make_hadoop
 from tests.helpers.saved_files import read_variables
 
 PROJECT = Path(__file__).parents[3]
@@ -150,14 +151,31 @@ def test_a_script_of_pslib_trains_saves_forgets_and_loads(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_an_old_script_of_pslib_looks_ids_up_without_a_size(tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(PROJECT)}
+def test_an_old_script_of_pslib_trains_passes_of_its_own_files(tmp_path: Path) -> None:
+    make_hadoop(tmp_path / "hadoop" / "bin", tmp_path / "files")
+    (tmp_path / "all").symlink_to("/")
+    environment = os.environ | {
+        "PYTHONPATH": str(PROJECT), "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path),
+        "HADOOP_HOME": str(tmp_path / "hadoop"), "STANDIN_ROOT": str(tmp_path / "all"),
+    }  # fmt: skip
     command = [sys.executable, "-m", "paddlelike.distributed.launch", "--max_restarts=0", "--server_num=2"]
-    command += ["--worker_num=1", str(JOB.with_name("old_pslib.py")), str(tmp_path / "saves")]
+    command += ["--worker_num=2", str(JOB.with_name("old_pslib.py")), str(tmp_path / "saves")]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    _, loss, rows = (tmp_path / "log" / "workerlog.0").read_text().splitlines()[-1].split()
-    assert float(loss) < 0.2  # of 0.69 without any knowledge
-    assert int(rows) == 19  # of the words, but for 0
-    saved = _read_table(tmp_path / "saves" / "embedding")
-    assert sorted(saved) == [i << 50 for i in range(1, 20)]
+    log = (tmp_path / "log" / "workerlog.0").read_text()
+    assert done.returncode == 0, done.stderr + log
+    _, auc, rate, rows, count = log.splitlines()[-1].split()
+    drawn = np.concatenate([np.random.RandomState(k).randint(0, 20, 400) % 2 for k in (0, 1)])
+    assert (float(auc), float(rate)) == (1.0, pytest.approx(drawn.mean()))
+    assert (rows, count) == ("20", "800")
+    assert "'copied'" not in log
+    assert "pslib's use_cvm have no effect here" in log
+    passes = tmp_path / "saves" / "20200101"
+    expected = sorted((i << 50) - (1 << 63) for i in range(20))
+    for name in ("1", "2", "delta-2", "delta-2/000_cache"):
+        (whole,) = [*(passes / name).glob("embedding"), *(passes / name).glob("__deltas__/embedding.*.0")]
+        assert sorted(_read_table(whole)) == expected
+    dense = (passes / "delta-2" / "dnn_plugin" / "dense.2").read_bytes()
+    files = [(passes / "2" / name).read_bytes() for name in ("fc_0.b_0", "fc_0.w_0")]
+    assert dense == b"".join(files)
+    lines = (tmp_path / "saves" / "donefile.txt").read_text().splitlines()
+    assert [line.split("\t")[3] for line in lines] == ["1", "2"]

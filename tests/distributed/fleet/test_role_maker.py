@@ -140,7 +140,7 @@ def test_a_barrier_that_does_not_wait_says_so() -> None:
 
 def test_a_barrier_that_scripts_rely_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     in_job(monkeypatch, TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID="0")
-    with pytest.raises(UnsupportedError, match=r"barrier_worker\(\) among 3 processes"):
+    with pytest.raises(UnsupportedError, match=r"barrier_worker\(\) among 3 trainers"):
         GeneralRoleMaker().barrier_worker()
     monkeypatch.setenv("PADDLE_TRAINERS_NUM", "1")
     alone, output = GeneralRoleMaker(), [0.0, 0.0]
