@@ -22,11 +22,11 @@ from paddlelike.compiled.backend import load_jax, wide_types
 from paddlelike.distributed.collective.job import Job
 from paddlelike.errors import DeadlineError, FaultError, GraphError, RoleError
 
-__all__ = ["PULSE", "Exchanges", "Notes", "connect", "disconnect", "stdout_to_stderr"]
+__all__ = ["HINT", "PULSE", "Exchanges", "Notes", "connect", "disconnect", "stdout_to_stderr"]
 
 PULSE: Final = 1.0  # seconds between two signs of life
 _AXIS: Final = "workers"
-
+HINT: Final = "the launcher starts the job again; by hand, start all workers and load the last save"
 Array = np.ndarray[Any, Any]
 
 
@@ -44,7 +44,7 @@ def connect(job: Job, *, window: float, lease: float, ending: threading.Event) -
         Not all workers came in time.
     """
     jax = load_jax()
-    from jax._src import distributed, xla_bridge  # the texts by name have no public door
+    from jax._src import distributed, xla_bridge  # texts by name, and gloo's address, have no public door
 
     if xla_bridge.backends_are_initialized():
         raise RoleError(
@@ -55,7 +55,8 @@ def connect(job: Job, *, window: float, lease: float, ending: threading.Event) -
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     # Else JAX aborts every process as soon as one is lost, without our error.
     jax.config.update("jax_enable_recoverability", True)
-    handler = _exit_when_jax_aborts(job, ending)
+    joined = threading.Event()
+    handler = _exit_when_jax_aborts(job, ending, joined)
     host, _, port = job.endpoints[0].rpartition(":")
     try:
         jax.distributed.initialize(
@@ -77,7 +78,13 @@ def connect(job: Job, *, window: float, lease: float, ending: threading.Event) -
             hint="start all workers with the same PADDLE_TRAINER_ENDPOINTS; FLAGS_rpc_deadline (ms) is how "
             "long they wait for each other",
         ) from error
-    return Notes(distributed.global_state.client, handler)
+    joined.set()
+    client = distributed.global_state.client
+    # Else gloo listens where the machine's name leads: often 127.0.1.1, where no other machine finds it.
+    own = job.endpoints[job.rank].rpartition(":")[0].strip("[]")
+    gloo = xla_bridge._jax.make_gloo_tcp_collectives(distributed_client=client, hostname=own)
+    xla_bridge.register_backend_factory("cpu", partial(xla_bridge.make_cpu_client, collectives=gloo))
+    return Notes(client, handler)
 
 
 def _read_gpus() -> list[int] | None:
@@ -107,26 +114,27 @@ def stdout_to_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def _exit_when_jax_aborts(job: Job, ending: threading.Event) -> object:
+def _exit_when_jax_aborts(job: Job, ending: threading.Event, joined: threading.Event) -> object:
     """Have this process end with the exit code for restarts where JAX's runtime aborts it.
 
     It does so when the coordinator is lost, and in worker 0 when not all join in time, without a way to be
     asked not to. Return what must live as long as the process.
     """
-    lost = f"{job.name(0)}, which coordinates the job"
-    if job.rank == 0:
-        others = " or ".join(map(job.name, range(1, job.size)))
-        lost = f"{others}, which did not join in time (JAX names it above as a task)"
-    message = (
-        f"paddlelike: FaultError: lost {lost}; {job.name(job.rank)} ends\n"
-        "  hint: the launcher starts the job again; by hand, start all workers and load the last save\n"
-    ).encode()
+    others = " or ".join(map(job.name, range(1, job.size)))
+
+    def find_lost() -> str:
+        if job.rank:
+            return f"{job.name(0)}, which coordinates the job"
+        if joined.is_set():
+            return f"{others}, or was stopped itself for longer than PADDLELIKE_LEASE (JAX says above which)"
+        return f"{others}, which did not join in time (JAX names it above as a task)"
 
     def end(number: int) -> None:
         if ending.is_set():  # the coordinator was faster to end
             error = getattr(sys, "last_value", None)  # that ended this process, such as our own FaultError
             os._exit(0 if error is None else getattr(error, "exit_code", 1))
-        os.write(2, message)
+        text = f"paddlelike: FaultError: lost {find_lost()}; {job.name(job.rank)} ends\n  hint: {HINT}\n"
+        os.write(2, text.encode())
         os._exit(FaultError.exit_code)
 
     # Python's own handlers run between two steps of the main thread, which waits for the lost worker.

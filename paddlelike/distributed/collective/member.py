@@ -23,6 +23,7 @@ import numpy as np
 
 from paddlelike.distributed.client.exits import exit_by_code
 from paddlelike.distributed.collective.jax_runtime import (
+    HINT,
     PULSE,
     Exchanges,
     connect,
@@ -61,9 +62,8 @@ class Member:
         self._watch = Watch(self._notes, job, self._lease)  # of the last exchange that took long
         self._entered = 0  # exchanges that this worker has begun
         self._shares: Shares | None = None
-        runs = (self._show_life, self._run)
-        self._threads = [threading.Thread(target=run, daemon=True) for run in runs]
-        for thread in self._threads:
+        self._life = threading.Thread(target=self._show_life, daemon=True)
+        for thread in (self._life, threading.Thread(target=self._run, daemon=True)):
             thread.start()
         atexit.register(self._leave)
         with stdout_to_stderr():  # gloo prints whom it is connected to, at the first exchange
@@ -125,10 +125,7 @@ class Member:
         self._raise_fault(lost or "a worker", error)
 
     def _raise_fault(self, lost: str, cause: BaseException | None = None) -> NoReturn:
-        self._fault = FaultError(
-            f"{self.job.name(self.job.rank)} lost {lost}",
-            hint="the launcher starts the job again; by hand, start all workers and load the last save",
-        )
+        self._fault = FaultError(f"{self.job.name(self.job.rank)} lost {lost}", hint=HINT)
         raise self._fault from cause
 
     def _run(self) -> None:
@@ -173,7 +170,7 @@ class Member:
                 disconnect()
         except RuntimeError:
             pass
-        self._threads[0].join(_EXIT)
+        self._life.join(_EXIT)
         if self._fault is not None or error is not None:
             # Python would end the thread that is in an exchange, which C++ answers by aborting the process.
             with suppress(OSError, ValueError):

@@ -128,8 +128,7 @@ def is_collective(parser: Parser, options: argparse.Namespace) -> bool:
         *(name for name in ("servers", "trainers", "start_port", "host") if getattr(options, name)),
     ]
     if options.engine == "ray" and placed:
-        counts = "--worker_num" if mode == "collective" else "--server_num and --worker_num"
-        parser.error(f"--engine ray places the processes itself: give {counts}, not {placed[0]}")
+        parser.error(f"--engine ray places the processes itself: give their counts, not {placed[0]}")
     return mode == "collective"
 
 

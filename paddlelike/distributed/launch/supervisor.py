@@ -295,9 +295,10 @@ class Supervisor:
             failures = self._failures(seconds)
             wait = _FOLLOW if all(failure.code == RESTART for failure in failures) else _SETTLE
             left = begin + min(wait, self.grace) - time.monotonic()
-            if left <= 0 or any(failure.code <= 0 for failure in failures) or not self._list_unfinished():
+            unfinished = self._list_unfinished()
+            if left <= 0 or any(failure.code <= 0 for failure in failures) or not unfinished:
                 return min(failures, key=lambda failure: (failure.code > 0) + (failure.code == RESTART))
-            await asyncio.wait(self._list_unfinished(), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(unfinished, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
     def _failures(self, seconds: float) -> list[_Failure]:
         ended = [(slot, task.result()) for task, slot in self._running.items() if task.done()]

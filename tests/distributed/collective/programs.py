@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
+from paddlelike.distributed.collective import member
 from paddlelike.incubate.fleet import collective as collective_fleet
 from paddlelike.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
 from paddlelike.layers import collective
@@ -103,6 +104,34 @@ def train_fleet(options: str = "{}", path: str = "", killed_at: str = "", last: 
         fleet.save_persistables(exe, last, filename="all")
         fluid.save(main, f"{last}/fluid/model")
     report(losses=losses, values={one.name: read(one.name) for one in main.all_parameters() if one.trainable})
+
+
+def stop_while_joining(victim: str, moment: str) -> None:
+    """Train; the worker ``victim`` stops itself before it joins, or ``"connected"`` before it exchanges."""
+    connect = member.connect
+
+    def stop(job: Any, **options: Any) -> Any:
+        notes = connect(job, **options) if moment == "connected" else None
+        if int(victim) == RANK:
+            report(fault=moment)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return notes or connect(job, **options)
+
+    member.connect = stop
+    train()
+
+
+def train_until_cut() -> None:
+    """Train for longer than any test."""
+    main, startup, loss = build()
+    GradAllReduce(1).transpile(startup, main, RANK, ENDPOINTS, ENDPOINTS[RANK])
+    exe = fluid.Executor()
+    exe.run(startup)
+    x, y = make_batch(0)
+    for step in range(100_000):
+        exe.run(main, feed={"x": x, "y": y}, fetch_list=[loss])
+        if not step:
+            report(joined=True)
 
 
 def wait_for_ports() -> None:

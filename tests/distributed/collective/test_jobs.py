@@ -148,6 +148,16 @@ def test_the_others_end_with_an_error_that_names_the_lost_worker(fault: str, vic
             assert f"lost worker {victim} (127.0.0." in worker.errors
 
 
+@pytest.mark.parametrize(("moment", "victim"), [("before", 1), ("connected", 1), ("connected", 0)])
+def test_a_worker_that_is_stopped_while_joining_is_named_in_time(moment: str, victim: int) -> None:
+    environ = {"PADDLELIKE_LEASE": "4", "FLAGS_rpc_deadline": "12000"}
+    workers = run_workers(2, "stop_while_joining", str(victim), moment, environ=environ, lost=victim)
+    assert workers[victim].reports == [{"fault": moment}]
+    other = workers[1 - victim]
+    assert (other.code, other.reports) == (75, []), other.errors
+    assert f"lost worker {victim} (127.0.0." in other.errors
+
+
 @pytest.mark.parametrize(("error", "code"), [("None", 0), ("ValueError()", 1), ("FaultError('lost')", 75)])
 def test_an_abort_of_jax_does_not_change_the_exit_code_of_a_process_that_ends(error: str, code: int) -> None:
     script = f"""
@@ -156,7 +166,7 @@ from paddlelike.distributed.collective.job import make_job
 from paddlelike.distributed.collective.jax_runtime import _exit_when_jax_aborts
 from paddlelike.errors import FaultError
 ending = threading.Event()
-kept = _exit_when_jax_aborts(make_job(["127.0.0.1:1", "127.0.0.1:2"], 1), ending)
+kept = _exit_when_jax_aborts(make_job(["127.0.0.1:1", "127.0.0.1:2"], 1), ending, ending)
 ending.set()
 error = {error}
 if error is not None:

@@ -27,7 +27,7 @@ WRONG = {
     "elastic on machines": (["--elastic=1:2", "--ips=10.0.0.1,10.0.0.2"], "--elastic is for one machine"),
     "workers on a cluster": (
         ["--run_mode=collective", "--engine=ray", "--elastic=1:2"],
-        "--engine ray places the processes itself: give --worker_num, not --elastic",
+        "--engine ray places the processes itself: give their counts, not --elastic",
     ),
     "no servers": (["--server_num", "0"], "'0' is not a number of processes, 1 or more"),
     "a word for a number": (["--worker_num", "two"], "'two' is not a number of processes"),
