@@ -143,7 +143,7 @@ def test_the_models_of_paddle2_that_are_expressed(tmp_path: Path, capsys) -> Non
             assert not (folder / "it.onnx").exists()
         else:
             exported.append(name)
-    assert len(exported) >= 425
+    assert len(exported) >= 426
     types = collect_types(read_archive("models185")) | collect_types(read_archive("layers262"))
     here = {name: cls for name, cls in registry.all_ops().items() if "_grad" not in name and "@" not in name}
     expressed = set(load_table()) & set(here)
@@ -303,3 +303,20 @@ def test_operators_of_opset_18(name: str, tmp_path: Path) -> None:
 
 def test_extremes_of_segments(tmp_path: Path) -> None:
     check("spectra262", "segments", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "meant"), [("elementwise_mul", np.logical_and), ("elementwise_add", np.logical_or)]
+)
+def test_arithmetic_of_truth_values(kind: str, meant, tmp_path: Path) -> None:
+    program = fluid.Program()
+    with fluid.program_guard(program):
+        x, y = (fluid.data(name, [4], "bool") for name in "xy")
+        out = program.global_block().create_var(name="out", shape=(4,), dtype="bool")
+        program.global_block().append_op(
+            type=kind, inputs={"X": [x], "Y": [y]}, outputs={"Out": [out]}, attrs={}
+        )
+    fluid.export_onnx(program, tmp_path / "it.onnx", feeds=["x", "y"], fetches=[out])
+    feed = {"x": np.array([True, True, False, False]), "y": np.array([True, False, True, False])}
+    (got,) = run_onnx(tmp_path / "it.onnx", feed)
+    np.testing.assert_array_equal(got, meant(feed["x"], feed["y"]))

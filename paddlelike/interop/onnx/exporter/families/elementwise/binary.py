@@ -26,6 +26,8 @@ _BINARY: Final = {
     "less_than": "Less",
     "minus": "Sub",
 }
+#: What ONNX calls these of truth values.
+_OF_TRUTH: Final = {"Add": "Or", "Max": "Or", "Min": "And", "Mul": "And"}
 
 
 #: Fluid computes these of (Y, X) where X has fewer dims.
@@ -47,7 +49,9 @@ def align(step: Step) -> tuple[str, str]:
 
 @converts(*_BINARY)
 def _convert_binary(step: Step) -> None:
-    step.give("Out", step.add(_BINARY[step.op.type], *align(step)))
+    kind = _BINARY[step.op.type]
+    kind = _OF_TRUTH.get(kind, kind) if step.dtype().kind == "b" else kind
+    step.give("Out", step.add(kind, *align(step)))
 
 
 @converts("elementwise_floordiv")

@@ -1,1 +1,1 @@
-"""Readers of products and Fourier transforms."""
+"""Operators from ONNX: products and Fourier transforms."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
@@ -50,6 +48,7 @@ def _read_dft(node: Node) -> None:
     if dims[-1] not in (1, 2):
         node.refuse(f"its input has dims {dims}")
     x, real = _as_float(node, node.input()), dims[-1] == 1
+    kind = node.graph.variable(x).dtype
     length = int(node.known(1).reshape(-1)[0]) if node.has(1) else None
     held = length if length is None or forward or not half else length // 2 + 1
     if held is not None and held != dims[axis]:
@@ -65,15 +64,11 @@ def _read_dft(node: Node) -> None:
         x = _as_complex(node, x)
         given = {"axes": [axis], "normalization": "backward", "forward": False, "last_dim_size": size}
         shaped = [size if i == axis else dim for i, dim in enumerate(dims[:-1])]
-        out = node.emit("fft_c2r", x, typed=_as_float_type(node), shaped=shaped, **given)
+        out = node.emit("fft_c2r", x, typed=kind, shaped=shaped, **given)
         node.give(node.unsqueeze(out, rank - 1))
         return
     x = node.squeeze(x, rank - 1) if real else _as_complex(node, x)
     _give_pairs(node, _transform(node, x, axis, real=real, forward=forward, half=half))
-
-
-def _as_float_type(node: Node) -> VarType:
-    return VarType.FP64 if node.dtype() == np.float64 else VarType.FP32
 
 
 @reads("STFT")

@@ -233,7 +233,7 @@ def _find_chosen(node: Node, rank: int) -> list[int]:
 
 def _find_sizes(node: Node, sides: list[_Side]) -> bool:
     """Put the factors and the new sizes into the dims; return whether factors are given."""
-    chosen, given = _find_chosen(node, len(sides)), []
+    chosen = _find_chosen(node, len(sides))
     if node.type == "Upsample" and node.opset < 9:
         given = list(node.attr("scales", []))
     else:
@@ -252,13 +252,13 @@ def _find_sizes(node: Node, sides: list[_Side]) -> bool:
     values = np.nan_to_num(partial, nan=-1) if known is None and partial is not None else known
     assert values is not None
     sizes = [int(size) for size in values.reshape(-1)]
-    policy = node.attr("keep_aspect_ratio_policy", "stretch")
-    one = None
+    policy, one = node.attr("keep_aspect_ratio_policy", "stretch"), None
     if policy != "stretch":
-        choose = {"not_larger": min, "not_smaller": max}[policy]
         if min(sides[axis].n for axis in chosen) < 0:
             node.refuse(f"keep_aspect_ratio_policy is {policy}, and the size of the image is not known")
-        one = choose(size / sides[axis].n for axis, size in zip(chosen, sizes, strict=True))
+        one = {"not_larger": min, "not_smaller": max}[policy](
+            size / sides[axis].n for axis, size in zip(chosen, sizes, strict=True)
+        )
         sizes = [int(np.floor(one * sides[axis].n + 0.5)) for axis in chosen]
     for axis, size in zip(chosen, sizes, strict=True):
         side = sides[axis]
