@@ -33,7 +33,7 @@ AROUND = {
     "interop": 15_235,
     "compiled": 9_000,
     "training": 2_300,
-    "collection": 1_300,
+    "collection": 1_640,
     "bundle": 800,
     "scan": 1_600,
     "view": 1_320,

@@ -4,8 +4,22 @@
 tables, recurrent builders, the expressions between them, and trainers. Values live in the scope of the
 Program, so Fluid's optimizers train them and Fluid's saves save them too. The files are DyNet's own, byte for
 byte.
+
+Arguments that many functions share:
+
+- ``x``, ``y``, ``xs``, ``exprs``, ``bias``: expressions, parameters, variables or arrays; lists of them.
+- ``d``, ``dim``, ``dims``: a dim, 0 for the rows of a matrix, or several; of constants the shape.
+- ``index``, ``idx``, ``rs``, ``cs``: the number of an element; those of rows and columns.
+- ``s``, ``e``: the first element of a part, and the one behind its last.
+- ``b``, ``n``: of batches, which expressions here do not have; what a sum is divided by in place of a count.
+- ``p``, ``m``, ``alpha``, ``val``, ``c``, ``array``: a probability, a margin, a slope, a number, an array.
+- ``mean``, ``var``, ``stddev``, ``left``, ``right``, ``scale``: of the distribution of random numbers.
+- ``immediate_compute``, ``check_validity``, ``autobatching``: accepted for DyNet's scripts.
 """
 
+from typing import NoReturn
+
+from paddlelike.collection import constants, functions, parts
 from paddlelike.collection.builders import (
     BiRNNBuilder,
     CompactVanillaLSTMBuilder,
@@ -13,9 +27,11 @@ from paddlelike.collection.builders import (
     GRUBuilder,
     LSTMBuilder,
     SimpleRNNBuilder,
+    SparseLSTMBuilder,
     VanillaLSTMBuilder,
 )
 from paddlelike.collection.collection import Model, ParameterCollection
+from paddlelike.collection.constants import *  # noqa: F403  (those of its __all__)
 from paddlelike.collection.expressions import (
     Expression,
     average,
@@ -25,6 +41,7 @@ from paddlelike.collection.expressions import (
     esum,
     inputTensor,
     inputVector,
+    layer_norm,
     log_softmax,
     logistic,
     lookup,
@@ -37,10 +54,12 @@ from paddlelike.collection.expressions import (
     tanh,
     vecInput,
 )
+from paddlelike.collection.functions import *  # noqa: F403
 from paddlelike.collection.graph import renew_cg
 from paddlelike.collection.lookup import LookupParameters
 from paddlelike.collection.objects import load, load_generator, save
 from paddlelike.collection.parameters import Parameters
+from paddlelike.collection.parts import *  # noqa: F403
 from paddlelike.collection.recurrent_builders import RNNState
 from paddlelike.collection.trainers import (
     AdadeltaTrainer,
@@ -75,6 +94,7 @@ __all__ = [
     "RNNState",
     "SimpleRNNBuilder",
     "SimpleSGDTrainer",
+    "SparseLSTMBuilder",
     "Trainer",
     "VanillaLSTMBuilder",
     "average",
@@ -84,6 +104,7 @@ __all__ = [
     "esum",
     "inputTensor",
     "inputVector",
+    "layer_norm",
     "load",
     "load_generator",
     "log_softmax",
@@ -99,4 +120,15 @@ __all__ = [
     "squared_norm",
     "tanh",
     "vecInput",
+    *constants.__all__,
+    *functions.__all__,
+    *parts.__all__,
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Raise AttributeError for a name of DyNet that is not here, with what stands for it."""
+    raise AttributeError(
+        f"paddlelike.collection has no {name!r}; an expression is a variable of a Program: "
+        "dy.Expression(fluid.layers.NAME(x.variable)) makes one of any layer"
+    )

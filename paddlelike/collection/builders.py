@@ -7,6 +7,7 @@ SimpleRNNBuilder           W, U, b                                      h = tanh
 GRUBuilder                 W, U, b of z, of r, of the candidate g       h = (1 - z) h + z g
 VanillaLSTMBuilder         W, U, b with the rows of i, f, o, g          c = f c + i g, h = o tanh(c)
 CompactVanillaLSTMBuilder  the same                                     the same
+SparseLSTMBuilder          W, U, their masks, b                         the same, of the masked W and U
 CoupledLSTMBuilder         W, U, peephole and b of i, of o; W, U, b     f = 1 - i; o sees the new c
 BiRNNBuilder               a builder forward and one backward           both outputs, concatenated
 ========================== ============================================ ==================================
@@ -44,6 +45,7 @@ __all__ = [
     "GRUBuilder",
     "LSTMBuilder",
     "SimpleRNNBuilder",
+    "SparseLSTMBuilder",
     "VanillaLSTMBuilder",
 ]
 
@@ -190,6 +192,32 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
     def spec(self) -> tuple[Any, ...]:
         """The arguments that make the builder anew, without the collection."""
         return (self.layers, self.input_dim, self.hidden_dim)
+
+
+class SparseLSTMBuilder(VanillaLSTMBuilder):
+    """The vanilla LSTM with a mask of ones and zeros, a parameter too, for each of the matrices.
+
+    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    the outputs; ``forget_bias`` is added to the gate f at every step. Raises GraphError for an ``ln_lstm``
+    that is not False.
+
+    >>> import paddlelike.collection as dy
+    >>> builder = dy.SparseLSTMBuilder(1, 3, 4, dy.ParameterCollection())
+    >>> len(builder.param_collection().parameters_list())
+    5
+    """
+
+    def _add_layer(self, input_dim: int, hidden_dim: int) -> list[Parameters]:
+        if self.ln_lstm:
+            raise GraphError("a SparseLSTMBuilder has no layer normalization here")
+        shapes = (4 * hidden_dim, input_dim), (4 * hidden_dim, hidden_dim)
+        weights = self._add(*shapes)
+        masks = [self._collection.add_parameters(shape, init=1.0) for shape in shapes]
+        return [*weights, *masks, *self._add(4 * hidden_dim)]
+
+    def _gates(self, weights: list[Expression], x: Expression, h: Expression, first: bool) -> Expression:
+        w, u, mask_of_w, mask_of_u, b = weights
+        return _affine([cmult(w, mask_of_w), cmult(u, mask_of_u), b], x, h)
 
 
 class CoupledLSTMBuilder(Builder):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Expression",
     "average",
+    "build",
     "cmult",
     "concatenate",
     "dot_product",
@@ -67,18 +68,27 @@ class Expression:
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
 
-    def dim(self) -> tuple[int, ...]:
-        """Return the shape."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, without a batch."""
         return tuple(self.variable.shape)
 
+    def dim(self) -> tuple[tuple[int, ...], int]:
+        """Return the shape and the size of the batch, which is 1."""
+        return self.shape, 1
+
     def npvalue(self) -> Array:
-        """Return the value, float32 of :meth:`dim`; computes what it depends on."""
-        return evaluate(self.variable).reshape(self.dim())
+        """Return the value, float32 of :attr:`shape`; computes what it depends on."""
+        return evaluate(self.variable).reshape(self.shape)
 
     def value(self) -> float | list[Any]:
         """Return a number for one element, else nested lists."""
         array = self.npvalue()
         return float(array.reshape(())) if array.size == 1 else array.tolist()
+
+    def vec_value(self) -> list[float]:
+        """Return the elements as a flat list, column by column."""
+        return self.npvalue().ravel(order="F").tolist()
 
     def scalar_value(self) -> float:
         """Return the one number. Raises ShapeError when there are more."""
@@ -96,8 +106,8 @@ class Expression:
 
         Raises ShapeError when the expression is not one number.
         """
-        if int(np.prod(self.dim())) != 1:
-            raise ShapeError(f"backward() needs one number, the expression has shape {self.dim()}")
+        if int(np.prod(self.shape)) != 1:
+            raise ShapeError(f"backward() needs one number, the expression has shape {self.shape}")
         program = self.variable.block.program.clone()
         loss = program.global_block().var(self.variable.name)
         owners = [
@@ -113,25 +123,25 @@ class Expression:
 
     def __mul__(self, other: float | Operand) -> Expression:
         if isinstance(other, int | float):
-            return _call(lambda x: layers.scale(x, scale=float(other)), self)
-        return _call(layers.matmul, self, to_expression(other))
+            return build(lambda x: layers.scale(x, scale=float(other)), self)
+        return build(layers.matmul, self, to_expression(other))
 
     def __rmul__(self, other: float | Operand) -> Expression:
         if isinstance(other, int | float):
-            return _call(lambda x: layers.scale(x, scale=float(other)), self)
-        return _call(layers.matmul, to_expression(other), self)
+            return build(lambda x: layers.scale(x, scale=float(other)), self)
+        return build(layers.matmul, to_expression(other), self)
 
     def __add__(self, other: float | Operand) -> Expression:
         if isinstance(other, int | float):
-            return _call(lambda x: layers.scale(x, bias=float(other)), self)
-        return _call(layers.elementwise_add, self, to_expression(other))
+            return build(lambda x: layers.scale(x, bias=float(other)), self)
+        return build(layers.elementwise_add, self, to_expression(other))
 
     __radd__ = __add__
 
     def __sub__(self, other: float | Operand) -> Expression:
         if isinstance(other, int | float):
-            return _call(lambda x: layers.scale(x, bias=-float(other)), self)
-        return _call(layers.elementwise_sub, self, to_expression(other))
+            return build(lambda x: layers.scale(x, bias=-float(other)), self)
+        return build(layers.elementwise_sub, self, to_expression(other))
 
     def __rsub__(self, other: float | Operand) -> Expression:
         return (-self).__add__(other)
@@ -139,19 +149,21 @@ class Expression:
     def __neg__(self) -> Expression:
         return self * -1.0
 
-    def __truediv__(self, other: float) -> Expression:
-        return _call(lambda x: layers.scale(x, scale=1.0 / other), self)
+    def __truediv__(self, other: float | Operand) -> Expression:
+        if isinstance(other, int | float):
+            return build(lambda x: layers.scale(x, scale=1.0 / other), self)
+        return build(layers.elementwise_div, self, to_expression(other))
 
     def __getitem__(self, index: int | slice) -> Expression:
-        rows = range(self.dim()[0])
+        rows = range(self.shape[0])
         chosen = rows[index] if isinstance(index, slice) else range(rows[index], rows[index] + 1)
-        part = _call(lambda x: layers.slice(x, axes=[0], starts=[chosen.start], ends=[chosen.stop]), self)
-        if isinstance(index, slice) or len(self.dim()) == 1:
+        part = build(lambda x: layers.slice(x, axes=[0], starts=[chosen.start], ends=[chosen.stop]), self)
+        if isinstance(index, slice) or len(self.shape) == 1:
             return part
-        return _call(lambda x: layers.reshape(x, shape=list(self.dim()[1:])), part)
+        return build(lambda x: layers.reshape(x, shape=list(self.shape[1:])), part)
 
     def __repr__(self) -> str:
-        return f"<Expression {self.variable.name} {self.dim()}>"
+        return f"<Expression {self.variable.name} {self.shape}>"
 
 
 def to_expression(value: Operand) -> Expression:
@@ -274,7 +286,7 @@ def tanh(x: Operand) -> Expression:
     >>> dy.tanh(dy.inputVector([0.0])).npvalue().tolist()
     [0.0]
     """
-    return _call(layers.tanh, to_expression(x))
+    return build(layers.tanh, to_expression(x))
 
 
 def logistic(x: Operand) -> Expression:
@@ -285,7 +297,7 @@ def logistic(x: Operand) -> Expression:
     >>> dy.logistic(dy.inputVector([0.0])).npvalue().tolist()
     [0.5]
     """
-    return _call(layers.sigmoid, to_expression(x))
+    return build(layers.sigmoid, to_expression(x))
 
 
 def rectify(x: Operand) -> Expression:
@@ -296,11 +308,11 @@ def rectify(x: Operand) -> Expression:
     >>> dy.rectify(dy.inputVector([-1.0, 2.0])).npvalue().tolist()
     [0.0, 2.0]
     """
-    return _call(layers.relu, to_expression(x))
+    return build(layers.relu, to_expression(x))
 
 
-def softmax(x: Operand) -> Expression:
-    """Return the softmax of a vector, or of each column of a matrix.
+def softmax(x: Operand, d: int = 0) -> Expression:
+    """Return the softmax of a vector, or of each column of a matrix; of each row with a ``d`` of 1.
 
     ``x`` is a vector, or a matrix.
 
@@ -309,7 +321,7 @@ def softmax(x: Operand) -> Expression:
     >>> dy.softmax(dy.inputVector([0.0, 0.0])).npvalue().tolist()
     [0.5, 0.5]
     """
-    return _by_column(layers.softmax, to_expression(x))
+    return _by_column(layers.softmax, to_expression(x), d)
 
 
 def log_softmax(x: Operand) -> Expression:
@@ -335,22 +347,28 @@ def cmult(x: Operand, y: Operand) -> Expression:
     >>> dy.cmult(dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])).npvalue().tolist()
     [3.0, 8.0]
     """
-    return _call(layers.elementwise_mul, to_expression(x), to_expression(y))
+    return build(layers.elementwise_mul, to_expression(x), to_expression(y))
 
 
 def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
-    """Return a vector of mean 0 and deviation 1, times ``gain``, plus ``bias`` (Ba et al. 2016)."""
+    """Return a vector of mean 0 and deviation 1, times ``gain``, plus ``bias`` (Ba et al. 2016).
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.layer_norm(dy.inputVector([1.0, 3.0]), dy.ones(2), dy.zeros(2)).vec_value()
+    [-1.0, 1.0]
+    """
     vector = to_expression(x)
-    centered = _call(lambda v: layers.elementwise_sub(v, layers.reduce_mean(v, keep_dim=True)), vector)
-    scaled = _call(
+    centered = build(lambda v: layers.elementwise_sub(v, layers.reduce_mean(v, keep_dim=True)), vector)
+    scaled = build(
         lambda v: layers.elementwise_div(v, layers.sqrt(layers.reduce_mean(layers.square(v), keep_dim=True))),
         centered,
     )
     return cmult(gain, scaled) + to_expression(bias)
 
 
-def concatenate(xs: Sequence[Operand]) -> Expression:
-    """Return vectors, or matrices, one below the other.
+def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
+    """Return vectors, or matrices, one below the other, or along another dim ``d``.
 
     ``xs`` is a list of vectors.
 
@@ -359,7 +377,7 @@ def concatenate(xs: Sequence[Operand]) -> Expression:
     >>> dy.concatenate([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0])]).npvalue().tolist()
     [1.0, 2.0, 3.0]
     """
-    return _call(lambda *variables: layers.concat(list(variables), axis=0), *map(to_expression, xs))
+    return build(lambda *variables: layers.concat(list(variables), axis=d), *map(to_expression, xs))
 
 
 def esum(xs: Sequence[Operand]) -> Expression:
@@ -372,7 +390,7 @@ def esum(xs: Sequence[Operand]) -> Expression:
     >>> dy.esum([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])]).npvalue().tolist()
     [4.0, 6.0]
     """
-    return _call(lambda *variables: layers.sums(list(variables)), *map(to_expression, xs))
+    return build(lambda *variables: layers.sums(list(variables)), *map(to_expression, xs))
 
 
 def average(xs: Sequence[Operand]) -> Expression:
@@ -398,7 +416,7 @@ def dot_product(x: Operand, y: Operand) -> Expression:
     >>> dy.dot_product(dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])).value()
     11.0
     """
-    return _call(layers.reduce_sum, cmult(x, y))
+    return build(layers.reduce_sum, cmult(x, y))
 
 
 def squared_norm(x: Operand) -> Expression:
@@ -411,7 +429,7 @@ def squared_norm(x: Operand) -> Expression:
     >>> dy.squared_norm(dy.inputVector([3.0, 4.0])).value()
     25.0
     """
-    return _call(lambda variable: layers.reduce_sum(layers.square(variable)), to_expression(x))
+    return build(lambda variable: layers.reduce_sum(layers.square(variable)), to_expression(x))
 
 
 def pickneglogsoftmax(x: Operand, index: int) -> Expression:
@@ -427,7 +445,7 @@ def pickneglogsoftmax(x: Operand, index: int) -> Expression:
     return -log_softmax(x)[index]
 
 
-def _call(function: Callable[..., Variable], *arguments: Expression) -> Expression:
+def build(function: Callable[..., Variable], *arguments: Expression) -> Expression:
     """Return ``function`` of the arguments' variables, appended to their program.
 
     Raises GraphError when they are of several graphs.
@@ -445,8 +463,8 @@ def _call(function: Callable[..., Variable], *arguments: Expression) -> Expressi
         return Expression(variable)
 
 
-def _by_column(function: Callable[..., Variable], x: Expression) -> Expression:
-    return _call(lambda variable: function(variable, axis=0 if len(x.dim()) > 1 else -1), x)
+def _by_column(function: Callable[..., Variable], x: Expression, d: int = 0) -> Expression:
+    return build(lambda variable: function(variable, axis=d if len(x.shape) > 1 else -1), x)
 
 
 def _get_owners(program: Program) -> dict[str, Parameters]:

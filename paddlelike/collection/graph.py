@@ -29,8 +29,12 @@ Array = np.ndarray[Any, Any]
 _fresh: list[Program] = []  # the graph of the last renew_cg(), if any
 
 
-def renew_cg() -> Program:
+def renew_cg(
+    immediate_compute: bool = False, check_validity: bool = False, autobatching: bool | None = None
+) -> Program:
     """Begin a new graph and return its Program; expressions of earlier graphs keep theirs.
+
+    The arguments are accepted for DyNet's scripts; values are computed when they are asked for.
 
     Without a call expressions are built into the default main program, as Fluid's layers are.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = ["LookupParameters"]
+
+Array = np.ndarray[Any, Any]
 
 
 class LookupParameters(Parameters):
@@ -35,6 +38,16 @@ class LookupParameters(Parameters):
     def __getitem__(self, row: int) -> Expression:
         """Return a row as an expression. Raises IndexError for a row that does not exist."""
         return lookup(self, row)
+
+    def row_as_array(self, row: int) -> Array:
+        """Return a copy of one row. Raises IndexError for a row that does not exist."""
+        if not 0 <= row < self._shape[0]:
+            raise IndexError(f"{self._name} has rows 0 to {self._shape[0] - 1}, not {row}")
+        return np.array(self.as_array()[row])
+
+    def rows_as_array(self, rows: Sequence[int]) -> Array:
+        """Return copies of some rows, in their order; errors as in :meth:`row_as_array`."""
+        return np.array([self.row_as_array(row) for row in rows])
 
     def init_row(self, row: int, value: ArrayLike) -> None:
         """Set one row. Raises ShapeError when its shape differs, IndexError for a row that does not exist."""

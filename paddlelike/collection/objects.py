@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, Final, NamedTuple
 
-from paddlelike.collection import builders, expressions, files
+from paddlelike.collection import builders, expressions, files, functions
 from paddlelike.collection.collection import ParameterCollection
 from paddlelike.collection.lookup import LookupParameters
 from paddlelike.collection.parameters import Parameters
@@ -45,12 +45,13 @@ _BUILDERS: Final = {
     "CoupledLSTMBuilder": builders.CoupledLSTMBuilder,
     "GRUBuilder": builders.GRUBuilder,
     "SimpleRNNBuilder": builders.SimpleRNNBuilder,
+    "SparseLSTMBuilder": builders.SparseLSTMBuilder,
     "BiRNNBuilder": builders.BiRNNBuilder,
 }
 _FUNCTIONS: Final = {
     name: getattr(expressions, name)
     for name in ("tanh", "logistic", "rectify", "softmax", "log_softmax", "cmult")
-}
+} | {name: getattr(functions, name) for name in functions.__all__}
 _KNOWN: Final[dict[str, Any]] = {f"_dynet.{name}": value for name, value in (_BUILDERS | _FUNCTIONS).items()}
 _NAMES: Final = {id(value): name for name, value in reversed(_KNOWN.items())}
 

@@ -74,6 +74,14 @@ class Parameters:
             raise ShapeError(f"{self._name} has shape {self._shape}, the value {array.shape}")
         self._tensor().set(array)
 
+    def scale(self, s: float) -> None:
+        """Multiply every element by a number."""
+        self.set_value(self.as_array() * np.float32(s))
+
+    def clip_inplace(self, left: float, right: float) -> None:
+        """Set elements below ``left`` to that, and those above ``right`` to that."""
+        self.set_value(self.as_array().clip(left, right))
+
     def zero(self) -> None:
         """Set every element to 0."""
         self.set_value(np.zeros(self._shape, np.float32))

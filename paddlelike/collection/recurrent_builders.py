@@ -11,7 +11,7 @@ import numpy as np
 from paddlelike.collection.collection import ParameterCollection
 from paddlelike.collection.expressions import Expression, inputTensor, parameter, to_expression
 from paddlelike.collection.parameters import Parameters
-from paddlelike.errors import GraphError
+from paddlelike.errors import GraphError, UnsupportedError
 
 if TYPE_CHECKING:
     from paddlelike.collection.expressions import Operand
@@ -50,6 +50,18 @@ class Builder(ABC):
     def param_collection(self) -> ParameterCollection:
         """Return the collection of the parameters."""
         return self._collection
+
+    def set_dropout(self, d: float, d_h: float | None = None) -> None:
+        """Accept a dropout of 0. Raises UnsupportedError for another one."""
+        if d or d_h:
+            raise UnsupportedError(
+                f"{type(self).__name__} has no dropout inside",
+                hint="use dy.dropout on the inputs and outputs of a step",
+            )
+
+    def disable_dropout(self) -> None:
+        """Set the dropout to 0, which it is."""
+        self.set_dropout(0.0)
 
     def initial_state(self, vectors: Sequence[Operand] | None = None) -> RNNState:
         """Return the state before the first step.

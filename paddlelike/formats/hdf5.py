@@ -200,6 +200,8 @@ def _find_inner(file: Source) -> tuple[Source, int | None]:
     member = open_zip(file).get(_KERAS)
     if member is None:
         raise FormatError(f"the ZIP file has no {_KERAS}, so Keras has not written it")
+    if member.size > _MOST_PACKED * member.stored_size + _PIECE:
+        raise FormatError(f"{_KERAS} takes {member.size} bytes, packed into {member.stored_size}: unpack it")
     inner = as_source(member.read(file)) if member.offset is None else _Part(file, member.offset, member.size)
     return inner, member.offset
 
@@ -316,4 +318,5 @@ def _check_readable(name: str, dataset: h5py.Dataset) -> None:
 
 _COPY: Final = "copy the elements into one file, with h5py: file[name] = other[name][()]"
 _LEAVE_OUT: Final = "remove it from a copy of the file, with h5py: del file[name]; or keep it as an attribute"
+_MOST_PACKED: Final = 50  # weights hardly get smaller; a file of zeros would take memory without end
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor

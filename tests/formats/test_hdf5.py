@@ -187,3 +187,12 @@ def test_broken_files_are_refused() -> None:
     data = (GOLDEN / "all.hdf5").read_bytes()
     with pytest.raises(FormatError):
         Hdf5().entries(data[: len(data) // 2])
+
+
+def test_a_keras_file_that_unpacks_without_end_is_refused() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("metadata.json", "{}")
+        archive.writestr("model.weights.h5", bytes(5 << 20))
+    with pytest.raises(FormatError, match="packed into"):
+        Hdf5().entries(file.getvalue())

@@ -34,6 +34,7 @@ def test_both_sides_load_what_the_other_saved(tmp_path: Path) -> None:  # D02, D
             "gru": dy.GRUBuilder(1, 3, 4, m),
             "simple": dy.SimpleRNNBuilder(2, 3, 4, m),
             "coupled": dy.CoupledLSTMBuilder(1, 3, 4, m),
+            "sparse": dy.SparseLSTMBuilder(1, 3, 4, m),
             "birnn": dy.BiRNNBuilder(2, 3, 8, m, dy.GRUBuilder),
             "W": m.add_parameters((5, 3)),
         }

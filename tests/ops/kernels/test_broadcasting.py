@@ -40,3 +40,7 @@ def test_an_infinite_element_stays_in_its_sum() -> None:
     expected = np.full((2, 1, 4), 3, "float32")
     expected[0, 0, 2] = np.inf
     np.testing.assert_array_equal(sum_to((2, 1, 4), x, -1), expected)
+
+
+def test_one_number_over_a_vector() -> None:
+    np.testing.assert_array_equal(sum_to((1,), np.arange(4.0), -1), [6.0])

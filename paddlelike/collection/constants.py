@@ -1,0 +1,179 @@
+"""DyNet's constants, random numbers and dropout, and the first values of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from paddlelike import initializer, layers
+from paddlelike.collection.expressions import Expression, Operand, cmult, inputTensor, to_expression
+from paddlelike.collection.graph import run
+from paddlelike.framework.graph.guards import program_guard
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.initializer import Initializer
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = [
+    "ConstInitializer",
+    "GlorotInitializer",
+    "NormalInitializer",
+    "NumpyInitializer",
+    "UniformInitializer",
+    "constant",
+    "dropout",
+    "one_hot",
+    "ones",
+    "random_normal",
+    "random_uniform",
+    "zeros",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+def dropout(x: Operand, p: float) -> Expression:
+    """Return each element divided by ``1 - p``, or zero with probability ``p``; drawn here, once.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.dropout(dy.ones(8), 0.5).npvalue().max().item()
+    2.0
+    """
+    one = to_expression(x)
+    kept = _draw(layers.uniform_random, one.shape, min=0.0, max=1.0) >= p
+    return cmult(one, inputTensor(kept / (1.0 - p)))
+
+
+def _draw(layer: Callable[..., Variable], dim: int | Sequence[int], **options: float) -> Array:
+    """Return what a layer draws, once."""
+    program = Program()
+    with program_guard(program, Program()):
+        variable = layer(shape=[dim] if isinstance(dim, int) else list(dim), **options)
+    return run(program, [variable])[0]
+
+
+def zeros(dim: int | Sequence[int]) -> Expression:
+    """Return zeros of a shape.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.zeros(2).vec_value()
+    [0.0, 0.0]
+    """
+    return inputTensor(np.zeros(dim))
+
+
+def ones(dim: int | Sequence[int]) -> Expression:
+    """Return ones of a shape.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.ones((1, 2)).npvalue().tolist()
+    [[1.0, 1.0]]
+    """
+    return inputTensor(np.ones(dim))
+
+
+def constant(dim: int | Sequence[int], val: float) -> Expression:
+    """Return one number at every place of a shape.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.constant(2, 1.5).vec_value()
+    [1.5, 1.5]
+    """
+    return inputTensor(np.full(dim, val))
+
+
+def one_hot(dim: int, idx: int) -> Expression:
+    """Return a vector of ``dim`` zeros, but a one at ``idx``.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.one_hot(3, 1).vec_value()
+    [0.0, 1.0, 0.0]
+    """
+    return inputTensor(np.eye(dim)[idx])
+
+
+def random_normal(dim: int | Sequence[int], mean: float = 0.0, stddev: float = 1.0) -> Expression:
+    """Return numbers of the normal distribution, which are drawn here, once.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.random_normal((2, 3)).dim()
+    ((2, 3), 1)
+    """
+    return inputTensor(_draw(layers.gaussian_random, dim, mean=mean, std=stddev))
+
+
+def random_uniform(dim: int | Sequence[int], left: float, right: float) -> Expression:
+    """Return numbers between ``left`` and ``right``, which are drawn here, once.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.random_uniform((2, 3), 0.0, 1.0).dim()
+    ((2, 3), 1)
+    """
+    return inputTensor(_draw(layers.uniform_random, dim, min=left, max=right))
+
+
+def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # noqa: N802  (DyNet's name)
+    """Return ``init`` of a parameter: the normal distribution of a mean and a variance.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.ParameterCollection().add_parameters(2, init=dy.NormalInitializer(0.0, 0.01)).shape()
+    (2,)
+    """
+    return initializer.NormalInitializer(mean, math.sqrt(var))
+
+
+def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
+    """Return ``init`` of a parameter: numbers between ``-scale`` and ``scale``.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.ParameterCollection().add_parameters(2, init=dy.UniformInitializer(0.1)).shape()
+    (2,)
+    """
+    return initializer.UniformInitializer(-scale, scale)
+
+
+def ConstInitializer(c: float) -> Initializer:  # noqa: N802
+    """Return ``init`` of a parameter: one number everywhere.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.ParameterCollection().add_parameters(2, init=dy.ConstInitializer(0.1)).shape()
+    (2,)
+    """
+    return initializer.ConstantInitializer(c)
+
+
+def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
+    """Return ``init`` of a parameter: the values of an array.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.ParameterCollection().add_parameters(2, init=dy.NumpyInitializer([1.0, 2.0])).shape()
+    (2,)
+    """
+    return initializer.NumpyArrayInitializer(np.asarray(array, np.float32))
+
+
+def GlorotInitializer() -> Initializer:  # noqa: N802
+    """Return ``init`` of a parameter: uniform by Glorot & Bengio (2010), which is the default.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.ParameterCollection().add_parameters(2, init=dy.GlorotInitializer()).shape()
+    (2,)
+    """
+    return initializer.XavierInitializer()
