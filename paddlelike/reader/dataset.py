@@ -210,7 +210,8 @@ class QueueDataset(DatasetBase):
     def local_shuffle(self) -> None:
         """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
         raise NotImplementedError(
-            "samples that are not in memory are not shuffled\n  hint: InMemoryDataset, load_into_memory()"
+            "QueueDataset: samples that are not in memory cannot be shuffled\n"
+            '  hint: fluid.DatasetFactory().create_dataset("InMemoryDataset"), then load_into_memory()'
         )
 
     def global_shuffle(self, fleet: object = None) -> None:
