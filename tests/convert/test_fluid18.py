@@ -36,7 +36,7 @@ for name in sorted(os.listdir(sys.argv[1])):
     values = "__params__" if os.path.exists(os.path.join(folder, "__params__")) else None
     if os.fork():
         if os.wait()[1]:
-            print(name, "it died")
+            print(name, "it died", flush=True)  # else each later process prints it again
         continue
     try:
         with fluid.scope_guard(fluid.Scope()):
@@ -98,6 +98,20 @@ def test_a_directory_of_fluid_computes_the_same(name: str, tmp_path: Path) -> No
     check(name, tmp_path)
 
 
+#: What real Fluid 1.8.5 does not run on a CPU, or computes otherwise.
+DIFFERENT = {
+    "exports331-average_ceil": "counts the margin of a window that hangs over",
+    "exports331-bf16": "does not know the type",
+    "exports331-float16": "has no kernel of float16",
+    "exports331-idx_slice_t": "is fed a number without dims",
+    "exports331-matrix_nms": "has no empty result",
+    "exports331-sum_of_bool": "has no sum of truth values",
+    "exports331-switch": "is fed a number without dims",
+    "models331-f16": "has no kernel of float16",
+    "models331-inf": "refuses an infinity as a number of fill_constant",
+}
+
+
 @pytest.mark.slow
 def test_every_model_computes_the_same_or_is_refused(tmp_path: Path) -> None:
     refused = 0
@@ -123,8 +137,11 @@ def test_real_fluid_opens_them(tmp_path: Path) -> None:
         (tmp_path / "each" / name / "1").rename(tmp_path / "all" / name)
     command = [python, "-c", RUN_185, str(tmp_path / "all")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={}, cwd=tmp_path)
+    names = {one.name for one in (tmp_path / "all").iterdir()}
     told = done.stdout.splitlines()
-    assert told == ["same"] * len(list((tmp_path / "all").iterdir())), set(told)
+    differ = {line.split(" ")[0] for line in told} & names
+    assert differ - {"models331-norms"} == set(DIFFERENT)  # which now and then ends with a segmentation fault
+    assert told.count("same") == len(names) - len(differ)
 
 
 @pytest.mark.parametrize(
