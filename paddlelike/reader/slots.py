@@ -48,8 +48,13 @@ def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str],
 
 def _parse_values(words: list[str], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return numbers; 64-bit ids from 2^63 to 2^64 - 1 as the int64 of the same bits, as Paddle does."""
-    numbers = words if dtype != np.int64 else [one + (one < 0) * (1 << 64) for one in map(int, words)]
-    return np.array(numbers, np.uint64 if dtype == np.int64 else dtype).view(dtype)
+    try:
+        return np.array(words, dtype)
+    except OverflowError:
+        if dtype != np.int64:
+            raise
+        numbers = [one + (one < 0) * (1 << 64) for one in map(int, words)]
+        return np.array(numbers, np.uint64).view(dtype)
 
 
 def drop_zeros(variable: Variable, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -27,6 +27,7 @@ from paddlelike.executor import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import load_vars, save_inference_model, save_vars
+from paddlelike.ops.kernels.areas import compute_roc_area
 
 __all__ = ["FleetUtil"]
 
@@ -459,9 +460,9 @@ def _check(done: bool, name: str, folder: str) -> None:
 
 def _find_auc(positive: Array, negative: Array) -> float:
     """Return the area under the ROC curve of buckets by rising prediction; 0.5 where one class is missing."""
-    hits, misses = (np.concatenate([[0.0], np.cumsum(one[::-1])]) for one in (positive, negative))
-    whole = hits[-1] * misses[-1]
-    return float(np.sum(np.diff(misses) * (hits[1:] + hits[:-1]) / 2) / whole) if whole else 0.5
+    if not (positive.any() and negative.any()):
+        return 0.5
+    return compute_roc_area(positive.astype(np.int64), negative.astype(np.int64))
 
 
 def _find_bucket_error(positive: Array, negative: Array) -> float:

@@ -23,6 +23,7 @@ from paddlelike.layers.checks import (
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign, create_named_temporary
+from paddlelike.ops.elementwise.binary import TURNED
 
 __all__ = [
     "addcmul",
@@ -70,7 +71,7 @@ def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
     ) -> Variable:
         check_variable(type, "x", x, NUMBERS)
         check_variable(type, "y", y, NUMBERS)
-        if formula in ("x ** y", "x % y", "x // y") and len(x.shape) < len(y.shape):
+        if type in TURNED and len(x.shape) < len(y.shape):
             warn_quirk("elementwise_order")
         return emit(type, {"X": x, "Y": y}, {"axis": axis, "use_mkldnn": False}, name=name, act=act)
 

@@ -15,7 +15,7 @@ from paddlelike.ops.elementwise.overwriting import make_binary
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_rows, sum_to
 from paddlelike.ops.operands import check_same_dtype
 
-__all__ = ["map_row_values", "power"]
+__all__ = ["TURNED", "map_row_values", "power"]
 
 
 def map_row_values(x: SelectedRows, function: Callable[[Array], Array]) -> SelectedRows:
@@ -39,9 +39,7 @@ class _Row(NamedTuple):
     d_y: Function | None = None
     reads: tuple[str, ...] = ()
     views: bool = False  # the gradient of X or Y may be d_out itself
-    turns: bool = (
-        False  # Fluid computes it of (Y, X) where X has fewer dims; its gradients are those of (X, Y)
-    )
+    turns: bool = False  # see TURNED
 
 
 def _quotient(x: Array, y: Array) -> Array:
@@ -120,6 +118,10 @@ _ROWS: Final = [
     _Row("elementwise_mod", "the remainder of X / Y", _remainder, turns=True),
     _Row("elementwise_floordiv", "X / Y without its fraction", _floor_quotient, turns=True),
 ]
+
+
+#: Operators that Fluid computes of (Y, X) where X has fewer dims; their gradients are those of (X, Y).
+TURNED: Final = frozenset(row.type for row in _ROWS if row.turns)
 
 
 class _Elementwise(OpDef):

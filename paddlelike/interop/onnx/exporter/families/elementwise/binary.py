@@ -11,6 +11,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.ops.elementwise.binary import TURNED
 
 _BINARY: Final = {
     "elementwise_add": "Add",
@@ -30,8 +31,6 @@ _BINARY: Final = {
 _OF_TRUTH: Final = {"Add": "Or", "Max": "Or", "Min": "And", "Mul": "And"}
 
 
-#: Fluid computes these of (Y, X) where X has fewer dims.
-_TURNED: Final = ("elementwise_floordiv", "elementwise_mod", "elementwise_pow")
 _LOGIC: Final = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 
 
@@ -43,7 +42,7 @@ def align(step: Step) -> tuple[str, str]:
         spare = max(ranks) - axis - min(ranks)  # dims of 1 after those of the shorter one
         axes = range(min(ranks), min(ranks) + spare)
         x, y = (x, step.unsqueeze(y, *axes)) if ranks[0] > ranks[1] else (step.unsqueeze(x, *axes), y)
-    turned = step.op.type in _TURNED and ranks[0] < ranks[1] and not step.graph.later
+    turned = step.op.type in TURNED and ranks[0] < ranks[1] and not step.graph.later
     return (y, x) if turned and follows_fluid("elementwise_order") else (x, y)
 
 
