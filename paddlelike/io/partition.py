@@ -17,6 +17,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.hooks import Hook
 from paddlelike.io.contents.interface import Contents
+from paddlelike.io.deltas.chain import FOLDER
 from paddlelike.io.report import Moved
 from paddlelike.io.rules.rule import Rule
 from paddlelike.storage.interfaces import Buffer
@@ -128,8 +129,7 @@ def get_partition(program: Program, directory: str | None = None) -> Partition |
     An ordinary program that loads from a ``directory`` with shards of tables has a partition, too: it reads
     them as whole variables.
     """
-    has_shards = directory is not None and not is_remote(directory) and _has_shards(directory)
-    if not has_shards and not _is_distributed(program):
+    if not (directory is not None and _has_shards(directory)) and not _is_distributed(program):
         return None
     return _find_partition.function(program)
 
@@ -140,4 +140,6 @@ def _is_distributed(program: Program) -> bool:
 
 
 def _has_shards(directory: str) -> bool:
-    return os.path.isdir(os.path.join(directory, TABLE_FOLDER))
+    """Return whether shards of tables, or chains of them, may lie in a local directory."""
+    folders = (os.path.join(directory, *parents, TABLE_FOLDER) for parents in ((), (FOLDER,)))
+    return not is_remote(directory) and any(map(os.path.isdir, folders))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
@@ -14,7 +13,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Contents, Held, Positional, Reading, Unreadable, Want
 from paddlelike.io.partition import LoadShare, SaveShare
-from paddlelike.storage.location import is_remote, locate
+from paddlelike.storage.location import locate
 from paddlelike.storage.options import SaveOptions
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ class LocalPartition:
         return program
 
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
-        if is_remote(where) or not Path(where, TABLE_FOLDER).is_dir():
-            return LoadShare(chosen)
         shapes = {v.name: tuple(v.shape) for v in chosen if v.type == VarType.LOD_TENSOR}
         ops = self._program.global_block().ops
         for_training = any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in ops)

@@ -26,7 +26,7 @@ from paddlelike.io.contents.allocation import get_offset
 from paddlelike.io.contents.interface import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.contents.read import view_bytes
 from paddlelike.storage.location import File, Location
-from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.manifest import Manifest, Record
 
 __all__ = ["Shards"]
 
@@ -60,18 +60,14 @@ class Shards:
     """
 
     def __init__(
-        self,
-        where: Location,
-        contents: Contents,
-        manifest: Manifest | None,
-        *,
-        for_training: bool = True,
+        self, where: Location, contents: Contents, manifest: Manifest | None, *, for_training: bool = True
     ) -> None:
         self._for_training = for_training
         self._where = where
         self._contents = contents
         self._selections: dict[str, _Selection] = {}
         self._manifest = manifest
+        self._replayed: tuple[str, LoDTensor | SelectedRows] | None = None
 
     def look(self, one: Slice) -> Held | Unreadable | None:
         """Return the value for server ``one.first_row`` of ``one.stride``, None if there is none."""
@@ -139,8 +135,7 @@ class Shards:
 
     def _parts(self, table: str) -> list[Held] | Unreadable:
         """Return the shards of the last save; a save by fewer servers leaves those of an earlier one."""
-        record = None if self._manifest is None else self._manifest.files.get(shard_name(table, 0))
-        count = None if record is None else record.facts.get("shards")
+        count = next((one.facts.get("shards") for one in self._list_records(shard_name(table, 0))), None)
         parts: list[Held] = []
         while len(parts) != count:
             found = self._contents.look(shard_name(table, len(parts)), VarType.SELECTED_ROWS)
@@ -155,12 +150,17 @@ class Shards:
         """Return which form of a table the last save wrote when both are there; None: that is not known."""
         if self._manifest is None:
             return None
-        records = [self._manifest.files.get(name) for name in (table, shard_name(table, 0))]
         last = self._manifest.author.program
-        by_last = [record is not None and record.author.program == last for record in records]
-        if None in records or by_last[0] == by_last[1]:
+        forms = [self._list_records(name) for name in (table, shard_name(table, 0))]
+        by_last = [any(one.author.program == last for one in records) for records in forms]
+        if not all(forms) or by_last[0] == by_last[1]:
             return None
         return "whole" if by_last[0] else "shards"
+
+    def _list_records(self, name: str) -> list[Record]:
+        """Return the manifest's records of a value: of its file, or of the links of its chain."""
+        files = {} if self._manifest is None else self._manifest.files
+        return [one for one in files.values() if one.facts.get("variable") == name]
 
     def _take(self, files: list[Held], one: Slice) -> Held:
         server, servers = one.first_row, one.stride
@@ -172,7 +172,9 @@ class Shards:
 
     def _select(self, held: Held) -> LoDTensor | SelectedRows:
         taken = self._selections[held.name]
-        return self._whole(held, taken) if taken.one is None else self._shard(taken.one, taken)
+        found = self._whole(held, taken) if taken.one is None else self._shard(taken.one, taken)
+        self._replayed = None
+        return found
 
     def _shard(self, one: Slice, taken: _Selection) -> SelectedRows:
         """Return the rows of one server by rising id; the rest of its room keeps the values of the scope."""
@@ -224,14 +226,19 @@ class Shards:
             if header.height is None:
                 yield np.arange(header.shape[0])
                 continue
-            with self._where.open_file(held.name) as file:
-                ids = np.frombuffer(file.read_at(IDS_OFFSET, 8 * header.row_count), "<i8").astype(np.int64)
+            chained = self._replay(held)
+            if chained is None:
+                with self._where.open_file(held.name) as file:
+                    ids = np.frombuffer(file.read_at(IDS_OFFSET, 8 * header.row_count), "<i8")
+            else:
+                assert isinstance(chained, SelectedRows)
+                ids = chained.row_array
             if len(ids) > header.shape[0] or np.any(ids % len(taken.files) != shard) or np.any(ids < 0):
                 raise LoadError(
                     f"{held.name} is not shard {shard} of {len(taken.files)}: it has ids of other shards",
                     hint="is a shard missing?",
                 )
-            yield ids
+            yield ids.astype(np.int64)
 
     def _fill(self, array: Array, taken: _Selection, places: Choice) -> int:
         """Copy rows to the indexes that ``places`` returns, -1 for none; return their count."""
@@ -240,12 +247,29 @@ class Shards:
             where = places(ids)
             if where.size and where.max() >= len(array):
                 raise LoadError(f"{held.name} holds row {int(where.max())} of {len(array)}")
-            with self._where.open_file(held.name) as file:
-                for first, rows in _chunks(file, held, len(ids)):
-                    some = where[first : first + len(rows)]
-                    array[some[some >= 0]] = rows[some >= 0]
+            for first, rows in self._read_rows(held, len(ids)):
+                some = where[first : first + len(rows)]
+                array[some[some >= 0]] = rows[some >= 0]
             count += len(np.unique(where[where >= 0]))
         return count
+
+    def _read_rows(self, held: Held, count: int) -> Iterator[tuple[int, Array]]:
+        """Return the first ``count`` rows of a value in pieces: the index of the first row, and the rows."""
+        chained = self._replay(held)
+        if chained is not None:
+            yield 0, np.asarray(chained.held_array)[:count]
+            return
+        with self._where.open_file(held.name) as file:
+            yield from _chunks(file, held, count)
+
+    def _replay(self, held: Held) -> LoDTensor | SelectedRows | None:
+        """Return a value that lies in a chain of deltas, whole; None: it has a file of its own."""
+        if self._where.has(held.name):
+            return None
+        if self._replayed is None or self._replayed[0] != held.name:
+            self._replayed = None  # one shard at a time is in memory
+            self._replayed = held.name, self._contents.read([Want(held)]).values[0]
+        return self._replayed[1]
 
 
 def _both_forms(table: str) -> Unreadable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,11 +49,10 @@ def gather_shard(servers: Servers, one: Slice, how: Gathering) -> GatheredFile:
     """Return the file of one server's shard: the ids it has met, then all its rows, used or not."""
     facts = make_facts(one.file_name, VarType(one.dtype).name, one.shape, height=one.shape[0])
     facts["shards"] = one.stride
-    buffers: Iterable[Buffer] = _SequentialShard(servers, one)
-    if how.local:
-        buffers = Shared(b"", None, _fill_shard(servers, one, how))
+    shard = _SequentialShard(servers, one, how)
+    buffers = Shared(b"", None, _fill_shard(servers, one, how)) if how.local else shard
     moved = Moved(one.shape, numpy_dtype(one.dtype).name, one.nbytes)
-    return GatheredFile(one.file_name, buffers, facts, moved)
+    return GatheredFile(one.file_name, buffers, facts, moved, functools.partial(b"".join, shard))
 
 
 def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> GatheredFile:
@@ -152,16 +151,18 @@ def _fill_shard(servers: Servers, one: Slice, how: Gathering) -> Fill:
     return fill
 
 
+@dataclass
 class _SequentialShard:
     """The bytes of a shard where no offsets can be written."""
 
-    def __init__(self, servers: Servers, one: Slice) -> None:
-        self._servers = servers
-        self._one = one
+    servers: Servers
+    one: Slice
+    how: Gathering
 
     def __iter__(self) -> Iterator[Buffer]:
-        yield _pull_header(self._servers, self._one)
-        yield _pull_rows(self._servers, self._one).data
+        yield _pull_header(self.servers, self.one)
+        yield _pull_rows(self.servers, self.one).data
+        self.how.after()
 
 
 def _pull_header(servers: Servers, one: Slice) -> bytes:

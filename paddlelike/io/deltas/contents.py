@@ -15,6 +15,7 @@ from paddlelike.formats.paddle import selected_rows
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.interface import Array, Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.deltas.chain import FOLDER, RESTORE, Broken, Chain, find_chains, parse_path
+from paddlelike.ops.kernels.growing_rows import ANY_ID
 from paddlelike.storage import hashing
 from paddlelike.storage.location import LocalDirectory, Location
 from paddlelike.storage.manifest import Record
@@ -135,7 +136,10 @@ class ChainedContents:
         for at, part in parts.items():
             value = merged[at]
             if isinstance(value, SelectedRows):
-                merged[at] = replay(value, links[part.chain.variable])
+                merged[at] = table = replay(value, links[part.chain.variable])
+                if (shape := table.get_tensor().shape()) != list(part.chain.shape):
+                    why = f"leaves a value of {shape}, its record says {list(part.chain.shape)}"
+                    raise _make_refusal(self._location, part.chain, len(part.chain.records) - 1, why)
                 continue
             array = value.held_array
             assert array is not None
@@ -210,9 +214,10 @@ def _make_refusal(location: Location, chain: Chain, at: int, why: str) -> LoadEr
 
 
 def replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
-    """Return a growing table after its links."""
-    ids, values = table.row_array, table.held_array
-    assert values is not None
+    """Return a growing table, or a shard of a table, after its links."""
+    ids, whole = table.row_array, table.held_array
+    assert whole is not None
+    values = whole[: len(ids)]
     for link in links:
         rows = link.held_array
         assert rows is not None
@@ -228,6 +233,8 @@ def replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
         if not there.all():
             ids = np.concatenate([ids, changed[~there]])
             values = np.concatenate([values, rows[~there]])
+    if table.height() != ANY_ID:  # a shard: rows that no id uses yet
+        values = np.concatenate([values, whole[len(ids) :]])
     return SelectedRows(ids, table.height(), values)
 
 

@@ -13,7 +13,6 @@ from paddlelike.core.row_changes import find_written_rows, watch_rows
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.formats.paddle import selected_rows
-from paddlelike.formats.paddle.directory import make_facts
 from paddlelike.io.contents.interface import Array, Contents, Held, Value, Want
 from paddlelike.io.deltas.chain import Chain, describe_link, list_chains, make_path
 from paddlelike.io.deltas.contents import open_directory
@@ -80,35 +79,36 @@ class ChainWriter:
         self._chains: dict[int, dict[str, Chain]] = {}
         self._contents: dict[int, Contents] = {}
 
-    def place(self, item: Item, *, shares: bool = True) -> Place | None:
+    def place(self, item: Item, more: Mapping[str, Any], *, shares: bool = True) -> Place | None:
         """Decide where a variable goes, and pass a link to the transaction, with a copy of its rows.
 
-        None: it goes into a file of its own name. Without ``shares`` no chain of a base is continued.
+        None: it goes into a file of its own name. Without ``shares`` no chain of a base is continued. Each
+        link has ``more`` facts; with ``shards`` it is of a table sharded by id, with room for more rows.
         """
         value, array = item.value, item.array
-        is_table = isinstance(value, SelectedRows) and value.height() == ANY_ID
+        is_table = isinstance(value, SelectedRows) and (value.height() == ANY_ID or "shards" in more)
         if not (is_table or (type(value) is LoDTensor and not value._lod)) or array.nbytes < LEAST:
             return None
         if array.ndim < 2 or not array.flags.c_contiguous or not len(array):
             return None
-        head = self._continue(item, value, shares=shares)
+        facts = {**more, **describe_item(item)}
+        head = self._continue(item, facts, shares=shares)
         if isinstance(value, LoDTensor):
             watch_rows(value)
         if head is not None:
             return Place(head, None)
         run = secrets.token_hex(4)
-        return Place(make_path(item.name, run, 0), describe_item(item) | {"link": describe_link(run, None)})
+        return Place(make_path(item.name, run, 0), facts | {"link": describe_link(run, None)})
 
-    def _continue(self, item: Item, value: LoDTensor | SelectedRows, *, shares: bool) -> str | None:
+    def _continue(self, item: Item, facts: Mapping[str, Any], *, shares: bool) -> str | None:
         """Continue a chain of the variable; return the path of its last link, or None if there is none."""
-        facts = describe_item(item)
         for index, origin in enumerate(self._origins):
             if origin.base is not None and not shares:
                 continue
             chain = self._list_chains(index).get(item.name)
             if chain is None or not _fits(chain, facts):
                 continue
-            link = self._make_link(item, value, chain, index)
+            link = self._make_link(item, chain, index)
             if link is None or not self._is_worth(chain, link, item.array):
                 continue
             if not self._keep(chain, origin):
@@ -116,8 +116,8 @@ class ChainWriter:
             if not len(link.row_array):
                 return chain.paths[-1]
             path = chain.path(len(chain.records))
-            shape = (len(np.asarray(link.held_array)), *chain.shape[1:])
-            described = make_facts(item.name, chain.dtype, shape, height=chain.height)
+            described = {**facts, "shape": [len(np.asarray(link.held_array)), *chain.shape[1:]]}
+            described |= {"kind": "selected_rows", "height": chain.height}
             if chain.kind == VarType.SELECTED_ROWS:
                 described["rows"] = len(item.array)
             self._writing.add(
@@ -154,10 +154,9 @@ class ChainWriter:
             self._chains[index] = found
         return found
 
-    def _make_link(
-        self, item: Item, value: LoDTensor | SelectedRows, chain: Chain, index: int
-    ) -> SelectedRows | None:
+    def _make_link(self, item: Item, chain: Chain, index: int) -> SelectedRows | None:
         """Return what changed since the last link; None: it is unknown."""
+        value = item.value
         if isinstance(value, LoDTensor):
             rows = self._find_rows(item, value, chain, index)
             return None if rows is None else SelectedRows(rows, len(item.array), item.array[rows])
@@ -165,6 +164,8 @@ class ChainWriter:
         if not isinstance(saved, SelectedRows):
             return None
         table = SelectedRows(value.row_array, value.height(), item.array)
+        if table.height() != ANY_ID:
+            return _compare_shards(table, saved)
         if not isinstance(value, GrowingRows):  # of servers or a store: the order means nothing
             table = _order_as(table, saved)
         return _compare_tables(table, saved)
@@ -214,7 +215,7 @@ def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
     """Return whether a variable with these facts is of the type and the shape of a chain."""
     base = chain.records[0].facts
     count = 1 if "height" in facts else 0  # of dims that may change
-    keys = ("dtype", "kind", "height")
+    keys = ("dtype", "kind", "height", "shards")
     same = [facts.get(key) for key in keys] == [base.get(key) for key in keys]
     return same and list(facts["shape"])[count:] == list(base["shape"])[count:]
 
@@ -246,6 +247,17 @@ def _compare_tables(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
     changed = _compare(values[:stay], old) if stay else np.empty(0, np.int64)
     rows = np.concatenate([changed, np.arange(stay, len(ids))])
     return SelectedRows(np.concatenate([ids[rows], saved.row_array[gone]]), table.height(), values[rows])
+
+
+def _compare_shards(table: SelectedRows, saved: SelectedRows) -> SelectedRows | None:
+    """Return the link between two states of a shard; None: ids went, or the room for others changed."""
+    ids, values, old = table.row_array, np.asarray(table.held_array), np.asarray(saved.held_array)
+    known = len(saved.row_array)
+    changed = _compare(values, old)
+    if not np.array_equal(ids[:known], saved.row_array) or (len(changed) and changed[-1] >= len(ids)):
+        return None
+    rows = np.concatenate([changed[changed < known], np.arange(known, len(ids))])
+    return SelectedRows(ids[rows], table.height(), values[rows])
 
 
 def _compare(array: Array, saved: Array) -> Array:

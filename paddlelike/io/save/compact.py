@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import LoadError, SaveError
-from paddlelike.formats.paddle.directory import encode_value, make_facts
+from paddlelike.formats.paddle.directory import encode_value
 from paddlelike.formats.sources import Buffer
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.interface import Held, Value, Want
@@ -63,17 +62,16 @@ def compact(dirname: str | os.PathLike[str]) -> Committed:
     writing = where.begin(
         SaveOptions(), program=manifest.author.program, part=manifest.author.part, state=manifest.state
     )
-    for name, value in values.items():
+    for name, (value, chained) in values.items():
         array = value.held_array
         assert array is not None
-        height = value.height() if isinstance(value, SelectedRows) else None
-        facts = make_facts(name, VarType(convert_dtype(array.dtype)).name, array.shape, height=height)
+        facts = {key: fact for key, fact in chained.items() if key != "link"} | {"shape": list(array.shape)}
         writing.add(name, _Checked(encode_value(value), where, stamp), facts)
     return writing.commit()
 
 
-def _read(where: Location) -> dict[str, Value]:
-    """Return the values of a directory that lie in chains."""
+def _read(where: Location) -> dict[str, tuple[Value, Mapping[str, Any]]]:
+    """Return the values of a directory that lie in chains, with the facts of their links 0."""
     chains = list_chains(where)
     for name, chain in chains.items():
         if isinstance(chain, Broken):
@@ -82,11 +80,13 @@ def _read(where: Location) -> dict[str, Value]:
         return {}
     manifest = where.manifest()
     contents = open_directory(where, None if manifest is None else manifest.files, complete=False)
-    found = [contents.look(name, chain.kind) for name, chain in chains.items() if isinstance(chain, Chain)]
+    whole = {name: chain for name, chain in chains.items() if isinstance(chain, Chain)}
+    found = [contents.look(name, chain.kind) for name, chain in whole.items()]
     wants = [Want(held) for held in found if isinstance(held, Held)]
     if len(wants) < len(chains):
         raise LoadError(f"chains of {where.path} were replaced while they were read", hint="compact it again")
-    return dict(zip(chains, contents.read(wants).values, strict=True))
+    facts = [chain.records[0].facts for chain in whole.values()]
+    return dict(zip(whole, zip(contents.read(wants).values, facts, strict=True), strict=True))
 
 
 class _Checked:

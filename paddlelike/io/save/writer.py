@@ -205,7 +205,7 @@ class Writer:
         for file, item in items.items():
             place = None
             if self._chains is not None and file == item.name:
-                place = self._chains.place(item, shares=not self._is_due(file))
+                place = self._chains.place(item, {}, shares=not self._is_due(file))
             if place is None:
                 whole[file] = item
                 continue
@@ -224,7 +224,7 @@ class Writer:
             holder = ScopeVariable(one.name)
             holder.set_value(read(one.pull()))
             item = Item(one.name, holder, check_value(one.name, holder.value), get_state(holder))
-            place = self._chains.place(item, shares=not self._is_due(one.name))
+            place = self._chains.place(item, one.facts, shares=not self._is_due(one.name))
             if place is not None:
                 if place.facts is not None:
                     self._writing.add(place.path, encode_value(item.value), place.facts)
