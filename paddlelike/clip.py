@@ -20,7 +20,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import GradOp, grad_name
 from paddlelike.framework.quirks import warn_quirk
-from paddlelike.layers.elementwise.scale import elementwise_div, elementwise_max, elementwise_mul
+from paddlelike.layers.elementwise.binary import elementwise_div, elementwise_max, elementwise_mul
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.constant import fill_constant
 

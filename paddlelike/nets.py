@@ -10,16 +10,18 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.elementwise.activation import sigmoid
-from paddlelike.layers.elementwise.scale import elementwise_mul, scale
-from paddlelike.layers.linalg.matmul import fc, matmul
+from paddlelike.layers.elementwise.binary import elementwise_mul
+from paddlelike.layers.elementwise.scale import scale
+from paddlelike.layers.linalg.fc import fc
+from paddlelike.layers.linalg.matmul import matmul
 from paddlelike.layers.nn.conv import conv2d
+from paddlelike.layers.nn.dropout import dropout
 from paddlelike.layers.nn.image.pool import pool2d
 from paddlelike.layers.nn.normalization.batch_norm import batch_norm
-from paddlelike.layers.random.tensors import dropout
 from paddlelike.layers.sequence.conv import sequence_conv
 from paddlelike.layers.sequence.pool import sequence_pool
-from paddlelike.layers.tensor.joining import split
-from paddlelike.layers.tensor.shaping import reshape, transpose
+from paddlelike.layers.tensor.concat import split
+from paddlelike.layers.tensor.reshape import reshape, transpose
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import Ints, PaddingLike

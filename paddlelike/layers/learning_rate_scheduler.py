@@ -16,10 +16,10 @@ from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
-from paddlelike.layers.elementwise.scale import elementwise_min
+from paddlelike.layers.elementwise.binary import elementwise_min
 from paddlelike.layers.emit import emit
+from paddlelike.layers.tensor.assign import assign, create_global_var
 from paddlelike.layers.tensor.constant import fill_constant
-from paddlelike.layers.tensor.creation import assign, create_global_var
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike

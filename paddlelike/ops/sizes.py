@@ -44,11 +44,7 @@ def infer_sizes(
 
 
 def infer_batch_size_like(
-    op: str,
-    like: Sequence[int],
-    shape: Sequence[int],
-    input_dim_idx: int,
-    output_dim_idx: int,
+    op: str, like: Sequence[int], shape: Sequence[int], input_dim_idx: int, output_dim_idx: int
 ) -> tuple[int, ...]:
     """Return ``shape`` with dim ``output_dim_idx`` replaced by dim ``input_dim_idx`` of ``like``.
 

@@ -11,15 +11,15 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.control.branches import Switch
-from paddlelike.layers.elementwise.scale import (
+from paddlelike.layers.elementwise.binary import (
     elementwise_add,
     elementwise_mod,
     elementwise_mul,
     elementwise_sub,
 )
 from paddlelike.layers.emit import emit
+from paddlelike.layers.tensor.assign import assign, create_global_var
 from paddlelike.layers.tensor.constant import fill_constant
-from paddlelike.layers.tensor.creation import assign, create_global_var
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import ParamGrads
 

@@ -14,7 +14,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.creation import assign
+from paddlelike.layers.tensor.assign import assign
 from paddlelike.optimizer.base import Optimizer
 
 if TYPE_CHECKING:

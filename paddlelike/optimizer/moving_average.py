@@ -20,9 +20,9 @@ from paddlelike.framework.quirks import follows_fluid, warn_quirk
 from paddlelike.layers.checks import INTEGERS
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
-from paddlelike.layers.elementwise.scale import elementwise_pow
+from paddlelike.layers.elementwise.binary import elementwise_pow
 from paddlelike.layers.emit import emit
-from paddlelike.layers.tensor.creation import assign, create_global_var
+from paddlelike.layers.tensor.assign import assign, create_global_var
 from paddlelike.optimizer.model_average import create_copies, make_restore_program
 
 __all__ = ["ExponentialMovingAverage"]

@@ -16,9 +16,9 @@ from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent, 
 from paddlelike.layers.elementwise.compare import equal, logical_not
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.assign import assign
+from paddlelike.layers.tensor.cast import cast
 from paddlelike.layers.tensor.constant import fill_constant
-from paddlelike.layers.tensor.creation import assign
-from paddlelike.layers.tensor.shaping import cast
 from paddlelike.layers.utils import have_same_structure, map_structure
 
 __all__ = ["Switch", "case", "cond", "switch_case"]
@@ -186,7 +186,7 @@ class Switch:
 
     Conditions are variables of shape (1,).
 
-    >>> from paddlelike.layers.tensor.creation import create_global_var
+    >>> from paddlelike.layers.tensor.assign import create_global_var
     >>> step = create_global_var([1], 7.0, "float32", persistable=True, name="switch_step")
     >>> rate = create_global_var([1], 0.0, "float32", persistable=True, name="switch_rate")
     >>> with Switch() as switch:

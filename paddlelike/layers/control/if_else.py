@@ -13,7 +13,7 @@ from paddlelike.layers.checks import BOOL, check_variable
 from paddlelike.layers.control.masked_rows import merge_lod_tensor
 from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.creation import assign
+from paddlelike.layers.tensor.assign import assign
 
 __all__ = ["IfElse"]
 

@@ -13,7 +13,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable, describe
 from paddlelike.layers.control.sub_blocks import find_parent, outer_names, sub_block
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.creation import assign
+from paddlelike.layers.tensor.assign import assign
 from paddlelike.layers.utils import have_same_structure, map_structure
 
 __all__ = ["While", "while_loop"]

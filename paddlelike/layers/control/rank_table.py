@@ -14,6 +14,7 @@ __all__ = [
     "lod_rank_table",
     "lod_tensor_to_array",
     "max_sequence_len",
+    "reorder_lod_tensor_by_rank",
     "shrink_memory",
 ]
 
@@ -62,3 +63,20 @@ def shrink_memory(x: Variable, i: Variable, table: Variable) -> Variable:
     """Return the rows of ``x`` of the sequences that have a step ``i`` (operator ``shrink_rnn_memory``)."""
     inputs = {"X": [x], "I": [i], "RankTable": [table]}
     return emit("shrink_rnn_memory", inputs, layer="shrink_memory")
+
+
+def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Variable:
+    """Return the sequences of ``x`` in the order of the table (operator ``reorder_lod_tensor_by_rank``).
+
+    Raises TypeError unless ``x`` and ``rank_table`` are variables.
+
+    >>> import paddlelike as fluid
+    >>> from paddlelike.layers.control.rank_table import lod_rank_table
+    >>> x = fluid.data("x", [None, 4], lod_level=1)
+    >>> fluid.layers.reorder_lod_tensor_by_rank(x, lod_rank_table(x)).shape
+    (-1, 4)
+    """
+    check_variable("reorder_lod_tensor_by_rank", "x", x)
+    check_variable("reorder_lod_tensor_by_rank", "rank_table", rank_table)
+    inputs = {"X": [x], "RankTable": [rank_table]}
+    return emit("reorder_lod_tensor_by_rank", inputs)

@@ -34,10 +34,7 @@ def autoincreased_step_counter(counter_name: str | None = None, begin: int = 1, 
     if new:
         helper.set_variable_initializer(counter, Constant(begin - 1, force_cpu=True))
         helper.main_program.global_block()._prepend_op(
-            type="increment",
-            inputs={"X": [counter]},
-            outputs={"Out": [counter]},
-            attrs={"step": float(step)},
+            type="increment", inputs={"X": [counter]}, outputs={"Out": [counter]}, attrs={"step": float(step)}
         )
         counter.stop_gradient = True
     return counter

@@ -63,10 +63,7 @@ class ConditionalBlock:
     """
 
     def __init__(
-        self,
-        inputs: Sequence[Variable],
-        is_scalar_condition: bool = False,
-        name: str | None = None,
+        self, inputs: Sequence[Variable], is_scalar_condition: bool = False, name: str | None = None
     ) -> None:
         self.inputs = [check_variable("conditional_block", "inputs", one) for one in inputs]
         self.is_scalar_condition = is_scalar_condition

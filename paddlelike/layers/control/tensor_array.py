@@ -13,14 +13,8 @@ from paddlelike.layers.helper import LayerHelper
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
 
-__all__ = [
-    "array_length",
-    "array_read",
-    "array_write",
-    "create_array",
-    "reorder_lod_tensor_by_rank",
-    "tensor_array_to_tensor",
-]
+__all__ = ["array_length", "array_read", "array_write", "create_array", "tensor_array_to_tensor"]
+
 
 _INDEX = (VarType.INT64,)
 
@@ -118,20 +112,3 @@ def tensor_array_to_tensor(
     attrs = {"axis": axis, "use_stack": use_stack}
     out, index = emit_all("tensor_array_to_tensor", inputs, outputs, attrs, name=name)
     return out, index
-
-
-def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Variable:
-    """Return the sequences of ``x`` in the order of the table (operator ``reorder_lod_tensor_by_rank``).
-
-    Raises TypeError unless ``x`` and ``rank_table`` are variables.
-
-    >>> import paddlelike as fluid
-    >>> from paddlelike.layers.control.rank_table import lod_rank_table
-    >>> x = fluid.data("x", [None, 4], lod_level=1)
-    >>> fluid.layers.reorder_lod_tensor_by_rank(x, lod_rank_table(x)).shape
-    (-1, 4)
-    """
-    check_variable("reorder_lod_tensor_by_rank", "x", x)
-    check_variable("reorder_lod_tensor_by_rank", "rank_table", rank_table)
-    inputs = {"X": [x], "RankTable": [rank_table]}
-    return emit("reorder_lod_tensor_by_rank", inputs)

@@ -14,9 +14,9 @@ from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.cast import cast
+from paddlelike.layers.tensor.concat import concat
 from paddlelike.layers.tensor.constant import fill_constant
-from paddlelike.layers.tensor.joining import concat
-from paddlelike.layers.tensor.shaping import cast
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike

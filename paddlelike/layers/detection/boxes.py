@@ -92,12 +92,7 @@ def box_decoder_and_assign(
     check_variable("box_decoder_and_assign", "prior_box", prior_box)
     decoded, assigned = emit_all(
         "box_decoder_and_assign",
-        {
-            "PriorBox": prior_box,
-            "PriorBoxVar": prior_box_var,
-            "TargetBox": target_box,
-            "BoxScore": box_score,
-        },
+        {"PriorBox": prior_box, "PriorBoxVar": prior_box_var, "TargetBox": target_box, "BoxScore": box_score},
         {"DecodeBox": prior_box.dtype, "OutputAssignBox": prior_box.dtype},
         {"box_clip": box_clip},
         name=name,

@@ -13,7 +13,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable, describe
 from paddlelike.layers.emit import emit, emit_all
-from paddlelike.layers.tensor.sizes import as_list, repeat_size
+from paddlelike.layers.sizes import as_list, repeat_size
 
 __all__ = [
     "deformable_roi_pooling",

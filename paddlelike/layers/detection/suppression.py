@@ -6,10 +6,10 @@ from typing import Any, Literal, overload
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_type, check_variable
+from paddlelike.layers.checks import WIDE_FLOATS, check_type, check_variable, check_variables, describe
 from paddlelike.layers.emit import emit, emit_all
 
-__all__ = ["locality_aware_nms", "matrix_nms", "multiclass_nms"]
+__all__ = ["locality_aware_nms", "matrix_nms", "multiclass_nms", "retinanet_detection_output"]
 
 
 def multiclass_nms(
@@ -64,6 +64,8 @@ def multiclass_nms2(
     return_index: Literal[False] = False,
     name: str | None = None,
 ) -> Variable: ...
+
+
 @overload
 def multiclass_nms2(
     bboxes: Variable,
@@ -79,6 +81,8 @@ def multiclass_nms2(
     return_index: Literal[True],
     name: str | None = None,
 ) -> tuple[Variable, Variable]: ...
+
+
 def multiclass_nms2(
     bboxes: Variable,
     scores: Variable,
@@ -127,6 +131,8 @@ def matrix_nms(
     return_index: Literal[False] = False,
     name: str | None = None,
 ) -> Variable: ...
+
+
 @overload
 def matrix_nms(
     bboxes: Variable,
@@ -143,6 +149,8 @@ def matrix_nms(
     return_index: Literal[True],
     name: str | None = None,
 ) -> tuple[Variable, Variable]: ...
+
+
 def matrix_nms(
     bboxes: Variable,
     scores: Variable,
@@ -254,3 +262,51 @@ def _read_threshold(layer: str, nms_threshold: float, nms_eta: float) -> dict[st
     check_type(layer, "nms_threshold", nms_threshold, float)
     check_type(layer, "nms_eta", nms_eta, float)
     return {"nms_threshold": nms_threshold, "nms_eta": nms_eta}
+
+
+def retinanet_detection_output(
+    bboxes: list[Variable],
+    scores: list[Variable],
+    anchors: list[Variable],
+    im_info: Variable,
+    score_threshold: float = 0.05,
+    nms_top_k: int = 1000,
+    keep_top_k: int = 100,
+    nms_threshold: float = 0.3,
+    nms_eta: float = 1.0,
+) -> Variable:
+    """Return what is seen in each image: (D, 6), class from 1 on, score, corners; one sequence per image.
+
+    Operator ``retinanet_detection_output``. For each level ``bboxes`` (N, M, 4) moves ``anchors`` (M, 4),
+    and ``scores`` (N, M, C) are probabilities; ``im_info`` (N, 3): height, width, scale. As in Fluid 1.8
+    ``nms_eta`` is not passed on: the threshold of the suppression stays. Raises TypeError for other types.
+
+    Of each level the ``nms_top_k`` best above ``score_threshold`` are taken; of all, those that
+    overlap by less than ``nms_threshold``, at most ``keep_top_k``.
+
+    >>> from paddlelike.input import data
+    >>> moves, scores = data("moves", [None, 90, 4]), data("scores", [None, 90, 8])
+    >>> anchors, info = data("anchors", [90, 4]), data("info", [None, 3])
+    >>> retinanet_detection_output([moves], [scores], [anchors], info).shape
+    (90, 6)
+    """
+    layer = "retinanet_detection_output"
+    lists: dict[str, Any] = {"bboxes": bboxes, "scores": scores, "anchors": anchors}
+    for argument, value in lists.items():
+        if not isinstance(value, list):
+            raise TypeError(f"layer {layer!r}: {argument} must be a list of variables, got {describe(value)}")
+        check_variables(layer, argument, value, WIDE_FLOATS)
+    check_variable(layer, "im_info", im_info, WIDE_FLOATS)
+    return emit(
+        layer,
+        {"BBoxes": bboxes, "Scores": scores, "Anchors": anchors, "ImInfo": im_info},
+        {
+            "score_threshold": score_threshold,
+            "nms_top_k": nms_top_k,
+            "nms_threshold": nms_threshold,
+            "keep_top_k": keep_top_k,
+            "nms_eta": 1.0,
+        },
+        dtype=scores[0].dtype,
+        constant=True,
+    )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.emit import emit_all
-from paddlelike.layers.tensor.indexing import gather
-from paddlelike.layers.tensor.shaping import reshape
+from paddlelike.layers.tensor.gather import gather
+from paddlelike.layers.tensor.reshape import reshape
 
-__all__ = ["retinanet_target_assign", "rpn_target_assign"]
+__all__ = ["generate_mask_labels", "generate_proposal_labels", "retinanet_target_assign", "rpn_target_assign"]
+
 
 _INT32 = (VarType.INT32,)
 
@@ -163,3 +166,124 @@ def _pick(
     """Return what the network says of the chosen anchors: scores and moves."""
     logits, moves = reshape(logits, (-1, classes)), reshape(moves, (-1, 4))
     return gather(logits, scored), gather(moves, moved)
+
+
+_INT32 = (VarType.INT32,)
+
+
+def generate_proposal_labels(
+    rpn_rois: Variable,
+    gt_classes: Variable,
+    is_crowd: Variable,
+    gt_boxes: Variable,
+    im_info: Variable,
+    batch_size_per_im: int = 256,
+    fg_fraction: float = 0.25,
+    fg_thresh: float = 0.25,
+    bg_thresh_hi: float = 0.5,
+    bg_thresh_lo: float = 0.0,
+    bbox_reg_weights: Sequence[float] = [0.1, 0.1, 0.2, 0.2],
+    class_nums: int | None = None,
+    use_random: bool = True,
+    is_cls_agnostic: bool = False,
+    is_cascade_rcnn: bool = False,
+) -> tuple[Variable, ...]:
+    """Return a sample of regions, their classes, moves to their objects, and two weights of the moves.
+
+    Operator ``generate_proposal_labels``. ``rpn_rois`` (R, 4), ``gt_classes`` and ``is_crowd`` (G, 1)
+    int32, ``gt_boxes`` (G, 4) have one sequence per image; ``im_info`` (N, 3): height, width, scale. The
+    results are (P, 4), (P, 1) int32 and three of (P, 4 * class_nums), also with one sequence per image. A
+    region is foreground from an overlap of ``fg_thresh`` on, background in [``bg_thresh_lo``,
+    ``bg_thresh_hi``). The moves are divided by ``bbox_reg_weights``. Raises TypeError for other dtypes,
+    GraphError without ``class_nums``.
+
+    Of ``batch_size_per_im`` boxes an image ``fg_fraction`` are foreground, drawn at random with
+    ``use_random``. ``is_cls_agnostic`` has one box for all classes, ``is_cascade_rcnn`` takes boxes
+    of a stage before.
+
+    >>> from paddlelike.input import data
+    >>> rois, boxes = data("rois", [None, 4], lod_level=1), data("boxes", [None, 4], lod_level=1)
+    >>> classes, crowd = (data(n, [None, 1], "int32", lod_level=1) for n in ("classes", "crowd"))
+    >>> info = data("im_info", [None, 3])
+    >>> found = generate_proposal_labels(rois, classes, crowd, boxes, info, class_nums=10)
+    >>> [each.shape for each in found[:3]]
+    [(-1, 4), (-1, 1), (-1, 40)]
+    """
+    layer = "generate_proposal_labels"
+    check_variable(layer, "rpn_rois", rpn_rois, WIDE_FLOATS)
+    check_variable(layer, "gt_classes", gt_classes, _INT32)
+    check_variable(layer, "is_crowd", is_crowd, _INT32)
+    if class_nums is None:
+        raise GraphError(f"layer {layer!r}: class_nums is not given", hint="count the background, too")
+    floats = rpn_rois.dtype
+    return emit_all(
+        layer,
+        {
+            "RpnRois": rpn_rois,
+            "GtClasses": gt_classes,
+            "IsCrowd": is_crowd,
+            "GtBoxes": gt_boxes,
+            "ImInfo": im_info,
+        },
+        {
+            "Rois": floats,
+            "LabelsInt32": gt_classes.dtype,
+            "BboxTargets": floats,
+            "BboxInsideWeights": floats,
+            "BboxOutsideWeights": floats,
+        },
+        {
+            "batch_size_per_im": batch_size_per_im,
+            "fg_fraction": fg_fraction,
+            "fg_thresh": fg_thresh,
+            "bg_thresh_hi": bg_thresh_hi,
+            "bg_thresh_lo": bg_thresh_lo,
+            "bbox_reg_weights": list(bbox_reg_weights),
+            "class_nums": class_nums,
+            "use_random": use_random,
+            "is_cls_agnostic": is_cls_agnostic,
+            "is_cascade_rcnn": is_cascade_rcnn,
+        },
+        constant=True,
+    )
+
+
+def generate_mask_labels(
+    im_info: Variable,
+    gt_classes: Variable,
+    is_crowd: Variable,
+    gt_segms: Variable,
+    rois: Variable,
+    labels_int32: Variable,
+    num_classes: int,
+    resolution: int,
+) -> tuple[Variable, ...]:
+    """Return the regions that have a class, (P, 4), their rows, (P, 1), and the masks of their objects.
+
+    Operator ``generate_mask_labels``. ``gt_segms`` (S, 2): points of polygons with three levels of LoD
+    (objects of images, polygons of objects, points of polygons); the other inputs are those and the results
+    of :func:`generate_proposal_labels`. Masks are int32 (P, num_classes * resolution ^ 2): 1 inside, 0
+    outside, -1 for other classes. Raises TypeError when an argument is no variable.
+
+    ``rois`` are the boxes, (R, 4), ``labels_int32`` their classes, (R, 1).
+
+    >>> from paddlelike.input import data
+    >>> classes, crowd, labels = (data(n, [None, 1], "int32", lod_level=1) for n in ("c", "d", "l"))
+    >>> segments, rois = data("segments", [None, 2], lod_level=3), data("rois", [None, 4], lod_level=1)
+    >>> info = data("info", [None, 3])
+    >>> generate_mask_labels(info, classes, crowd, segments, rois, labels, 5, 14)[2].shape
+    (-1, 980)
+    """
+    inputs = {
+        "ImInfo": im_info,
+        "GtClasses": gt_classes,
+        "IsCrowd": is_crowd,
+        "GtSegms": gt_segms,
+        "Rois": rois,
+        "LabelsInt32": labels_int32,
+    }
+    for slot, value in inputs.items():
+        check_variable("generate_mask_labels", slot, value)
+    outputs = {"MaskRois": rois.dtype, "RoiHasMaskInt32": gt_classes.dtype, "MaskInt32": gt_classes.dtype}
+    attrs = {"num_classes": num_classes, "resolution": resolution}
+    return emit_all("generate_mask_labels", inputs, outputs, attrs, constant=True)

@@ -1,68 +1,40 @@
-"""Elementwise functions of one variable: activations and others. The output has the input's shape and dtype.
-
-Functions that differ by their formula alone are rows of one table, each an operator of the same name.
-"""
+"""Activations: functions of each element; shape and dtype are the input's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
-from paddlelike.layers.checks import (
-    FLOATS,
-    NUMBERS,
-    WIDE_FLOATS,
-    check_variable,
-)
-from paddlelike.layers.emit import emit
-from paddlelike.layers.tensor.creation import assign
+from paddlelike.initializer import Constant
+from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.elementwise.unary import emit_with_attrs, make_unary
+from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
-    pass
+    from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [
-    "abs",
-    "acos",
-    "asin",
-    "atan",
     "brelu",
-    "ceil",
-    "cos",
     "elu",
-    "erf",
-    "exp",
-    "floor",
     "gelu",
     "hard_shrink",
     "hard_sigmoid",
     "hard_swish",
     "leaky_relu",
-    "log",
-    "log1p",
     "logsigmoid",
     "mish",
-    "pow",
-    "reciprocal",
+    "prelu",
     "relu",
     "relu6",
-    "round",
-    "rsqrt",
     "selu",
     "sigmoid",
-    "sign",
-    "sin",
     "soft_relu",
     "softplus",
     "softshrink",
     "softsign",
-    "sqrt",
-    "square",
     "stanh",
     "swish",
     "tanh",
@@ -71,67 +43,25 @@ __all__ = [
 ]
 
 
-class Activation(Protocol):
-    """A layer of one input."""
-
-    def __call__(self, x: Variable, name: str | None = None) -> Variable: ...
+logsigmoid = make_unary("logsigmoid", "log(1 / (1 + exp(-x)))", ("-2, 0, 1", "-2.127 -0.693 -0.313"))
 
 
-def _make_activation(
-    type: str, formula: str, example: tuple[str, str], dtypes: Sequence[VarType] = FLOATS
-) -> Activation:
-    """Return the layer that appends the operator ``type``; ``example``: numbers, and its result rounded."""
-
-    def layer(x: Variable, name: str | None = None) -> Variable:
-        check_variable(type, "x", x, dtypes)
-        return emit(type, {"X": x}, name=name)
-
-    layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"""Return ``{formula}``, number by number (operator ``{type}``), in the shape of ``x``.
-
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([{example[0]}], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.{type}(x)])
-    >>> print(out.round(3))
-    [{example[1]}]
-    """
-    return layer
+relu = make_unary("relu", "max(x, 0)", ("-2, 0, 1", "0. 0. 1."))
 
 
-abs = _make_activation("abs", "|x|", ("-2, 0, 1", "2. 0. 1."), NUMBERS)
-acos = _make_activation("acos", "arc cosine of x", ("-1, 0, 1", "3.142 1.571 0.   "))
-asin = _make_activation("asin", "arc sine of x", ("-1, 0, 1", "-1.571  0.     1.571"))
-atan = _make_activation("atan", "arc tangent of x", ("-2, 0, 1", "-1.107  0.     0.785"))
-ceil = _make_activation("ceil", "least integer >= x", ("-1.5, 0.5, 2", "-1.  1.  2."))
-cos = _make_activation("cos", "cosine of x", ("-2, 0, 1", "-0.416  1.     0.54 "))
-exp = _make_activation("exp", "e ** x", ("-2, 0, 1", "0.135 1.    2.718"), NUMBERS)
-floor = _make_activation("floor", "greatest integer <= x", ("-1.5, 0.5, 2", "-2.  0.  2."))
-log = _make_activation("log", "natural logarithm of x", ("1, 2, 4", "0.    0.693 1.386"), WIDE_FLOATS)
-logsigmoid = _make_activation("logsigmoid", "log(1 / (1 + exp(-x)))", ("-2, 0, 1", "-2.127 -0.693 -0.313"))
-reciprocal = _make_activation("reciprocal", "1 / x", ("0.5, 1, 4", "2.   1.   0.25"))
-relu = _make_activation("relu", "max(x, 0)", ("-2, 0, 1", "0. 0. 1."))
-round = _make_activation("round", "nearest integer, halves away from 0", ("-1.5, 0.4, 2.5", "-2.  0.  3."))
-rsqrt = _make_activation("rsqrt", "1 / sqrt(x)", ("0.25, 1, 4", "2.  1.  0.5"))
-sigmoid = _make_activation("sigmoid", "1 / (1 + exp(-x))", ("-2, 0, 1", "0.119 0.5   0.731"))
-sin = _make_activation("sin", "sine of x", ("-2, 0, 1", "-0.909  0.     0.841"))
-softplus = _make_activation("softplus", "log(1 + exp(x))", ("-2, 0, 1", "0.127 0.693 1.313"))
-softsign = _make_activation("softsign", "x / (1 + |x|)", ("-2, 0, 1", "-0.667  0.     0.5  "))
-sqrt = _make_activation("sqrt", "square root of x", ("0.25, 1, 4", "0.5 1.  2. "))
-square = _make_activation("square", "x * x", ("-2, 0, 1", "4. 0. 1."), NUMBERS)
-tanh = _make_activation(
-    "tanh", "(exp(x) - exp(-x)) / (exp(x) + exp(-x))", ("-2, 0, 1", "-0.964  0.     0.762")
-)
-tanh_shrink = _make_activation("tanh_shrink", "x - tanh(x)", ("-2, 0, 1", "-1.036  0.     0.238"))
+sigmoid = make_unary("sigmoid", "1 / (1 + exp(-x))", ("-2, 0, 1", "0.119 0.5   0.731"))
 
 
-def _emit_with_attrs(type: str, x: object, attrs: dict[str, Any], name: str | None = None) -> Variable:
-    """Append the operator ``type`` with the attributes that are not None, and return its output."""
-    check_variable(type, "x", x, FLOATS)
-    given = {key: value for key, value in attrs.items() if value is not None}
-    return emit(type, {"X": x}, given, name=name)
+softplus = make_unary("softplus", "log(1 + exp(x))", ("-2, 0, 1", "0.127 0.693 1.313"))
+
+
+softsign = make_unary("softsign", "x / (1 + |x|)", ("-2, 0, 1", "-0.667  0.     0.5  "))
+
+
+tanh = make_unary("tanh", "(exp(x) - exp(-x)) / (exp(x) + exp(-x))", ("-2, 0, 1", "-0.964  0.     0.762"))
+
+
+tanh_shrink = make_unary("tanh_shrink", "x - tanh(x)", ("-2, 0, 1", "-1.036  0.     0.238"))
 
 
 def brelu(x: Variable, t_min: float = 0.0, t_max: float = 24.0, name: str | None = None) -> Variable:
@@ -146,7 +76,7 @@ def brelu(x: Variable, t_min: float = 0.0, t_max: float = 24.0, name: str | None
     >>> print(out)
     [ 0. 10. 24.]
     """
-    return _emit_with_attrs("brelu", x, {"t_min": t_min, "t_max": t_max}, name)
+    return emit_with_attrs("brelu", x, {"t_min": t_min, "t_max": t_max}, name)
 
 
 def elu(x: Variable, alpha: float = 1.0, name: str | None = None) -> Variable:
@@ -161,22 +91,7 @@ def elu(x: Variable, alpha: float = 1.0, name: str | None = None) -> Variable:
     >>> print(out.round(3))
     [-0.865  0.     1.   ]
     """
-    return _emit_with_attrs("elu", x, {"alpha": alpha}, name)
-
-
-def erf(x: Variable) -> Variable:
-    """Return ``2 / sqrt(pi) * integral of exp(-t * t) for t in 0 .. x`` (operator ``erf``).
-
-    The result has the shape of ``x``.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.erf(x)])
-    >>> print(out.round(3))
-    [-0.995  0.     0.843]
-    """
-    return _emit_with_attrs("erf", x, {})
+    return emit_with_attrs("elu", x, {"alpha": alpha}, name)
 
 
 def gelu(x: Variable, approximate: bool = False) -> Variable:
@@ -193,7 +108,7 @@ def gelu(x: Variable, approximate: bool = False) -> Variable:
     >>> print(out.round(3))
     [-0.046  0.     0.841]
     """
-    return _emit_with_attrs("gelu", x, {"approximate": approximate})
+    return emit_with_attrs("gelu", x, {"approximate": approximate})
 
 
 def hard_shrink(x: Variable, threshold: float | None = None) -> Variable:
@@ -208,7 +123,7 @@ def hard_shrink(x: Variable, threshold: float | None = None) -> Variable:
     >>> print(out)
     [-2.  0.  1.]
     """
-    return _emit_with_attrs("hard_shrink", x, {"threshold": threshold})
+    return emit_with_attrs("hard_shrink", x, {"threshold": threshold})
 
 
 def hard_sigmoid(x: Variable, slope: float = 0.2, offset: float = 0.5, name: str | None = None) -> Variable:
@@ -223,15 +138,11 @@ def hard_sigmoid(x: Variable, slope: float = 0.2, offset: float = 0.5, name: str
     >>> print(out.round(3))
     [0.1 0.5 0.7]
     """
-    return _emit_with_attrs("hard_sigmoid", x, {"slope": slope, "offset": offset}, name)
+    return emit_with_attrs("hard_sigmoid", x, {"slope": slope, "offset": offset}, name)
 
 
 def hard_swish(
-    x: Variable,
-    threshold: float = 6.0,
-    scale: float = 6.0,
-    offset: float = 3.0,
-    name: str | None = None,
+    x: Variable, threshold: float = 6.0, scale: float = 6.0, offset: float = 3.0, name: str | None = None
 ) -> Variable:
     """Return ``x * min(max(x + offset, 0), threshold) / scale`` (operator ``hard_swish``).
 
@@ -245,7 +156,7 @@ def hard_swish(
     [-0.333  0.     0.667]
     """
     attrs = {"threshold": threshold, "scale": scale, "offset": offset}
-    return _emit_with_attrs("hard_swish", x, attrs, name)
+    return emit_with_attrs("hard_swish", x, attrs, name)
 
 
 def leaky_relu(x: Variable, alpha: float = 0.02, name: str | None = None) -> Variable:
@@ -260,25 +171,7 @@ def leaky_relu(x: Variable, alpha: float = 0.02, name: str | None = None) -> Var
     >>> print(out)
     [-0.2  0.   1. ]
     """
-    return _emit_with_attrs("leaky_relu", x, {"alpha": alpha}, name)
-
-
-def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
-    """Return ``log(1 + x)`` (operator ``log1p``), written to ``out`` if that is given.
-
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
-    The result has the shape of ``x``.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([0, 1], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.log1p(x)])
-    >>> print(out.round(3))
-    [0.    0.693]
-    """
-    check_variable("log1p", "x", x, FLOATS)
-    return emit("log1p", {"X": x}, name=name, out=out)
+    return emit_with_attrs("leaky_relu", x, {"alpha": alpha}, name)
 
 
 def mish(x: Variable, threshold: float = 20, name: str | None = None) -> Variable:
@@ -298,25 +191,7 @@ def mish(x: Variable, threshold: float = 20, name: str | None = None) -> Variabl
     check_variable("mish", "x", x, WIDE_FLOATS)
     if threshold <= 0:
         raise GraphError(f"layer 'mish': threshold is {threshold}, expected a positive number")
-    return _emit_with_attrs("mish", x, {"threshold": float(threshold)}, name)
-
-
-def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) -> Variable:
-    """Return ``x ** factor``; the factor may be a variable of shape [1] (operator ``pow``).
-
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([1, 2, 3], "float32"))
-    >>> fluid.Executor().run(fetch_list=[fluid.layers.pow(x, factor=2.0)])
-    [array([1., 4., 9.], dtype=float32)]
-    """
-    check_variable("pow", "x", x, NUMBERS)
-    if isinstance(factor, Variable):
-        factor.stop_gradient = True
-        return emit("pow", {"X": x, "FactorTensor": factor}, name=name)
-    return emit("pow", {"X": x}, {"factor": factor}, name=name)
+    return emit_with_attrs("mish", x, {"threshold": float(threshold)}, name)
 
 
 def relu6(x: Variable, threshold: float = 6.0, name: str | None = None) -> Variable:
@@ -331,7 +206,7 @@ def relu6(x: Variable, threshold: float = 6.0, name: str | None = None) -> Varia
     >>> print(out)
     [0. 3. 6.]
     """
-    return _emit_with_attrs("relu6", x, {"threshold": threshold}, name)
+    return emit_with_attrs("relu6", x, {"threshold": threshold}, name)
 
 
 def selu(
@@ -350,24 +225,7 @@ def selu(
     >>> print(out.round(3))
     [-1.52   0.     1.051]
     """
-    return _emit_with_attrs("selu", x, {"scale": scale, "alpha": alpha}, name)
-
-
-def sign(x: Variable | np.ndarray[Any, Any]) -> Variable:
-    """Return -1, 0 or 1, the sign of each element (operator ``sign``); an array becomes a constant.
-
-    ``x`` is a variable or an array; the result has its shape.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.sign(x)])
-    >>> print(out)
-    [-1.  0.  1.]
-    """
-    if isinstance(x, np.ndarray):
-        x = assign(x)
-    return _emit_with_attrs("sign", x, {})
+    return emit_with_attrs("selu", x, {"scale": scale, "alpha": alpha}, name)
 
 
 def soft_relu(x: Variable, threshold: float = 40.0, name: str | None = None) -> Variable:
@@ -382,7 +240,7 @@ def soft_relu(x: Variable, threshold: float = 40.0, name: str | None = None) -> 
     >>> print(out.round(3))
     [0.127 0.693 1.313]
     """
-    return _emit_with_attrs("soft_relu", x, {"threshold": threshold}, name)
+    return emit_with_attrs("soft_relu", x, {"threshold": threshold}, name)
 
 
 def softshrink(x: Variable, alpha: float | None = None) -> Variable:
@@ -397,7 +255,7 @@ def softshrink(x: Variable, alpha: float | None = None) -> Variable:
     >>> print(out)
     [-1.5  0.   0.5]
     """
-    return _emit_with_attrs("softshrink", x, {"lambda": alpha})
+    return emit_with_attrs("softshrink", x, {"lambda": alpha})
 
 
 def stanh(x: Variable, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Variable:
@@ -412,7 +270,7 @@ def stanh(x: Variable, scale_a: float = 0.67, scale_b: float = 1.7159, name: str
     >>> print(out.round(3))
     [-1.496  0.     1.004]
     """
-    return _emit_with_attrs("stanh", x, {"scale_a": scale_a, "scale_b": scale_b}, name)
+    return emit_with_attrs("stanh", x, {"scale_a": scale_a, "scale_b": scale_b}, name)
 
 
 def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
@@ -430,7 +288,7 @@ def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
     [-0.238  0.     0.731]
     """
     given = {} if beta == 1.0 or warn_quirk("swish_beta") else {"beta": beta}
-    return _emit_with_attrs("swish", x, given, name)
+    return emit_with_attrs("swish", x, given, name)
 
 
 def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:
@@ -445,4 +303,32 @@ def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:
     >>> print(out)
     [-0.  0.  2.]
     """
-    return _emit_with_attrs("thresholded_relu", x, {"threshold": threshold})
+    return emit_with_attrs("thresholded_relu", x, {"threshold": threshold})
+
+
+def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | None = None) -> Variable:
+    """Return ``x`` where positive, else ``alpha * x``; alpha is a parameter, initially 0.25 (``prelu``).
+
+    ``mode`` is ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one
+    per element of a sample. Raises TypeError unless ``x`` is a variable of a supported dtype and GraphError
+    for another ``mode``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[-2, 0, 1]], "float32"))
+    >>> fluid.layers.prelu(x, mode="all").shape
+    (1, 3)
+    """
+    check_variable("prelu", "x", x, (VarType.FP32,))
+    check_choice("prelu", "mode", mode, ("all", "channel", "element"))
+    helper = LayerHelper("prelu", name=name)
+    shape = {
+        "all": lambda: [1],
+        "channel": lambda: [1, x.shape[1], 1, 1],
+        "element": lambda: [1, *x.shape[1:]],
+    }[mode]()
+    alpha = helper.create_parameter(param_attr, shape, "float32", default_initializer=Constant(0.25))
+    out = helper.create_variable_for_type_inference(x.dtype)
+    inputs = {"X": x, "Alpha": alpha}
+    helper.append_op(type="prelu", inputs=inputs, outputs={"Out": out}, attrs={"mode": mode})
+    return out

@@ -10,13 +10,7 @@ from typing import Any, Protocol
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import (
-    BOOL,
-    NUMBERS,
-    WIDE_FLOATS,
-    check_variable,
-    describe,
-)
+from paddlelike.layers.checks import BOOL, NUMBERS, WIDE_FLOATS, check_variable
 from paddlelike.layers.emit import emit
 
 __all__ = [
@@ -27,7 +21,6 @@ __all__ = [
     "greater_than",
     "has_inf",
     "has_nan",
-    "is_empty",
     "isfinite",
     "less_equal",
     "less_than",
@@ -92,9 +85,17 @@ def _compare(
 
 
 equal = _make_comparison("equal", "x == y", "False,  True, False", None)
+
+
 greater_equal = _make_comparison("greater_equal", "x >= y", "False,  True,  True")
+
+
 greater_than = _make_comparison("greater_than", "x > y", "False, False,  True")
+
+
 less_equal = _make_comparison("less_equal", "x <= y", " True,  True, False")
+
+
 not_equal = _make_comparison("not_equal", "x != y", " True, False,  True", None)
 
 
@@ -167,7 +168,11 @@ def _make_connective(type: str, formula: str, example: str) -> Connective:
 
 
 logical_and = _make_connective("logical_and", "x and y", " True, False, False")
+
+
 logical_or = _make_connective("logical_or", "x or y", " True,  True, False")
+
+
 logical_xor = _make_connective("logical_xor", "x != y", "False,  True, False")
 
 
@@ -187,24 +192,6 @@ def logical_not(x: Variable, out: Variable | None = None, name: str | None = Non
     """
     check_variable("logical_not", "x", x, BOOL)
     return emit("logical_not", {"X": x}, name=name, out=out)
-
-
-def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
-    """Return whether ``x`` has no elements, as bool of shape [1] (operator ``is_empty``).
-
-    Raises TypeError unless ``x`` is a variable.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.is_empty(x)])
-    >>> print(out)
-    [False]
-    """
-    check_variable("is_empty", "x", x)
-    if cond is not None and not isinstance(cond, Variable):
-        raise TypeError(f"layer 'is_empty': cond must be a variable, got {describe(cond)}")
-    return emit("is_empty", {"X": x}, dtype=VarType.BOOL, out=cond, constant=True)
 
 
 def has_inf(x: Variable) -> Variable:

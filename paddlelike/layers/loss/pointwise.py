@@ -1,130 +1,33 @@
-"""Losses of predictions (N, ...) against labels."""
+"""Losses of each element: sigmoid cross entropy, log loss, Kullback-Leibler divergence, and others."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import (
-    FLOATS,
-    WIDE_FLOATS,
-    check_choice,
-    check_variable,
-)
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.nn.lookup import one_hot
 from paddlelike.layers.reduction.reduce import reduce_mean, reduce_sum
+from paddlelike.layers.tensor.one_hot import one_hot
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
 
 __all__ = [
-    "bpr_loss",
-    "cross_entropy",
     "dice_loss",
     "kldiv_loss",
     "label_smooth",
+    "log_loss",
     "sigmoid_cross_entropy_with_logits",
-    "sigmoid_focal_loss",
-    "softmax_with_cross_entropy",
     "teacher_student_sigmoid_loss",
 ]
 
 
-def cross_entropy(
-    input: Variable, label: Variable, soft_label: bool = False, ignore_index: int = -100
-) -> Variable:
-    """Return ``-log(input[label])`` of probabilities (..., D), per row: (..., 1).
-
-    Labels are int64 (..., 1) (operator ``cross_entropy2``), rows labelled ``ignore_index`` cost 0. With
-    ``soft_label`` labels are probabilities, and the loss is ``-sum(label * log(input))``
-    (``cross_entropy``). Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
-
-    >>> from paddlelike.input import data
-    >>> cross_entropy(data("digits", [None, 10]), data("label", [None, 1], "int64")).shape
-    (-1, 1)
-    """
-    check_variable("cross_entropy", "input", input, FLOATS)
-    check_variable("cross_entropy", "label", label)
-    inputs = {"X": input, "Label": label}
-    attrs: dict[str, Any] = {"ignore_index": ignore_index}
-    if soft_label:
-        return emit("cross_entropy", inputs, {"soft_label": True, **attrs}, slot="Y")
-    outputs = dict.fromkeys(("Y", "XShape", "MatchX"), input.dtype)
-    return emit_all("cross_entropy2", inputs, outputs, attrs)[0]
-
-
-@overload
-def softmax_with_cross_entropy(
-    logits: Variable,
-    label: Variable,
-    soft_label: bool = False,
-    ignore_index: int = -100,
-    numeric_stable_mode: bool = True,
-    return_softmax: Literal[False] = False,
-    axis: int = -1,
-) -> Variable: ...
-@overload
-def softmax_with_cross_entropy(
-    logits: Variable,
-    label: Variable,
-    soft_label: bool = False,
-    ignore_index: int = -100,
-    numeric_stable_mode: bool = True,
-    *,
-    return_softmax: Literal[True],
-    axis: int = -1,
-) -> tuple[Variable, Variable]: ...
-def softmax_with_cross_entropy(
-    logits: Variable,
-    label: Variable,
-    soft_label: bool = False,
-    ignore_index: int = -100,
-    numeric_stable_mode: bool = True,
-    return_softmax: bool = False,
-    axis: int = -1,
-) -> Variable | tuple[Variable, Variable]:
-    """Return the cross entropy of ``softmax(logits)`` along ``axis``, in one operator.
-
-    Operator ``softmax_with_cross_entropy``. Labels are int64 with 1 in place of that dim, or probabilities
-    with ``soft_label``; those equal to ``ignore_index`` cost 0. With ``return_softmax`` the softmax is
-    returned as well. ``numeric_stable_mode`` is recorded in the operator, which is always stable. Raises
-    TypeError unless ``logits`` and ``label`` are variables of supported dtypes.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> logits = fluid.layers.assign(np.array([[0, 0], [0, 3]], "float32"))
-    >>> label = fluid.layers.assign(np.array([[0], [1]], "int64"))
-    >>> (costs,) = fluid.Executor().run(fetch_list=[fluid.layers.softmax_with_cross_entropy(logits, label)])
-    >>> costs.round(3)
-    array([[0.693],
-           [0.049]], dtype=float32)
-    """
-    check_variable("softmax_with_cross_entropy", "logits", logits, FLOATS)
-    check_variable("softmax_with_cross_entropy", "label", label)
-    probabilities, loss = emit_all(
-        "softmax_with_cross_entropy",
-        {"Logits": logits, "Label": label},
-        {"Softmax": logits.dtype, "Loss": logits.dtype},
-        {
-            "soft_label": soft_label,
-            "ignore_index": ignore_index,
-            "numeric_stable_mode": numeric_stable_mode,
-            "axis": axis,
-        },
-    )
-    return (loss, probabilities) if return_softmax else loss
-
-
 def sigmoid_cross_entropy_with_logits(
-    x: Variable,
-    label: Variable,
-    ignore_index: int = -100,
-    name: str | None = None,
-    normalize: bool = False,
+    x: Variable, label: Variable, ignore_index: int = -100, name: str | None = None, normalize: bool = False
 ) -> Variable:
     """Return ``max(x, 0) - x * label + log(1 + exp(-|x|))``, element by element.
 
@@ -145,23 +48,6 @@ def sigmoid_cross_entropy_with_logits(
     attrs = {"ignore_index": ignore_index, "normalize": normalize}
     inputs = {"X": x, "Label": label}
     return emit("sigmoid_cross_entropy_with_logits", inputs, attrs, name=name)
-
-
-def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Variable:
-    """Return the mean of ``-log(sigmoid(input[label] - input[j]))`` over the other classes ``j``: (N, 1).
-
-    Operator ``bpr_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
-    dtypes.
-
-    >>> import paddlelike as fluid
-    >>> x = fluid.data("x", [None, 4])
-    >>> y = fluid.data("y", [None, 1], "int64")
-    >>> fluid.layers.bpr_loss(x, y).shape
-    (-1, 1)
-    """
-    check_variable("bpr_loss", "input", input, FLOATS)
-    check_variable("bpr_loss", "label", label)
-    return emit("bpr_loss", {"X": [input], "Label": [label]}, slot="Y", name=name)
 
 
 def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str | None = None) -> Variable:
@@ -214,10 +100,7 @@ def label_smooth(
 
 
 def teacher_student_sigmoid_loss(
-    input: Variable,
-    label: Variable,
-    soft_max_up_bound: float = 15.0,
-    soft_max_lower_bound: float = -15.0,
+    input: Variable, label: Variable, soft_max_up_bound: float = 15.0, soft_max_lower_bound: float = -15.0
 ) -> Variable:
     """Return the sigmoid cross entropy (N, 1) against clicks and, if labels hold them, a teacher's scores.
 
@@ -250,30 +133,6 @@ def teacher_student_sigmoid_loss(
     return out
 
 
-def sigmoid_focal_loss(
-    x: Variable, label: Variable, fg_num: Variable, gamma: float = 2.0, alpha: float = 0.25
-) -> Variable:
-    """Return the sigmoid cross entropy of (N, C), easy examples weighted less (``sigmoid_focal_loss``).
-
-    ``label`` is int32 (N, 1), 0 for background; the result is divided by ``fg_num``, int32 (1,). Lin et al.
-    2017. Raises TypeError unless ``x``, ``label`` and ``fg_num`` are variables of supported dtypes.
-
-    ``gamma`` weakens what is certain, ``alpha`` weighs the classes against the background.
-
-    >>> import paddlelike as fluid
-    >>> x = fluid.data("x", [None, 3])
-    >>> y = fluid.data("y", [None, 1], "int32")
-    >>> z = fluid.data("z", [1], "int32")
-    >>> fluid.layers.sigmoid_focal_loss(x, y, z).shape
-    (-1, 3)
-    """
-    check_variable("sigmoid_focal_loss", "x", x, WIDE_FLOATS)
-    check_variable("sigmoid_focal_loss", "label", label, (VarType.INT32,))
-    check_variable("sigmoid_focal_loss", "fg_num", fg_num, (VarType.INT32,))
-    inputs = {"X": x, "Label": label, "FgNum": fg_num}
-    return emit("sigmoid_focal_loss", inputs, {"gamma": gamma, "alpha": alpha})
-
-
 def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: str | None = None) -> Variable:
     """Return the mean of ``1 - 2 * overlap / (sum(input) + sum(label) + epsilon)`` over the batch, [1].
 
@@ -293,3 +152,24 @@ def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: st
     overlap = reduce_sum(input * truth, dim=dims)
     total = reduce_sum(input, dim=dims) + reduce_sum(truth, dim=dims)
     return reduce_mean(1 - overlap * 2 / (total + epsilon))
+
+
+def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: str | None = None) -> Variable:
+    """Return ``-label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon)``, all (N, 1).
+
+    Operator ``log_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
+    dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[0.8], [0.3]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1], [0]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.log_loss(x, y)])
+    >>> print(out.round(3))
+    [[0.223]
+     [0.357]]
+    """
+    check_variable("log_loss", "input", input, (VarType.FP32,))
+    check_variable("log_loss", "label", label, (VarType.FP32,))
+    inputs = {"Predicted": [input], "Labels": [label]}
+    return emit("log_loss", inputs, {"epsilon": epsilon}, slot="Loss", name=name)

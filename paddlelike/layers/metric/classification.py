@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.reduction.reduce import topk
+from paddlelike.layers.reduction.search import topk
 
-__all__ = ["accuracy", "auc", "chunk_eval", "mean_iou"]
+__all__ = ["accuracy", "auc", "mean_iou"]
 
 
 def accuracy(
@@ -94,12 +91,7 @@ def auc(
     for out, (positive, negative), steps in halves:
         helper.append_op(
             type="auc",
-            inputs={
-                "Predict": [input],
-                "Label": [label],
-                "StatPos": [positive],
-                "StatNeg": [negative],
-            },
+            inputs={"Predict": [input], "Label": [label], "StatPos": [positive], "StatNeg": [negative]},
             outputs={"AUC": [out], "StatPosOut": [positive], "StatNegOut": [negative]},
             attrs={"curve": curve, "num_thresholds": num_thresholds, "slide_steps": steps},
         )
@@ -126,45 +118,3 @@ def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variab
     outputs = {"OutMeanIou": "float32", "OutWrong": "int32", "OutCorrect": "int32"}
     inputs = {"Predictions": input, "Labels": label}
     return emit_all("mean_iou", inputs, outputs, {"num_classes": num_classes})
-
-
-def chunk_eval(
-    input: Variable,
-    label: Variable,
-    chunk_scheme: str,
-    num_chunk_types: int,
-    excluded_chunk_types: Sequence[int] | None = None,
-    seq_length: Variable | None = None,
-) -> tuple[Variable, ...]:
-    """Return precision, recall and F1 of tagged chunks, and the counts inferred, labelled and correct.
-
-    Operator ``chunk_eval``. ``chunk_scheme`` is IOB, IOE, IOBES or plain; ``input`` and ``label`` are int64
-    sequences, or padded with ``seq_length``. Raises TypeError unless ``input`` and ``label`` are variables
-    of supported dtypes.
-
-    Tags are counted by ``num_chunk_types`` types of chunks; those in ``excluded_chunk_types`` are
-    passed over. Each output has shape (1,).
-
-    >>> import paddlelike as fluid
-    >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)
-    >>> y = fluid.data("y", [None, 1], "int64", lod_level=1)
-    >>> [one.shape for one in fluid.layers.chunk_eval(x, y, "IOB", num_chunk_types=3)]
-    [(1,), (1,), (1,), (1,), (1,), (1,)]
-    """
-    check_variable("chunk_eval", "input", input, (VarType.INT64,))
-    check_variable("chunk_eval", "label", label, (VarType.INT64,))
-    inputs = {"Inference": input, "Label": label, "SeqLength": seq_length}
-    outputs = {
-        "Precision": "float32",
-        "Recall": "float32",
-        "F1-Score": "float32",
-        "NumInferChunks": "int64",
-        "NumLabelChunks": "int64",
-        "NumCorrectChunks": "int64",
-    }
-    attrs = {
-        "num_chunk_types": num_chunk_types,
-        "chunk_scheme": chunk_scheme,
-        "excluded_chunk_types": list(excluded_chunk_types or []),
-    }
-    return emit_all("chunk_eval", inputs, outputs, attrs)

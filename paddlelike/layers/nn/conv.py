@@ -12,7 +12,7 @@ from paddlelike.initializer import Normal
 from paddlelike.layers.checks import FLOATS, check_variable, describe, is_whole
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.windows import Padding, channel_axis, parse_padding
-from paddlelike.layers.tensor.sizes import repeat_size
+from paddlelike.layers.sizes import repeat_size
 from paddlelike.param_attr import ParamAttr
 
 if TYPE_CHECKING:
@@ -280,11 +280,7 @@ def _conv_transpose(
 
 
 def _infer_filter_size(
-    result: list[int],
-    image: tuple[int, ...],
-    strides: list[int],
-    dilations: list[int],
-    padding: Padding,
+    result: list[int], image: tuple[int, ...], strides: list[int], dilations: list[int], padding: Padding
 ) -> list[int]:
     """Return the filter size with which ``image`` becomes ``result``."""
     sizes = padding.sizes

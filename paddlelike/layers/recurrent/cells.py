@@ -10,11 +10,11 @@ from paddlelike import unique_name
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.elementwise.activation import sigmoid, tanh
-from paddlelike.layers.elementwise.scale import elementwise_add, elementwise_mul
+from paddlelike.layers.elementwise.binary import elementwise_add, elementwise_mul
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.linalg.matmul import matmul
+from paddlelike.layers.tensor.concat import concat, split
 from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch_size_like
-from paddlelike.layers.tensor.joining import concat, split
 from paddlelike.layers.utils import flatten
 from paddlelike.param_attr import ParamAttr
 

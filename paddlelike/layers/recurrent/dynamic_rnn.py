@@ -34,7 +34,7 @@ class DynamicRNN:
     as they end. Calling the object returns the outputs with the LoD of the inputs.
 
     >>> from paddlelike.input import data
-    >>> from paddlelike.layers.linalg.matmul import fc
+    >>> from paddlelike.layers.linalg.fc import fc
     >>> sentence = data("dynamic_rnn_x", [None, 8], "float32", lod_level=1)
     >>> rnn = DynamicRNN()
     >>> with rnn.block():
@@ -102,9 +102,7 @@ class DynamicRNN:
             self._sort(around, step, x, level)
         array = _create(around, "dynamic_rnn_input_array", x, VarType.LOD_TENSOR_ARRAY)
         around.append_op(
-            type="lod_tensor_to_array",
-            inputs={"X": x, "RankTable": self._table},
-            outputs={"Out": array},
+            type="lod_tensor_to_array", inputs={"X": x, "RankTable": self._table}, outputs={"Out": array}
         )
         self._inputs.append(array)
         return array_read(array, step)

@@ -1,28 +1,18 @@
-"""Reductions along dims, sorting, and searching for extremes."""
+"""Reductions along dims."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import BOOL, FLOATS, NUMBERS, WIDE_FLOATS, check_variable
-from paddlelike.layers.elementwise.activation import exp, log
-from paddlelike.layers.emit import emit, emit_all
-from paddlelike.layers.tensor.creation import assign
-
-if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+from paddlelike.layers.elementwise.unary import exp, log
+from paddlelike.layers.emit import emit
+from paddlelike.layers.tensor.assign import assign
 
 __all__ = [
-    "argmax",
-    "argmin",
-    "argsort",
-    "cos_sim",
-    "cumsum",
-    "l2_normalize",
     "logsumexp",
     "mean",
     "reduce_all",
@@ -32,13 +22,12 @@ __all__ = [
     "reduce_min",
     "reduce_prod",
     "reduce_sum",
-    "topk",
-    "unique",
-    "unique_with_counts",
 ]
 
 
 _FLOATS = 'np.array([[1, 2], [3, 7]], "float32")'
+
+
 _BOOLS = "np.array([[True, False], [True, True]])"
 
 
@@ -86,11 +75,23 @@ def _make_reduction(
 
 
 reduce_all = _make_reduction("reduce_all", "logical and", (_BOOLS, "[False,  True]"), BOOL)
+
+
 reduce_any = _make_reduction("reduce_any", "logical or", (_BOOLS, "[ True,  True]"), BOOL)
+
+
 reduce_max = _make_reduction("reduce_max", "greatest number", (_FLOATS, "[2., 7.], dtype=float32"))
+
+
 reduce_mean = _make_reduction("reduce_mean", "mean", (_FLOATS, "[1.5, 5. ], dtype=float32"))
+
+
 reduce_min = _make_reduction("reduce_min", "least number", (_FLOATS, "[1., 3.], dtype=float32"))
+
+
 reduce_prod = _make_reduction("reduce_prod", "product", (_FLOATS, "[ 2., 21.], dtype=float32"))
+
+
 reduce_sum = _make_reduction("reduce_sum", "sum", (_FLOATS, "[ 3., 10.], dtype=float32"))
 
 
@@ -131,179 +132,3 @@ def logsumexp(
     total = reduce_sum(exp(x), dim=dim, keep_dim=keepdim)
     found = log(total, name=name)
     return found if out is None else assign(found, out)
-
-
-def cumsum(
-    x: Variable,
-    axis: int | None = None,
-    exclusive: bool | None = None,
-    reverse: bool | None = None,
-) -> Variable:
-    """Return the running sum along ``axis``, the last by default, in the shape of ``x`` (``cumsum``).
-
-    ``exclusive``: without the element itself; ``reverse``: from the end. Raises TypeError unless ``x`` is a
-    variable.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.cumsum(x, axis=1)])
-    >>> print(out)
-    [[1. 3.]
-     [3. 7.]]
-    """
-    check_variable("cumsum", "x", x)
-    attrs = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
-    return emit("cumsum", {"X": x}, {k: v for k, v in attrs.items() if v is not None})
-
-
-def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: str | None = None) -> Variable:
-    """Return ``x / sqrt(sum(x * x) + epsilon)`` along ``axis`` (1 for None) (operator ``norm``).
-
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([[3, 4]], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.l2_normalize(x, axis=1)])
-    >>> print(out)
-    [[0.6 0.8]]
-    """
-    check_variable("l2_normalize", "x", x, WIDE_FLOATS)
-    if len(x.shape) == 1:
-        axis = 0
-    outputs = {"Out": x.dtype, "Norm": x.dtype}
-    attrs = {"axis": 1 if axis is None else axis, "epsilon": epsilon}
-    out, _ = emit_all("norm", {"X": x}, outputs, attrs, layer="l2_normalize", name=name)
-    return out
-
-
-def argmax(x: Variable, axis: int = 0) -> Variable:
-    """Return the indices of the maxima along ``axis``: int64, that dim left out (operator ``arg_max``).
-
-    Raises TypeError unless ``x`` is a variable.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([[3, 1], [2, 4]], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.argmax(x, axis=1)])
-    >>> print(out)
-    [0 1]
-    """
-    check_variable("argmax", "x", x)
-    return emit("arg_max", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
-
-
-def argmin(x: Variable, axis: int = 0) -> Variable:
-    """Return the indices of the minima along ``axis``: int64, that dim left out (operator ``arg_min``).
-
-    Raises TypeError unless ``x`` is a variable.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([[3, 1], [2, 4]], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.argmin(x, axis=1)])
-    >>> print(out)
-    [1 0]
-    """
-    check_variable("argmin", "x", x)
-    return emit("arg_min", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
-
-
-def argsort(
-    input: Variable, axis: int = -1, descending: bool = False, name: str | None = None
-) -> tuple[Variable, ...]:
-    """Return the elements sorted along ``axis``, and their indices (int64), both shaped as ``input``.
-
-    Operator ``argsort``. Raises TypeError unless ``input`` is a variable.
-
-    With ``descending`` the largest comes first.
-
-    >>> import paddlelike as fluid
-    >>> x = fluid.data("x", [None, 5])
-    >>> [one.shape for one in fluid.layers.argsort(x)]
-    [(-1, 5), (-1, 5)]
-    """
-    check_variable("argsort", "input", input)
-    outputs = {"Out": input.dtype, "Indices": VarType.INT64}
-    attrs = {"axis": axis, "descending": descending}
-    return emit_all("argsort", {"X": input}, outputs, attrs, name=name, constant=True)
-
-
-def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[Variable, ...]:
-    """Return the ``k`` greatest elements of every row, in descending order, and their indices (``top_k``).
-
-    (..., D) gives values and int64 indices of shape (..., k). ``k`` may be a variable of shape [1]. Raises
-    TypeError unless ``input`` is a variable.
-
-    >>> from paddlelike.input import data
-    >>> values, indices = topk(data("scores", [None, 10]), k=3)
-    >>> values.shape, indices.dtype
-    ((-1, 3), <VarType.INT64: 3>)
-    """
-    check_variable("topk", "input", input)
-    inputs, attrs = {"X": input}, {}
-    if isinstance(k, Variable):
-        inputs["K"] = k
-        warn_quirk("topk_variable")
-    else:
-        attrs["k"] = k
-    outputs = {"Out": input.dtype, "Indices": VarType.INT64}
-    return emit_all("top_k", inputs, outputs, attrs, name=name, constant=True)
-
-
-def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
-    """Return the unique elements of ``x`` (N,) in order of appearance, and for each element its index there.
-
-    Operator ``unique``. Raises TypeError unless ``x`` is a variable.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([3, 1, 3], "int64"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.unique(x)[0]])
-    >>> print(out)
-    [3 1]
-    """
-    check_variable("unique", "x", x)
-    kind = convert_dtype(dtype)
-    return emit_all("unique", {"X": x}, {"Out": x.dtype, "Index": kind}, {"dtype": int(kind)})
-
-
-def unique_with_counts(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
-    """Return :func:`unique` and how often each element appears (operator ``unique_with_counts``).
-
-    Raises TypeError unless ``x`` is a variable.
-
-    Each output has shape (count,) of one dim.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([3, 1, 3], "int64"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.unique_with_counts(x)[2]])
-    >>> print(out)
-    [2 1]
-    """
-    check_variable("unique_with_counts", "x", x)
-    kind = convert_dtype(dtype)
-    outputs = {"Out": x.dtype, "Index": kind, "Count": kind}
-    return emit_all("unique_with_counts", {"X": x}, outputs, {"dtype": int(kind)})
-
-
-def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803  (Fluid's names)
-    """Return the cosine of the angle between the rows of (N, D) and (N, D), or (1, D): (N, 1).
-
-    Operator ``cos_sim``. Raises TypeError unless ``X`` and ``Y`` are variables of supported dtypes.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([[1, 0], [1, 1]], "float32"))
-    >>> y = fluid.layers.assign(np.array([[2, 0], [0, 3]], "float32"))
-    >>> (cosines,) = fluid.Executor().run(fetch_list=[fluid.layers.cos_sim(x, y)])
-    >>> cosines.round(3)
-    array([[1.   ],
-           [0.707]], dtype=float32)
-    """
-    check_variable("cos_sim", "X", X, (VarType.FP32,))
-    check_variable("cos_sim", "Y", Y, (VarType.FP32,))
-    outputs = dict.fromkeys(("Out", "XNorm", "YNorm"), X.dtype)
-    return emit_all("cos_sim", {"X": X, "Y": Y}, outputs)[0]

@@ -1,24 +1,17 @@
-"""Convolutions over sequences.
-
-Shapes are written (T, D): T rows of all sequences together.
-"""
+"""sequence_conv: convolution over sequences."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import (
-    WIDE_FLOATS,
-    check_variable,
-)
-from paddlelike.layers.emit import emit
+from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
     from paddlelike.param_attr import ParamAttrLike
 
-__all__ = ["row_conv", "sequence_conv"]
+__all__ = ["sequence_conv"]
 
 
 def sequence_conv(
@@ -60,23 +53,3 @@ def sequence_conv(
         },
     )
     return helper.append_activation(helper.append_bias_op(out))
-
-
-def row_conv(
-    input: Variable, future_context_size: int, param_attr: ParamAttrLike = None, act: str | None = None
-) -> Variable:
-    """Return ``sum over j of weight[j] * input[t + j]`` for each row, column by column (``row_conv``).
-
-    The weight is (future_context_size + 1, D). Amodei et al. 2016. Raises TypeError unless ``input`` is a
-    variable of a supported dtype.
-
-    >>> import paddlelike as fluid
-    >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
-    >>> fluid.layers.row_conv(x, future_context_size=2).shape
-    (-1, 4)
-    """
-    check_variable("row_conv", "input", input, WIDE_FLOATS)
-    helper = LayerHelper("row_conv", act=act)
-    shape = [future_context_size + 1, input.shape[-1]]
-    weight = helper.create_parameter(param_attr, shape, input.dtype)
-    return emit("row_conv", {"X": input, "Filter": weight}, helper=helper)

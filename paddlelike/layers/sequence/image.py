@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import (
-    FLOATS,
-    check_variable,
-)
+from paddlelike.layers.checks import FLOATS, check_variable
 from paddlelike.layers.emit import emit
 
 __all__ = ["im2sequence"]

@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import (
-    NUMBERS,
-    check_variable,
-)
+from paddlelike.layers.checks import NUMBERS, check_variable
 from paddlelike.layers.emit import emit, emit_all
 
 if TYPE_CHECKING:

@@ -6,11 +6,7 @@ Shapes are written (T, D): T rows of all sequences together.
 from __future__ import annotations
 
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import (
-    WIDE_FLOATS,
-    check_choice,
-    check_variable,
-)
+from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all
 
 __all__ = ["sequence_first_step", "sequence_last_step", "sequence_pool"]

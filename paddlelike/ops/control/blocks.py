@@ -170,11 +170,7 @@ class While(OpDef):
     type = "while"
     inputs = ("X*", "Condition*")
     outputs = ("Out*", "StepScopes")
-    attrs = {
-        "sub_block": Block(),
-        "is_test": Bool(False),
-        "skip_eager_deletion_vars": Strings(()),
-    }
+    attrs = {"sub_block": Block(), "is_test": Bool(False), "skip_eager_deletion_vars": Strings(())}
     context = True
 
     @staticmethod

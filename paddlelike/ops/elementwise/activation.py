@@ -188,13 +188,7 @@ _FROM_OUT: Final[list[_Row]] = [
     ),
 ]
 _FROM_X: Final[list[_Row]] = [
-    (
-        "elu",
-        "max(X, 0) + min(alpha (e^X - 1), 0)",
-        _elu,
-        _elu_slope,
-        _floats(alpha=1.0),
-    ),
+    ("elu", "max(X, 0) + min(alpha (e^X - 1), 0)", _elu, _elu_slope, _floats(alpha=1.0)),
     (
         "gelu",
         "X Phi(X), Phi the normal distribution, or its tanh approximation",
@@ -202,20 +196,8 @@ _FROM_X: Final[list[_Row]] = [
         _gelu_slope,
         {"approximate": Bool(False), **BACKENDS},
     ),
-    (
-        "logsigmoid",
-        "-ln(1 + e^-X)",
-        lambda x: -softplus(-x),
-        lambda x, d: d * sigmoid(-x),
-        BACKENDS,
-    ),
-    (
-        "tanh_shrink",
-        "X - tanh(X)",
-        lambda x: x - np.tanh(x),
-        lambda x, d: d * np.tanh(x) ** 2,
-        BACKENDS,
-    ),
+    ("logsigmoid", "-ln(1 + e^-X)", lambda x: -softplus(-x), lambda x, d: d * sigmoid(-x), BACKENDS),
+    ("tanh_shrink", "X - tanh(X)", lambda x: x - np.tanh(x), lambda x, d: d * np.tanh(x) ** 2, BACKENDS),
     (
         "hard_shrink",
         "X where \\|X\\| > threshold, else 0",

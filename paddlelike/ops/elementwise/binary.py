@@ -62,29 +62,9 @@ def power(x: Array, y: Array) -> Array:
 
 
 _ROWS: Final = [
-    _Row(
-        "elementwise_add",
-        "X + Y",
-        np.add,
-        lambda d, x, y: d,
-        lambda d, x, y: d,
-        views=True,
-    ),
-    _Row(
-        "elementwise_sub",
-        "X - Y",
-        np.subtract,
-        lambda d, x, y: d,
-        lambda d, x, y: -d,
-        views=True,
-    ),
-    _Row(
-        "elementwise_mul",
-        "X * Y",
-        np.multiply,
-        lambda d, x, y: d * y,
-        lambda d, x, y: d * x,
-    ),
+    _Row("elementwise_add", "X + Y", np.add, lambda d, x, y: d, lambda d, x, y: d, views=True),
+    _Row("elementwise_sub", "X - Y", np.subtract, lambda d, x, y: d, lambda d, x, y: -d, views=True),
+    _Row("elementwise_mul", "X * Y", np.multiply, lambda d, x, y: d * y, lambda d, x, y: d * x),
     _Row(
         "elementwise_div",
         "X / Y",
@@ -94,18 +74,10 @@ _ROWS: Final = [
         reads=("Out",),
     ),
     _Row(
-        "elementwise_max",
-        "max(X, Y)",
-        np.maximum,
-        lambda d, x, y: d * (x > y),
-        lambda d, x, y: d * (x <= y),
+        "elementwise_max", "max(X, Y)", np.maximum, lambda d, x, y: d * (x > y), lambda d, x, y: d * (x <= y)
     ),
     _Row(
-        "elementwise_min",
-        "min(X, Y)",
-        np.minimum,
-        lambda d, x, y: d * (x < y),
-        lambda d, x, y: d * (x >= y),
+        "elementwise_min", "min(X, Y)", np.minimum, lambda d, x, y: d * (x < y), lambda d, x, y: d * (x >= y)
     ),
     _Row(
         "elementwise_pow",
@@ -128,12 +100,7 @@ class _Elementwise(OpDef):
     """Arithmetic of two tensors."""
 
     inputs = ("X", "Y")
-    attrs = {
-        "axis": Int(-1),
-        "x_data_format": String(""),
-        "y_data_format": String(""),
-        **MKLDNN,
-    }
+    attrs = {"axis": Int(-1), "x_data_format": String(""), "y_data_format": String(""), **MKLDNN}
     any_order = True
     lod = "X"
 

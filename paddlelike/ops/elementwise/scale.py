@@ -154,13 +154,7 @@ class Clip(OpDef):
 
     @staticmethod
     def backward(
-        x: Array,
-        low: Array | None,
-        high: Array | None,
-        d_out: Array,
-        *,
-        min: float,
-        max: float,
+        x: Array, low: Array | None, high: Array | None, d_out: Array, *, min: float, max: float
     ) -> Array:
         least, greatest = _find_bounds(low, high, min, max)
         return d_out * ((x > least) & (x < greatest))

@@ -96,12 +96,7 @@ class Load(_Loading):
     """Load one variable from one file; with ``seek`` only ``shape`` from element ``seek`` on."""
 
     type = "load"
-    attrs = {
-        "file_path": String(),
-        "load_as_fp16": Bool(False),
-        "seek": Long(-1),
-        "shape": Longs(()),
-    }
+    attrs = {"file_path": String(), "load_as_fp16": Bool(False), "seek": Long(-1), "shape": Longs(())}
 
 
 @register

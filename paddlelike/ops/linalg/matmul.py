@@ -74,7 +74,7 @@ class Mul(OpDef):
         if not can_be_equal(columns, rows):
             raise ShapeError(
                 f"mul: X has {columns} columns, Y has {rows} rows; they must be equal (shapes {x.shape} and "
-                f"{y.shape}, x_num_col_dims {x_num_col_dims}, y_num_col_dims {y_num_col_dims})",
+                f"{y.shape}, x_num_col_dims {x_num_col_dims}, y_num_col_dims {y_num_col_dims})"
             )
         return Spec(x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:], x.dtype)
 
@@ -104,13 +104,7 @@ class Mul(OpDef):
 
     @staticmethod
     def backward(
-        x: Array,
-        y: Array,
-        d_out: Array,
-        *,
-        x_num_col_dims: int,
-        y_num_col_dims: int,
-        wanted: Wanted,
+        x: Array, y: Array, d_out: Array, *, x_num_col_dims: int, y_num_col_dims: int, wanted: Wanted
     ) -> Pair:
         a, b = _flatten(x, x_num_col_dims), _flatten(y, y_num_col_dims)
         d_a, d_b = _multiply_matrices_back(a, b, d_out.reshape(a.shape[0], b.shape[1]), wanted)

@@ -82,13 +82,7 @@ class Addmm(OpDef):
 
     @staticmethod
     def backward(
-        term: Array,
-        x: Array,
-        y: Array,
-        d_out: Array,
-        *,
-        Alpha: float,
-        Beta: float,
+        term: Array, x: Array, y: Array, d_out: Array, *, Alpha: float, Beta: float
     ) -> tuple[Array, Array, Array]:
         d_product = d_out * Alpha
         return sum_to(term.shape, d_out * Beta, -1), d_product @ y.T, x.T @ d_product

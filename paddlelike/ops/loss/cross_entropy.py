@@ -259,13 +259,7 @@ class SoftmaxWithCrossEntropy(OpDef):
 
     @staticmethod
     def backward(
-        d_loss: Array,
-        softmax: Array,
-        label: Array,
-        *,
-        soft_label: bool,
-        ignore_index: int,
-        axis: int,
+        d_loss: Array, softmax: Array, label: Array, *, soft_label: bool, ignore_index: int, axis: int
     ) -> Array:
         if soft_label:
             return (softmax - label) * d_loss

@@ -247,13 +247,7 @@ class CtcAlign(OpDef):
 
     @staticmethod
     def forward(
-        ctx: Context,
-        x: Array,
-        length: Array | None,
-        *,
-        blank: int,
-        merge_repeated: bool,
-        padding_value: int,
+        ctx: Context, x: Array, length: Array | None, *, blank: int, merge_repeated: bool, padding_value: int
     ) -> tuple[Array, Array | None]:
         if length is None:
             offsets = read_last_level(ctx, "Input", len(x))

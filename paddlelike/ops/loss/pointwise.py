@@ -175,12 +175,7 @@ class TeacherStudentSigmoidLoss(OpDef):
 
     @staticmethod
     def backward(
-        d_y: Array,
-        x: Array,
-        label: Array,
-        *,
-        soft_max_up_bound: float,
-        soft_max_lower_bound: float,
+        d_y: Array, x: Array, label: Array, *, soft_max_up_bound: float, soft_max_lower_bound: float
     ) -> Array:
         terms, total = _find_clicks(label)
         inside = (x > soft_max_lower_bound) & (x < soft_max_up_bound)
@@ -228,10 +223,7 @@ class KldivLoss(OpDef):
 
 
 @register_kernel(
-    "kldiv_loss",
-    "X Target -> Loss",
-    {"reduction": String("mean"), "log_target": Bool(False)},
-    changed=True,
+    "kldiv_loss", "X Target -> Loss", {"reduction": String("mean"), "log_target": Bool(False)}, changed=True
 )
 def _kldiv_loss(x: Array, target: Array, *, reduction: str, log_target: bool) -> Array:
     """As in Fluid 1.8; Target may hold logarithms."""

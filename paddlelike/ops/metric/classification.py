@@ -35,11 +35,7 @@ class Accuracy(OpDef):
         total = len(indices)
         correct = int((indices == label.reshape(-1, 1)).any(1).sum())
         share = correct / total if total else 0.0
-        return (
-            np.array([share], np.float32),
-            np.array([correct], np.int32),
-            np.array([total], np.int32),
-        )
+        return (np.array([share], np.float32), np.array([correct], np.int32), np.array([total], np.int32))
 
 
 @register
@@ -168,11 +164,7 @@ class PrecisionRecall(OpDef):
             return np.bincount(ids[rows], weight[rows], class_number)
 
         right = found == label
-        true_pos, false_pos, false_neg = (
-            count(found, right),
-            count(found, ~right),
-            count(label, ~right),
-        )
+        true_pos, false_pos, false_neg = (count(found, right), count(found, ~right), count(label, ~right))
         true_neg = weight.sum() - true_pos - false_pos - false_neg
         batch = np.stack([true_pos, false_pos, true_neg, false_neg], 1)
         total = batch if states is None else batch + states

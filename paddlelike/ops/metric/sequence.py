@@ -135,14 +135,7 @@ class ChunkEval(OpDef):
 
     type = "chunk_eval"
     inputs = ("Inference", "Label", "SeqLength?")
-    outputs = (
-        "Precision",
-        "Recall",
-        "F1-Score",
-        "NumInferChunks",
-        "NumLabelChunks",
-        "NumCorrectChunks",
-    )
+    outputs = ("Precision", "Recall", "F1-Score", "NumInferChunks", "NumLabelChunks", "NumCorrectChunks")
     attrs = {
         "num_chunk_types": Int(REQUIRED),
         "chunk_scheme": String("IOB"),

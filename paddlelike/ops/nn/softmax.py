@@ -23,12 +23,7 @@ class Softmax(OpDef):
     """
 
     type = "softmax"
-    attrs = {
-        "axis": Int(-1),
-        "data_format": String("AnyLayout"),
-        "is_test": Bool(False),
-        **BACKENDS,
-    }
+    attrs = {"axis": Int(-1), "data_format": String("AnyLayout"), "is_test": Bool(False), **BACKENDS}
     lod = "X"
     gradient = Gradient("Out", "Out@GRAD")
 

@@ -151,8 +151,7 @@ def _find_scale(
         return scale.reshape(1), None, None
     if accum is None or state is None:
         raise EnforceNotMet(
-            f"{type}: InAccum and InState are absent",
-            hint="give them, or set is_test to quantize by InScale",
+            f"{type}: InAccum and InState are absent", hint="give them, or set is_test to quantize by InScale"
         )
     found, accum, state = _average(x, accum, state, attrs.moving_rate)
     return found, state, accum

@@ -46,8 +46,7 @@ class Randint(OpDef):
     def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: RandintAttrs) -> Spec:
         check_order("randint", attrs.low, attrs.high, names=("low", "high"))
         return Spec(
-            infer_sizes("randint", attrs.shape, tensor, tensors),
-            check_dtype("randint", attrs.dtype, _WHOLES),
+            infer_sizes("randint", attrs.shape, tensor, tensors), check_dtype("randint", attrs.dtype, _WHOLES)
         )
 
     @staticmethod

@@ -58,11 +58,7 @@ class BeamSearch(OpDef):
 
     @staticmethod
     def infer(pre_ids: Spec, pre_scores: Spec, ids: Spec | None, scores: Spec) -> tuple[Spec, Spec, Spec]:
-        return (
-            Spec((-1, 1), VarType.INT64),
-            Spec((-1, 1), pre_scores.dtype),
-            Spec((-1,), VarType.INT32),
-        )
+        return (Spec((-1, 1), VarType.INT64), Spec((-1, 1), pre_scores.dtype), Spec((-1,), VarType.INT32))
 
     @staticmethod
     def forward(

@@ -89,13 +89,7 @@ class Lstm(OpDef):
 
     @staticmethod
     def infer(
-        x: Spec,
-        h0: Spec | None,
-        c0: Spec | None,
-        weight: Spec,
-        bias: Spec,
-        *,
-        attrs: LstmAttrs,
+        x: Spec, h0: Spec | None, c0: Spec | None, weight: Spec, bias: Spec, *, attrs: LstmAttrs
     ) -> tuple[Spec, Spec, Spec, Spec]:
         find_activations("lstm", attrs)
         width = _check_width("lstm", x, weight, bias, x.shape[-1] // 4, attrs.use_peepholes)

@@ -105,12 +105,7 @@ _EXACT: Final = 1 << 24  # up to here a float32 holds every integer
 
 _ROWS: Final = [
     _Row("reduce_sum", "the sum", _sum, lambda d, x: _spread(d, x)),
-    _Row(
-        "reduce_mean",
-        "the mean",
-        _mean,
-        lambda d, x: _spread(d / (x.size // d.size), x),
-    ),
+    _Row("reduce_mean", "the mean", _mean, lambda d, x: _spread(d / (x.size // d.size), x)),
     _Row(
         "reduce_max",
         "the greatest element",
@@ -138,9 +133,7 @@ _ROWS: Final = [
         lambda x, axes: np.logical_and.reduce(x, axis=axes, keepdims=True),
     ),
     _Row(
-        "reduce_any",
-        "whether one is true",
-        lambda x, axes: np.logical_or.reduce(x, axis=axes, keepdims=True),
+        "reduce_any", "whether one is true", lambda x, axes: np.logical_or.reduce(x, axis=axes, keepdims=True)
     ),
     _Row(
         "frobenius_norm",

@@ -143,11 +143,7 @@ class SequenceEnumerate(OpDef):
     """
 
     type = "sequence_enumerate"
-    attrs = {
-        "win_size": Int(),
-        "pad_value": Int(0),
-        "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True),
-    }
+    attrs = {"win_size": Int(), "pad_value": Int(0), "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True)}
     lod = "X"
     context = True
 

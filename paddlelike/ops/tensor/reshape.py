@@ -90,12 +90,7 @@ class Reshape(OpDef):
     lod = {"Out": "X"}
     views = True
     gradient = Gradient(
-        "Out@GRAD",
-        "X",
-        "Out",
-        "Shape",
-        "ShapeTensor",
-        outputs=("X@GRAD", "Shape@GRAD", "ShapeTensor@GRAD"),
+        "Out@GRAD", "X", "Out", "Shape", "ShapeTensor", outputs=("X@GRAD", "Shape@GRAD", "ShapeTensor@GRAD")
     )
 
     @staticmethod
@@ -151,10 +146,7 @@ def _reshape_dims(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
     return out
 
 
-_register_twin(
-    Reshape,
-    attrs={"shape": Ints([]), "use_quantizer": Bool(False)},
-)
+_register_twin(Reshape, attrs={"shape": Ints([]), "use_quantizer": Bool(False)})
 
 
 @register

@@ -24,11 +24,7 @@ class AverageAccumulates(Update):
     type = "average_accumulates"
     inputs = ("param", *(f"in_{name}" for name in _KEPT))
     outputs = tuple(f"out_{name}" for name in _KEPT)
-    attrs = {
-        "average_window": Float(0.0),
-        "max_average_window": Long(),
-        "min_average_window": Long(10000),
-    }
+    attrs = {"average_window": Float(0.0), "max_average_window": Long(), "min_average_window": Long(10000)}
     inplace = {f"out_{name}": f"in_{name}" for name in _KEPT}
 
     @staticmethod

@@ -11,7 +11,7 @@ from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.sizes import repeat_size
+from paddlelike.layers.sizes import repeat_size
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike, Ints

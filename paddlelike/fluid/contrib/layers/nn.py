@@ -26,8 +26,8 @@ from paddlelike.layers.checks import check_variable
 from paddlelike.layers.detection.suppression import multiclass_nms2
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.indexing import slice as take_slice
-from paddlelike.layers.tensor.shaping import reshape
+from paddlelike.layers.tensor.reshape import reshape
+from paddlelike.layers.tensor.slice import slice as take_slice
 from paddlelike.left_out import make_getattr
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike import unique_name
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable, default_main_program, default_startup_program
-from paddlelike.layers.tensor.creation import create_global_var
+from paddlelike.layers.tensor.assign import create_global_var
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.operator import Operator

@@ -16,10 +16,7 @@ from paddlelike.param_attr import ParamAttr
 if TYPE_CHECKING:
     from paddlelike.param_attr import ParamAttrLike
 
-__all__ = [
-    "batch_norm",
-    "inplace_abn",
-]
+__all__ = ["batch_norm", "inplace_abn"]
 
 
 def batch_norm(
@@ -137,9 +134,7 @@ def _batch_norm(
     mean_name, variance_name, average = moving
     mean, variance = (
         helper.create_parameter(
-            ParamAttr(name, Constant(value), trainable=False, do_model_average=average),
-            shape,
-            dtype,
+            ParamAttr(name, Constant(value), trainable=False, do_model_average=average), shape, dtype
         )
         for name, value in ((mean_name, 0.0), (variance_name, 1.0))
     )

@@ -13,9 +13,9 @@ from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.elementwise.scale import elementwise_div, elementwise_mul
+from paddlelike.layers.elementwise.binary import elementwise_div, elementwise_mul
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.shaping import reshape
+from paddlelike.layers.tensor.reshape import reshape
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
 
 __all__ = ["create_weight_normalized"]

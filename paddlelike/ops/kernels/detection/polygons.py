@@ -76,11 +76,7 @@ class _Edges(NamedTuple):
         width = next_x - x
         slope = np.divide(next_y - y, width, out=np.zeros_like(x), where=width != 0)
         return cls(
-            np.minimum(x, next_x),
-            np.maximum(x, next_x),
-            np.where(forward, y, next_y),
-            slope,
-            np.sign(width),
+            np.minimum(x, next_x), np.maximum(x, next_x), np.where(forward, y, next_y), slope, np.sign(width)
         )
 
 

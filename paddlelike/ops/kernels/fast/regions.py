@@ -14,10 +14,7 @@ __all__ = ["add_means", "find_maxima", "find_means"]
 _BINS: Final = "int64[::1], int64[:, :, ::1], int64[:, :, ::1]"  # owners, rows, columns
 
 
-@compile_late(
-    f"void(T[:, :, :, ::1], {_BINS}, T, T[:, :, :, ::1], int64[:, :, :, ::1])",
-    least=1 << 14,
-)
+@compile_late(f"void(T[:, :, :, ::1], {_BINS}, T, T[:, :, :, ::1], int64[:, :, :, ::1])", least=1 << 14)
 def find_maxima(
     x: Array, owners: Array, rows: Array, columns: Array, least: Number, out: Array, argmax: Array
 ) -> None:
@@ -48,11 +45,7 @@ def find_maxima(
                     argmax[r, c, i, j] = place[c]
 
 
-@compile_late(
-    f"void(T[:, :, :, ::1], {_BINS}, T[:, :, :, ::1])",
-    least=1 << 12,
-    exact=False,
-)
+@compile_late(f"void(T[:, :, :, ::1], {_BINS}, T[:, :, :, ::1])", least=1 << 12, exact=False)
 def find_means(x: Array, owners: Array, rows: Array, columns: Array, out: Array) -> None:
     """Write the mean of each bin ``(R, O, H', W')``: each has a channel of ``x`` ``(N, O H' W', H, W)``."""
     _, outputs, tall, wide = out.shape
@@ -69,11 +62,7 @@ def find_means(x: Array, owners: Array, rows: Array, columns: Array, out: Array)
                     out[r, o, i, j] = total / max(count, 1)
 
 
-@compile_late(
-    f"void(T[:, :, :, ::1], {_BINS}, float64[:, :, :, ::1])",
-    least=1 << 12,
-    exact=False,
-)
+@compile_late(f"void(T[:, :, :, ::1], {_BINS}, float64[:, :, :, ::1])", least=1 << 12, exact=False)
 def add_means(d_out: Array, owners: Array, rows: Array, columns: Array, dx: Array) -> None:
     """Add the gradient of :func:`find_means` to ``dx``."""
     _, outputs, tall, wide = d_out.shape

@@ -56,10 +56,7 @@ class GruCell(NamedTuple):
 def make_cell(op: str, weight: Array, gate: str, act: str, origin: bool) -> GruCell:
     """Return the cell that an operator's inputs and attributes describe."""
     return GruCell.of(
-        weight,
-        find_activation(op, "gate_activation", gate),
-        find_activation(op, "activation", act),
-        origin,
+        weight, find_activation(op, "gate_activation", gate), find_activation(op, "activation", act), origin
     )
 
 

@@ -78,14 +78,7 @@ FUSED = {
     "fuse_beta": Float(0.0),
     "is_test": Bool(False),
 }
-_CONV = (
-    BACKENDS
-    | FUSED
-    | {
-        "exhaustive_search": Bool(False),
-        "force_fp32_output": Bool(False),
-    }
-)
+_CONV = BACKENDS | FUSED | {"exhaustive_search": Bool(False), "force_fp32_output": Bool(False)}
 _QUANTIZED = {
     "Scale_in": Float(1.0),
     "Scale_in_eltwise": Float(1.0),
@@ -170,14 +163,7 @@ class _Conv(OpDef):
 
     @classmethod
     def backward(
-        cls,
-        x: Array,
-        w: Array,
-        _: Array | None,
-        d_out: Array,
-        *,
-        attrs: ConvAttrs,
-        wanted: tuple[bool, ...],
+        cls, x: Array, w: Array, _: Array | None, d_out: Array, *, attrs: ConvAttrs, wanted: tuple[bool, ...]
     ) -> tuple[Array | None, ...]:
         x, d_out = to_channels_first(x, attrs.data_format), to_channels_first(d_out, attrs.data_format)
         windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
@@ -204,11 +190,7 @@ class Conv2d(_Conv):
     inputs = ("Input", "Filter", "Bias?", "ResidualData?")
     attrs = _ForwardConvAttrs.table(**_CONV, **_QUANTIZED)
     gradient = Gradient(
-        "Input",
-        "Filter",
-        "Bias",
-        "Output@GRAD",
-        outputs=("Input@GRAD", "Filter@GRAD", "Bias@GRAD"),
+        "Input", "Filter", "Bias", "Output@GRAD", outputs=("Input@GRAD", "Filter@GRAD", "Bias@GRAD")
     )
 
 

@@ -83,12 +83,7 @@ def _add_zeros(x: Array, axis: int, size: int) -> Array:
 
 
 def transpose_convolve(
-    op: str,
-    x: Array,
-    w: Array,
-    bias: Array | None,
-    attrs: ConvTransposeAttrs,
-    more: Sequence[int] = (),
+    op: str, x: Array, w: Array, bias: Array | None, attrs: ConvTransposeAttrs, more: Sequence[int] = ()
 ) -> Array:
     """Return the transposed convolution of ``x``, larger by ``more`` along each spatial dim.
 

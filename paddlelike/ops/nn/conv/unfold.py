@@ -41,11 +41,7 @@ class Unfold(OpDef):
     gradient = Gradient("X", "Y@GRAD")
 
     @staticmethod
-    def infer(
-        x: Spec,
-        *,
-        attrs: UnfoldAttrs,
-    ) -> Spec:
+    def infer(x: Spec, *, attrs: UnfoldAttrs) -> Spec:
         check_image("unfold", x)
         windows = attrs.windows()
         counts = windows.counts(x.shape[2:])
@@ -58,23 +54,14 @@ class Unfold(OpDef):
         return Spec((x.shape[0], x.shape[1] * math.prod(attrs.kernel_sizes), columns), x.dtype)
 
     @staticmethod
-    def forward(
-        x: Array,
-        *,
-        attrs: UnfoldAttrs,
-    ) -> Array:
+    def forward(x: Array, *, attrs: UnfoldAttrs) -> Array:
         windows = attrs.windows()
         unfolded = windows.unfold(windows.pad(x))
         out = unfolded.reshape(len(x), x.shape[1] * math.prod(attrs.kernel_sizes), -1)
         return out.copy() if np.may_share_memory(out, x) else out
 
     @staticmethod
-    def backward(
-        x: Array,
-        d_y: Array,
-        *,
-        attrs: UnfoldAttrs,
-    ) -> Array:
+    def backward(x: Array, d_y: Array, *, attrs: UnfoldAttrs) -> Array:
         windows = attrs.windows()
         counts = windows.counts(x.shape[2:])
         dx = np.zeros((*x.shape[:2], *windows.padded(x.shape[2:])), d_y.dtype)

@@ -173,13 +173,7 @@ def _far(t: Array) -> Array:
     return ((_CUBIC * t - 5 * _CUBIC) * t + 8 * _CUBIC) * t - 4 * _CUBIC
 
 
-TAPS = {
-    "nearest": _nearest,
-    "linear": _linear,
-    "bilinear": _linear,
-    "trilinear": _linear,
-    "bicubic": _cubic,
-}
+TAPS = {"nearest": _nearest, "linear": _linear, "bilinear": _linear, "trilinear": _linear, "bicubic": _cubic}
 
 
 @register

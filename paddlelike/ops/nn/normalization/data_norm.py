@@ -55,13 +55,7 @@ class DataNorm(OpDef):
         "Means",
         "Scales",
         "Y@GRAD",
-        outputs=(
-            *_SUMS,
-            "scale_w@GRAD",
-            "bias@GRAD",
-            "X@GRAD",
-            *(f"{slot}@GRAD" for slot in _SUMS),
-        ),
+        outputs=(*_SUMS, "scale_w@GRAD", "bias@GRAD", "X@GRAD", *(f"{slot}@GRAD" for slot in _SUMS)),
     )
 
     @classmethod

@@ -142,13 +142,7 @@ class GroupNorm(OpDef):
 
     @staticmethod
     def forward(
-        x: Array,
-        scale: Array | None,
-        bias: Array | None,
-        *,
-        epsilon: float,
-        groups: int,
-        data_layout: str,
+        x: Array, scale: Array | None, bias: Array | None, *, epsilon: float, groups: int, data_layout: str
     ) -> tuple[Array, Array, Array]:
         grouped = _group_channels(x, groups, data_layout)
         axes = _find_group_axes(data_layout)
@@ -223,12 +217,7 @@ class InstanceNorm(OpDef):
     any_order = True
     lod = {"Y": "X"}
     gradient = Gradient(
-        "X",
-        "Scale",
-        "SavedMean",
-        "SavedVariance",
-        "Y@GRAD",
-        outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD"),
+        "X", "Scale", "SavedMean", "SavedVariance", "Y@GRAD", outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD")
     )
 
     @staticmethod

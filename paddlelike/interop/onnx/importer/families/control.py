@@ -113,7 +113,7 @@ def _run(
     """
     from paddlelike.layers.control.loops import While
     from paddlelike.layers.control.tensor_array import array_write, create_array
-    from paddlelike.layers.tensor.creation import assign
+    from paddlelike.layers.tensor.assign import assign
 
     graph, body, count = node.graph, node.attr("body"), len(carried)
     states = [assign(graph.variable(value.name)) for value in carried]

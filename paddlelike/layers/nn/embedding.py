@@ -1,0 +1,120 @@
+"""Table look-up by integer ids, and its sparse gradients: rows with their indices (SelectedRows)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
+
+__all__ = ["embedding", "get_tensor_from_selected_rows", "merge_selected_rows"]
+
+
+def embedding(
+    input: Variable,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: ParamAttrLike = None,
+    dtype: DtypeLike = "float32",
+) -> Variable:
+    """Return the rows of a table of ``size`` (rows, width) at int64 ids of shape (..., 1): (..., width).
+
+    Operator ``lookup_table``. The row of ``padding_idx`` is zeros; -1 is the last row. With ``is_sparse``
+    the gradient holds only the rows that were used; ``is_distributed`` keeps the table on servers. Raises
+    TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> from paddlelike.input import data
+    >>> embedding(data("word", [None, 1], "int64"), size=[50, 8]).shape
+    (-1, 8)
+    """
+    check_variable("embedding", "input", input, (VarType.INT64,))
+    return look_up_table(
+        "lookup_table",
+        input,
+        size,
+        is_sparse=is_sparse,
+        is_distributed=is_distributed,
+        padding_idx=normalize_padding_idx("embedding", padding_idx, size),
+        param_attr=param_attr,
+        dtype=dtype,
+    )
+
+
+def normalize_padding_idx(layer: str, padding_idx: int | None, size: Sequence[int]) -> int:
+    """Return the operators' attribute for ``padding_idx``: -1 for None, negative ones counted from the end.
+
+    Raises GraphError when the table has no such row.
+    """
+    if padding_idx is None:
+        return -1
+    rows = size[0]
+    if not -rows <= padding_idx < rows:
+        raise GraphError(
+            f"layer {layer!r}: padding_idx is {padding_idx}, expected -{rows} .. {rows - 1} "
+            f"for a table of size {list(size)}"
+        )
+    return padding_idx if padding_idx >= 0 else rows + padding_idx
+
+
+def look_up_table(
+    type: str,
+    ids: Variable,
+    size: Sequence[int],
+    *,
+    is_sparse: bool,
+    is_distributed: bool,
+    padding_idx: int,
+    param_attr: ParamAttrLike,
+    dtype: DtypeLike,
+) -> Variable:
+    """Create the table, append the look-up operator and return its output."""
+    helper = LayerHelper("embedding")
+    table = helper.create_parameter(param_attr, size, dtype)
+    attrs = {
+        "is_sparse": is_sparse,
+        "is_distributed": is_distributed,
+        "remote_prefetch": is_sparse and not is_distributed,
+        "padding_idx": padding_idx,
+    }
+    return emit(type, {"Ids": ids, "W": table}, attrs, helper=helper, dtype=dtype)
+
+
+def merge_selected_rows(x: Variable, name: str | None = None) -> Variable:
+    """Return SelectedRows with rows of equal index added (operator ``merge_selected_rows``).
+
+    Raises TypeError unless ``x`` is a variable.
+
+    >>> import paddlelike as fluid
+    >>> block, rows = fluid.default_main_program().global_block(), fluid.core.VarDesc.VarType.SELECTED_ROWS
+    >>> x = block.create_var(name="rows", shape=[10, 4], dtype="float32", type=rows)
+    >>> fluid.layers.merge_selected_rows(x).shape
+    (10, 4)
+    """
+    check_variable("merge_selected_rows", "x", x)
+    return emit("merge_selected_rows", {"X": x}, name=name)
+
+
+def get_tensor_from_selected_rows(x: Variable, name: str | None = None) -> Variable:
+    """Return the rows of SelectedRows as a tensor, without their indices (``get_tensor_from_selected_rows``).
+
+    Raises TypeError unless ``x`` is a variable.
+
+    >>> import paddlelike as fluid
+    >>> block, rows = fluid.default_main_program().global_block(), fluid.core.VarDesc.VarType.SELECTED_ROWS
+    >>> x = block.create_var(name="rows", shape=[10, 4], dtype="float32", type=rows)
+    >>> fluid.layers.get_tensor_from_selected_rows(x).shape
+    (10, 4)
+    """
+    check_variable("get_tensor_from_selected_rows", "x", x)
+    return emit("get_tensor_from_selected_rows", {"X": x}, name=name)

@@ -1,0 +1,240 @@
+"""Images in another size: resize_bilinear, resize_nearest, and so on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_choice, check_variable, describe
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.sizes import has_variables, replace_variables
+from paddlelike.layers.tensor.constant import as_variables
+
+if TYPE_CHECKING:
+    from paddlelike.framework.typing import ShapeLike
+
+__all__ = [
+    "image_resize",
+    "image_resize_short",
+    "interpolate",
+    "resize_bilinear",
+    "resize_nearest",
+    "resize_trilinear",
+]
+
+
+_METHODS: Final = {
+    "BILINEAR": "bilinear",
+    "TRILINEAR": "trilinear",
+    "NEAREST": "nearest",
+    "BICUBIC": "bicubic",
+}
+
+
+class _Resize(NamedTuple):
+    """Arguments that the resizing layers share."""
+
+    name: str | None
+    method: str
+    actual_shape: Variable | None
+    align_corners: bool
+    align_mode: int
+    data_format: str
+
+
+def image_resize(
+    input: Variable,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
+    name: str | None = None,
+    resample: str = "BILINEAR",
+    actual_shape: Variable | None = None,
+    align_corners: bool = True,
+    align_mode: int = 1,
+    data_format: str = "NCHW",
+) -> Variable:
+    """Return images (N, C, H, W) or volumes (N, C, D, H, W) interpolated to ``out_shape`` or by ``scale``.
+
+    ``resample``: BILINEAR, NEAREST, BICUBIC, TRILINEAR (operators ``bilinear_interp``, ...). The size may
+    be an int variable, or a list with variables of shape [1]; ``scale`` a variable of shape [1].
+    ``align_corners``: corner pixels keep their positions; ``align_mode`` 0: pixels are areas, 1: points.
+    Raises GraphError when neither size nor scale is given, or one does not fit the input.
+
+    ``actual_shape`` is a variable that holds the size when the program runs.
+
+    >>> from paddlelike.input import data
+    >>> image_resize(data("image", [None, 3, 4, 4]), out_shape=[8, 8], resample="NEAREST").shape
+    (-1, 3, 8, 8)
+    """
+    check_choice("image_resize", "resample", resample.upper(), tuple(_METHODS))
+    method = _METHODS[resample.upper()]
+    how = _Resize(name, method, actual_shape, align_corners, align_mode, data_format)
+    return _resize(input, out_shape, scale, how)
+
+
+def interpolate(
+    input: Variable,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
+    name: str | None = None,
+    resample: str = "BILINEAR",
+    actual_shape: Variable | None = None,
+    align_corners: bool = True,
+    align_mode: int = 1,
+    data_format: str = "NCHW",
+) -> Variable:
+    """Return the same as :func:`image_resize`; this is its later name.
+
+    ``actual_shape`` is a variable that holds the size when the program runs.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.interpolate(x, out_shape=[16, 16]).shape
+    (-1, 3, 16, 16)
+    """
+    return image_resize(
+        input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode, data_format
+    )
+
+
+def resize_bilinear(
+    input: Variable,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
+    name: str | None = None,
+    actual_shape: Variable | None = None,
+    align_corners: bool = True,
+    align_mode: int = 1,
+    data_format: str = "NCHW",
+) -> Variable:
+    """Return images resized by the four nearest pixels, see :func:`image_resize` (``bilinear_interp``).
+
+    ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
+    C, H, W).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.resize_bilinear(x, scale=2.0).shape
+    (-1, 3, 16, 16)
+    """
+    how = _Resize(name, "bilinear", actual_shape, align_corners, align_mode, data_format)
+    return _resize(input, out_shape, scale, how)
+
+
+def resize_nearest(
+    input: Variable,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
+    name: str | None = None,
+    actual_shape: Variable | None = None,
+    align_corners: bool = True,
+    data_format: str = "NCHW",
+) -> Variable:
+    """Return images resized by the nearest pixel, see :func:`image_resize` (operator ``nearest_interp``).
+
+    ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
+    C, H, W).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.resize_nearest(x, scale=2.0).shape
+    (-1, 3, 16, 16)
+    """
+    how = _Resize(name, "nearest", actual_shape, align_corners, 1, data_format)
+    return _resize(input, out_shape, scale, how)
+
+
+def resize_trilinear(
+    input: Variable,
+    out_shape: ShapeLike | None = None,
+    scale: float | Variable | None = None,
+    name: str | None = None,
+    actual_shape: Variable | None = None,
+    align_corners: bool = True,
+    align_mode: int = 1,
+    data_format: str = "NCDHW",
+) -> Variable:
+    """Return volumes resized by the eight nearest voxels, see :func:`image_resize` (``trilinear_interp``).
+
+    ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
+    C, D, H, W).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 4, 8, 8])
+    >>> fluid.layers.resize_trilinear(x, scale=2.0).shape
+    (-1, 3, 8, 16, 16)
+    """
+    how = _Resize(name, "trilinear", actual_shape, align_corners, align_mode, data_format)
+    return _resize(input, out_shape, scale, how)
+
+
+def _resize(
+    input: Variable, out_shape: ShapeLike | None, scale: float | Variable | None, how: _Resize
+) -> Variable:
+    check_variable("image_resize", "input", input)
+    dims = len(input.shape) - 2
+    described = f"layer 'image_resize': {how.method} of input {input.name!r} of shape {list(input.shape)}"
+    if dims != (3 if how.method == "trilinear" else 2):
+        raise GraphError(f"{described}; images have 4 dims, volumes (trilinear) 5")
+    formats = ("NCHW", "NHWC") if dims == 2 else ("NCDHW", "NDHWC")
+    check_choice("image_resize", "data_format", how.data_format, formats)
+    if out_shape is None and scale is None:
+        raise GraphError(f"{described} needs out_shape or scale")
+    type = f"{how.method}_interp"
+    helper = LayerHelper(type, name=how.name)
+    sizes = ("out_d", "out_h", "out_w")
+    inputs: dict[str, Any] = {"X": input}
+    attrs: dict[str, Any] = {
+        **dict.fromkeys(sizes, -1),
+        "interp_method": how.method,
+        "align_corners": how.align_corners,
+        "align_mode": how.align_mode,
+        "data_layout": "NCHW" if how.data_format.startswith("NC") else "NHWC",
+    }
+    if isinstance(out_shape, Variable):
+        out_shape.stop_gradient = True
+        inputs["OutSize"] = out_shape
+    elif out_shape is not None:
+        if not isinstance(out_shape, list | tuple) or len(out_shape) != dims:
+            raise GraphError(
+                f"{described}: out_shape is {describe(out_shape)}, expected a variable or {dims} ints"
+            )
+        attrs |= zip(sizes[-dims:], replace_variables(out_shape), strict=True)
+        if has_variables(out_shape):
+            inputs["SizeTensor"] = as_variables(helper, out_shape)
+    elif isinstance(scale, Variable):
+        scale.stop_gradient = True
+        inputs["Scale"] = scale
+    elif scale is not None:
+        if scale <= 0:
+            raise GraphError(f"{described}: scale is {scale}, expected a positive number")
+        attrs["scale"] = float(scale)
+    if isinstance(how.actual_shape, Variable):
+        how.actual_shape.stop_gradient = True
+        inputs["OutSize"] = how.actual_shape
+    return emit(type, inputs, attrs, helper=helper)
+
+
+def image_resize_short(input: Variable, out_short_len: int, resample: str = "BILINEAR") -> Variable:
+    """Return images resized so that the shorter side is ``out_short_len``, in the same proportions.
+
+    Raises TypeError unless ``input`` is a variable, GraphError unless height and width are known.
+
+    ``resample`` names the way, as in ``image_resize``. The result has shape (N, C, H, W).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 20, 40])
+    >>> fluid.layers.image_resize_short(x, out_short_len=10).shape
+    (-1, 3, 10, 20)
+    """
+    check_variable("image_resize_short", "input", input)
+    if len(input.shape) != 4 or min(input.shape[2:]) < 0:
+        raise GraphError(
+            f"layer 'image_resize_short': input {input.name!r} of shape {list(input.shape)} must be "
+            "(N, C, H, W) with known H and W"
+        )
+    short = min(input.shape[2:])
+    size = [int(side / short * out_short_len + 0.5) for side in input.shape[2:]]
+    return image_resize(input, size, resample=resample)

@@ -1,0 +1,81 @@
+"""Softmax and other functions along one axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable, is_whole
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+
+__all__ = ["log_softmax", "maxout", "softmax"]
+
+
+def log_softmax(
+    input: Variable, axis: int | None = None, dtype: DtypeLike | None = None, name: str | None = None
+) -> Variable:
+    """Return ``log(softmax(input))`` along ``axis``, the last (operators ``softmax``, ``log``).
+
+    With ``dtype`` the input is converted first. Raises TypeError unless ``input`` is a variable of a
+    supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.log_softmax(x)])
+    >>> print(out.round(3))
+    [[-1.313 -0.313]]
+    """
+    check_variable("log_softmax", "input", input, WIDE_FLOATS)
+    helper = LayerHelper("log_softmax", name=name)
+    kind = input.dtype if dtype is None else dtype
+
+    def step(type: str, x: Variable, attrs: dict[str, Any]) -> Variable:
+        return emit(type, {"X": x}, attrs, helper=helper, dtype=kind)
+
+    if dtype is not None:
+        out = helper.create_variable_for_type_inference(dtype)
+        attrs = {"in_dtype": int(input.dtype), "out_dtype": int(out.dtype)}
+        helper.append_op(type="cast", inputs={"X": input}, outputs={"Out": out}, attrs=attrs)
+        input = out
+    attrs = {"axis": -1 if axis is None else axis, "use_cudnn": False}
+    return step("log", step("softmax", input, attrs), {})
+
+
+def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> Variable:
+    """Return the maximum of every ``groups`` channels on ``axis`` (operator ``maxout``).
+
+    (N, C, H, W) gives (N, C / groups, H, W); ``axis`` is 1, or -1 or 3 for channels last. Raises TypeError
+    unless ``x`` is a variable of a supported dtype and GraphError for another ``axis``.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4, 8, 8])
+    >>> fluid.layers.maxout(x, groups=2).shape
+    (-1, 2, 8, 8)
+    """
+    check_variable("maxout", "x", x, WIDE_FLOATS)
+    check_choice("maxout", "axis", axis, (1, -1, 3))
+    attrs = {"groups": groups, "axis": 3 if axis == -1 else axis}
+    return emit("maxout", {"X": x}, attrs, name=name)
+
+
+def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, axis: int = -1) -> Variable:
+    """Return ``exp(x) / sum(exp(x))`` along ``axis`` (operator ``softmax``); ``use_cudnn`` is ignored.
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> from paddlelike.input import data
+    >>> softmax(data("scores", [None, 10])).shape
+    (-1, 10)
+    """
+    check_variable("softmax", "input", input, FLOATS)
+    if not is_whole(axis) or not -len(input.shape) <= axis < max(len(input.shape), 1):
+        raise GraphError(
+            f"layer 'softmax': axis is {axis!r} for input {input.name!r} of shape {list(input.shape)}"
+        )
+    return emit("softmax", {"X": input}, {"axis": axis, "use_cudnn": use_cudnn}, name=name)

@@ -1,0 +1,172 @@
+"""LSTM over sequences of any length: dynamic_lstm and dynamic_lstmp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
+from paddlelike.layers.checks import WIDE_FLOATS, check_variable
+from paddlelike.layers.emit import emit_all
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.recurrent.gru import check_width
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+    from paddlelike.param_attr import ParamAttrLike
+
+__all__ = ["dynamic_lstm", "dynamic_lstmp"]
+
+
+def dynamic_lstm(
+    input: Variable,
+    size: int,
+    h_0: Variable | None = None,
+    c_0: Variable | None = None,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
+    use_peepholes: bool = True,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    cell_activation: str = "tanh",
+    candidate_activation: str = "tanh",
+    dtype: DtypeLike = "float32",
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """Return the hidden states and cells of an LSTM over every sequence, (T, size / 4) each.
+
+    Operator ``lstm``. ``input`` (T, size) is the output of a layer, often ``fc``; ``size`` is 4 times the
+    width of the cell. ``h_0`` and ``c_0``, (sequences, size / 4), are zeros by default. With
+    ``use_peepholes`` the gates see the cell; with ``is_reverse`` every sequence is processed from its end.
+    ``gate_activation`` is that of the gates, ``candidate_activation`` that of the candidates and
+    ``cell_activation`` that of the cell's output: sigmoid, tanh, relu or identity. Hochreiter & Schmidhuber
+    1997. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> from paddlelike.input import data
+    >>> hidden, cell = dynamic_lstm(data("projected", [None, 32], lod_level=1), size=32)
+    >>> hidden.shape, hidden.lod_level
+    ((-1, 8), 1)
+    """
+    check_variable("dynamic_lstm", "input", input, WIDE_FLOATS)
+    width = _cell_width("dynamic_lstm", size)
+    helper = LayerHelper("lstm", name=name)
+    inputs = {"Input": input, **_initial_states("dynamic_lstm", width, h_0, width, c_0)}
+    inputs["Weight"] = helper.create_parameter(param_attr, [width, size], dtype)
+    inputs["Bias"] = _bias(helper, "dynamic_lstm", bias_attr, (7 if use_peepholes else 4) * width, dtype)
+    outputs = dict.fromkeys(("Hidden", "Cell", "BatchGate", "BatchCellPreAct"), dtype)
+    attrs = {
+        "use_peepholes": use_peepholes,
+        "is_reverse": is_reverse,
+        "gate_activation": gate_activation,
+        "cell_activation": cell_activation,
+        "candidate_activation": candidate_activation,
+    }
+    hidden, cell, *_ = emit_all("lstm", inputs, outputs, attrs, helper=helper)
+    _warn_cell_gradient(width, dtype)
+    return hidden, cell
+
+
+def dynamic_lstmp(
+    input: Variable,
+    size: int,
+    proj_size: int,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
+    use_peepholes: bool = True,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    cell_activation: str = "tanh",
+    candidate_activation: str = "tanh",
+    proj_activation: str = "tanh",
+    dtype: DtypeLike = "float32",
+    name: str | None = None,
+    h_0: Variable | None = None,
+    c_0: Variable | None = None,
+    cell_clip: float | None = None,
+    proj_clip: float | None = None,
+) -> tuple[Variable, Variable]:
+    """Return the projections (T, proj_size) and cells of an LSTM whose projection is fed back.
+
+    Operator ``lstmp``. ``h_0`` is (sequences, proj_size). ``cell_clip`` and ``proj_clip`` limit cells and
+    projections. Sak et al. 2014. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    ``size`` is 4 times the width of the cells. ``use_peepholes`` adds the weights from the cells to
+    the gates; with ``is_reverse`` sequences are read from their ends. The activations are named by
+    ``gate_activation``, ``cell_activation``, ``candidate_activation`` and ``proj_activation``.
+    ``h_0`` and ``c_0`` are the first projection and the first cells, (batch, proj_size) and (batch,
+    size / 4).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 16], "float32", lod_level=1)
+    >>> [one.shape for one in fluid.layers.dynamic_lstmp(x, size=16, proj_size=3)]
+    [(-1, 3), (-1, 4)]
+    """
+    check_variable("dynamic_lstmp", "input", input, WIDE_FLOATS)
+    width = _cell_width("dynamic_lstmp", size)
+    helper = LayerHelper("lstmp", name=name)
+    inputs = {"Input": input, **_initial_states("dynamic_lstmp", proj_size, h_0, width, c_0)}
+    inputs["Weight"] = helper.create_parameter(param_attr, [proj_size, size], dtype)
+    inputs["ProjWeight"] = helper.create_parameter(param_attr, [width, proj_size], dtype)
+    inputs["Bias"] = _bias(helper, "dynamic_lstmp", bias_attr, (7 if use_peepholes else 4) * width, dtype)
+    projection, cell, _, hidden, gate, pre_act = (
+        helper.create_variable_for_type_inference(dtype) for _ in range(6)
+    )  # the third is created and not used, as in Fluid
+    outputs = {
+        "Projection": projection,
+        "Cell": cell,
+        "BatchHidden": hidden,
+        "BatchGate": gate,
+        "BatchCellPreAct": pre_act,
+    }
+    attrs: dict[str, Any] = {
+        "use_peepholes": use_peepholes,
+        "is_reverse": is_reverse,
+        "gate_activation": gate_activation,
+        "cell_activation": cell_activation,
+        "candidate_activation": candidate_activation,
+        "proj_activation": proj_activation,
+        "cell_clip": cell_clip,
+        "proj_clip": proj_clip,
+    }
+    helper.append_op(type="lstmp", inputs=inputs, outputs=outputs, attrs=attrs)
+    if not cell_clip:
+        _warn_cell_gradient(width, dtype)
+    return projection, cell
+
+
+def _warn_cell_gradient(width: int, dtype: DtypeLike) -> None:
+    if width % 8 == 0 and convert_dtype(dtype) == VarType.FP32:
+        warn_quirk("lstm_cell_gradient")
+
+
+def _cell_width(layer: str, size: int) -> int:
+    if size % 4:
+        raise GraphError(
+            f"layer {layer!r}: size is {size}, expected 4 times the width of the cell",
+            hint="the input comes projected: fc(input, size=4 * width), then size=4 * width here",
+        )
+    return size // 4
+
+
+def _bias(helper: LayerHelper, layer: str, attr: ParamAttrLike, width: int, dtype: DtypeLike) -> Variable:
+    bias: Variable | None = helper.create_parameter(attr, [1, width], dtype, is_bias=True)
+    if bias is None:
+        raise GraphError(
+            f"layer {layer!r}: bias_attr is False, but the operator always has a bias",
+            hint="ParamAttr(trainable=False, initializer=fluid.initializer.Constant(0.0)) keeps it at 0",
+        )
+    return bias
+
+
+def _initial_states(
+    layer: str, h_width: int, h_0: Variable | None, c_width: int, c_0: Variable | None
+) -> dict[str, Variable]:
+    """Return the initial states as inputs of an operator."""
+    given = {}
+    if h_0 is not None:
+        given["H0"] = check_width(layer, "h_0", h_0, h_width)
+    if c_0 is not None:
+        given["C0"] = check_width(layer, "c_0", c_0, c_width)
+    return given

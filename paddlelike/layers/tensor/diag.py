@@ -1,0 +1,85 @@
+"""Diagonal matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from paddlelike.core.dtypes import convert_dtype
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import is_whole
+from paddlelike.layers.emit import emit
+from paddlelike.layers.tensor.assign import assign
+
+if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
+    from paddlelike.core.typing import DtypeLike
+
+__all__ = ["diag", "diag_embed", "eye"]
+
+
+def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Variable:
+    """Return matrices, in dims ``dim1`` and ``dim2``, whose diagonals are the last dim of ``input``.
+
+    Operator ``diag_embed``.
+
+    ``offset`` moves the diagonal: above the main one if positive.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.diag_embed(x)])
+    >>> print(out)
+    [[1. 0.]
+     [0. 2.]]
+    """
+    if not isinstance(input, Variable):
+        input = assign(input)
+    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
+    return emit("diag_embed", {"Input": [input]}, attrs, constant=True)
+
+
+def diag(diagonal: Variable | Array) -> Variable:
+    """Return the square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.diag(x)])
+    >>> print(out)
+    [[1. 0.]
+     [0. 2.]]
+    """
+    if not isinstance(diagonal, Variable):
+        diagonal = assign(diagonal)
+    return emit("diag", {"Diagonal": diagonal}, constant=True)
+
+
+def eye(
+    num_rows: int,
+    num_columns: int | None = None,
+    batch_shape: Sequence[int] | None = None,
+    dtype: DtypeLike = "float32",
+) -> Variable:
+    """Return the identity matrix (operator ``eye``), repeated over ``batch_shape``.
+
+    Raises TypeError for a size that is not an int of 0 or more.
+
+    ``num_rows`` and ``num_columns`` are its dims; as many columns as rows by default.
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.eye(2, 3)])
+    >>> print(out)
+    [[1. 0. 0.]
+     [0. 1. 0.]]
+    """
+    columns = num_rows if num_columns is None else num_columns
+    for argument, value in (("num_rows", num_rows), ("num_columns", columns)):
+        if not is_whole(value) or value < 0:
+            raise TypeError(f"layer 'eye': {argument} is {value!r}, expected an int of 0 or more")
+    kind = convert_dtype(dtype)
+    attrs = {"num_rows": num_rows, "num_columns": columns, "dtype": int(kind)}
+    out = emit("eye", {}, attrs, dtype=kind, constant=True)
+    for count in reversed(batch_shape or ()):
+        out = emit("stack", {"X": [out] * count}, {"axis": 0}, slot="Y")
+    return out

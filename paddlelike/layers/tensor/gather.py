@@ -1,0 +1,213 @@
+"""Gathering and scattering of rows and elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, overload
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import INTEGERS, check_variable
+from paddlelike.layers.emit import emit
+from paddlelike.layers.tensor.constant import zeros
+from paddlelike.layers.tensor.slice import slice
+
+__all__ = [
+    "gather",
+    "gather_nd",
+    "index_sample",
+    "index_select",
+    "nonzero",
+    "scatter",
+    "scatter_nd",
+    "scatter_nd_add",
+    "where",
+]
+
+
+def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable:
+    """Return the rows of ``input`` at the integers of ``index`` (N,) (operator ``gather``).
+
+    ``overwrite``: where a row is gathered twice, its gradient is the last one instead of the sum. Raises
+    TypeError unless ``input`` and ``index`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4], [5, 6]], "float32"))
+    >>> y = fluid.layers.assign(np.array([2, 0], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.gather(x, y)])
+    >>> print(out)
+    [[5. 6.]
+     [1. 2.]]
+    """
+    check_variable("gather", "input", input)
+    check_variable("gather", "index", index, INTEGERS)
+    return emit("gather", {"X": input, "Index": index}, {"overwrite": overwrite})
+
+
+def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Variable:
+    """Return the slices of ``input`` that the rows of ``index`` (..., K) select in its first K dims.
+
+    Operator ``gather_nd``. Raises TypeError unless ``input`` and ``index`` are variables of supported
+    dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[1, 0]], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.gather_nd(x, y)])
+    >>> print(out)
+    [3.]
+    """
+    check_variable("gather_nd", "input", input)
+    check_variable("gather_nd", "index", index, INTEGERS)
+    return emit("gather_nd", {"X": input, "Index": index}, name=name)
+
+
+def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
+    """Return the slices of ``input`` along ``dim`` at the integers of ``index`` (N,) (``index_select``).
+
+    Raises TypeError unless ``input`` and ``index`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2, 3], [4, 5, 6]], "float32"))
+    >>> y = fluid.layers.assign(np.array([2, 0], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.index_select(x, y, dim=1)])
+    >>> print(out)
+    [[3. 1.]
+     [6. 4.]]
+    """
+    check_variable("index_select", "input", input)
+    check_variable("index_select", "index", index, INTEGERS)
+    return emit("index_select", {"X": input, "Index": index}, {"dim": dim})
+
+
+def index_sample(x: Variable, index: Variable) -> Variable:
+    """Return ``out[i, j] = x[i, index[i, j]]`` (operator ``index_sample``).
+
+    Raises TypeError unless ``x`` and ``index`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2, 3], [4, 5, 6]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[0, 2], [1, 1]], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.index_sample(x, y)])
+    >>> print(out)
+    [[1. 3.]
+     [5. 5.]]
+    """
+    check_variable("index_sample", "x", x)
+    check_variable("index_sample", "index", index, INTEGERS)
+    return emit("index_sample", {"X": x, "Index": index})
+
+
+def scatter(
+    input: Variable, index: Variable, updates: Variable, name: str | None = None, overwrite: bool = True
+) -> Variable:
+    """Return ``input`` with its rows at ``index`` (N,) replaced by ``updates`` (operator ``scatter``).
+
+    Without ``overwrite`` these rows are set to zero first, then the updates are added. Raises TypeError
+    unless ``input``, ``index`` and ``updates`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 1], [2, 2]], "float32"))
+    >>> y = fluid.layers.assign(np.array([1], "int64"))
+    >>> z = fluid.layers.assign(np.array([[5, 6]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.scatter(x, y, z)])
+    >>> print(out)
+    [[1. 1.]
+     [5. 6.]]
+    """
+    check_variable("scatter", "input", input)
+    check_variable("scatter", "index", index, INTEGERS)
+    check_variable("scatter", "updates", updates)
+    inputs = {"X": input, "Ids": index, "Updates": updates}
+    return emit("scatter", inputs, {"overwrite": overwrite}, name=name)
+
+
+def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str | None = None) -> Variable:
+    """Return ``ref`` with ``updates`` added at the rows of ``index`` (..., K) (``scatter_nd_add``).
+
+    Raises TypeError unless ``index`` and ``ref`` are variables of supported dtypes, GraphError when their
+    dtypes differ.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 1, 1], "float32"))
+    >>> y = fluid.layers.assign(np.array([[0], [0]], "int64"))
+    >>> z = fluid.layers.assign(np.array([5, 6], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.scatter_nd_add(x, y, z)])
+    >>> print(out)
+    [12.  1.  1.]
+    """
+    check_variable("scatter_nd_add", "index", index, INTEGERS)
+    if check_variable("scatter_nd_add", "ref", ref).dtype != updates.dtype:
+        raise GraphError(
+            f"layer 'scatter_nd_add': ref {ref.name!r} has dtype {ref.dtype.name}, updates "
+            f"{updates.name!r} has {updates.dtype.name}"
+        )
+    return emit("scatter_nd_add", {"X": ref, "Index": index, "Updates": updates}, name=name)
+
+
+def scatter_nd(index: Variable, updates: Variable, shape: Sequence[int], name: str | None = None) -> Variable:
+    """Return zeros of ``shape`` with ``updates`` added at the rows of ``index`` (``scatter_nd_add``).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1], [3]], "int64"))
+    >>> y = fluid.layers.assign(np.array([5, 6], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.scatter_nd(x, y, [4])])
+    >>> print(out)
+    [0. 5. 0. 6.]
+    """
+    return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
+
+
+def where(condition: Variable) -> Variable:
+    """Return the int64 indices, (count, rank), where ``condition`` is true (operator ``where_index``).
+
+    Raises TypeError unless ``condition`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([0, 1, 1], "bool"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.where(x)])
+    >>> print(out)
+    [[1]
+     [2]]
+    """
+    check_variable("where", "condition", condition)
+    return emit("where_index", {"Condition": condition}, dtype=VarType.INT64)
+
+
+@overload
+def nonzero(input: Variable, as_tuple: Literal[False] = False) -> Variable: ...
+
+
+@overload
+def nonzero(input: Variable, as_tuple: Literal[True]) -> tuple[Variable, ...]: ...
+
+
+def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variable, ...]:
+    """Return the int64 indices, (count, rank), where ``input`` is not 0, or a tuple with a column per dim.
+
+    With ``as_tuple`` there is one variable for each dim.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 0], [0, 2]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.nonzero(x)])
+    >>> print(out)
+    [[0 0]
+     [1 1]]
+    """
+    positions = where(input)
+    if not as_tuple:
+        return positions
+    dims = len(input.shape)
+    if dims == 1:
+        return (positions,)
+    return tuple(slice(positions, axes=[1], starts=[i], ends=[i + 1]) for i in range(dims))
