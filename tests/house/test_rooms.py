@@ -25,7 +25,7 @@ WITHOUT_FAMILY = {
     ),
     "layers": (
         "checks collective control_flow distributions emit fluid_modules helper layer_function_generator "
-        "learning_rate_scheduler metric_op ops rnn sequence_lod utils"
+        "learning_rate_scheduler metric_op ops rnn sequence_lod sizes utils"
     ),
     "compiled/lowering": "formula_types",
     "interop/onnx/exporter/families": "",
