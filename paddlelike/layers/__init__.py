@@ -55,6 +55,7 @@ from paddlelike.layers.detection.targets import *
 from paddlelike.layers.detection.yolo import *
 from paddlelike.layers.elementwise.activation import *
 from paddlelike.layers.elementwise.binary import *
+from paddlelike.layers.elementwise.cast import *
 from paddlelike.layers.elementwise.compare import *
 from paddlelike.layers.elementwise.scale import *
 from paddlelike.layers.elementwise.unary import *
@@ -128,7 +129,6 @@ from paddlelike.layers.sequence.pool import *
 from paddlelike.layers.sequence.position import *
 from paddlelike.layers.sequence.softmax import *
 from paddlelike.layers.tensor.assign import *
-from paddlelike.layers.tensor.cast import *
 from paddlelike.layers.tensor.concat import *
 from paddlelike.layers.tensor.constant import *
 from paddlelike.layers.tensor.crop import *

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from paddlelike import layers
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.cntk.writing.writers import load_writers
 from paddlelike.interop.onnx.exporter.converters import load_table
@@ -78,6 +79,27 @@ def find_families(
 )
 def test_an_operator_is_written_in_its_family(load: Callable[[], Mapping[str, Any]], package: str) -> None:
     assert list(find_families(load(), package)) == []
+
+
+#: Layers that are not in a file named as their operator's, and why.
+ELSEWHERE = {
+    "load": "the operator of files; the layer is one of the inputs of a program",
+    "lstm": "the layer is of the operator cudnn_lstm",
+}
+
+
+def test_a_layer_is_in_the_file_of_its_operator() -> None:
+    found = {}
+    for name in layers.__all__:
+        op = registry.all_ops().get(name) or registry.all_ops().get(f"{name}2")
+        if op is not None and name not in ELSEWHERE:
+            family, *own = unwrap(getattr(layers, name)).__module__.split(".")[2:]
+            wanted = op.__module__.split(".")[2:]
+            if wanted == ["elementwise", "unary"] and own == ["activation"]:
+                wanted = ["elementwise", "activation"]  # whose table `unary` registers
+            if family != wanted[0] or own[-1] not in wanted[1:]:
+                found[name] = ".".join([family, *own]), ".".join(wanted)
+    assert found == {}
 
 
 @pytest.mark.slow

@@ -13,11 +13,11 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable, describe, is_whole
 from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent, select_input
+from paddlelike.layers.elementwise.cast import cast
 from paddlelike.layers.elementwise.compare import equal, logical_not
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import assign
-from paddlelike.layers.tensor.cast import cast
 from paddlelike.layers.tensor.constant import fill_constant
 from paddlelike.layers.utils import have_same_structure, map_structure
 

@@ -14,6 +14,7 @@ from paddlelike.layers.elementwise.binary import (
     elementwise_mod,
     elementwise_mul,
 )
+from paddlelike.layers.elementwise.cast import cast
 from paddlelike.layers.elementwise.compare import equal, logical_not, logical_or
 from paddlelike.layers.elementwise.unary import log
 from paddlelike.layers.nn.softmax import softmax
@@ -22,7 +23,6 @@ from paddlelike.layers.recurrent.decoding import Decoder
 from paddlelike.layers.recurrent.gather_tree import gather_tree
 from paddlelike.layers.reduction.search import topk
 from paddlelike.layers.tensor.assign import assign
-from paddlelike.layers.tensor.cast import cast
 from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch_size_like, zeros_like
 from paddlelike.layers.tensor.expand import expand
 from paddlelike.layers.tensor.gather import gather_nd

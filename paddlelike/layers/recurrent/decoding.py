@@ -14,12 +14,12 @@ from paddlelike.layers.control.tensor_array import (
     tensor_array_to_tensor,
 )
 from paddlelike.layers.elementwise.binary import elementwise_add, elementwise_mul
+from paddlelike.layers.elementwise.cast import cast
 from paddlelike.layers.elementwise.compare import less_equal, logical_and, logical_not, logical_or
 from paddlelike.layers.elementwise.scale import increment
 from paddlelike.layers.recurrent.rnn import swap_batch_and_time
 from paddlelike.layers.reduction.reduce import reduce_all
 from paddlelike.layers.tensor.assign import assign
-from paddlelike.layers.tensor.cast import cast
 from paddlelike.layers.tensor.constant import fill_constant, zeros_like
 from paddlelike.layers.utils import map_structure
 

@@ -1,6 +1,6 @@
-"""Arithmetic of whole tensors: scale, minus, clip, clip_by_norm, cumsum, cast.
+"""Arithmetic of whole tensors: scale, minus, clip, clip_by_norm, increment.
 
-The gradients of scale, minus, cumsum and cast are operators of the same kind.
+The gradients of scale and minus are operators of the same kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from paddlelike.framework.opdef import (
     Float,
     Gradient,
     GradOp,
-    Int,
     Kernel,
     OpDef,
     OpView,
@@ -32,7 +31,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.elementwise.binary import map_row_values
-from paddlelike.ops.operands import can_be_equal, keep_spec, normalize_axis
+from paddlelike.ops.operands import can_be_equal, keep_spec
 
 Value = Array | SelectedRows
 
@@ -195,74 +194,6 @@ def _limit_norm(x: Array, max_norm: float) -> Array:
     flat = x.reshape(-1)
     norm = math.sqrt(np.dot(flat, flat))
     return x.copy() if norm <= max_norm else x * (max_norm / norm)  # NaN everywhere if the norm is NaN
-
-
-@register
-class Cumsum(OpDef):
-    """``Out[i]`` is the sum of X up to i along ``axis``, without X[i] itself if ``exclusive``.
-
-    With ``reverse`` it adds from the end.
-    """
-
-    type = "cumsum"
-    attrs = {"axis": Int(-1), "exclusive": Bool(False), "reverse": Bool(False)}
-    lod = "X"
-
-    @staticmethod
-    def infer(x: Spec, *, axis: int) -> Spec:
-        normalize_axis("cumsum", axis, len(x.shape))
-        return Spec(x.shape, x.dtype)
-
-    @staticmethod
-    def forward(x: Array, *, axis: int, exclusive: bool, reverse: bool) -> Array:
-        out = np.empty_like(x)
-        source, total = (np.moveaxis(array, axis, 0) for array in (x, out))  # views
-        if reverse:
-            source, total = source[::-1], total[::-1]
-        if exclusive:
-            total[:1] = 0
-            source, total = source[:-1], total[1:]
-        np.add.accumulate(source, axis=0, out=total)
-        return out
-
-    @classmethod
-    def make_grad(cls, op: OpView) -> list[GradOp]:
-        attrs = {name: op.attrs[name] for name in ("axis", "exclusive")}
-        return [derive_grad_op(op, "cumsum", "X", 0, **attrs, reverse=not op.attrs["reverse"])]
-
-
-@register
-class Cast(OpDef):
-    """``Out = X`` as elements of another type."""
-
-    type = "cast"
-    attrs = {"in_dtype": Int(REQUIRED), "out_dtype": Int(REQUIRED)}
-    any_order = True
-    lod = "X"
-
-    @staticmethod
-    def infer(x: Spec, *, out_dtype: int) -> Spec:
-        return Spec(x.shape, VarType(out_dtype))
-
-    @staticmethod
-    def forward(x: Array, *, in_dtype: int, out_dtype: int) -> Array:
-        if in_dtype == VarType.BF16 and x.dtype == np.uint16:
-            x = (x.astype(np.uint32) << 16).view(np.float32)
-        if out_dtype == VarType.BF16:
-            return _round_to_bfloat16(x)
-        return x.astype(numpy_dtype(VarType(out_dtype)))
-
-    @classmethod
-    def make_grad(cls, op: OpView) -> list[GradOp]:
-        back = {"in_dtype": op.attrs["out_dtype"], "out_dtype": op.attrs["in_dtype"]}
-        return [derive_grad_op(op, "cast", "X", 0, **back)]
-
-
-def _round_to_bfloat16(x: Array) -> Array:
-    """Return the upper halves of float32, ties to even; of a NaN one that is still a NaN."""
-    bits = x.astype(np.float32).view(np.uint32)
-    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-    return np.where(np.isnan(x), bits >> 16 | 0x40, rounded).astype(np.uint16)
 
 
 @register

@@ -1,4 +1,4 @@
-"""Sums, products and extremes up to each element."""
+"""Sums, products and extremes up to each element. The gradient of cumsum is a cumsum."""
 
 from __future__ import annotations
 
@@ -7,8 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, Attrs, Bool, Int
+from paddlelike.framework.opdef import (
+    Array,
+    Attrs,
+    Bool,
+    GradOp,
+    Int,
+    OpDef,
+    OpView,
+    Spec,
+    derive_grad_op,
+    register,
+)
 from paddlelike.ops.later import INTEGERS, register_kernel
+from paddlelike.ops.operands import normalize_axis
 
 
 class CumulationAttrs(Attrs):
@@ -60,3 +72,37 @@ def _make_running(function: np.ufunc) -> Callable[..., tuple[Array, Array]]:
 
 for _name, _function in (("cummax", np.maximum), ("cummin", np.minimum)):
     register_kernel(_name, "x -> out indices", {"axis": Int(-1), "dtype": Int(3)})(_make_running(_function))
+
+
+@register
+class Cumsum(OpDef):
+    """``Out[i]`` is the sum of X up to i along ``axis``, without X[i] itself if ``exclusive``.
+
+    With ``reverse`` it adds from the end.
+    """
+
+    type = "cumsum"
+    attrs = {"axis": Int(-1), "exclusive": Bool(False), "reverse": Bool(False)}
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec, *, axis: int) -> Spec:
+        normalize_axis("cumsum", axis, len(x.shape))
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, axis: int, exclusive: bool, reverse: bool) -> Array:
+        out = np.empty_like(x)
+        source, total = (np.moveaxis(array, axis, 0) for array in (x, out))  # views
+        if reverse:
+            source, total = source[::-1], total[::-1]
+        if exclusive:
+            total[:1] = 0
+            source, total = source[:-1], total[1:]
+        np.add.accumulate(source, axis=0, out=total)
+        return out
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        attrs = {name: op.attrs[name] for name in ("axis", "exclusive")}
+        return [derive_grad_op(op, "cumsum", "X", 0, **attrs, reverse=not op.attrs["reverse"])]

@@ -1,11 +1,9 @@
-"""Cases of scale, minus, clip, clip_by_norm, cumsum and cast."""
+"""Cases of scale, minus, clip, clip_by_norm and increment."""
 
-import itertools
 import math
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from tests.ops.harness.contract import Case
 
@@ -13,16 +11,6 @@ _rng = np.random.default_rng(12)
 X = _rng.standard_normal((3, 4))
 ROWS = SelectedRows([4, 1, 4], 6, X)
 MERGED = np.stack([X[1], X[0] + X[2]])
-
-
-def _cumsum(X, exclusive, reverse):
-    def one(row):
-        row = row[::-1] if reverse else row
-        sums = [0, *itertools.accumulate(row)]
-        sums = sums[:-1] if exclusive else sums[1:]
-        return sums[::-1] if reverse else sums
-
-    return np.array([one(row.tolist()) for row in X])
 
 
 CASES = [
@@ -87,46 +75,6 @@ CASES = [
         lambda: SelectedRows([1, 4], 6, MERGED / math.hypot(*MERGED.flat)),
         {"max_norm": 1.0},
         note="rows",
-    ),
-    *(
-        Case(
-            "cumsum",
-            {"X": X},
-            _cumsum,
-            {"exclusive": exclusive, "reverse": reverse},
-            note="-".join(["last", "exclusive"][: 1 + exclusive] + ["reverse"][:reverse]),
-        )
-        for exclusive in (False, True)
-        for reverse in (False, True)
-    ),
-    Case(
-        "cumsum",
-        {"X": X},
-        lambda X: _cumsum(X.T, False, True).T,
-        {"axis": 0, "reverse": True},
-        note="first",
-    ),
-    Case(
-        "cast",
-        {"X": X},
-        lambda X: X,
-        {"in_dtype": VarType.FP64, "out_dtype": VarType.FP64},
-    ),
-    Case(
-        "cast",
-        {"X": X * 3},
-        lambda X: np.array([[math.trunc(x) for x in row] for row in X]),
-        {"in_dtype": VarType.FP64, "out_dtype": VarType.INT64},
-        wrt=(),
-        note="to-integers",
-    ),
-    Case(
-        "cast",
-        {"X": np.array([0, 1, -2])},
-        lambda: np.array([False, True, True]),
-        {"in_dtype": VarType.INT64, "out_dtype": VarType.BOOL},
-        wrt=(),
-        note="to-bool",
     ),
     Case("increment", {"X": np.array([2.0], np.float32)}, lambda X: X + 2.5, {"step": 2.5}, wrt=()),
     Case(

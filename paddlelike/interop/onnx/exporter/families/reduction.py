@@ -222,3 +222,12 @@ def _convert_histogram(step: Step) -> None:
     step.give(
         "Out", step.reduce("ReduceSum", step.cast(step.add("And", above, below), "int64"), [0], keep=False)
     )
+
+
+@converts("cumsum")
+def _convert_cumsum(step: Step) -> None:
+    flat = step.attr("flatten")
+    x = step.reshape(step.input(), -1) if flat else step.input()
+    axis = step.constant(0 if flat else step.attr("axis"), np.int64)
+    options = {name: int(bool(step.attr(name))) for name in ("exclusive", "reverse")}
+    step.give("Out", step.add("CumSum", x, axis, **options))

@@ -144,15 +144,6 @@ def _convert_cast(step: Step) -> None:
     step.give("Out", step.cast(step.input(), VarType(step.attr("out_dtype"))))
 
 
-@converts("cumsum")
-def _convert_cumsum(step: Step) -> None:
-    flat = step.attr("flatten")
-    x = step.reshape(step.input(), -1) if flat else step.input()
-    axis = step.constant(0 if flat else step.attr("axis"), np.int64)
-    options = {name: int(bool(step.attr(name))) for name in ("exclusive", "reverse")}
-    step.give("Out", step.add("CumSum", x, axis, **options))
-
-
 _BITS: Final = {
     "bitwise_and": ("And", "BitwiseAnd"),
     "bitwise_or": ("Or", "BitwiseOr"),

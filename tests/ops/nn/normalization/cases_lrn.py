@@ -1,4 +1,4 @@
-"""Cases of the operators over channels, one channel at a time."""
+"""Cases of lrn, one channel at a time."""
 
 import numpy as np
 
@@ -19,12 +19,6 @@ def _lrn(X, n, k, alpha, beta, data_format):
     return {"Out": X / mid**beta, "MidOut": mid}
 
 
-def _affine(X, Scale, Bias, data_layout):
-    return np.einsum("nchw,c->nchw" if data_layout == "NCHW" else "nhwc,c->nhwc", X, Scale) + (
-        Bias[:, None, None] if data_layout == "NCHW" else Bias
-    )
-
-
 CASES = [
     Case("lrn", {"X": X}, _lrn, {"alpha": 0.3}, through=["Out"]),
     Case(
@@ -36,12 +30,4 @@ CASES = [
         note="channels-last",
     ),
     Case("lrn", {"X": X[:, :2]}, _lrn, {"alpha": 0.3, "n": 7}, through=["Out"], note="wide"),
-    Case("affine_channel", {"X": LAST, "Scale": _normal(8), "Bias": _normal(8)}, _affine),
-    Case(
-        "affine_channel",
-        {"X": X, "Scale": _normal(8), "Bias": _normal(8)},
-        _affine,
-        {"data_layout": "NCHW"},
-        note="channels-first",
-    ),
 ]

@@ -1,4 +1,4 @@
-"""Ranges and diagonals."""
+"""Diagonals."""
 
 from __future__ import annotations
 
