@@ -114,6 +114,24 @@ def change(name: str, op: str, at: str, value: Any) -> bytes:
     return json.dumps(tree).encode()
 
 
+@pytest.mark.parametrize("items", [["a"], [None], [[1]], [{}]])
+def test_lists_of_other_types(items: list[Any]) -> None:
+    for kind in ("0.a_array", "1.a_intarray"):
+        with pytest.raises(FormatError):
+            decode_program(change("abs", "1.full", "shape", {"#": kind, "D": items}))
+
+
+def test_an_input_without_dims() -> None:
+    tree = json.loads(read_archive("layers331")["instance_norm1d"][MODEL])
+    for node in tree["program"]["regions"][0]["blocks"][0]["ops"]:
+        if node["#"] == "1.feed":
+            node["O"][0]["TT"]["D"][1] = []
+        if node["#"] == "1.instance_norm":
+            node["I"] = [node["I"][0], {"%": 0}, {"%": 0}]  # without Scale and Bias
+    with pytest.raises(FormatError):
+        decode_program(json.dumps(tree).encode())
+
+
 def test_what_is_not_understood_is_named() -> None:
     with pytest.raises(FormatError, match="not read here: teleport"):
         decode_program(change("gelu", "1.gelu", "#", "1.teleport"))

@@ -40,12 +40,14 @@ def read_pir(data: bytes) -> Any:
     except FormatError:
         raise
     except (
+        AttributeError,
         EnforceNotMet,
-        KeyError,
+        LookupError,
         OverflowError,
         RecursionError,
+        TypeError,
         ValueError,
-    ) as error:  # of attributes and of protobuf
+    ) as error:  # of attributes and of protobuf; items of lists may be of any type
         raise FormatError(f"the program of Paddle 3 is damaged: {error!s:.300}") from None
 
 

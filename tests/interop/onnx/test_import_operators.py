@@ -108,15 +108,46 @@ CASES: dict[str, tuple[str, list[Any], int, dict[str, Any], int]] = {
         {"axes": [2, 3], "keep_aspect_ratio_policy": "not_larger", "mode": "linear"},
         18,
     ),
+    "by-seven-twelfths": (
+        "Resize",
+        [draw(1, 2, 12, 10), None, np.array([1, 1, 7 / 12, 0.7], np.float32)],
+        1,
+        {"mode": "linear"},
+        18,
+    ),
+    "nearest-of-tensorflow": (
+        "Resize",
+        [draw(1, 2, 12, 10), None, None, ints(1, 2, 7, 16)],
+        1,
+        {
+            "coordinate_transformation_mode": "tf_half_pixel_for_nn",
+            "mode": "nearest",
+            "nearest_mode": "floor",
+        },
+        13,
+    ),
+    "pad-reflect-matrix": ("Pad", [draw(3, 5), ints(2, 1, 0, 3)], 1, {"mode": "reflect"}, 13),
+    "pad-edge": ("Pad", [draw(1, 2, 3, 4, 2), ints(0, 0, 1, 0, 2, 0, 1, 2, 0, 1)], 1, {"mode": "edge"}, 13),
+    "pad-reflect-any-size": ("Pad", [draw(3, 5), ints(2, 1, 0, 3)], 1, {"mode": "reflect"}, 13),
+    "blocks-of-any-size": ("DepthToSpace", [draw(2, 8, 3, 4)], 1, {"blocksize": 2}, 13),
+    "blocks-crd-of-any-size": ("DepthToSpace", [draw(2, 8, 3, 4)], 1, {"blocksize": 2, "mode": "CRD"}, 13),
+    "depth-of-any-size": ("SpaceToDepth", [draw(2, 3, 4, 6)], 1, {"blocksize": 2}, 13),
+    "depth": ("SpaceToDepth", [draw(2, 3, 4, 6)], 1, {"blocksize": 2}, 13),
+    "scatter-any-size": ("ScatterElements", [draw(4, 3), ints(-1, 0, -2)[None], draw(1, 3)], 1, {}, 16),
 }  # fmt: skip
 
 
 def make_model(
-    kind: str, inputs: list[Any], count: int, attrs: dict[str, Any], opset: int
+    kind: str,
+    inputs: list[Any],
+    count: int,
+    attrs: dict[str, Any],
+    opset: int,
+    dims: list[int | None] | None = None,
 ) -> onnx.ModelProto:
     names = ["" if one is None else f"x{i}" for i, one in enumerate(inputs)]
     ports = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(one.dtype), dims or one.shape)
         for name, one in zip(names[:count], inputs[:count], strict=True)
     ]
     held = [
@@ -136,7 +167,10 @@ def make_model(
 def test_an_operator_gives_the_outputs_of_onnxruntime(name: str, tmp_path: Path) -> None:
     kind, inputs, count, attrs, opset = CASES[name]
     file = tmp_path / "x.onnx"
-    onnx.save(make_model(kind, inputs, count, attrs, opset), file)
+    dims = (
+        [n if axis == 1 else None for axis, n in enumerate(inputs[0].shape)] if "any-size" in name else None
+    )
+    onnx.save(make_model(kind, inputs, count, attrs, opset, dims), file)
     feed = {f"x{i}": one for i, one in enumerate(inputs[:count])}
     (wanted,) = run_onnx(file, feed)
     with fluid.scope_guard(fluid.Scope()):
@@ -163,3 +197,69 @@ def test_random_numbers_of_a_size_that_is_computed() -> None:
     (got,) = fluid.Executor().run(program, feed={"x": x}, fetch_list=fetches)
     assert got.shape == (1, 4)
     assert len(set(got.ravel())) == 4
+
+
+ACTIVATIONS = {"Sigmoid": 0, "Tanh": 0, "Relu": 0, "Softsign": 0, "Softplus": 0, "LeakyRelu": 1, "Elu": 1,
+               "ThresholdedRelu": 1, "HardSigmoid": 2, "ScaledTanh": 2, "Affine": 2}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_recurrent_layer_of_any_kind(kind: str, seed: int, tmp_path: Path) -> None:
+    """Any activations, with their parameters or without; limits, coupled gates, peepholes, lengths."""
+    rng, hidden = np.random.default_rng(seed), 3
+    gates, count = {"LSTM": (4, 3), "GRU": (3, 2), "RNN": (1, 1)}[kind]
+    ways = 1 + seed % 2
+    names = rng.choice(list(ACTIVATIONS), count * ways).tolist()
+    attrs: dict[str, Any] = {"hidden_size": hidden, "activations": names}
+    attrs["direction"] = "bidirectional" if ways == 2 else "reverse"
+    for at, key in ((1, "activation_alpha"), (2, "activation_beta")):
+        size = sum(ACTIVATIONS[name] >= at for name in names)
+        attrs |= {key: rng.uniform(0.1, 0.9, size).tolist()} if size else {}
+    attrs |= {"clip": 0.4} if seed > 3 else {}
+    attrs |= {"GRU": {"linear_before_reset": seed % 2}, "LSTM": {"input_forget": seed % 2}}.get(kind, {})
+    f = lambda *dims: (rng.normal(size=dims) * 0.5).astype("float32")
+    lengths = np.array([5, 2, 4], np.int32) if seed % 3 else None
+    inputs = [
+        f(5, 3, 4),
+        f(ways, gates * hidden, 4),
+        f(ways, gates * hidden, hidden),
+        f(ways, 2 * gates * hidden),
+    ]
+    inputs += [lengths, f(ways, 3, hidden)] + (
+        [f(ways, 3, hidden), f(ways, 3 * hidden)] if kind == "LSTM" else []
+    )
+    model = make_model(kind, inputs, 1, attrs, 14)
+    file = tmp_path / "x.onnx"
+    onnx.save(model, file)
+    (wanted,) = run_onnx(file, {"x0": inputs[0]})
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, fetches = fluid.import_onnx(file)
+        (got,) = fluid.Executor().run(program, feed={"x0": inputs[0]}, fetch_list=fetches)
+    # float32 in another order, of activations without limits
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5 * max(1, np.abs(wanted).max()))
+
+
+def test_trees_with_missing_values_and_several_comparisons(tmp_path: Path) -> None:
+    """As LightGBM's are: a category is compared by ``==``, and a missing value goes its own way."""
+    modes = ["BRANCH_LEQ", "BRANCH_EQ", "BRANCH_NEQ", "LEAF", "LEAF", "LEAF", "LEAF"]
+    node = helper.make_node(
+        "TreeEnsembleRegressor", ["x0"], ["y"], domain="ai.onnx.ml", n_targets=1,
+        nodes_treeids=[0] * 7, nodes_nodeids=list(range(7)), nodes_featureids=[0, 1, 1, 0, 0, 0, 0],
+        nodes_modes=modes, nodes_values=[0.5, 2.0, 3.0, 0, 0, 0, 0],
+        nodes_truenodeids=[1, 3, 5, 0, 0, 0, 0], nodes_falsenodeids=[2, 4, 6, 0, 0, 0, 0],
+        nodes_missing_value_tracks_true=[1, 0, 1, 0, 0, 0, 0],
+        target_treeids=[0] * 4, target_nodeids=[3, 4, 5, 6], target_ids=[0] * 4,
+        target_weights=[1.0, 2, 3, 4],
+    )  # fmt: skip
+    ports = [[helper.make_tensor_value_info(*port)] for port in (("x0", 1, [None, 2]), ("y", 1, [None, 1]))]
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(helper.make_graph([node], "g", *ports), opset_imports=opsets, ir_version=10)
+    onnx.save(model, tmp_path / "x.onnx")
+    nan = np.nan
+    x = np.array([[0, 2], [0, 1], [1, 3], [1, 1], [nan, 2], [nan, nan], [1, nan], [0, nan]], np.float32)
+    (wanted,) = run_onnx(tmp_path / "x.onnx", {"x0": x})
+    program, _, fetches = fluid.import_onnx(tmp_path / "x.onnx")
+    (got,) = fluid.Executor().run(program, feed={"x0": x}, fetch_list=fetches)
+    assert got.ravel().tolist() == wanted.ravel().tolist()
+    assert set(wanted.ravel()) == {1, 2, 3, 4}

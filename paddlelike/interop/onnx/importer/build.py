@@ -119,6 +119,7 @@ def _prepare(model: ModelProto, where: str, directory: str | None) -> ModelProto
     from onnx import checker, inliner
 
     external = any(tensor.data_location == tensor.EXTERNAL for tensor in model.graph.initializer)
+    model.ir_version = max(model.ir_version, 4)  # keras2onnx says 3, with initializers that are no inputs
     try:
         checker.check_model(where if external and directory is not None else model)
     except (checker.ValidationError, ValueError) as error:

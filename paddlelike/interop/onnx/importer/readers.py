@@ -35,7 +35,7 @@ _TABLE: Final = Table[Converter](
         "nn.pool",
         "nn.quantization",
         "random",
-        "recurrent",
+        "recurrent.layers",
         "reduction",
         "tensor.reshape",
         "tensor.unique",

@@ -31,7 +31,7 @@ from paddlelike.ops.kernels.nn.image.windows import is_channels_last, to_channel
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import read_numbers
 
-__all__ = ["TAPS"]
+__all__ = ["TAPS", "scale_sizes"]
 
 _CUBIC = -0.75  # the free parameter of Keys' kernel
 
@@ -78,7 +78,7 @@ class _Interpolation(OpDef):
         if not size_tensors and scale_tensor is not None:
             size = [-1] * rank
         elif not size_tensors and attrs.scale > 0:
-            size = [int(n * attrs.scale) if n > 0 else -1 for n in (x.shape[1:-1] if last else x.shape[2:])]
+            size = scale_sizes(x.shape[1:-1] if last else x.shape[2:], [attrs.scale] * rank)
         size = [n if n > 0 else -1 for n in size]
         shape = (x.shape[0], *size, x.shape[-1]) if last else (*x.shape[:2], *size)
         return Spec(shape, x.dtype)
@@ -98,7 +98,7 @@ class _Interpolation(OpDef):
         size = [attrs.out_d, attrs.out_h, attrs.out_w][-rank:]
         scale = attrs.scale if scale_tensor is None else float(scale_tensor.item())
         if scale > 0:
-            size = [int(n * scale) for n in x.shape[2:]]
+            size = scale_sizes(x.shape[2:], [scale] * rank)
         size = read_numbers(size, out_size, size_tensors)
         if len(size) != rank or min(size) < 1:
             raise ShapeError(f"{cls.type}: the output size is {size}; it must be {rank} positive numbers")
@@ -120,6 +120,11 @@ class _Interpolation(OpDef):
         d_out = to_channels_first(d_out, attrs.data_layout)
         taps = _find_taps(sizes, d_out.shape[2:], attrs)
         return to_format(resize_dx(d_out, taps, sizes), attrs.data_layout)
+
+
+def scale_sizes(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
+    """Return sizes times scales, in float32 as Paddle multiplies: 10 by 0.7 is 7. -1: not known."""
+    return [int(np.float32(n) * np.float32(by)) if n > 0 else -1 for n, by in zip(sizes, scales, strict=True)]
 
 
 def _find_taps(sizes: Sequence[int], counts: Sequence[int], attrs: InterpolateAttrs) -> list[Taps]:
@@ -231,7 +236,7 @@ def _interpolate(
     scales = given * rank if len(given) == 1 else given
     size = [attrs.out_d, attrs.out_h, attrs.out_w][-rank:]
     if scales and min(scales) > 0:
-        size = [int(n * scale) for n, scale in zip(x.shape[2:], scales, strict=True)]
+        size = scale_sizes(x.shape[2:], scales)
     else:
         scales = [0.0] * rank
     size = read_numbers(size, out_size, size_tensors)

@@ -8,6 +8,7 @@ from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(15)
 X = _rng.standard_normal((2, 2, 5, 4))
+TEN = _rng.standard_normal((1, 1, 10, 10))
 LAST = np.ascontiguousarray(np.moveaxis(X, 1, -1))
 X3 = _rng.standard_normal((1, 2, 3, 4, 3))
 _int = lambda *n: np.array(n, np.int32)
@@ -80,6 +81,8 @@ CASES = [
     _case("bilinear_interp", X, (3, 7), "mode-0", align_mode=0, **_FREE),
     _case("bilinear_interp", X, (8, 6), "mode-1", **_FREE),
     _case("bilinear_interp", X, (10, 8), "scale", {}, scale=2.0, **_FREE),
+    # real 1.8.5 makes 7 of 10: sizes are multiplied in float32
+    _case("nearest_interp", TEN, (7, 7), "float32-scale", {}, scale=float(np.float32(0.7)), **_FREE),
     _case("bilinear_interp", X, (7, 3), "size-tensor", {"OutSize": _int(7, 3)}, out_h=-1, out_w=-1),
     _case("bilinear_interp", X, (7, 3), "size-tensors", {"SizeTensor": [_int(7), _int(3)]}, out_h=7, out_w=3),
     _case("bilinear_interp", X, (10, 8), "scale-tensor", {"Scale": np.array([2.0])}, out_h=3, out_w=3),

@@ -10,7 +10,7 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.core.tensor import Array
 from paddlelike.ops.kernels.nn.image.windows import is_channels_last
-from paddlelike.ops.nn.image.interpolate import TAPS
+from paddlelike.ops.nn.image.interpolate import TAPS, scale_sizes
 from paddlelike.ops.operands import read_numbers
 
 
@@ -28,7 +28,7 @@ def interpolate(
     x = jnp.moveaxis(x, -1, 1) if last else x
     size = [out_d, out_h, out_w][2 - x.ndim :]
     if scale > 0:
-        size = [int(n * scale) for n in x.shape[2:]]
+        size = scale_sizes(x.shape[2:], [scale] * len(size))
     size = read_numbers(size, out_size, size_tensors)
     if len(size) != x.ndim - 2 or min(size) < 1:
         raise LoweringError(f"the output size is {size}")

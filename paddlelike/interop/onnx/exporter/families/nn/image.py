@@ -12,7 +12,7 @@ from paddlelike.framework.quirks import follows_fluid
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, make_windows
-from paddlelike.ops.nn.image.interpolate import TAPS
+from paddlelike.ops.nn.image.interpolate import TAPS, scale_sizes
 from paddlelike.ops.nn.image.pool import PoolAttrs, find_factor
 
 _FUSED: Final = ("fuse_relu", "fuse_activation", "fuse_brelu", "fuse_relu_before_depthwise_conv")
@@ -257,7 +257,7 @@ def _convert_interpolation(step: Step) -> None:
         step.give("Out", to_format(step, _resize(step, size, scales), layout, rank))
         return
     if scales and min(scales) > 0:
-        size = [int(n * by) for n, by in zip(spatial, scales, strict=True)]
+        size = scale_sizes(spatial, scales)
     later = step.op.type.endswith("_v2") and bool(scales) and min(scales) > 0
     out = to_channels_first(step, step.input(), layout, rank)
     for axis, (n, count) in enumerate(zip(spatial, size, strict=True), 2):

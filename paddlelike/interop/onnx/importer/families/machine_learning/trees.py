@@ -26,16 +26,23 @@ _COMPARISONS: Final = {
     "BRANCH_LT": "less_than",
     "BRANCH_GTE": "greater_equal",
     "BRANCH_GT": "greater_than",
+    "BRANCH_EQ": "equal",
+    "BRANCH_NEQ": "not_equal",
 }
 _LARGEST: Final = 1 << 26  # elements of the matrix of ways
 _DEEPEST: Final = 900
 
 
 class _Trees(NamedTuple):
-    """Splits by position, and for each leaf which of them must be true (1) or false (-1)."""
+    """Splits by position, and for each leaf which must be true (1) or false (-1).
+
+    ``missing``: the split is true of NaN.
+    """
 
     features: list[int]
     limits: list[float]
+    modes: list[str]
+    missing: list[bool]
     ways: Array
     leaves: dict[tuple[int, int], int]
 
@@ -48,10 +55,9 @@ def _walk(node: Node) -> _Trees:
     """Return the splits and leaves of all trees."""
     columns = [_list(node, name) for name in ("treeids", "nodeids", "modes", "featureids", "values")]
     columns += [_list(node, name) for name in ("truenodeids", "falsenodeids")]
+    columns.append(_list(node, "missing_value_tracks_true") or [0] * len(columns[0]))
     if len({len(column) for column in columns}) != 1:
         node.fail("its columns have different lengths")
-    if any(node.attr("nodes_missing_value_tracks_true") or []):
-        node.refuse("missing values have a way of their own")
     rows = {(tree, number): (mode, *rest) for tree, number, mode, *rest in zip(*columns, strict=True)}
     if len(rows) != len(columns[0]):
         node.fail("two nodes of a tree have one id")
@@ -73,17 +79,20 @@ def _walk(node: Node) -> _Trees:
                 for split, sign in path:
                     ways[split, leaves[key]] = sign
                 continue
-            _, _, _, true, false = rows[key]
+            true, false = rows[key][3:5]
             pending.append(((key[0], true), [*path, (splits[key], 1)]))
             pending.append(((key[0], false), [*path, (splits[key], -1)]))
-    return _Trees([rows[key][1] for key in splits], [rows[key][2] for key in splits], ways, leaves)
+    modes, features, limits, _, _, missing = (
+        zip(*map(rows.__getitem__, splits), strict=True) if splits else [[]] * 6
+    )
+    return _Trees(list(features), list(limits), list(modes), list(map(bool, missing)), ways, leaves)
 
 
 def _reach_leaves(node: Node, trees: _Trees) -> str:
     """Return for each row which leaves it reaches, float32 ``(N, leaves)``."""
-    modes = {mode for mode in _list(node, "modes") if mode != "LEAF"}
-    if len(modes) > 1 or not modes <= _COMPARISONS.keys():
-        node.refuse(f"its nodes compare by {sorted(modes)}")
+    modes = sorted(set(trees.modes))
+    if not set(modes) <= _COMPARISONS.keys():
+        node.refuse(f"its nodes compare by {modes}")
     x = as_float(node)
     if not trees.features:
         ones = node.scale(
@@ -92,8 +101,21 @@ def _reach_leaves(node: Node, trees: _Trees) -> str:
         return node.emit("elementwise_mul", ones, node.constant(np.ones((1, len(trees.leaves))), np.float32))
     places = node.constant(trees.features, np.int64)
     chosen = node.emit("index_select", {"X": x, "Index": places}, dim=1)
-    kind = _COMPARISONS[modes.pop()]
-    true = node.cast(node.emit(kind, chosen, node.constant(trees.limits, np.float32), axis=-1), VarType.FP32)
+    limits = node.constant(trees.limits, np.float32)
+    parts = {mode: node.emit(_COMPARISONS[mode], chosen, limits, axis=-1) for mode in modes}
+    masks = [[one == mode for one in trees.modes] for mode in modes]
+    if any(trees.missing):  # no comparison but that for a difference is true of NaN
+        parts["missing"] = node.emit("isnan_v2", chosen)
+        masks.append(
+            [one and mode != "BRANCH_NEQ" for one, mode in zip(trees.missing, trees.modes, strict=True)]
+        )
+    floats = [node.cast(part, VarType.FP32) for part in parts.values()]
+    if len(floats) > 1:
+        floats = [
+            node.emit("elementwise_mul", one, node.constant(mask, np.float32), axis=-1)
+            for one, mask in zip(floats, masks, strict=True)
+        ]
+    true = node.emit("sum", {"X": floats}) if len(floats) > 1 else floats[0]
     right = node.emit("mul", true, node.constant(trees.ways, np.float32))
     needed = (trees.ways == 1).sum(0) - 0.5
     reached = node.emit("greater_than", right, node.constant(needed, np.float32), axis=-1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import MOST, Node
 from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.ops.nn.image.interpolate import scale_sizes
 
 
 def find_pads(
@@ -133,9 +134,6 @@ def _find_crops(
     return crops, beyond
 
 
-_MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge"}
-
-
 @reads("Pad")
 def _read_pad(node: Node) -> None:
     """Pads are an input since version 11; negative ones cut."""
@@ -156,20 +154,32 @@ def _read_pad(node: Node) -> None:
         flat = [size for pair in pairs for size in pair]
         node.give(node.emit("pad", x, paddings=flat, pad_value=float(value)))
         return
-    if mode == "wrap":
-        for axis, (low, high) in enumerate(pairs):
-            if 0 <= node.shape(x)[axis] < max(low, high):
-                node.refuse("it goes round a dim more than once")
-            before = [node.slice(x, axis, -low, MOST)] if low else []
-            after = [node.slice(x, axis, 0, high)] if high else []
-            x = node.emit("concat", [*before, x, *after], axis=axis) if before or after else x
-        node.give(x)
+    plane = rank in (3, 4) and pairs[:2] == [(0, 0)] * 2
+    if mode in ("reflect", "edge") and plane:
+        sizes = [size for pair in ([(0, 0)] * (4 - rank) + pairs[2:]) for size in pair]
+        out = node.emit("pad2d", as_image(node, x, rank), paddings=sizes, mode=mode)
+        node.give(as_signal(node, out, rank))
         return
-    if mode not in _MODES or rank not in (3, 4) or any(pair != (0, 0) for pair in pairs[:2]):
-        node.refuse(f"mode is {mode!r} for {rank} dims")
-    sizes = [size for pair in ([(0, 0)] * (4 - rank) + pairs[2:]) for size in pair]
-    out = node.emit("pad2d", as_image(node, x, rank), paddings=sizes, mode=_MODES[mode])
-    node.give(as_signal(node, out, rank))
+    for axis, (low, high) in enumerate(pairs):
+        x = _surround(node, x, axis, low, high, mode)
+    node.give(x)
+
+
+def _surround(node: Node, x: str, axis: int, low: int, high: int, mode: str) -> str:
+    """Return a value with parts of itself before and after it, along one dim."""
+    if 0 <= node.shape(x)[axis] - (mode == "reflect") < max(low, high) and mode != "edge":
+        node.refuse("it goes round a dim more than once")
+    if mode == "wrap":
+        before = [node.slice(x, axis, -low, MOST)] if low else []
+        after = [node.slice(x, axis, 0, high)] if high else []
+    elif mode == "edge":
+        before, after = [node.slice(x, axis, 0, 1)] * low, [node.slice(x, axis, -1, MOST)] * high
+    elif mode == "reflect":
+        before = [node.emit("flip", node.slice(x, axis, 1, low + 1), dims=[axis])] if low else []
+        after = [node.emit("flip", node.slice(x, axis, -high - 1, -1), dims=[axis])] if high else []
+    else:
+        node.refuse(f"mode is {mode!r}")
+    return node.emit("concat", [*before, x, *after], axis=axis) if before or after else x
 
 
 # Resizing
@@ -242,7 +252,7 @@ def _find_sizes(node: Node, sides: list[_Side]) -> bool:
     if given:
         for axis, number in zip(chosen, given, strict=True):
             side, factor = sides[axis], float(np.float32(number))
-            size = side.n if factor == 1 else int(np.floor(side.n * (side.end - side.start) * factor))
+            (size,) = scale_sizes([side.n], [(side.end - side.start) * factor]) if factor != 1 else [side.n]
             sides[axis] = side._replace(size=size if side.n >= 0 else -1, factor=factor)
         return True
     name = node.proto.input[3]
@@ -286,6 +296,8 @@ def make_matrix(node: Node, mode: str, side: _Side) -> tuple[np.ndarray[Any, Any
         x = at * 0
     elif rule in ("half_pixel", "pytorch_half_pixel"):
         x = (at + 0.5) / factor - 0.5
+    elif rule == "tf_half_pixel_for_nn":
+        x = (at + 0.5) / factor
     elif rule == "half_pixel_symmetric":
         wanted = n * factor
         x = n / 2 * (1 - count / wanted) + (at + 0.5) / factor - 0.5

@@ -19,10 +19,8 @@ def _count_from_start(node: Node, index: int, axis: int) -> str:
     """
     size = node.dims()[axis]
     known = node.find_known(index)
-    if known is not None:
-        if size < 0 and (known < 0).any():
-            node.refuse("it counts from the end of a dim whose size is not known")
-        counted = np.where(known < 0, known + size, known) if size >= 0 else known
+    if known is not None and (size >= 0 or (known >= 0).all()):
+        counted = np.where(known < 0, known + size, known)
         return node.constant(counted.reshape(counted.shape or (1,)), np.int64)
     places = node.cast(node.input(index), VarType.INT64)
     table = node.proto.input[0] in node.graph.known and node.rank() == 2

@@ -150,10 +150,9 @@ def _step_back(node: Node, x: str, axis: int, cut: tuple[int, int, int]) -> str:
 
 
 def _slice_at_run(node: Node, axes: list[int] | None) -> None:
-    if any(step != 1 for step in node.numbers(4) or []):
-        node.refuse("its bounds are computed at run time, and its steps are not 1")
+    steps = node.numbers(4)
     if axes is None:
-        count = node.dims(1)[0]
+        count = (node.dims(1) or (1,))[0]
         if count < 0:
             node.refuse("the number of its bounds is computed at run time")
         axes = list(range(count))
@@ -166,7 +165,11 @@ def _slice_at_run(node: Node, axes: list[int] | None) -> None:
         bounds.append(node.cast(node.emit("elementwise_min", bound, most), VarType.INT32))
     given = {"Input": node.input(), "StartsTensor": bounds[0], "EndsTensor": bounds[1]}
     flags = [-1] * len(axes)
-    node.give(node.emit("slice", given, axes=axes, starts=flags, ends=flags, infer_flags=flags, shaped=dims))
+    options = {"axes": axes, "starts": flags, "ends": flags, "infer_flags": flags}
+    if set(steps or []) <= {1}:
+        node.give(node.emit("slice", given, **options, shaped=dims))
+    else:
+        node.give(node.emit("strided_slice", given, **options, strides=steps, shaped=dims))
 
 
 @reads("Expand")
@@ -269,17 +272,21 @@ def _read_eye(node: Node) -> None:
 @reads("DepthToSpace", "SpaceToDepth")
 def _read_depth(node: Node) -> None:
     """The blocks of an image become channels, or channels blocks."""
-    size, (_, c, h, w) = node.attr("blocksize"), node.dims()
-    if c < 0 or min(h, w) < 0:
-        node.refuse(f"its input has dims {node.dims()}")
-    if node.type == "SpaceToDepth":
-        x = node.reshape(node.input(), -1, c, h // size, size, w // size, size)
-        x = node.transpose(x, [0, 3, 5, 1, 2, 4] if node.attr("mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4])
-        node.give(node.reshape(x, -1, c * size * size, h // size, w // size))
+    size, (n, c, h, w), x = node.attr("blocksize"), node.dims(), node.input()
+    if node.type == "SpaceToDepth" and min(h, w) >= 0 and (n >= 0 or c >= 0):
+        x = node.reshape(x, -1 if n < 0 else n, c, h // size, size, w // size, size)
+        x = node.transpose(x, [0, 3, 5, 1, 2, 4])
+        node.give(node.reshape(x, n, c * size * size if c >= 0 else -1, h // size, w // size))
         return
-    deep = c // (size * size)
-    if node.attr("mode", "DCR") == "DCR":
-        x = node.transpose(node.reshape(node.input(), -1, size, size, deep, h, w), [0, 3, 4, 1, 5, 2])
+    if c < 0:
+        node.refuse(f"its input has dims {node.dims()}")
+    # Paddle's blocks come last among the channels.
+    if node.type == "SpaceToDepth":
+        order = np.arange(c * size * size).reshape(c, -1).T.reshape(-1)
+        x = node.emit("pixel_unshuffle", x, downscale_factor=size)
     else:
-        x = node.transpose(node.reshape(node.input(), -1, deep, size, size, h, w), [0, 1, 4, 2, 5, 3])
-    node.give(node.reshape(x, -1, deep, h * size, w * size))
+        order = np.arange(c)
+        if node.attr("mode", "DCR") == "DCR":
+            order = order.reshape(size * size, -1).T.reshape(-1)
+    x = node.emit("index_select", {"X": x, "Index": node.constant(order, np.int64)}, dim=1)
+    node.give(node.emit("pixel_shuffle", x, upscale_factor=size) if node.type == "DepthToSpace" else x)

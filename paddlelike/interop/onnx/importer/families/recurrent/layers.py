@@ -12,12 +12,19 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.families.recurrent.steps import (
+    Activation,
+    find_activations,
+    run_by_steps,
+)
 from paddlelike.interop.onnx.importer.graph import Array
 from paddlelike.interop.onnx.importer.node import MOST, Node
 from paddlelike.interop.onnx.importer.readers import reads
 
-_ACTIVATIONS: Final = {"Sigmoid": "sigmoid", "Tanh": "tanh", "Relu": "relu", "Affine": "identity"}
-_DEFAULTS: Final = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+#: Those of Fluid's lstm and gru, by Paddle's operator.
+_ACTIVATIONS: Final = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "scale": "identity"}
+#: Those of Paddle 2's rnn.
+_MODES: Final = {("tanh",): "RNN_TANH", ("relu",): "RNN_RELU", ("sigmoid", "tanh"): "GRU"}
 
 
 class _Layer(NamedTuple):
@@ -31,8 +38,6 @@ class _Layer(NamedTuple):
 @reads("LSTM", "GRU", "RNN")
 def _read_recurrent(node: Node) -> None:
     """Y ``(T, directions, N, hidden)``, the last states ``(directions, N, hidden)``; N first in layout 1."""
-    if node.attr("clip") or node.attr("input_forget", 0):
-        node.refuse("clip or input_forget is set")
     w, r = node.known(1), node.known(2)
     direction, hidden, batch_first = (
         node.attr("direction", "forward"),
@@ -67,14 +72,6 @@ def _find_lengths(node: Node, x: str) -> str:
     return node.emit("elementwise_add", zeros, size)
 
 
-def _find_activations(node: Node, index: int) -> list[str]:
-    names = node.attr("activations") or list(_DEFAULTS[node.type]) * 2
-    count = len(_DEFAULTS[node.type])
-    if node.attr("activation_alpha") or node.attr("activation_beta"):
-        node.refuse("its activations have parameters")
-    return list(names[index * count : (index + 1) * count])
-
-
 def _find_state(node: Node, layer: _Layer, place: int, index: int) -> str | None:
     """Return the initial state ``(N, hidden)`` of a direction, or None: zeros. Of another N the run fails."""
     if not node.has(place):
@@ -94,22 +91,48 @@ def _find_state(node: Node, layer: _Layer, place: int, index: int) -> str | None
 
 def _run_direction(node: Node, layer: _Layer, index: int, backwards: bool) -> tuple[str, list[str]]:
     """Return the outputs ``(N, T, hidden)`` of a direction, and its last states ``(N, hidden)``."""
-    acts = _find_activations(node, index)
+    acts = find_activations(node, index)
     w, r = node.known(1)[index], node.known(2)[index]
     b = node.known(3)[index] if node.has(3) else np.zeros(2 * len(w), w.dtype)
     simple = node.type == "RNN" or (node.type == "GRU" and node.attr("linear_before_reset", 0))
+    kinds = tuple(act.kind for act in acts)
+    fits = kinds in _MODES if simple else set(kinds) <= _ACTIVATIONS.keys()
+    changed = any(act.attrs not in ({}, {"scale": 1.0, "bias": 0.0}) for act in acts)
+    if not fits or changed or node.attr("clip") or node.attr("input_forget", 0):
+        return _run_by_steps(node, layer, (w, r, b), acts, index, backwards)
     if simple:
-        return _run_rnn(node, layer, (w, r, b), acts, _find_state(node, layer, 5, index), backwards)
-    unknown = [name for name in acts if name not in _ACTIVATIONS]
-    if unknown:
-        node.refuse(f"activation {unknown[0]}")
-    options = [_ACTIVATIONS[name] for name in acts]
+        mode = _MODES[kinds]
+        return _run_rnn(node, layer, (w, r, b), mode, _find_state(node, layer, 5, index), backwards)
+    options = [_ACTIVATIONS[kind] for kind in kinds]
     rows = node.emit("sequence_unpad", {"X": layer.x, "Length": layer.lengths})
     run = _run_lstm if node.type == "LSTM" else _run_gru
     flat = run(node, layer, (w, r, b), options, index, rows, backwards)
     out = node.emit("sequence_pad", {"X": flat[0], "PadValue": node.constant([0], w.dtype)}, padded_length=-1)
     kind = "FIRST" if backwards else "LAST"
     return _fill_up(node, out, layer), [node.emit("sequence_pool", one, pooltype=kind) for one in flat]
+
+
+def _run_by_steps(
+    node: Node,
+    layer: _Layer,
+    weights: tuple[Array, Array, Array],
+    acts: list[Activation],
+    index: int,
+    backwards: bool,
+) -> tuple[str, list[str]]:
+    """Return what a cell computes that no operator of Paddle is, step by step."""
+    x = _reverse(node, layer.x, layer) if backwards else layer.x
+    places = (5, 6) if node.type == "LSTM" else (5,)
+    states = [_find_state(node, layer, place, index) or _zeros(node, layer) for place in places]
+    inside = None
+    if node.has(4):
+        ones = node.emit("reduce_sum", node.emit("fill_zeros_like", x), dim=[2], keep_dim=True)
+        steps = node.emit("cumsum", node.scale(ones, 1.0, 1.0), axis=1)
+        ends = node.cast(node.unsqueeze(layer.lengths, 1, 2), VarType.FP32)
+        inside = node.cast(node.emit("less_equal", steps, ends, axis=-1), VarType.FP32)
+    peepholes = node.known(7)[index] if node.has(7) else None
+    out, lasts = run_by_steps(node, x, weights, acts, states, inside, peepholes)
+    return _reverse(node, out, layer) if backwards else out, lasts
 
 
 def _fill_up(node: Node, out: str, layer: _Layer) -> str:
@@ -210,15 +233,12 @@ def _run_rnn(
     node: Node,
     layer: _Layer,
     weights: tuple[Array, Array, Array],
-    acts: list[str],
+    mode: str,
     state: str | None,
     backwards: bool,
 ) -> tuple[str, list[str]]:
     """Return what Paddle 2's rnn computes, over the steps in their order, or the reversed sequences."""
     (w, r, b), hidden = weights, layer.hidden
-    modes = {("Tanh",): "RNN_TANH", ("Relu",): "RNN_RELU", ("Sigmoid", "Tanh"): "GRU"}
-    if tuple(acts) not in modes:
-        node.refuse(f"activations {acts}")
     if node.type == "GRU":  # update, reset, candidate; there reset, update, candidate
         w, r = (_regroup(each, (1, 0, 2), hidden) for each in (w, r))
         b = np.concatenate([_regroup(half, (1, 0, 2), hidden) for half in (b[: 3 * hidden], b[3 * hidden :])])
@@ -235,7 +255,7 @@ def _run_rnn(
     if node.has(4):
         given["SequenceLength"] = node.cast(layer.lengths, VarType.INT32)
     dims = [-1, -1, hidden]
-    options = {"mode": modes[tuple(acts)], "hidden_size": hidden, "input_size": w.shape[1], "is_test": True}
+    options = {"mode": mode, "hidden_size": hidden, "input_size": w.shape[1], "is_test": True}
     out = node.emit("rnn", given, slot="Out", shaped=dims, **options)
     last = node.graph.last_output("State")
     node.graph.variable(last).shape = (1, -1, hidden)
