@@ -25,11 +25,11 @@ def test_threads_and_processes_that_save_into_one_directory_queue(fork_server: s
                     Forked(
                         fork_server,
                         "tests.io.savers",
-                        {"DIR": str(tmp_path / "m"), "COUNT": "20", "THREADS": "3", "NUMBER": str(number)},
+                        {"DIR": str(tmp_path / "m"), "COUNT": "4", "THREADS": "8", "NUMBER": str(number)},
                     )
                 )
             )
-            for number in range(2)
+            for number in range(4)
         ]
         for one in savers:
             said, errors = one.communicate(300)

@@ -93,9 +93,9 @@ def test_a_save_that_only_waits_for_the_disk_refuses_no_other(
 ) -> None:
     written = threading.Event()
 
-    def pause(seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
+    def pause(seconds: float) -> None:
         written.set()  # the other save is waiting
-        sleep(seconds)
+        time.sleep(seconds)
 
     if not has_flock:
         monkeypatch.setattr(lock_module, "_has_flock", lambda folder: False)
@@ -104,7 +104,7 @@ def test_a_save_that_only_waits_for_the_disk_refuses_no_other(
     monkeypatch.setattr(syncing, "_SMALL", 0)
     monkeypatch.setattr(syncing, "sync_file_system", lambda path: written.wait(60))
     save(tmp_path / "m", NEW)
-    monkeypatch.setattr(lock_module.time, "sleep", pause)
+    monkeypatch.setattr(lock_module._opening, "wait", pause)
     with Lock(layout.lock, layout.base, wait=0) as lock:  # as of another process
         assert lock.waited is not None
         assert not os.path.lexists(tmp_path / STAGING / "new")

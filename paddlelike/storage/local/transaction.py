@@ -157,7 +157,7 @@ class Transaction:
         if wait:
             wait_for_disk(self._layout)
         with contextlib.suppress(PaddlelikeError, OSError):  # the commit will say it
-            if os.path.isdir(self.directory) and self._lock.acquire():
+            if os.path.isdir(self.directory) and self._lock.is_next() and self._lock.acquire():
                 staged.clear(self._layout, spare=self._spare)
                 return True
         self._lock.release()
@@ -253,8 +253,8 @@ class Transaction:
         try:
             records, stale, removed, finish = self._commit()
         finally:
-            if finish is None and not lock.is_lost():
-                with contextlib.suppress(OSError, PaddlelikeError):  # the next save clears up what is left
+            with contextlib.suppress(OSError, PaddlelikeError):  # the next save clears up what is left
+                if finish is None and not lock.is_lost():
                     staged.clear(self._layout, spare=self._spare)
         written = [records[path].size for path in self._pieces]
         if finish is not None:

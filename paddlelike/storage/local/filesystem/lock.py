@@ -2,6 +2,10 @@
 
 The system releases the lock when its holder dies, however it dies. Where a file system has no flock, whoever
 creates the file holds the lock, and the process named in it counts, or its lease (:mod:`.lock_file`).
+
+Threads of one process take the lock in the order in which they asked for it. Processes look whether it is
+free, the more often the longer they have waited, and note in the lock file that they wait; a process that
+finds such a note when it releases the lock lets others go first. So none is overtaken without end.
 """
 
 from __future__ import annotations
@@ -20,9 +24,12 @@ from typing import Final
 from paddlelike.errors import SaveError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.local.filesystem.lock_file import (
+    AWAITED,
     SAVED,
+    Content,
     Heartbeat,
     Seen,
+    append,
     make_content,
     read_content,
     renew,
@@ -45,7 +52,8 @@ _FLAGS: Final = (
     | getattr(os, "O_NONBLOCK", 0)  # do not wait for a device in its place
 )
 _NO_FLOCK: Final = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
-_PAUSE: Final = 0.02  # seconds between two attempts
+_PAUSE: Final = 0.02  # seconds between the first two attempts
+_TURN: Final = 0.04  # seconds in which threads of a process follow each other before another is let go first
 _LONG: Final = 2.0  # seconds of waiting after which the user is told
 _DISK: Final = 60.0  # seconds in which the disk takes a save that has taken place
 
@@ -85,13 +93,23 @@ class Lock:
         self.waited: str | None = None
 
     def __enter__(self) -> Lock:
+        _waiting.append(self)
+        try:
+            if self._fd < 0:
+                self._wait_for_turn()
+        finally:
+            _waiting.remove(self)
+        return self
+
+    def _wait_for_turn(self) -> None:
         start = time.monotonic()
-        holder = ""
+        holder, noted = "", None
         has_warned = False
-        while self._fd < 0 and not self.acquire():
-            holder = self._holder()
+        while not (self.is_next() and self.acquire()):
+            content = read_content(self._path)
+            holder = _name_holder(content)
             seconds = time.monotonic() - start
-            if self._wait is not None and seconds >= self._limit(self._wait):
+            if self._wait is not None and seconds >= self._limit(self._wait, content):
                 waited = f"; waited {seconds:.1f} s" if self._wait else ""
                 raise SaveError(
                     f"{self._what} is being saved by {holder} at this moment{waited}; nothing was changed",
@@ -101,10 +119,15 @@ class Lock:
                 has_warned = True
                 until = "" if self._wait is None else f", at most {self._wait:.0f} s"
                 warn_user(f"waiting for {holder}, which is saving into {self._what}{until}")
-            time.sleep(_PAUSE)
+            if content is not None and content.token != noted and not content.is_own():
+                noted = content.token
+                with contextlib.suppress(OSError):  # it was removed, or is another user's
+                    append(self._path, AWAITED)
+            with _opening:
+                _opening.wait(max(_PAUSE / (1 + seconds), _PAUSE / 4))
+        _turns.setdefault(self._path, time.monotonic())
         if holder:
             self.waited = f"waited {time.monotonic() - start:.1f} s for {holder}, which was saving here"
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -115,6 +138,11 @@ class Lock:
             return
         if self._heartbeat is not None:
             self._heartbeat.stop()
+        content, now = read_content(self._path), time.monotonic()
+        if content is None or not content.is_awaited:
+            _turns.pop(self._path, None)
+        elif now - _turns.get(self._path, 0.0) >= _TURN:
+            _turns[self._path] = now + _TURN  # whoever waits looks within half of it
         with contextlib.suppress(OSError):  # else the next save takes the file over
             if not self.is_lost():
                 os.unlink(self._path)  # while it is held: whoever waits for this file looks again
@@ -123,6 +151,13 @@ class Lock:
         self._token = self._heartbeat = None
         with contextlib.suppress(OSError):  # something is in it
             os.rmdir(os.path.dirname(self._path))
+        with _opening:
+            _opening.notify_all()
+
+    def is_next(self) -> bool:
+        """Return whether no other thread, nor a process that is let go first, waited before this lock did."""
+        first = next((one for one in _waiting if one._path == self._path), self)
+        return first is self and time.monotonic() >= _turns.get(self._path, 0.0)
 
     def acquire(self, *, create: bool = True) -> bool:
         """Take the lock if nobody holds it, and return whether it was taken; :meth:`release` gives it back.
@@ -168,8 +203,8 @@ class Lock:
         # S2
         if self.is_lost():
             raise SaveError(
-                f"{self._what} cannot be saved: this process was not heard of for long, and {self._holder()} "
-                "has taken its lock over",
+                f"{self._what} cannot be saved: this process was not heard of for long, and "
+                f"{_name_holder(read_content(self._path))} has taken its lock over",
                 hint="save again",
             )
 
@@ -187,9 +222,8 @@ class Lock:
             _held.add(other)
         return other
 
-    def _limit(self, wait: float) -> float:
+    def _limit(self, wait: float, content: Content | None) -> float:
         """Return the seconds to wait for the present holder."""
-        content = read_content(self._path)
         return max(wait, _DISK) if content is not None and content.is_saved else wait
 
     def _try(self, *, create: bool) -> bool | None:
@@ -269,18 +303,12 @@ class Lock:
         with contextlib.suppress(OSError):
             os.close(fd)
 
-    def _holder(self) -> str:
-        content = read_content(self._path)
-        if content is None:
-            return "another process"
-        pid, host = content.pid, content.host
-        if host != socket.gethostname():
-            return f"process {pid} on {host}"
-        return "another thread of this process" if pid == os.getpid() else f"process {pid}"
-
 
 _held: Final[weakref.WeakSet[Lock]] = weakref.WeakSet()
-_opening: Final = threading.RLock()  # held while a file is open and its lock is not in the set above
+# held while a file is open and its lock is not in the set above; told when a lock is released
+_opening: Final = threading.Condition(threading.RLock())
+_waiting: Final[list[Lock]] = []  # of this process, in the order in which they came
+_turns: Final[dict[str, float]] = {}  # by path: since when, or from when on, it is this process's turn
 
 
 def _leave_to_parent() -> None:
@@ -290,12 +318,22 @@ def _leave_to_parent() -> None:
         fd, lock._fd = lock._fd, -1
         os.close(fd)
     _held.clear()
+    _waiting.clear()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_opening.acquire, after_in_parent=_opening.release, after_in_child=_leave_to_parent
     )
+
+
+def _name_holder(content: Content | None) -> str:
+    """Return what to call the process that a lock file names."""
+    if content is None:
+        return "another process"
+    if content.host != socket.gethostname():
+        return f"process {content.pid} on {content.host}"
+    return "another thread of this process" if content.is_own() else f"process {content.pid}"
 
 
 def _has_flock(folder: str) -> bool:

@@ -26,13 +26,19 @@ import time
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-__all__ = ["SAVED", "Content", "Heartbeat", "Seen", "make_content", "read_content", "renew", "take"]
+__all__ = [
+    "AWAITED", "SAVED", "Content", "Heartbeat", "Seen", "append", "make_content", "read_content", "renew",
+    "take",
+]  # fmt: skip
 
 _UNFINISHED: Final = 10.0  # seconds after which whoever created an empty lock file is dead
 _LEASE: Final = 30.0  # seconds without a change after which a holder that cannot be seen is dead
 _BEAT: Final = 5.0  # seconds between two changes
 
-SAVED: Final = b"saved\n"  # after the first line: the holder only waits for the disk
+# what may be in the file after its first line
+SAVED: Final = b"saved\n"  # the holder only waits for the disk
+AWAITED: Final = b"?"  # another process waits for the lock
+_ALIVE: Final = b"+"  # the holder is alive
 
 Seen = dict[str, tuple[tuple[object, ...], float]]  # by path: what was there, and since when
 
@@ -47,10 +53,15 @@ class Content(NamedTuple):
     place: str | None = None  # the system in which the id means something; None: an earlier version's
     beats: int = 0
     is_saved: bool = False
+    is_awaited: bool = False
 
     def is_here(self) -> bool:
         """Return whether the process can be seen from here."""
         return self.host == socket.gethostname() if self.place is None else self.place == _get_place()
+
+    def is_own(self) -> bool:
+        """Return whether this process holds the lock."""
+        return self.pid == os.getpid() and self.is_here()
 
     def is_dead(self) -> bool:
         """Return whether the holder was a process that could be seen from here, and is dead."""
@@ -73,7 +84,7 @@ def read_content(path: str) -> Content | None:
         token, place = [*more, None, None][:2] if end else (None, None)  # else it is being written
         if token is None:
             return None
-        return Content(int(pid), host, start, token, place, len(rest), "saved" in rest)
+        return Content(int(pid), host, start, token, place, rest.count("+"), "saved" in rest, "?" in rest)
     except (OSError, ValueError):
         return None
 
@@ -110,14 +121,19 @@ def renew(path: str, token: str) -> bool:
     if not _is_held(path, token):
         return False
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND)
-    except OSError:
+        append(path, _ALIVE)
+    except FileNotFoundError:
         return False
+    return _is_held(path, token)
+
+
+def append(path: str, data: bytes) -> None:
+    """Append to a lock file. Raises OSError, also where there is none."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
     try:
-        os.write(fd, b"+")
+        os.write(fd, data)
     finally:
         os.close(fd)
-    return _is_held(path, token)
 
 
 class Heartbeat:
