@@ -51,21 +51,12 @@ _OTHERS: Final = """
     set_trt_dynamic_shape_info set_xpu_config set_xpu_device_id switch_ir_debug
 """.split()  # noqa: SIM905
 _ANSWERS: Final[dict[str, Any]] = {
+    **{question: fixed is None for question, fixed in _SETTERS.values()},  # before any call
+    "specify_input_name": False,
     "cpu_math_library_num_threads": 1,
     "fraction_of_gpu_memory_for_pool": 0.0,
-    "glog_info_disabled": False,
     "gpu_device_id": 0,
-    "ir_optim": True,
-    "lite_engine_enabled": False,
     "memory_pool_init_size_mb": 100,
-    "mkldnn_enabled": False,
-    "mkldnn_int8_enabled": False,
-    "onnxruntime_enabled": False,
-    "specify_input_name": False,
-    "tensorrt_engine_enabled": False,
-    "use_feed_fetch_ops_enabled": True,
-    "use_gpu": False,
-    "use_xpu": False,
 }
 _MEANT: Final = {"switch_specify_input_names"}  # a switch that means something
 
@@ -154,11 +145,8 @@ class AnalysisConfig:
     def to_native_config(self) -> NativeConfig:
         """Return the configuration of the engine without passes."""
         config = NativeConfig()
-        config.model_dir, config.prog_file, config.param_file = (
-            self._model_dir,
-            self._prog_file,
-            self._params_file,
-        )
+        config.model_dir, config.prog_file = self._model_dir, self._prog_file
+        config.param_file = self._params_file
         return config
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

@@ -6,98 +6,17 @@ default main program; ``filename`` is one file for all variables, None: a file e
 are the keywords of :func:`load_vars`.
 """
 
-from typing import TYPE_CHECKING
+from pathlib import Path as _Path
 
-from paddlelike.io.asynchronous import PendingSave
-from paddlelike.io.checkpoints.checkpoint import Checkpoint
-from paddlelike.io.checkpoints.checkpoints import Checkpoints
-from paddlelike.io.export.load import load_inference_model
-from paddlelike.io.export.save import save_inference_model
-from paddlelike.io.load.load import load_params, load_persistables, load_vars
-from paddlelike.io.load.preview import fit_state, plan_load
-from paddlelike.io.load.slices import load_slice
-from paddlelike.io.planning.load_plan import LoadPlan
-from paddlelike.io.report import LoadReport, SaveReport
-from paddlelike.io.rules.rule import Init, Rename, Skip
-from paddlelike.io.rules.rules import Rules
-from paddlelike.io.save.compact import compact
-from paddlelike.io.save.save import save_params, save_persistables, save_vars
-from paddlelike.io.select import (
-    get_program_parameter,
-    get_program_persistable_vars,
-    is_belong_to_optimizer,
-    is_parameter,
-    is_persistable,
-)
-from paddlelike.io.state import load, load_program_state, save, set_program_state
-from paddlelike.io.training_log import TrainingLog
-from paddlelike.io.verify import Verification, verify
-from paddlelike.left_out import make_getattr
-from paddlelike.reader import (
-    ComposeNotAligned,
-    DataLoader,
-    PyReader,
-    batch,
-    buffered,
-    cache,
-    chain,
-    compose,
-    firstn,
-    map_readers,
-    multiprocess_reader,
-    shuffle,
-    xmap_readers,
-)
+from paddlelike import lazy as _lazy
 
-__all__ = [
-    "Checkpoint",
-    "Checkpoints",
-    "ComposeNotAligned",
-    "DataLoader",
-    "Init",
-    "LoadPlan",
-    "LoadReport",
-    "PendingSave",
-    "PyReader",
-    "Rename",
-    "Rules",
-    "SaveReport",
-    "Skip",
-    "TrainingLog",
-    "Verification",
-    "batch",
-    "buffered",
-    "cache",
-    "chain",
-    "compact",
-    "compose",
-    "firstn",
-    "fit_state",
-    "get_program_parameter",
-    "get_program_persistable_vars",
-    "is_belong_to_optimizer",
-    "is_parameter",
-    "is_persistable",
-    "load",
-    "load_inference_model",
-    "load_params",
-    "load_persistables",
-    "load_program_state",
-    "load_slice",
-    "load_vars",
-    "map_readers",
-    "multiprocess_reader",
-    "plan_load",
-    "save",
-    "save_inference_model",
-    "save_params",
-    "save_persistables",
-    "save_vars",
-    "set_program_state",
-    "shuffle",
-    "verify",
-    "xmap_readers",
-]
+# Functions that have the names of modules: after these, which the import system binds to their names once.
+from paddlelike.io import load as _load  # noqa: F401
+from paddlelike.io import save as _save  # noqa: F401
+from paddlelike.io.export.program import append_fetch_ops as append_fetch_ops
+from paddlelike.io.export.program import prepend_feed_ops as prepend_feed_ops
+from paddlelike.io.state import load as load
+from paddlelike.io.state import save as save
+from paddlelike.io.verify import verify as verify
 
-if not TYPE_CHECKING:
-    __getattr__ = make_getattr(__name__, "io")
+__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with_suffix(".pyi"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from paddlelike.framework.graph.variable import Variable
+
 __all__ = [
     "assert_same_structure",
     "convert_to_list",
@@ -86,6 +88,14 @@ def is_sequence(seq: object) -> bool:
 def hold_mutable_vars(structure: Iterable[object]) -> bool:
     """Return whether an item of ``structure`` is a sequence itself."""
     return any(is_sequence(one) for one in structure)
+
+
+def _contain_var(list_or_tuple: Iterable[object]) -> bool:
+    return any(isinstance(one, Variable) for one in list_or_tuple)
+
+
+def _is_symmetric_padding(padding: Sequence[int], data_dim: int) -> bool:
+    return len(padding) == data_dim or list(padding[::2]) == list(padding[1::2])
 
 
 def copy_mutable_vars(structure: Structure) -> Structure:

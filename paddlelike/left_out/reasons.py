@@ -87,7 +87,7 @@ _MPI: Final = Reason(
 _MODULES: Final = (
     (_INNER,
      ("transpiler.details layers.device layers.math_op_patch distributed.utils "
-     "distributed.cloud_utils distribute_lookup_table check_import_scipy")),
+     "distributed.cloud_utils check_import_scipy")),
     (_COMPLEX, "complex"),
     (_DECODER, "contrib.decoder"),
     (_FLOAT16, "contrib.mixed_precision.fp16_utils"),
@@ -153,7 +153,7 @@ _NAMES: Final = (
      "transpiler.distribute_transpiler.ServerRuntimeConfig "
      "transpiler.distribute_transpiler.VarBlock transpiler.distribute_transpiler.log "
      "transpiler.distribute_transpiler.same_or_split_var "
-     "transpiler.distribute_transpiler.slice_variable layers.layer_function_generator.deprecated "
+     "layers.layer_function_generator.deprecated "
      "layers.layer_function_generator.generate_activation_fn "
      "layers.layer_function_generator.generate_layer_fn")),
     (_CORE, "framework.OpProtoHolder"),

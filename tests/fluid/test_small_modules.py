@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from paddlelike.fluid import annotations, default_scope_funcs, install_check, log_helper, wrapped_decorator
+import paddlelike as fluid
+from paddlelike.fluid import (
+    annotations,
+    default_scope_funcs,
+    distribute_lookup_table,
+    install_check,
+    log_helper,
+    wrapped_decorator,
+)
 
 
 def test_decorated_functions_keep_their_face() -> None:
@@ -24,6 +32,17 @@ def test_decorated_functions_keep_their_face() -> None:
 
     assert (add(2), add(2, y=5), add.__name__, add.__doc__) == (6, 14, "add", "Add.")
     assert list(inspect.signature(add).parameters) == ["x", "y"]
+
+
+def test_the_table_that_is_sharded_by_id_is_found_with_its_ids_and_rows() -> None:
+    ids = fluid.data("ids", [None, 1], "int64")
+    program, options = fluid.default_main_program(), {"is_sparse": True, "param_attr": "emb"}
+    assert distribute_lookup_table.find_distributed_lookup_table(program) is None
+    rows = [fluid.layers.embedding(ids, (100, 4), is_distributed=True, **options) for _ in range(2)]
+    fluid.layers.embedding(ids, (100, 4), is_sparse=True)
+    assert distribute_lookup_table.find_distributed_lookup_table(program) == "emb"
+    assert distribute_lookup_table.find_distributed_lookup_table_inputs(program, "emb") == [ids, ids]
+    assert distribute_lookup_table.find_distributed_lookup_table_outputs(program, "emb") == rows
 
 
 def test_context_managers_are_left_on_errors() -> None:

@@ -85,7 +85,7 @@ try:
     fluid.create_lod_tensor([[1], [1, 2]], [[1]], fluid.CPUPlace())
 except Exception as error:
     print(type(error).__name__)
-print("%.2f" % np.array([1.5]))
+print("%.2f" % np.ones(1))
 """
 
 
@@ -112,7 +112,29 @@ def test_what_numpy_and_pillow_no_longer_do(tmp_path: Path) -> None:
         )
     else:  # which still has some of the names, and prints the array
         assert said == [name for name in expected if name in said]
-        assert (done.stdout.splitlines()[-1], done.returncode) == ("1.50", 0)
+        assert (done.stdout.splitlines()[-1], done.returncode) == ("1.00", 0)
+
+
+FETCHED_ARRAYS = """
+import pickle
+import numpy as np
+import paddle.fluid as fluid
+x = fluid.data("x", [None, 1])
+fetches = [fluid.layers.scale(x, 2.0), fluid.layers.reduce_mean(x)]
+exe, feed = fluid.Executor(fluid.CPUPlace()), {"x": np.array([[1.0], [3.0]], "float32")}
+y, mean = exe.run(feed=feed, fetch_list=fetches)
+print(float(np.array([mean])), "%.1f %d" % (np.array(mean), np.asarray([3])))
+y, mean = exe.run(feed=feed, fetch_list=fetches, return_numpy=False)
+print(["%.1f" % row for row in np.array(y)], "%.1f" % (np.array(mean) * 2))
+print(type(pickle.loads(pickle.dumps(np.array(mean)))) is type(np.array([1, 2])) is np.ndarray)
+"""
+
+
+def test_arrays_that_a_script_makes_of_fetched_ones_convert_to_numbers(tmp_path: Path) -> None:
+    """The lines are those of real Paddle 1.8.5 with numpy 1.21."""
+    (tmp_path / "old.py").write_text(FETCHED_ARRAYS)
+    done = run(tmp_path, "old.py")
+    assert done.stdout.splitlines() == ["2.0 2.0 3", "['2.0', '6.0'] 4.0", "True"], done.stderr
 
 
 OF_OLD_PROTOC = """

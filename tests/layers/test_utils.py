@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import paddlelike as fluid
 from paddlelike.layers import utils
 from paddlelike.layers.utils import flatten, have_same_structure, map_structure, pack_sequence_as
 
@@ -83,3 +84,13 @@ def test_structures_that_differ_are_an_error() -> None:
         utils.assert_same_structure([1, 2], [4])
     assert utils.is_sequence((1, 2))
     assert not utils.is_sequence("text")
+
+
+def test_pads_of_both_sides_are_compared() -> None:
+    pads = [1, 2], [1, 1, 2, 2], [1, 2, 2, 2]
+    assert [utils._is_symmetric_padding(pad, 2) for pad in pads] == [True, True, False]
+
+
+def test_variables_are_found_in_lists() -> None:
+    x = fluid.data("x", [1])
+    assert (utils._contain_var([1, x]), utils._contain_var((1, None))) == (True, False)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-__all__ = ["block_name", "count_block_rows", "origin_name"]
+from paddlelike.framework.graph.variable import Variable
+
+__all__ = ["block_name", "count_block_rows", "origin_name", "slice_variable"]
 
 
 def count_block_rows(shape: Sequence[int], *, servers: int, min_block_size: int) -> list[int]:
@@ -24,6 +26,17 @@ def count_block_rows(shape: Sequence[int], *, servers: int, min_block_size: int)
     rows = math.ceil(math.ceil(elements / wanted) / width)
     whole = shape[0]
     return [min(rows, whole - first) for first in range(0, whole, rows)]
+
+
+def slice_variable(var_list: Iterable[Variable], slice_count: int, min_block_size: int) -> list[str]:
+    """Return Fluid's texts of blocks, ``name:index:elements``, of variables cut for that many servers."""
+    return [
+        f"{var.name}:{index}:{rows * math.prod(var.shape[1:])}"
+        for var in var_list
+        for index, rows in enumerate(
+            count_block_rows(var.shape, servers=slice_count, min_block_size=min_block_size)
+        )
+    ]
 
 
 def block_name(origin: str, block: int, blocks: int) -> str:

@@ -278,8 +278,20 @@ class Block(Versioned):
             if variable is not None:
                 apply_spec(variable, spec)
 
-    def _remove_op(self, index: int) -> None:
-        del self.ops[index]
+    def op_size(self) -> int:
+        """Return the count of operators."""
+        return len(self.ops)
+
+    def op(self, index: int) -> Operator:
+        """Return an operator by its index."""
+        return self.ops[index]
+
+    def _sync_with_cpp(self) -> None:
+        """Do nothing: Fluid has a second copy of the graph in C++."""
+
+    def _remove_op(self, index: int, end: int | None = None) -> None:
+        """Remove one operator, or those up to ``end``, which stays."""
+        del self.ops[index : index + 1 if end is None else end]
         self.program._note_change()
 
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:

@@ -193,6 +193,16 @@ class Operator(EncodedState):
         copy.encoded, copy.encoded_types, copy.trusted = self.encoded, self.encoded_types, self.trusted
         return copy
 
+    def set_is_target(self, is_target: bool) -> None:
+        """Set whether pruning keeps it in any case."""
+        self.is_target = is_target
+
+    def check_attrs(self) -> None:
+        """Do nothing: attributes are checked as they are set."""
+
+    def infer_var_type(self, block: Block) -> None:
+        """Do nothing: its outputs have had their types since it was appended."""
+
     def infer_shape(self, block: Block) -> None:
         """Give its outputs the shapes that its inputs have now, for scripts that change shapes.
 

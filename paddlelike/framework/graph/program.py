@@ -34,6 +34,17 @@ _copy_for_test: Final[Hook[[Program], Program]] = Hook("copy_for_test")
 _prune: Final[Hook[..., Program]] = Hook("prune")
 _copy_for_inference: Final[Hook[..., Program]] = Hook("copy_for_inference")
 
+#: Attributes that the transpiler for distributed training sets.
+_OF_JOBS: Final = (
+    "_is_distributed",
+    "_is_chief",
+    "_endpoints",
+    "_ps_endpoint",
+    "_parameters_on_pservers",
+    "_distributed_lookup_table",
+    "_sharding",
+)
+
 
 class Program(EncodedState, Displayed):
     """What an :class:`Executor` runs.
@@ -331,7 +342,28 @@ class Program(EncodedState, Displayed):
     def _inference_optimize(self, prune_read_op: bool = True) -> Program:
         return _copy_for_inference.function(self, without_readers=prune_read_op)
 
+    def _copy_dist_param_info_from(self, other: Program) -> None:
+        """Take over what the transpiler for distributed training has set on another program."""
+        for name in _OF_JOBS:
+            setattr(self, name, getattr(other, name))
+
+    def _copy_param_info_from(self, other: Program) -> None:
+        """Make parameters of the variables that are parameters of another program."""
+        block = self.global_block()
+        for parameter in other.global_block().iter_parameters():
+            if block.has_var(parameter.name):
+                block.vars[parameter.name] = parameter.clone_into(block)
+
+    def _copy_data_info_from(self, other: Program, *_: object) -> None:
+        """Make inputs of the variables that are inputs of another program."""
+        for name, variable in other.global_block().vars.items():
+            if name in self.global_block().vars:
+                self.global_block().vars[name].is_data = variable.is_data
+
     # Changes
+
+    def _sync_with_cpp(self) -> None:
+        """Do nothing: Fluid has a second copy of the graph in C++."""
 
     def _note_change(self) -> None:
         self._version += 1

@@ -14,17 +14,6 @@ from paddlelike.framework.passes.views import find_needed_ops
 
 __all__ = ["copy", "copy_for_inference", "copy_for_test", "drop_unused_variables", "prune"]
 
-#: Attributes of a program that the transpiler for distributed training sets.
-_TRANSPILER_ATTRIBUTES = (
-    "_is_distributed",
-    "_is_chief",
-    "_endpoints",
-    "_ps_endpoint",
-    "_parameters_on_pservers",
-    "_distributed_lookup_table",
-    "_sharding",
-)
-
 
 def copy(program: Program, *, tables: int = 1) -> Program:
     """Return a full copy: parameters stay parameters, the seed is kept.
@@ -47,8 +36,7 @@ def copy(program: Program, *, tables: int = 1) -> Program:
     clone.encoded, clone.is_versioned = program.encoded, program.is_versioned
     clone.has_operator_versions = program.has_operator_versions
     clone._op_role, clone._op_role_var = program._op_role, list(program._op_role_var)
-    for name in _TRANSPILER_ATTRIBUTES:
-        setattr(clone, name, getattr(program, name))
+    clone._copy_dist_param_info_from(program)
     return clone
 
 

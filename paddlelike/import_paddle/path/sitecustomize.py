@@ -126,6 +126,22 @@ def _restore_calls(numpy: ModuleType) -> None:
         setattr(numpy, name, _fall_back(numpy, getattr(numpy, name), error, instead, fallback))
 
 
+def _is_of_today() -> bool:
+    """Return whether the caller's caller belongs to a package that relies on the errors of today's numpy."""
+    return str(sys._getframe(2).f_globals.get("__name__")).partition(".")[0] in _OF_TODAY
+
+
+def _has_rows(array: Any) -> bool:
+    """Return whether no row of an array, nor it itself, was a number for Python in older numpys."""
+    return bool(array.ndim == 0 or array.size != len(array) or array.size > array.ndim == 1)
+
+
+def _let_convert(array: Any) -> Any:
+    """Return an array, of what a script has fetched, as one that converts to a number as older numpys did."""
+    fetches = sys.modules.get("paddlelike.executor.exchange.fetches")
+    return array if fetches is None or type(array).__name__ != "ndarray" else fetches.view_fetched(array)
+
+
 def _fall_back(
     numpy: ModuleType, function: Callable[..., Any], error: str, instead: str, fallback: Callable[..., Any]
 ) -> Callable[..., Any]:
@@ -135,10 +151,10 @@ def _fall_back(
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return function(*args, **options)
+            made = function(*args, **options)
+            return made if _has_rows(made) or _is_of_today() else _let_convert(made)
         except ValueError as failed:
-            caller = str(sys._getframe(1).f_globals.get("__name__")).partition(".")[0]
-            if error not in str(failed) or caller in _OF_TODAY:
+            if error not in str(failed) or _is_of_today():
                 raise
         if function.__name__ not in told:
             told.add(function.__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from paddlelike import unique_name
@@ -15,11 +16,13 @@ from paddlelike.framework.passes import clone as passes
 from paddlelike.framework.passes.views import collect_reads, find_needed_ops
 
 __all__ = [
+    "append_fetch_ops",
     "append_scales",
     "check_feeds",
     "clear_devices",
     "find_ports",
     "make_inference_program",
+    "prepend_feed_ops",
     "warn_of_metrics",
     "warn_of_updated_feeds",
 ]
@@ -38,18 +41,34 @@ def make_inference_program(program: Program, feeds: list[str], targets: list[str
     pruned = passes.copy_for_inference(pruned, without_readers=True)
     for op in (op for block in pruned.blocks for op in block.ops):
         op.attr_passes += 1  # to prune a program Fluid writes it as a message and reads that
-    block = pruned.global_block()
-    if feeds:
-        holder = block.create_var(name="feed", type=VarType.FEED_MINIBATCH, persistable=True)
-    for col, name in enumerate(feeds):
+    prepend_feed_ops(pruned, feeds)
+    append_fetch_ops(pruned, targets)
+    _order_variables(pruned)
+    return pruned
+
+
+def prepend_feed_ops(
+    inference_program: Program, feed_target_names: Sequence[str], feed_holder_name: str = "feed"
+) -> None:
+    """Put an operator in front of a program for each variable that is fed; the last one comes first."""
+    if not feed_target_names:
+        return
+    block = inference_program.global_block()
+    holder = block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
+    for col, name in enumerate(feed_target_names):
         block._prepend_op(
             type="feed", inputs={"X": [holder]}, outputs={"Out": [block.var(name)]}, attrs={"col": col}
         )
-    holder = block.create_var(name="fetch", type=VarType.FETCH_LIST, persistable=True)
-    for col, name in enumerate(targets):
+
+
+def append_fetch_ops(
+    inference_program: Program, fetch_target_names: Sequence[str], fetch_holder_name: str = "fetch"
+) -> None:
+    """Append an operator for each variable that is fetched."""
+    block = inference_program.global_block()
+    holder = block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
+    for col, name in enumerate(fetch_target_names):
         block.append_op(type="fetch", inputs={"X": [name]}, outputs={"Out": [holder]}, attrs={"col": col})
-    _order_variables(pruned)
-    return pruned
 
 
 def _order_variables(program: Program) -> None:

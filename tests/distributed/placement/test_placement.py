@@ -13,7 +13,12 @@ import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.placement import Kind, Placement, Slice, base_name
 from paddlelike.distributed.server.served import Served
-from paddlelike.distributed.transpiler.slicing import block_name, count_block_rows, origin_name
+from paddlelike.distributed.transpiler.slicing import (
+    block_name,
+    count_block_rows,
+    origin_name,
+    slice_variable,
+)
 from paddlelike.errors import GraphError
 from tests.distributed.transpiler.cases import CASES
 from tests.distributed.transpiler.networks import endpoints, transpile_case
@@ -32,6 +37,14 @@ def test_blocks_hold_every_row_once_and_are_not_too_small(shape: list[int], serv
     assert len(set(rows[:-1])) <= 1
     width = math.prod(shape[1:])
     assert len(rows) == 1 or rows[0] * width >= least
+
+
+def test_blocks_are_told_as_fluid_tells_them() -> None:
+    """The texts are those of real Paddle 1.8.5."""
+    fluid.layers.fc(fluid.data("x", [None, 4]), 32500)
+    assert slice_variable(fluid.default_main_program().all_parameters(), 3, 8192) == [
+        "fc_0.w_0:0:65000", "fc_0.w_0:1:65000", "fc_0.b_0:0:10834", "fc_0.b_0:1:10834", "fc_0.b_0:2:10832",
+    ]  # fmt: skip
 
 
 @given(st.from_regex(r"[a-z_]+(@GRAD)?", fullmatch=True), st.integers(0, 9), st.integers(2, 9))

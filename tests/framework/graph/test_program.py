@@ -34,3 +34,33 @@ def test_every_change_of_a_program_drops_its_plans() -> None:
         program.plans["a plan"] = None
         change()
         assert not program.plans
+
+
+def test_a_program_takes_over_what_another_one_says_of_its_variables() -> None:
+    """As scripts do that prune and read programs by Fluid's inner functions."""
+    x = fluid.data("x", [None, 4])
+    y = fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr("w", trainable=False))
+    main = fluid.default_main_program()
+    main._is_chief, main._endpoints = True, ["127.0.0.1:1"]
+    pruned = main._prune_with_input(["x"], [y])._inference_optimize(prune_read_op=True)
+    pruned._copy_dist_param_info_from(main)
+    pruned.desc._set_version()
+    read = fluid.Program.parse_from_string(pruned.desc.serialize_to_string(), trusted=True)
+    assert read.all_parameters() == []
+    read.global_block().var("x").is_data = False
+    read._copy_param_info_from(main)
+    read._copy_data_info_from(main)
+    read._sync_with_cpp()
+    assert (pruned._is_chief, pruned._endpoints) == (True, ["127.0.0.1:1"])
+    found = {p.name: (p.shape, p.trainable) for p in read.all_parameters()}
+    assert found == {"w": ((4, 2), False), "fc_0.b_0": ((2,), True)}
+    assert read.global_block().var("x").is_data
+
+
+def test_operators_are_counted_and_removed_through_the_description() -> None:
+    y = fluid.layers.relu(fluid.layers.fc(fluid.data("x", [None, 4]), 2))
+    desc = fluid.default_main_program().global_block().desc
+    assert (desc.op_size(), desc.op(2).type, desc.op(2).output("Out")) == (3, "relu", [y.name])
+    desc.op(2).set_is_target(True)
+    desc._remove_op(0, 2)
+    assert [(op.type, op.is_target) for op in desc.ops] == [("relu", True)]

@@ -319,3 +319,17 @@ def test_a_model_of_paddle_3_is_loaded_by_its_names(exe: fluid.Executor) -> None
     np.testing.assert_allclose(out, weight + bias, rtol=1e-6)
     with pytest.raises(MissingFileError, match=r"the directory holds inference\.json"):
         load(str(real), exe)
+
+
+def test_feeds_and_fetches_are_added_as_in_exports(tmp_path: Path, exe: fluid.Executor) -> None:
+    """Packages have copies of Fluid's own function, which call these two."""
+    y = fluid.layers.scale(fluid.data("x", [None, 4]) + fluid.data("z", [None, 4]), 2.0)
+    main = fluid.default_main_program()
+    pruned = main._prune_with_input(["x", "z"], [y])._inference_optimize(prune_read_op=True)
+    fluid.io.prepend_feed_ops(pruned, ["x", "z"])
+    fluid.io.append_fetch_ops(pruned, [y.name])
+    assert [op.type for op in pruned.global_block().ops[::4]] == ["feed", "fetch"]
+    (tmp_path / "__model__").write_bytes(pruned.desc.serialize_to_string())
+    program, feeds, fetches = load(str(tmp_path), exe)
+    assert (feeds, fetches[0].name) == (["x", "z"], y.name)
+    np.testing.assert_array_equal(exe.run(program, feed={"x": X, "z": X}, fetch_list=fetches)[0], 4 * X)
