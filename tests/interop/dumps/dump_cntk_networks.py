@@ -133,6 +133,20 @@ def make_cases():
     yield ("to-sequence-like", *as_long_as())
     yield ("translate", *translate(False))
     yield ("translate-attending", *translate(True))
+    yield ("lines-transposed", *lines(3, 2, True))
+    yield ("lines-transposed-whole", *lines(4, 3, False))
+    yield ("assign", *counter())
+
+
+def lines(size, stride, pad):
+    x = cntk.input_variable((3, 9), name="x0")
+    return layers.ConvolutionTranspose((size,), 4, strides=stride, pad=pad)(x), [draw(2, 3, 9)]
+
+
+def counter():
+    x = cntk.input_variable(3, name="x0")
+    seen = cntk.parameter(init=draw(3))
+    return x * cntk.assign(seen, seen * 2 + 1), [draw(2, 3)]
 
 
 def put(found, key, lengths, values):

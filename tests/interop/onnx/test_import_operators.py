@@ -15,6 +15,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 import paddlelike as fluid
+from paddlelike.errors import UnsupportedError
 from tests.interop.onnx.runs import run_onnx
 
 pytestmark = pytest.mark.slow
@@ -263,3 +264,93 @@ def test_trees_with_missing_values_and_several_comparisons(tmp_path: Path) -> No
     (got,) = fluid.Executor().run(program, feed={"x0": x}, fetch_list=fetches)
     assert got.ravel().tolist() == wanted.ravel().tolist()
     assert set(wanted.ravel()) == {1, 2, 3, 4}
+
+
+def make_list_model(nodes: list[onnx.NodeProto], outputs: list[str], **held: int | list[int]) -> bytes:
+    """Return a model of ``x`` (3, any size) whose outputs are tensors made of lists."""
+    ports = [
+        [helper.make_tensor_value_info(name, 1, dims) for name, dims in group]
+        for group in ([("x", [3, "k"])], [(name, ["a", "b"]) for name in outputs])
+    ]
+    numbers = [numpy_helper.from_array(np.array(one, np.int64), name) for name, one in held.items()]
+    graph = helper.make_graph(nodes, "g", *ports, numbers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    return model.SerializeToString()
+
+
+def make_growing_loop() -> onnx.GraphProto:
+    """Return a loop's body that appends twice the last tensor to a list."""
+    number, truth = helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("more", 9, [])
+    lists = [helper.make_tensor_sequence_value_info(name, 1, None) for name in ("list", "longer")]
+    tensors = [helper.make_tensor_value_info(name, 1, [3, "k"]) for name in ("v", "twice")]
+    going = helper.make_tensor_value_info("going", 9, [])
+    nodes = [
+        helper.make_node("Identity", ["more"], ["going"]),
+        helper.make_node("SequenceInsert", ["list", "v"], ["longer"]),
+        helper.make_node("Add", ["v", "v"], ["twice"]),
+    ]
+    inputs, outputs = [number, truth, lists[0], tensors[0]], [going, lists[1], tensors[1]]
+    return helper.make_graph(nodes, "body", inputs, outputs)
+
+
+LISTS: dict[str, tuple[list[onnx.NodeProto], list[str], dict[str, Any]]] = {
+    "joined": (
+        [
+            helper.make_node("SequenceConstruct", ["x", "x"], ["s"]),
+            helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=1),
+        ],
+        ["y"],
+        {},
+    ),
+    "last-part": (
+        [
+            helper.make_node("SplitToSequence", ["x", "sizes"], ["s"], axis=0),
+            helper.make_node("SequenceAt", ["s", "at"], ["y"]),
+        ],
+        ["y"],
+        {"sizes": [1, 2], "at": -1},
+    ),
+    "the-shorter-list-stays": (
+        [
+            helper.make_node("SequenceConstruct", ["x"], ["s"]),
+            helper.make_node("SequenceInsert", ["s", "x"], ["u"]),
+            helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0),
+            helper.make_node("ConcatFromSequence", ["u"], ["z"], axis=0),
+        ],
+        ["y", "z"],
+        {},
+    ),
+    "grown-in-a-loop": (
+        [
+            helper.make_node("SequenceEmpty", [], ["s"]),
+            helper.make_node("Loop", ["turns", "", "s", "x"], ["grown", "end"], body=make_growing_loop()),
+            helper.make_node("ConcatFromSequence", ["grown"], ["y"], axis=0),
+        ],
+        ["y", "end"],
+        {"turns": 4},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_tensors(name: str, tmp_path: Path) -> None:
+    """As PyTorch exports EmbeddingBag and splits by numbers that are computed."""
+    nodes, outputs, held = LISTS[name]
+    data, x = make_list_model(nodes, outputs, **held), draw(3, 4)
+    (tmp_path / "x.onnx").write_bytes(data)
+    wanted = run_onnx(tmp_path / "x.onnx", {"x": x})
+    program, _, fetches = fluid.import_onnx(data)
+    for ours, real in zip(
+        fluid.Executor().run(program, feed={"x": x}, fetch_list=fetches), wanted, strict=True
+    ):
+        np.testing.assert_array_equal(ours, real)
+
+
+def test_a_tensor_inserted_in_the_middle_of_a_list_is_refused() -> None:
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x"], ["s"]),
+        helper.make_node("SequenceInsert", ["s", "x", "at"], ["u"]),
+        helper.make_node("SequenceAt", ["u", "at"], ["y"]),
+    ]
+    with pytest.raises(UnsupportedError, match="in the middle of a list"):
+        fluid.import_onnx(make_list_model(nodes, ["y"], at=0))

@@ -90,6 +90,17 @@ def _read_nothing(step: Step) -> Value:
     return value
 
 
+@reads("Assign")
+def _read_assign(step: Step) -> Value:
+    """Each run sets a parameter or a constant; the result is its new value."""
+    target, value = step.value(), step.value(1)
+    if not target.variable.persistable or value.dynamic or target.shape != value.shape:
+        step.refuse("it sets what is no parameter or constant, or to values of samples")
+    block = target.variable.block
+    block.append_op(type="assign", inputs={"X": [value.variable]}, outputs={"Out": [target.variable]})
+    return target
+
+
 @reads("ToBatch")
 def _read_to_batch(step: Step) -> Value:
     value = step.value()

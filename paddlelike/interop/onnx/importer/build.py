@@ -174,9 +174,10 @@ def _collect_types(graph: GraphProto, found: dict[str, Typed]) -> None:
 
 
 def _read_type(port: ValueInfoProto) -> Typed:
-    tensor = port.type.tensor_type
+    of_list = port.type.HasField("sequence_type")
+    tensor = (port.type.sequence_type.elem_type if of_list else port.type).tensor_type
     dtype = ELEMENT_TYPES.get(tensor.elem_type)
-    if not tensor.HasField("shape"):
+    if of_list or not tensor.HasField("shape"):
         return Typed(dtype, None)
     dims = (
         dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else -1 for dim in tensor.shape.dim

@@ -277,6 +277,7 @@ _FORMULAS: Final[dict[str, Formula]] = {
     "Sqrt": lambda node, x: np.sqrt(x),
     "Squeeze": _squeeze,
     "Sub": lambda node, x, y: x - y,
+    "Tile": lambda node, x, repeats: np.tile(x, _check_count(np.append(_whole(repeats), x.size))[:-1]),
     "Transpose": lambda node, x: np.transpose(x, node.attr("perm")),
     "Unsqueeze": _unsqueeze,
     "Where": _where,

@@ -37,6 +37,7 @@ _TABLE: Final = Table[Converter](
         "random",
         "recurrent.layers",
         "reduction",
+        "tensor.lists",
         "tensor.reshape",
         "tensor.unique",
         "machine_learning.trees",

@@ -81,8 +81,6 @@ def _read_convolution(step: Step) -> Value:
     groups = int(step.attr("groups", int, 1)) or 1
     options: dict[str, Any] = {"strides": strides, "dilations": dilations, "groups": groups}
     if step.attr("transpose", bool, False):
-        if count == 1:
-            step.refuse("it is a transposed convolution of lines")
         return _transpose(step, kernel, image, extent, options)
     x, pads = _cut(step, image, _pad(step, spatial, extent, strides))
     if count > 1:
@@ -139,8 +137,13 @@ def _transpose(
                 step.refuse(f"its windows of {window}, by steps of {stride}, do not cover its output")
         pads += [low, high]
     inputs = {"Input": image.variable, "Filter": kernel.variable}
-    options |= _describe(count, pads)
-    return step.give(step.emit(f"conv{count}d_transpose", inputs, options, slot="Output"), image)
+    if count == 1:
+        inputs = {slot: _flatten(step, variable) for slot, variable in inputs.items()}
+        options |= {name: [1, *options[name]] for name in ("strides", "dilations")}
+        pads = [0, 0, *pads]
+    options |= _describe(max(count, 2), pads)
+    out = step.emit(f"conv{max(count, 2)}d_transpose", inputs, options, slot="Output")
+    return step.give(_line_up(step, out) if count == 1 else out, image)
 
 
 @reads("Pooling")

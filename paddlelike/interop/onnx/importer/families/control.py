@@ -10,6 +10,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.onnx.importer.families.tensor.lists import copy_array
 from paddlelike.interop.onnx.importer.graph import InexpressibleError, Typed, Value
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
@@ -116,7 +117,10 @@ def _run(
     from paddlelike.layers.tensor.assign import assign
 
     graph, body, count = node.graph, node.attr("body"), len(carried)
-    states = [assign(graph.variable(value.name)) for value in carried]
+    states = [
+        copy_array(one) if one.type == VarType.LOD_TENSOR_ARRAY else assign(one)
+        for one in (graph.variable(value.name) for value in carried)
+    ]
     arrays = [create_array(_find_dtype(graph.typed, port)) for port in body.output[leads + count :]]
     turn, limit, going = turns
     with While(going, is_test=True).block():
@@ -130,7 +134,7 @@ def _run(
         for array, out in zip(arrays, found[leads + count :], strict=True):
             array_write(out, turn, array)
         for state, out in zip(states, found[leads : leads + count], strict=True):
-            assign(out, state)
+            out.block.append_op(type="assign", inputs={"X": [out]}, outputs={"Out": [state]})
         next_turn = node.emit("elementwise_add", turn.name, node.constant([1], np.int64))
         assign(graph.variable(next_turn), turn)
         still = node.reshape(outs[0].name, 1) if leads else None

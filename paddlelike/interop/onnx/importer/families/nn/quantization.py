@@ -31,7 +31,7 @@ def _along(node: Node, index: int, rank: int, axis: int) -> str | None:
     if len(node.dims(index)) > 1:
         node.refuse("its scale is one for each block")
     name = node.cast(node.input(index), VarType.FP32)
-    return node.reshape(name, *[-1 if dim == axis else 1 for dim in range(rank)])
+    return node.reshape(name, *[-1 if dim == axis else 1 for dim in range(rank or 1)])
 
 
 def _restore(node: Node, index: int, scale: int, zero: int, axis: int | None = None) -> str:

@@ -153,15 +153,13 @@ def _slice_at_run(node: Node, axes: list[int] | None) -> None:
     steps = node.numbers(4)
     if axes is None:
         count = (node.dims(1) or (1,))[0]
-        if count < 0:
-            node.refuse("the number of its bounds is computed at run time")
-        axes = list(range(count))
+        axes = list(range(max(count, 1)))  # one, if that is not known: of more the run fails
     axes = [node.normalize(axis, node.rank()) for axis in axes]
     dims = [-1 if axis in axes else dim for axis, dim in enumerate(node.dims())]
     lowest, most = node.constant([-MOST], node.dtype(1)), node.constant([MOST], node.dtype(1))
     bounds = []
     for index in (1, 2):
-        bound = node.emit("elementwise_max", node.input(index), lowest)
+        bound = node.emit("elementwise_max", node.reshape(node.input(index), len(axes)), lowest)
         bounds.append(node.cast(node.emit("elementwise_min", bound, most), VarType.INT32))
     given = {"Input": node.input(), "StartsTensor": bounds[0], "EndsTensor": bounds[1]}
     flags = [-1] * len(axes)

@@ -1,0 +1,101 @@
+"""Lists of tensors of ONNX (sequences), as arrays of a program. A list that grows is a new array."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
+from paddlelike.interop.onnx.importer.graph import Value
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.readers import reads
+
+
+def copy_array(array: Variable) -> Variable:
+    """Return a new array with the elements of another one."""
+    from paddlelike.layers.control.tensor_array import create_array
+
+    copy = create_array(array.dtype)
+    copy.block.append_op(type="assign", inputs={"X": [array]}, outputs={"Out": [copy]})
+    return copy
+
+
+def _array(node: Node, index: int = 0) -> Variable:
+    variable = node.variable(index)
+    if variable.type != VarType.LOD_TENSOR_ARRAY:
+        node.fail(f"its input {index} is no list of tensors")
+    return variable
+
+
+def _write(node: Node, values: list[str], array: Variable) -> None:
+    """Make an array with more elements the output."""
+    from paddlelike.layers.control.tensor_array import array_length, array_write
+
+    for value in values:
+        array_write(node.graph.variable(value), array_length(array), array)
+    node.alias(Value(array.name))
+
+
+@reads("SequenceEmpty", "SequenceConstruct")
+def _read_construct(node: Node) -> None:
+    from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES
+    from paddlelike.layers.control.tensor_array import create_array
+
+    dtype = node.variable().dtype if node.count else ELEMENT_TYPES.get(node.attr("dtype", 1))
+    if dtype is None:
+        node.refuse(f"it holds elements of ONNX type {node.attr('dtype')}")
+    _write(node, node.inputs(), create_array(dtype))
+
+
+@reads("SequenceInsert")
+def _read_insert(node: Node) -> None:
+    if node.has(2):
+        node.refuse("it inserts in the middle of a list")
+    _write(node, [node.input(1)], copy_array(_array(node)))
+
+
+@reads("SplitToSequence")
+def _read_split(node: Node) -> None:
+    from paddlelike.layers.control.tensor_array import create_array
+
+    axis, given = node.axis(0), node.numbers(1)
+    size = node.dims()[axis]
+    if given is None or (len(given) == 1 and not node.dims(1)):
+        if size < 0:
+            node.refuse("it cuts a dim whose size is not known")
+        step = given[0] if given else 1
+        if step < 1:
+            node.fail(f"it cuts into parts of {step}")
+        given = [min(step, size - start) for start in range(0, size, step)]
+    ends = np.cumsum(given).tolist()
+    parts = [node.slice(node.input(), axis, end - one, end) for end, one in zip(ends, given, strict=True)]
+    if not node.has(1) and not node.attr("keepdims", 1):
+        parts = [node.squeeze(part, axis) for part in parts]
+    _write(node, parts, create_array(node.variable().dtype))
+
+
+@reads("SequenceAt")
+def _read_at(node: Node) -> None:
+    from paddlelike.layers.control.tensor_array import array_length
+
+    place = node.cast(node.reshape(node.input(1), 1), VarType.INT64)
+    back = compare(node, "less_than", place, node.constant([0], np.int64))
+    count = node.emit("elementwise_mul", node.cast(back, VarType.INT64), array_length(_array(node)).name)
+    place = node.emit("elementwise_add", place, count)
+    array = _array(node)
+    node.give(node.emit("read_from_array", {"X": array.name, "I": place}, typed=array.dtype))
+
+
+@reads("SequenceLength")
+def _read_length(node: Node) -> None:
+    from paddlelike.layers.control.tensor_array import array_length
+
+    node.give(array_length(_array(node)).name)
+
+
+@reads("ConcatFromSequence")
+def _read_concat(node: Node) -> None:
+    attrs = {"axis": node.attr("axis"), "use_stack": bool(node.attr("new_axis", 0))}
+    array = _array(node)
+    node.give(node.emit("tensor_array_to_tensor", array.name, typed=array.dtype, **attrs))
