@@ -20,7 +20,7 @@ ROOMS = {
     "ops": 23_500,
     "layers": 8_530,
     "io": 6_840,
-    "storage": 4_600,
+    "storage": 4_620,
     "framework": 4_400,
     "formats": 3_700,
     "executor": 3_500,

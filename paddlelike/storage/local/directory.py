@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage.interfaces import Path
 from paddlelike.storage.local import crash_recovery, files, manifest_file
-from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.layout import Layout, resolve
 from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.names import relative_path
@@ -37,7 +37,7 @@ class LocalDirectory:
 
     @property
     def key(self) -> str:
-        return os.path.realpath(self.path)
+        return resolve(self.path)
 
     def recover(self) -> None:
         """Finish a save whose process was killed in the middle of a commit.
@@ -109,7 +109,7 @@ class LocalDirectory:
         StorageError
             It cannot be read.
         """
-        return manifest_file.read_manifest(self.base)
+        return manifest_file.read_manifest(self.base, is_prefix=self._prefix is not None or None)
 
     def verify(self) -> Verification:
         """Compare every file with the manifest.
@@ -119,7 +119,7 @@ class LocalDirectory:
         StorageError
             There is no such directory, or a file cannot be read.
         """
-        return manifest_file.verify(self.base)
+        return manifest_file.verify(self.base, is_prefix=self._prefix is not None or None)
 
     def stamp(self) -> object:
         try:

@@ -17,9 +17,11 @@ import hashlib
 import os
 from typing import Final
 
+from paddlelike.errors import StorageError
 from paddlelike.storage.names import MANIFEST
+from paddlelike.storage.problems import explain
 
-__all__ = ["Layout"]
+__all__ = ["Layout", "resolve"]
 
 _LONGEST: Final = 255  # bytes of a name in most file systems
 
@@ -71,13 +73,37 @@ class Layout:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], *, is_prefix: bool | None = None) -> Layout:
-        """Return the layout of a path; links are resolved.
+        """Return the layout of a path; links are resolved, but not one with the name of a prefix.
 
         Without ``is_prefix``, a path that is not a directory but has a manifest of ``fluid.save`` is a
         prefix.
+
+        Raises
+        ------
+        StorageError
+            See :func:`resolve`.
         """
-        base = os.path.realpath(os.fspath(path) or ".")
+        if is_prefix is False:
+            return cls(resolve(path), is_prefix=False)
+        parent, name = os.path.split(os.fspath(path))
+        prefix = os.path.join(resolve(parent), name)
         if is_prefix is None:
-            manifests = (f"{base}.pdmanifest", f"{base}.manifest.json")
-            is_prefix = not os.path.isdir(base) and any(map(os.path.lexists, manifests))
-        return cls(base, is_prefix=is_prefix)
+            manifests = (f"{prefix}.pdmanifest", f"{prefix}.manifest.json")
+            is_prefix = not os.path.isdir(prefix) and any(map(os.path.lexists, manifests))
+        return cls(prefix if is_prefix else resolve(path), is_prefix=is_prefix)
+
+
+def resolve(path: str | os.PathLike[str]) -> str:
+    """Return the absolute form of a path, without links.
+
+    Raises
+    ------
+    StorageError
+        It is no path, or the system does not let its links be read.
+    """
+    try:
+        return os.path.realpath(os.fspath(path) or ".")
+    except OSError as error:
+        raise explain(StorageError, f"{os.fspath(path)} cannot be looked up", error) from error
+    except ValueError as error:  # a NUL character
+        raise StorageError(f"{os.fspath(path)!r} is no path: {error}") from error

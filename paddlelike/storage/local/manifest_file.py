@@ -26,8 +26,10 @@ def manifest_path(path: Path) -> str:
     return Layout.of(path).manifest
 
 
-def read_manifest(path: Path) -> Manifest | None:
+def read_manifest(path: Path, *, is_prefix: bool | None = None) -> Manifest | None:
     """Return the manifest of a directory, or of files whose names begin with ``path``; None: there is none.
+
+    Which of the two it is: see :meth:`.layout.Layout.of`.
 
     Raises
     ------
@@ -36,12 +38,12 @@ def read_manifest(path: Path) -> Manifest | None:
     StorageError
         It cannot be read.
     """
-    layout = Layout.of(path)
+    layout = Layout.of(path, is_prefix=is_prefix)
     crash_recovery.recover(layout)
     return read_at(layout)
 
 
-def verify(path: Path) -> Verification:
+def verify(path: Path, *, is_prefix: bool | None = None) -> Verification:
     """Compare every file of a directory with its manifest: sizes first, then checksums, several at once.
 
     A link in place of a file is not what was saved, whatever it points to; other links are extra.
@@ -51,9 +53,9 @@ def verify(path: Path) -> Verification:
     StorageError
         There is no such directory, or a file cannot be read.
     """
-    layout = Layout.of(path)
+    layout = Layout.of(path, is_prefix=is_prefix)
     try:
-        manifest = read_manifest(path)
+        manifest = read_manifest(path, is_prefix=is_prefix)
     except FormatError as error:
         return Verification(layout.base, problem=f"{layout.manifest}: {error.message}")
     root = layout.directory

@@ -36,7 +36,7 @@ from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local import earlier, generation
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.system import sync_file_system
-from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.layout import Layout, resolve
 from paddlelike.storage.local.syncing import sync_beside, wait_for_disk
 from paddlelike.storage.local.target import check_folders, prepare_target
 from paddlelike.storage.local.unchanged import is_still, share_file
@@ -60,7 +60,7 @@ def write_all(
     SaveError
         With the file and the reason; the directory is as it was.
     """
-    root = os.path.realpath(os.fspath(directory) or ".")
+    root = resolve(directory)
     prefix = None
     if len(files) == 1 and os.path.isdir(root) and not os.access(os.path.dirname(root), os.W_OK | os.X_OK):
         prefix = os.path.join(root, *files)  # a single file: the hidden entry may be beside the file
@@ -128,7 +128,7 @@ class Transaction:
         SaveOptions(durability=durability)  # checks it
         if checksum is not None and checksum not in hashing.ALGORITHMS:
             raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
-        self.directory = os.path.realpath(os.fspath(directory) or ".")
+        self.directory = resolve(directory)
         self._layout = Layout.of(self.directory if prefix is None else prefix, is_prefix=prefix is not None)
         if self._layout.directory != self.directory:
             raise ValueError(f"prefix={prefix} is not in {self.directory}")

@@ -376,3 +376,58 @@ def test_an_error_of_fstat_is_told_as_one_of_the_file(model: Path, monkeypatch: 
     again = os.open(model, os.O_RDONLY)
     os.close(again)
     assert again == free  # each was closed
+
+
+# Paths that lead nowhere
+
+
+@pytest.mark.parametrize("aim", ["outside", "nowhere"])
+def test_a_link_with_the_name_of_a_prefix_is_no_part_of_it(model: Path, aim: str) -> None:
+    prefix, program = str(model.parent / "latest"), program_of(w=([200, 100], "float32"))
+    Path(prefix).symlink_to(model.parent / aim)
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.global_scope().var("w").get_tensor().set(ONES)
+        fluid.save(program, prefix)
+        fluid.load(program, prefix, executor())
+        saved = Path(f"{prefix}.pdparams")
+        saved.write_bytes(saved.read_bytes()[:-1] + b"?")
+        with pytest.raises(LoadError, match=r"latest\.pdparams: its bytes are not those that were saved"):
+            fluid.load(program, prefix, executor())
+    assert sorted(path.name for path in (model.parent / "outside").iterdir()) == ["w"]
+
+
+@pytest.mark.parametrize("call", [manifest_file.verify, recover, lambda path: Transaction(path)])
+def test_a_path_that_the_system_does_not_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], object]
+) -> None:
+    with pytest.raises(StorageError, match="is no path: embedded null"):
+        call(f"{tmp_path}/a\0b")
+
+    def refuse(path: object) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os.path, "realpath", refuse)  # as for a link in /proc of another user
+    with pytest.raises(StorageError, match="cannot be looked up: Permission denied"):
+        call(f"{tmp_path}/m")
+
+
+@pytest.mark.parametrize("call", ["mkdir", "open", "rename to another inode"])
+def test_a_file_system_that_keeps_no_lock_file_is_said_and_not_tried_for_ever(
+    model: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    real = getattr(os, call, os.open)
+
+    def refuse(path: object, *args: Any, **more: Any) -> Any:
+        if not str(path).endswith(("lock", ".saving-directory")):
+            return real(path, *args, **more)
+        if call != "rename to another inode":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        fd = real(path, *args, **more)
+        Path(str(path)).rename(f"{path}-moved")
+        return fd
+
+    monkeypatch.setattr(os, call if call == "mkdir" else "open", refuse)
+    with pytest.raises(SaveError, match=r"nothing can be made in|is not there after it was created"):
+        write_all(model, {"w": [b"new"], "v": [b"new"]})
+    monkeypatch.undo()
+    assert manifest_file.verify(model)

@@ -54,6 +54,7 @@ _FLAGS: Final = (
 _NO_FLOCK: Final = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _PAUSE: Final = 0.02  # seconds between the first two attempts
 _TURN: Final = 0.04  # seconds in which threads of a process follow each other before another is let go first
+_TRIES: Final = 200  # to take a lock whose file its last holder may remove at this moment
 _LONG: Final = 2.0  # seconds of waiting after which the user is told
 _DISK: Final = 60.0  # seconds in which the disk takes a save that has taken place
 
@@ -169,20 +170,20 @@ class Lock:
         SaveError
             The lock file cannot be created, opened or locked.
         """
-        while True:
+        for _ in range(_TRIES):
             try:
                 with _opening:
                     taken = self._try(create=create)
             except FileNotFoundError:
                 if not create:
                     return False
-                if not os.path.isdir(os.path.dirname(os.path.dirname(self._path)) or "."):
-                    raise SaveError(
-                        f"{self._what} cannot be locked: its parent directory was removed"
-                    ) from None
                 continue  # the last holder removed the folder at this moment
             if taken is not None:
                 return taken
+        raise SaveError(
+            f"{self._what} cannot be locked: {self._path} is not there after it was created, {_TRIES} times",
+            hint="choose another directory: this file system does not keep a new file, or changes what it is",
+        )
 
     def release(self) -> None:
         """Release the lock and remove its file; nothing where it is not held."""
@@ -285,9 +286,10 @@ class Lock:
         except FileExistsError:
             pass
         except FileNotFoundError as error:
-            parent = os.path.dirname(folder)
+            parent = os.path.dirname(folder) or "."
             if not os.path.isdir(parent):
-                raise
+                what = f"{self._what} cannot be locked: its parent directory was removed"
+                raise SaveError(what) from None
             raise explain(SaveError, f"nothing can be made in {parent}", error) from error  # such as /proc
         facts = os.lstat(folder)
         if not stat.S_ISDIR(facts.st_mode):
