@@ -450,11 +450,13 @@ def test_two_names_of_one_file_are_refused(tmp_path: Path, other: str) -> None:
     assert not (tmp_path / "m").exists()
 
 
-def test_a_name_that_utf8_cannot_hold_is_an_error_of_the_package(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [["x\udcff"], ["x", "x\udcff"]], ids=["alone", "like another"])
+def test_a_name_that_utf8_cannot_hold_is_an_error_of_the_package(tmp_path: Path, names: list[str]) -> None:
     program = fluid.Program()
     with fluid.scope_guard(fluid.Scope()):
-        program.global_block().create_var(name="x\udcff", shape=[2], dtype="float32", persistable=True)
-        fluid.global_scope().var("x\udcff").get_tensor().set(np.zeros(2, "float32"))
+        for name in names:
+            program.global_block().create_var(name=name, shape=[2], dtype="float32", persistable=True)
+            fluid.global_scope().var(name).get_tensor().set(np.zeros(2, "float32"))
         with pytest.raises(PaddlelikeError, match="UTF-8"):
             fluid.save(program, str(tmp_path / "m"))
         with pytest.raises(PaddlelikeError, match="UTF-8"):

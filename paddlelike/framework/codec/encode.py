@@ -83,10 +83,13 @@ def encode_block(block: Block, message: Any, parts: Parts | None = None, *, by_n
         names = sorted(names)
     elif not block.is_ordered:
         names = order_as_hashed(names)
-    for name in names:
-        _encode_common_variable(block.vars[name], message.vars.add(), parts)
-    for op in block.ops:
-        _encode_common_operator(op, message.ops.add(), parts)
+    try:
+        for name in names:
+            _encode_common_variable(block.vars[name], message.vars.add(), parts)
+        for op in block.ops:
+            _encode_common_operator(op, message.ops.add(), parts)
+    except UnicodeEncodeError as error:
+        raise _make_text_error("text", error.object) from error
 
 
 def _encode_common_variable(variable: Variable, message: Any, parts: Parts) -> None:
@@ -156,10 +159,7 @@ def encode_variable(variable: Variable, message: Any) -> None:
     try:
         message.name = variable.name
     except UnicodeEncodeError as error:
-        raise GraphError(
-            f"variable {variable.name!r} cannot be in a ProgramDesc: its name cannot be encoded as UTF-8",
-            hint="rename the variable (ParamAttr(name=...))",
-        ) from error
+        raise _make_text_error("variable", variable.name) from error
     message.type.type = int(variable.type)
     field = TENSOR_FIELDS.get(variable.type)
     for other in TENSOR_FIELDS.values():
@@ -183,6 +183,13 @@ def encode_variable(variable: Variable, message: Any) -> None:
         message.persistable = variable.persistable
     if variable.need_check_feed or message.HasField("need_check_feed"):
         message.need_check_feed = variable.need_check_feed
+
+
+def _make_text_error(what: str, text: str) -> GraphError:
+    return GraphError(
+        f"{what} {text!r} cannot be in a ProgramDesc: it cannot be encoded as UTF-8",
+        hint="rename the variable (ParamAttr(name=...)), or change the attribute",
+    )
 
 
 def encode_operator(op: Operator, message: Any) -> None:

@@ -5,9 +5,13 @@ What real Fluid builds for the same calls is compared in tests/alike.
 
 from __future__ import annotations
 
+import pytest
+
 import paddlelike as fluid
 from paddlelike.core.dtypes import AttrType
+from paddlelike.errors import GraphError
 from paddlelike.framework.codec.schema import messages
+from paddlelike.io.fingerprint import fingerprint
 from tests.helpers.canonical import canonical
 
 L = fluid.layers
@@ -26,6 +30,17 @@ def test_bytes_come_back_as_the_same_program(main: fluid.Program) -> None:
 def test_equal_programs_have_equal_bytes(main: fluid.Program) -> None:
     assert main.clone().desc.serialize_to_string() == main.clone().desc.serialize_to_string()
     assert canonical(main.clone()) == canonical(main)  # its variables are in another order, as in Fluid
+
+
+def test_an_attribute_that_utf8_cannot_hold_is_an_error_of_the_package() -> None:
+    program = fluid.Program()
+    for path in ("a", "a\udcff"):
+        out = program.global_block().create_var(name=f"out {len(path)}", shape=[2], dtype="float32")
+        program.global_block().append_op("load", outputs={"Out": out}, attrs={"file_path": path})
+    for encode in (lambda: str(program), program.desc.serialize_to_string):
+        with pytest.raises(GraphError, match=r"a.udcff' cannot be in a ProgramDesc"):
+            encode()
+    assert fingerprint(program) is None
 
 
 def test_an_attribute_that_is_not_a_number_changes_nothing(main: fluid.Program) -> None:
