@@ -22,6 +22,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.initializer import Constant
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.save.save import save_vars
+from paddlelike.layers import lod_reset, squeeze
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
@@ -114,7 +115,7 @@ def sparse_embedding(
     dtype: DtypeLike = "float32",
     slot: int | None = None,
 ) -> Variable:
-    """Return the rows of a growing table at any int64 ids: (..., width) for ids of shape (...).
+    """Return the rows of a growing table at any int64 ids: (..., width) for ids of shape (...) or (..., 1).
 
     A row is made at the first look-up of its id that ``entry`` admits, by the initializer of ``param_attr``
     (constant, uniform or normal) and the id alone; until then, and with ``is_test``, it is zeros. The row of
@@ -154,7 +155,10 @@ def sparse_embedding(
         "entry": "none" if entry is None else entry._to_attr(),
     }
     helper.append_op(type="sparse_embedding", inputs=inputs, outputs={"Out": out}, attrs=attrs)
-    return out
+    if len(input.shape) == 1 or input.shape[-1] != 1:
+        return out
+    flat = squeeze(out, [len(input.shape) - 1])
+    return lod_reset(flat, input) if input.lod_level else flat
 
 
 def find_counts(helper: LayerHelper, table: Variable) -> Variable:

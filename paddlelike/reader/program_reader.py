@@ -94,7 +94,7 @@ class BatchQueue(Versioned):
         """Wait until there are ``count`` batches. Raises EOFException when there are fewer."""
         if self._batches is None:
             return
-        self._waiting += islice(self._batches, count - len(self._waiting))
+        self._waiting += islice(self._batches, max(count - len(self._waiting), 0))
         if len(self._waiting) < count:
             raise EOFException(
                 "the reader has no more batches", hint="call its reset(), then start() for another epoch"

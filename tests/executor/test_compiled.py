@@ -184,3 +184,18 @@ def test_fetched_sequences_of_all_copies_follow_one_another(monkeypatch: pytest.
     assert [(value.lod(), value.shape()) for value in split] == [([[0, 1, 3, 6]], [6, 1]), ([], [3, 1])]
     twice, _ = exe.run(program, feed=[{"x": fed}] * 2, fetch_list=out, return_numpy=False)
     assert twice.lod() == [[0, 1, 3, 6, 7, 9, 12]]
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_each_copy_takes_a_batch_of_a_loader(exe: fluid.Executor, copies: int) -> None:
+    x = fluid.data("x", [None, 1])
+    loader = fluid.io.DataLoader.from_generator([x], 4, use_double_buffer=False, iterable=False)
+    total = fluid.layers.reduce_sum(x)
+    loader.set_batch_generator(lambda: ([np.full((2, 1), n, "float32")] for n in range(2 * copies + 1)))
+    program = fluid.CompiledProgram(fluid.default_main_program())
+    program.with_data_parallel(places=fluid.cpu_places(copies))
+    loader.start()
+    found = [exe.run(program, fetch_list=[total])[0].tolist() for _ in range(2)]
+    assert found == [[2.0 * n for n in range(at, at + copies)] for at in (0, copies)]
+    with pytest.raises(fluid.core.EOFException):  # one batch is left, which is not enough
+        exe.run(program, fetch_list=[total])

@@ -34,7 +34,7 @@ class Training:
             attrs = [fluid.ParamAttr(name=name, initializer=zeros) for name in ("emb", "w")]
             grown = tables.sparse_embedding(ids, [1, 8], param_attr=attrs[0])
             sized = fluid.embedding(ids, [_ROWS, 8], param_attr=attrs[1], is_sparse=True)
-            out = fluid.layers.concat([grown, sized], 2)
+            out = fluid.layers.concat([grown, fluid.layers.squeeze(sized, [1])], 1)
             test = self.main.clone(for_test=True)
             fluid.optimizer.SGD(1.0).minimize(fluid.layers.reduce_sum(out) * -1.0)
             self.exe.run(startup)
@@ -95,7 +95,7 @@ def test_a_damaged_save_is_a_warning_and_serve_follows_too(tmp_path: Path) -> No
     training = Training(tmp_path)
     predictor = Predictor(tmp_path / "model", follow=str(training.saves))
     training.save(delta=True)
-    run = lambda: next(iter(predictor.run({"ids": [[7]]})["outputs"].values()))["values"][0][0]
+    run = lambda: next(iter(predictor.run({"ids": [[7]]})["outputs"].values()))["values"][0]
     assert set(run()) == {1.0}
     training.step()
     training.save(delta=True)

@@ -16,13 +16,7 @@ from paddlelike.distributed.client.background import Background
 from paddlelike.distributed.client.calls import Exchange
 from paddlelike.distributed.client.driver import SMALL
 from paddlelike.distributed.client.gradients import Gradients
-from paddlelike.distributed.client.outbox import (
-    Outbox,
-    Value,
-    fit_gradient,
-    outbox_parts,
-    row_counts,
-)
+from paddlelike.distributed.client.outbox import Outbox, Value, fit_gradient, outbox_parts, row_counts
 from paddlelike.distributed.client.transfers import Transfers
 from paddlelike.distributed.placement import Entry, Kind, base_name
 from paddlelike.distributed.protocol.messages import Prefetch, Push

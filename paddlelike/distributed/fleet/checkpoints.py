@@ -112,13 +112,7 @@ def write_checkpoint(
 
 
 def read_checkpoint(
-    executor: Executor,
-    path: str,
-    program: Program,
-    fs: FileSystem | None,
-    cache: str,
-    *,
-    ignore_empty: bool,
+    executor: Executor, path: str, program: Program, fs: FileSystem | None, cache: str, *, ignore_empty: bool
 ) -> TrainStatus | None:
     """Load the newest checkpoint; return how far it is, None where there is none.
 

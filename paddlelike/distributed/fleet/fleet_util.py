@@ -10,7 +10,7 @@ import json
 import logging
 import math
 import os
-import subprocess
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -406,10 +406,14 @@ class FleetUtil:
     ) -> list[list[str]]:
         """Return by pass of a day the names of its parts, such as "0005", every ``split_interval`` minutes.
 
-        ``hours`` is a shell's text, such as "{0..23}". Of ``days`` nothing is read.
+        ``hours`` is as for a shell: "{0..23}", "{0,6,12}" or "6 7 8"; no shell reads it. Its first and its
+        last number count. Of ``days`` nothing is read. Raises ValueError for other ``hours``.
         """
-        given = subprocess.run(["bash", "-c", f"echo -n {hours}"], capture_output=True, text=True, check=True)  # noqa: S603, S607
-        first, *_, last = [*map(int, given.stdout.split())] * 2
+        if re.fullmatch(r"(\s*+(\d++|\{\d+(\.\.\d+|(,\d+)*)\}))+\s*", hours) is None:
+            raise ValueError(
+                f"hours={hours!r}: expected numbers, {{0..23}} or {{0,6,12}}, with spaces between"
+            )
+        first, *_, last = [*map(int, re.findall(r"\d+", hours))] * 2
         minutes = range(0, 24 * 60, int(split_interval))
         form = "{:02}" if is_data_hourly_placed else "{:02}{:02}"
         parts = [form.format(*divmod(one, 60)) for one in minutes if first <= one // 60 <= last]

@@ -27,7 +27,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.initializer import insert_table
 from paddlelike.io import save_persistables
-from paddlelike.layers import cast, lod_reset, sequence_expand_as, squeeze
+from paddlelike.layers import cast, lod_reset, sequence_expand_as, unsqueeze
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
@@ -257,7 +257,10 @@ def _pull_sparse(
     dtype: str = "float32",
     scale_sparse_grad: bool = True,
 ) -> Variable:
-    """Return the rows of ids in the table ``name``, which counts shows, and clicks by a variable's name."""
+    """Return the rows of ids in the table ``name``, which counts shows, and clicks by a variable's name.
+
+    Without the last dim of ids, which is 1; :func:`_pull_sparse_v2` keeps it.
+    """
     entry = None
     if ctr_label_name:
         click = default_main_program().global_block().var(ctr_label_name)
@@ -268,7 +271,17 @@ def _pull_sparse(
     return sparse_embedding(input, [1, size], padding_id, entry=entry, param_attr=name, dtype=dtype)
 
 
-def _embed(
+def _pull_sparse_v2(input: Variable, *args: Any, **how: Any) -> Variable:
+    return _keep_dim(_pull_sparse(input, *args, **how), input)
+
+
+def _keep_dim(found: Variable, ids: Variable) -> Variable:
+    """Return rows with all dims of their ids."""
+    wide = unsqueeze(found, [len(ids.shape) - 1]) if ids.shape[-1] == 1 else found
+    return lod_reset(wide, ids) if ids.lod_level else wide
+
+
+def _embed_flat(
     input: Variable,
     size: Sequence[int],
     is_sparse: bool = False,
@@ -285,11 +298,8 @@ def _embed(
     return _pull_sparse(input, size[-1], 0, "DownpourCtrAccessor", name, click, padding_idx or 0)
 
 
-def _embed_flat(input: Variable, *args: Any, **how: Any) -> Variable:
-    """Return rows as ``layers.embedding`` does: without the last dim of ids, which is 1."""
-    found = _embed(input, *args, **how)
-    flat = squeeze(found, [len(input.shape) - 1]) if input.shape[-1] == 1 else found
-    return lod_reset(flat, input) if input.lod_level else flat
+def _embed(input: Variable, *args: Any, **how: Any) -> Variable:
+    return _keep_dim(_embed_flat(input, *args, **how), input)
 
 
 class fleet_embedding:  # noqa: N801  (pslib's name)

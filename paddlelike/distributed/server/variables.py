@@ -231,6 +231,9 @@ class Variables:
         """
         served, ctx = self._served, self._ctx
         given = contribution.finish(whole=False)
+        if served.schedule > 0 and not served.counters:  # rates that are a parameter's own, without steps
+            with self._schedule:
+                ctx.run_block(served.schedule)
         for entry in served.table.having(Kind.COUNTER):
             if entry.index in given:
                 name = served.counters[entry.name][trainer]

@@ -124,12 +124,7 @@ def _send_counter(program: Program, plan: Plan, counter: Variable) -> Variable:
 
 def _receive(block: Block, plan: Plan, one: Trained, after: Variable | None) -> list[Variable]:
     """Receive one parameter; return the variables that are received."""
-    attrs = {
-        "epmap": one.endpoints,
-        "trainer_id": plan.job.trainer_id,
-        "op_role_var": one.role_var,
-        **_RPC,
-    }
+    attrs = {"epmap": one.endpoints, "trainer_id": plan.job.trainer_id, "op_role_var": one.role_var, **_RPC}
     out = one.param_pieces
     if plan.job.config.runtime_split_send_recv:
         attrs["recv_varnames"] = [piece.name for piece in out]

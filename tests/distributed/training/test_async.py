@@ -29,6 +29,29 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
+def rates_of_their_own() -> Any:
+    """Parameters with a factor for the learning rate: the servers compute the products, without a counter."""
+    x, y = fluid.data("x", [None, 6]), fluid.data("y", [None, 1])
+    attrs = [fluid.ParamAttr(learning_rate=rate) for rate in (5.0, 0.5)]
+    hidden = fluid.layers.fc(x, 5, act="tanh", param_attr=attrs[0], bias_attr=attrs[1])
+    return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+
+
+def rate_feeds(step: int, trainer: int) -> Any:
+    rng = np.random.RandomState(step)
+    return {"x": rng.rand(4, 6).astype("float32"), "y": rng.rand(4, 1).astype("float32")}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_parameters_with_rates_of_their_own(mode: str) -> None:
+    network = Network(rates_of_their_own, lambda: fluid.optimizer.Adam(0.01), MODES[mode], sync=False)
+    expected, begun = train_locally(network, lambda step: rate_feeds(step, 0), 4)
+    with Job(network, trainers=1) as job:
+        job.start_with(begun)
+        (losses,) = job.train(rate_feeds, 4)
+    assert losses == expected
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("optimizer", [sgd, adam_with_schedule])
 def test_one_trainer_has_the_bits_of_training_without_servers(mode: str, optimizer: Any) -> None:
