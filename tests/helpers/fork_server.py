@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,11 +32,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def start_fork_server(path: Path, *within: str) -> Iterator[tuple[str, int]]:
-    """Start a fork server; yield its address and process id. ``within``: the command that runs it."""
+def start_fork_server(path: Path, *within: str, imports: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
+    """Start a fork server; yield its address and process id.
+
+    ``within``: the command that runs it. ``imports``: modules that it imports beside those of every program.
+    """
     limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     child = subprocess.Popen(
-        [*within, sys.executable, "-m", "tests.helpers.fork_server", str(path)],
+        [*within, sys.executable, "-m", "tests.helpers.fork_server", str(path), *imports],
         cwd=ROOT,
         env=os.environ | limits,
         stdout=subprocess.PIPE,
@@ -175,6 +178,7 @@ def end_process(error: BaseException | None) -> NoReturn:
         try:
             if not isinstance(error, SystemExit):
                 code = 1
+                sys.last_value = error  # as the interpreter does: exit functions look there
                 sys.excepthook(type(error), error, error.__traceback__)
         except SystemExit as end:  # the hook chose a code
             error = end
@@ -210,6 +214,8 @@ def import_all() -> None:
 
 if __name__ == "__main__":
     import_all()
+    for name in sys.argv[2:]:
+        importlib.import_module(name)
     gc.freeze()
     name = serve(sys.argv[1])
     try:

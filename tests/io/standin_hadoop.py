@@ -7,20 +7,18 @@ Hadoop's columns, errors have its words and exit codes. Every command line is ap
 # ruff: noqa: T201
 from __future__ import annotations
 
+# Every call starts an interpreter, of whose time shutil and pathlib would take two thirds.
 import os
-import shutil
 import sys
-import time
-from pathlib import Path
 
-ROOT = Path(os.environ.get("STANDIN_ROOT", "."))
+ROOT = os.environ.get("STANDIN_ROOT", ".")
 
 
-def local(url: str) -> Path:
+def local(url: str) -> str:
     rest = url.removeprefix("hdfs:")
     if rest.startswith("//"):
         rest = "/" + rest[2:].partition("/")[2]
-    return ROOT / rest.strip("/")
+    return os.path.join(ROOT, rest.strip("/"))
 
 
 def fail(verb: str, url: str, why: str = "No such file or directory") -> None:
@@ -28,78 +26,107 @@ def fail(verb: str, url: str, why: str = "No such file or directory") -> None:
     sys.exit(1)
 
 
-def must(verb: str, url: str) -> Path:
-    if not local(url).exists():
+def must(verb: str, url: str) -> str:
+    if not os.path.exists(local(url)):
         fail(verb, url)
     return local(url)
 
 
-def place(source: Path, target: Path, verb: str, url: str, over: bool, move: bool) -> None:
-    if target.is_dir():
-        target = target / source.name
-    if target.exists() and not over:
+def place(source: str, target: str, verb: str, url: str, over: bool, move: bool) -> None:
+    if os.path.isdir(target):
+        target = os.path.join(target, os.path.basename(source))
+    if os.path.exists(target) and not over:
         fail(verb, url, "File exists")
-    if not target.parent.is_dir():
+    if not os.path.isdir(os.path.dirname(target)):
         fail(verb, url)
-    if source.is_dir():
-        if move:
-            source.rename(target)
-        else:
-            shutil.copytree(source, target, dirs_exist_ok=True)
-    elif move:
-        source.rename(target)
+    if move:
+        os.rename(source, target)
     else:
-        shutil.copyfile(source, target)
+        copy(source, target)
+
+
+def copy(source: str, target: str) -> None:
+    if not os.path.isdir(source):
+        with open(source, "rb") as read, open(target, "wb") as written:
+            written.write(read.read())
+        return
+    os.makedirs(target, exist_ok=True)
+    for name in os.listdir(source):
+        copy(os.path.join(source, name), os.path.join(target, name))
+
+
+def remove(path: str) -> None:
+    if not os.path.isdir(path):
+        os.remove(path)
+        return
+    for name in os.listdir(path):
+        remove(os.path.join(path, name))
+    os.rmdir(path)
+
+
+def walk(folder: str, deep: bool) -> list[str]:
+    """Return the paths in a folder, or in all below it, in the order of their parts."""
+    found = []
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        found.append(path)
+        if deep and os.path.isdir(path):
+            found += walk(path, deep)
+    return found
 
 
 def main() -> None:
     words = sys.argv[1:]
-    with ROOT.with_suffix(".log").open("a") as log:
+    with open(os.path.splitext(ROOT)[0] + ".log", "a") as log:
         print(*words, file=log)
     assert words[0] == "fs", words
     verb, words = words[1], words[2:]
     options = {word for word in words if word.startswith("-") and word != "-"}
     paths = [word for word in words if word not in options]
     if verb == "-ls":
+        import time
+
         base = must("ls", paths[0])
-        for path in sorted(base.rglob("*") if "-R" in options else base.iterdir()):
-            facts = path.stat()
+        for path in walk(base, "-R" in options):
+            facts = os.stat(path)
             when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(facts.st_mtime))
-            kind = "drwxr-xr-x   -" if path.is_dir() else "-rw-r--r--   3"
-            size = 0 if path.is_dir() else facts.st_size
-            print(f"{kind} user group {size:>10} {when} {paths[0].rstrip('/')}/{path.relative_to(base)}")
+            kind = "drwxr-xr-x   -" if os.path.isdir(path) else "-rw-r--r--   3"
+            size = 0 if os.path.isdir(path) else facts.st_size
+            print(f"{kind} user group {size:>10} {when} {paths[0].rstrip('/')}{path[len(base) :]}")
     elif verb == "-test":
-        there = local(paths[0]).is_dir() if "-d" in options else local(paths[0]).exists()
+        there = os.path.isdir(local(paths[0])) if "-d" in options else os.path.exists(local(paths[0]))
         sys.exit(0 if there else 1)
     elif verb == "-cat":
-        sys.stdout.buffer.write(must("cat", paths[0]).read_bytes())
+        with open(must("cat", paths[0]), "rb") as file:
+            sys.stdout.buffer.write(file.read())
     elif verb == "-stat":
         for url in paths[1:]:
-            print(int(must("stat", url).stat().st_mtime * 1000))
+            print(int(os.stat(must("stat", url)).st_mtime * 1000))
     elif verb == "-mkdir":
         for url in paths:
-            local(url).mkdir(parents=True, exist_ok=True)
+            os.makedirs(local(url), exist_ok=True)
     elif verb == "-put" and paths[0] == "-":
-        if not local(paths[1]).parent.is_dir():
+        if not os.path.isdir(os.path.dirname(local(paths[1]))):
             fail("put", paths[1])
-        local(paths[1]).write_bytes(sys.stdin.buffer.read())
+        with open(local(paths[1]), "wb") as file:
+            file.write(sys.stdin.buffer.read())
     elif verb == "-put":
         for path in paths[:-1]:
-            place(Path(path), local(paths[-1]), "put", paths[-1], "-f" in options, False)
+            place(path, local(paths[-1]), "put", paths[-1], "-f" in options, False)
     elif verb == "-get":
         for url in paths[:-1]:
-            place(must("get", url), Path(paths[-1]), "get", url, False, False)
+            place(must("get", url), paths[-1], "get", url, False, False)
     elif verb in ("-mv", "-cp"):
         for url in paths[:-1]:
             place(must(verb[1:], url), local(paths[-1]), verb[1:], url, "-f" in options, verb == "-mv")
     elif verb == "-rm":
         for url in paths:
-            if not local(url).exists() and "-f" in options:
+            if not os.path.exists(local(url)) and "-f" in options:
                 continue
             path = must("rm", url)
-            if path.is_dir() and "-r" not in options:
+            if os.path.isdir(path) and "-r" not in options:
                 fail("rm", url, "Is a directory")
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            remove(path)
     else:
         print(f"{verb}: Unknown command", file=sys.stderr)
         sys.exit(255)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from paddlelike.errors import MissingFileError
 from paddlelike.scan import ScriptFinding, scan
+from tests.helpers.fork_server import Forked
+from tests.helpers.run_module import find_environment
 
 FLUID = "import paddle.fluid as fluid\n"
 
@@ -108,14 +108,13 @@ def test_a_script_has_its_verdict(title: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("title", [title for title, row in SCRIPTS.items() if row[1] != "may stop"])
-def test_a_run_ends_as_the_verdict_says(title: str, tmp_path: Path) -> None:
+def test_a_run_ends_as_the_verdict_says(title: str, tmp_path: Path, fork_server: str) -> None:
     text, verdict, _ = SCRIPTS[title]
     (tmp_path / "script.py").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "paddlelike", "run", "script.py"], cwd=tmp_path, capture_output=True,
-        check=False, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
-    assert bool(done.returncode) == (verdict == "stops"), done.stderr
+    environment = find_environment(tmp_path, "paddlelike", "run", "script.py")
+    with closing(Forked(fork_server, "tests.helpers.run_module", environment)) as done:
+        _, errors = done.communicate()
+        assert bool(done.wait()) == (verdict == "stops"), errors
 
 
 def test_modules_of_the_folder_are_followed(tmp_path: Path) -> None:

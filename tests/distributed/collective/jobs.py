@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
-import subprocess
-import sys
+import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from paddlelike.distributed.launch.processes_plan import free_endpoints
+from tests.helpers.fork_server import Forked, start_fork_server
 
 _SECONDS = 90
+_IMPORTS = (
+    "jax",
+    "paddlelike.compiled.engine",
+    "paddlelike.incubate.fleet.collective",
+    "paddlelike.transpiler",
+)
+
+
+@cache
+def find_server() -> str:
+    """Return the address of a fork server that has imported JAX, which ends with this process."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    address, _ = stack.enter_context(start_fork_server(Path(folder) / "socket", imports=_IMPORTS))
+    return address
 
 
 class Ended(NamedTuple):
@@ -32,28 +52,28 @@ def run_workers(
 ) -> list[Ended]:
     """Run ``count`` workers to their ends; kill ``lost``, which is stopped, when the others have ended."""
     endpoints = ",".join(free_endpoints(count))
-    command = [sys.executable, "-m", "tests.distributed.collective.programs", program, *arguments]
     base = {name: value for name, value in os.environ.items() if not name.startswith("PADDLE")}
+    base |= {"PROGRAM_OF_WORKER": json.dumps([program, *arguments]), **(environ or {})}
     with ExitStack() as stack:
-        workers = []
+        pool = stack.enter_context(ThreadPoolExecutor(count))
+        workers, outputs = [], []
         for rank in range(count):
             own = {"PADDLE_TRAINER_ENDPOINTS": endpoints, "PADDLE_TRAINER_ID": str(rank)}
             own["FLAGS_selected_gpus"] = str(rank)
-            worker = subprocess.Popen(
-                command, env=base | own | dict(environ or {}), text=True, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )  # fmt: skip
-            stack.callback(worker.wait)
-            stack.callback(worker.kill)
+            worker = Forked(find_server(), "tests.distributed.collective.programs", base | own)
+            stack.callback(worker.close)
             workers.append(worker)
+            outputs.append(pool.submit(worker.stdout.read))
         found: dict[int, Ended] = {}
         order = sorted(range(count), key=lambda rank: rank == lost)
         for rank in order:
             if rank == lost:
                 workers[rank].kill()
-            out, errors = workers[rank].communicate(timeout=_SECONDS)
-            reports = [json.loads(line) for line in out.splitlines()]  # nothing else writes there
-            found[rank] = Ended(workers[rank].returncode, reports, errors)
+            code = workers[rank].wait(_SECONDS)
+            reports = [
+                json.loads(line) for line in outputs[rank].result().splitlines()
+            ]  # nothing else writes
+            found[rank] = Ended(code, reports, workers[rank].errors)
     return [found[rank] for rank in range(count)]
 
 

@@ -187,5 +187,11 @@ def read(name: str) -> str:
     return np.asarray(fluid.global_scope().find_var(name).get_tensor()).tobytes().hex()
 
 
+def main() -> None:
+    """Run the program that the environment names, in a process of a fork server."""
+    program, *arguments = json.loads(os.environ["PROGRAM_OF_WORKER"])
+    globals()[program](*arguments)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])
