@@ -45,8 +45,12 @@ def losses(home: Path, worker: int) -> list[float]:
 
 
 @pytest.mark.parametrize("mode", ["sync", "async", "half_async", "geo"])
-def test_a_job_learns_and_its_servers_end(mode: str, tmp_path: Path) -> None:
-    run_job(tmp_path, mode, 0, 80, "-", "models")
+def test_a_job_learns_and_its_servers_end(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if mode == "sync":  # this one is watched: it lasts for more than the five seconds between two lines
+        monkeypatch.setenv("SECONDS_A_STEP", "0.09")
+        check_progress(run_job(tmp_path, mode, 0, 80, "-", "models", "--progress"))
+    else:
+        run_job(tmp_path, mode, 0, 80, "-", "models")
     for worker in range(2):
         found = losses(tmp_path, worker)
         assert len(found) == 80
@@ -81,9 +85,8 @@ def test_another_number_of_servers_goes_on_where_the_save_was(tmp_path: Path) ->
     assert read_variables(tmp_path / "second") == read_variables(tmp_path / "whole")
 
 
-def test_a_job_can_be_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECONDS_A_STEP", "0.05")  # a job of more than the five seconds between two lines
-    said = run_job(tmp_path, "sync", 0, 150, "-", "models", "--progress")
+def check_progress(said: str) -> None:
+    """Assert that the launcher has told the steps of the workers and the rounds of the servers."""
     servers = re.findall(r"servers (\S+),(\S+), 2 workers", said)[0]
     seen = [
         line
@@ -113,26 +116,36 @@ def _read_table(path: Path) -> dict[int, bytes]:
     return {i: row.tobytes() for i, row in zip(rows.rows(), np.asarray(rows.array), strict=True)}
 
 
-@pytest.mark.parametrize("kind", ["Memory", pytest.param("SSD", marks=pytest.mark.slow)])
+def _read_last_day(home: Path) -> dict[str, dict[int, bytes]]:
+    return {file.name: _read_table(file) for file in sorted((home / "saves" / "day29").glob("emb*"))}
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, bytes]]:
+    """The tables of two servers that nobody disturbed."""
+    home = tmp_path_factory.mktemp("days") / "two"
+    with _run_days(home, 2, {}) as launcher:
+        _, said = launcher.communicate(timeout=120)
+        assert launcher.returncode == 0, said
+    assert "emb" in read_variables(home / "saves" / "model")
+    found = _read_last_day(home)
+    assert set(found) == {"emb", "emb_counts", "emb_moment_0"}
+    assert 10 < len(found["emb"]) <= len(found["emb_counts"]) < 60  # of some 70 ids that came
+    return found
+
+
+@pytest.mark.parametrize("kind", ["Memory", "SSD"])
 def test_days_on_tables_without_a_size_end_alike_on_three_servers_of_which_one_is_killed(
-    tmp_path: Path, kind: str
+    tmp_path: Path, kind: str, days: dict[str, dict[int, bytes]]
 ) -> None:
-    found, stores = {}, tmp_path / "stores"
-    disk = {"TABLE_CLASS": f"{kind}SparseTable", "PADDLELIKE_TABLE_STORE": str(stores), "SAVE_MODE": "2"}
-    for name, servers, more in (("two", 2, {}), ("killed", 3, disk | {"PADDLELIKE_HOT_ROWS": "7"})):
-        home = tmp_path / name
-        with _run_days(home, servers, more) as launcher:
-            if name == "killed":
-                wait_until((home / "saves" / "day11").exists, "the second day")
-                os.kill(int((home / "server0.pid").read_text()), signal.SIGKILL)
-            _, said = launcher.communicate(timeout=120)
-            assert launcher.returncode == 0, said
-        files = sorted((home / "saves" / "day29").glob("emb*"))
-        found[name] = {file.name: _read_table(file) for file in files}
-    assert found["two"] == found["killed"]
-    assert set(found["two"]) == {"emb", "emb_counts", "emb_moment_0"}
-    assert 10 < len(found["two"]["emb"]) <= len(found["two"]["emb_counts"]) < 60  # of some 70 ids that came
-    assert "emb" in read_variables(tmp_path / "two" / "saves" / "model")
+    disk = {"TABLE_CLASS": f"{kind}SparseTable", "PADDLELIKE_TABLE_STORE": str(tmp_path / "stores")}
+    home = tmp_path / "killed"
+    with _run_days(home, 3, disk | {"SAVE_MODE": "2", "PADDLELIKE_HOT_ROWS": "7"}) as launcher:
+        wait_until((home / "saves" / "day11").exists, "the second day")
+        os.kill(int((home / "server0.pid").read_text()), signal.SIGKILL)
+        _, said = launcher.communicate(timeout=120)
+        assert launcher.returncode == 0, said
+    assert _read_last_day(home) == days
 
 
 def test_a_script_of_pslib_trains_saves_forgets_and_loads(tmp_path: Path) -> None:

@@ -65,6 +65,20 @@ def killed_at_move(directory: Path, number: int) -> None:
     assert set(names(directory.parent)) <= {".m.saving-directory", "m", "backup"}
 
 
+def test_a_version_that_was_never_swapped_in_gives_no_file_to_the_old_one(tmp_path):
+    """Proves S11."""
+    directory = tmp_path / "m"
+    save(directory, OLD)
+
+    def work() -> None:
+        generation.exchange = lambda a, b: os.kill(os.getpid(), signal.SIGKILL)
+        save(directory, NEW | {"d": b"new d"}, durability="process")
+
+    killed(work)
+    save(directory, {"b": b"newer b"})
+    assert contents(directory) == OLD | {"b": b"newer b"}
+
+
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_journal_is_finished_by_the_next_reader(tmp_path, number):
     """Proves S5."""
