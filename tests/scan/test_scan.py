@@ -11,7 +11,7 @@ import pytest
 from paddlelike.errors import MissingFileError
 from paddlelike.scan import ScriptFinding, scan
 from tests.helpers.fork_server import Forked
-from tests.helpers.run_module import find_environment
+from tests.scan.run_module import find_environment
 
 FLUID = "import paddle.fluid as fluid\n"
 
@@ -112,7 +112,7 @@ def test_a_run_ends_as_the_verdict_says(title: str, tmp_path: Path, fork_server:
     text, verdict, _ = SCRIPTS[title]
     (tmp_path / "script.py").write_text(text)
     environment = find_environment(tmp_path, "paddlelike", "run", "script.py")
-    with closing(Forked(fork_server, "tests.helpers.run_module", environment)) as done:
+    with closing(Forked(fork_server, "tests.scan.run_module", environment)) as done:
         _, errors = done.communicate()
         assert bool(done.wait()) == (verdict == "stops"), errors
 
