@@ -12,7 +12,7 @@ import pytest
 
 import paddlelike as fluid
 from tests.backward import branch_cases, nested_cases, recompute_cases, second_order_cases
-from tests.helpers.canonical import Canonical, assert_same_program, canonical
+from tests.helpers.canonical import Canonical, assert_same_program, canonical, without_scraps
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import table
 
@@ -27,20 +27,6 @@ CASES = [(kind, name) for kind, module in MODULES.items() for name in module.CAS
 
 def real_program(golden: dict[str, Any], which: str) -> Canonical:
     return canonical(zlib.decompress(base64.b64decode(golden[which])))
-
-
-def without_scraps(program: Canonical) -> Canonical:
-    """Return a program without what Fluid leaves behind where it recomputes.
-
-    That is two blocks that nothing runs, no device for some operators, no dtype for recomputed variables.
-    """
-    first = program["blocks"][0]
-    recomputed = [variable for name, variable in first["vars"].items() if ".subprog_" in name]
-    for variable in recomputed:
-        variable.pop("dtype", None)
-    for op in first["ops"]:
-        op["attrs"].pop("op_device", None)
-    return {**program, "blocks": program["blocks"][: 1 if recomputed else None]}
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.distributed.collective.sharding import Sharding, plan_sharding
-from paddlelike.distributed.collective.transpiler import add_up_gradients, scale_loss_gradient
+from paddlelike.distributed.collective.transpiler import (
+    add_up_gradients,
+    is_transpiled,
+    scale_loss_gradient,
+)
 from paddlelike.distributed.collective.workers import find_workers
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.executor.strategies import BuildStrategy
@@ -116,7 +120,7 @@ def _find_gradients(program: Program) -> list[str]:
 
 
 def _make_program(program: Program, strategy: BuildStrategy, *, average: bool, is_shared: bool) -> Program:
-    if any(op.type.startswith("c_allreduce") for op in program.global_block().ops):
+    if is_transpiled(program):
         raise GraphError(
             "the program adds its gradients up already, and with_data_parallel would do so again",
             hint="run the program itself; with_data_parallel is for config.mode = 'nccl2'",

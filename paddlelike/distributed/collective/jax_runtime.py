@@ -55,6 +55,7 @@ def connect(job: Job, *, window: float, lease: float, ending: threading.Event) -
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     # Else JAX aborts every process as soon as one is lost, without our error.
     jax.config.update("jax_enable_recoverability", True)
+    jax.config.update("jax_enable_preemption_service", False)  # it would ignore SIGTERM
     joined = threading.Event()
     handler = _exit_when_jax_aborts(job, ending, joined)
     host, _, port = job.endpoints[0].rpartition(":")

@@ -7,6 +7,7 @@ cut off leaves no signs of life. Either way the others find out who it is, and e
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import queue
 import socket
@@ -163,7 +164,9 @@ class Member:
             self._notes.write(f"left/{self.job.rank}", "after a fault" if self._fault else "at its end")
             if self.job.rank == 0:
                 watch = self._watch if self._fault is not None else Watch(self._notes, self.job, 3 * PULSE)
-                while not watch.have_all_left():
+                # After an error JAX ends those that neither exchange nor leave: they may wait for this one.
+                end_by = math.inf if error is None else time.monotonic() + _EXIT
+                while not watch.have_all_left() and time.monotonic() < end_by:
                     time.sleep(PULSE / 10)
                 time.sleep(PULSE / 2)  # for the others to disconnect
             elif error is None:

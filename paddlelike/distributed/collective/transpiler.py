@@ -26,6 +26,7 @@ __all__ = [
     "LocalSGD",
     "SingleProcessMultiThread",
     "add_up_gradients",
+    "is_transpiled",
     "scale_loss_gradient",
 ]
 
@@ -90,7 +91,7 @@ class Collective:
         )
         self._check(found, rank, current_endpoint)
         for program in (main, startup):
-            if any(op.type.startswith(("c_allreduce", "c_comm_init")) for op in program.global_block().ops):
+            if is_transpiled(program):
                 raise GraphError(
                     f"{type(self).__name__}: this program was transpiled before",
                     hint="build the network again, in programs of its own, to transpile it differently",
@@ -122,7 +123,8 @@ class Collective:
         for index, param in enumerate(params):
             attrs = {"ring_id": index % self.nrings, "root": 0, _ROLE: OpRole.Forward}
             block.append_op("c_broadcast", {"X": param}, {"Out": param}, attrs)
-        _append_syncs(block, params[-1], self.nrings, OpRole.Forward)
+        last = list(block.iter_parameters())[-1]  # as Fluid, whether it is broadcast or not
+        _append_syncs(block, last, self.nrings, OpRole.Forward)
 
     def _join(self, block: Block, ring: int) -> None:
         others = [one for one in self.endpoints if one != self.current_endpoint]
@@ -264,6 +266,18 @@ class SingleProcessMultiThread(GradAllReduce):
 
     def _transpile_startup_program(self) -> None:
         self.startup_program.global_block().append_op("c_comm_init_all", attrs={"ring_id": 0, "devices": []})
+
+
+def is_transpiled(program: Program) -> bool:
+    """Return whether a program joins a job, or its backward pass or update adds variables up in place.
+
+    Sums of other variables are the network's own: layers whose parameters are split over the workers.
+    """
+    return any(
+        op.type == "c_comm_init"
+        or (op.type == "c_allreduce_sum" and op.attrs.get(_ROLE, 0) and op.input("X") == op.output("Out"))
+        for op in program.global_block().ops
+    )
 
 
 def scale_loss_gradient(block: Block, workers: int) -> None:

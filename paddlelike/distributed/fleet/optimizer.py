@@ -30,7 +30,7 @@ class DistributedOptimizer:
     """
 
     def __init__(self, optimizer: Optimizer, strategy: object = None) -> None:
-        if not isinstance(optimizer, Optimizer):
+        if not callable(getattr(optimizer, "minimize", None)):  # of mixed precision, or the script's own
             raise TypeError(
                 "fleet.distributed_optimizer: expected an optimizer such as fluid.optimizer.SGD(0.1), not "
                 f"{optimizer!r}"

@@ -148,6 +148,13 @@ class Operator(EncodedState):
         self.attrs[name] = convert_attr(self.type, name, self._find_declared_type(name, value), value)
         self.block.program._note_change()
 
+    def _remove_attr(self, name: str) -> None:
+        """Remove an attribute. Of ``op.desc`` scripts call it without the underscore."""
+        self.attrs.pop(name, None)
+        self.block.program._note_change()
+
+    remove_attr = _remove_attr
+
     def _find_declared_type(self, name: str, value: Any) -> AttrType:
         known = registry.find_or_none(self.type)
         if known is not None and name in known.attrs:

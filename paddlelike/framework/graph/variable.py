@@ -156,6 +156,14 @@ class Variable(EncodedState, Displayed):
         """Set how the gradient of this variable is clipped (see :mod:`paddlelike.clip`)."""
         self.error_clip = error_clip
 
+    def _set_info(self, key: str, value: object) -> None:
+        """Keep a value with this variable, for :meth:`_get_info`. Scripts call both."""
+        self._info = {**self.__dict__.get("_info", {}), key: value}
+
+    def _get_info(self, key: str) -> Any:
+        """Return the value that was kept, None where there is none."""
+        return self.__dict__.get("_info", {}).get(key)
+
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:
         """Return this variable as text; ``with_details`` adds attributes that a ProgramDesc does not hold."""
         return _format_variable.function(self, with_details=with_details)

@@ -78,6 +78,25 @@ CASES: dict[str, dict[str, Any]] = {
         "rank": 3,
         "fleet": {"_ut4grad_allreduce": True, "nccl_comm_num": 2},
     },
+    "grad_split": {"network": "split", "optimizer": "momentum", "rings": 2},
+    "local_split": {"network": "split", "optimizer": "sgd", "how": "local_sgd"},
+    "grad_devices": {"network": "devices", "optimizer": "adam"},
+    "fleet_recompute": {
+        "network": "deep",
+        "optimizer": "decayed adam",
+        "fleet": {"forward_recompute": True, "recompute_checkpoints": ["fc_1.tmp_2", "fc_3.tmp_2"]},
+    },
+    "fleet_recompute_operators": {
+        "network": "deep",
+        "optimizer": "momentum",
+        "rank": 1,
+        "fleet": {
+            "forward_recompute": True,
+            "recompute_checkpoints": ["fc_1.tmp_2", "fc_3.tmp_2"],
+            "mode": "collective",
+            "collective_mode": "grad_allreduce",
+        },
+    },
 }
 
 
@@ -93,6 +112,8 @@ def build(fluid: Any, case: dict[str, Any]) -> None:
     module.fleet.init(roles.UserDefinedCollectiveRoleMaker(case.get("rank", 0), endpoints))
     strategy = module.DistributedStrategy()
     for name, value in case["fleet"].items():
+        if name == "recompute_checkpoints":
+            value = [loss.block.var(checkpoint) for checkpoint in value]
         setattr(strategy, name, value)
     module.fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
 
@@ -159,6 +180,43 @@ def _convolved(fluid: Any) -> Any:
     return fluid.layers.mean(fluid.layers.softmax_with_cross_entropy(fluid.layers.fc(hidden, 3), y))
 
 
+def split_classes(fluid: Any, workers: int = 2, rank: int = 0) -> Any:
+    """Return the loss of six classes: each worker has columns of the last layer's parameter of its own."""
+    collective = importlib.import_module(f"{fluid.__name__}.layers.collective")
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1], "int64")
+    hidden = fluid.layers.fc(x, 8, act="tanh")
+    if workers > 1:
+        hidden = collective._c_allgather(hidden, workers, use_calc_stream=True)
+        y = collective._c_allgather(y, workers, use_calc_stream=True)
+        y.stop_gradient = True
+    own = 6 // workers
+    scores = fluid.layers.fc(hidden, own, bias_attr=False, param_attr="own")
+    for program in (fluid.default_main_program(), fluid.default_startup_program()):
+        program.global_block().vars["own"].is_distributed = True
+    total = fluid.layers.reduce_sum(fluid.layers.exp(scores), dim=1, keep_dim=True)
+    labels = fluid.layers.shard_index(y, 6, workers, rank)
+    mine = scores * fluid.layers.one_hot(labels, own, allow_out_of_range=True)
+    score = fluid.layers.reduce_sum(mine, dim=1, keep_dim=True)
+    if workers > 1:
+        total = collective._c_allreduce(total, use_calc_stream=True)
+        score = collective._c_allreduce(score, use_calc_stream=True)
+    return fluid.layers.mean(fluid.layers.log(total) - score)
+
+
+def _devices(fluid: Any) -> Any:
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
+    with fluid.device_guard("cpu"):
+        hidden = fluid.layers.fc(x, 4, act="tanh")
+    return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+
+
+def _deep(fluid: Any) -> Any:
+    hidden, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
+    for _ in range(5):
+        hidden = fluid.layers.fc(hidden, 4, act="relu")
+    return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+
+
 def _adam(fluid: Any) -> Any:
     return fluid.optimizer.Adam(fluid.layers.exponential_decay(0.1, 10, 0.5, staircase=True))
 
@@ -174,6 +232,9 @@ _NETWORKS = {
     "embedded": _embedded,
     "sparse": _sparse,
     "convolved": _convolved,
+    "split": split_classes,
+    "devices": _devices,
+    "deep": _deep,
 }
 _OPTIMIZERS = {
     "sgd": lambda fluid: fluid.optimizer.SGD(0.1),

@@ -18,6 +18,7 @@ from paddlelike.incubate.fleet import collective as collective_fleet
 from paddlelike.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
 from paddlelike.layers import collective
 from paddlelike.transpiler.collective import GradAllReduce, LocalSGD
+from tests.distributed.collective.classes import train_classes
 
 ENDPOINTS = os.environ["PADDLE_TRAINER_ENDPOINTS"].split(",")
 RANK = int(os.environ["PADDLE_TRAINER_ID"])
@@ -104,6 +105,17 @@ def train_fleet(options: str = "{}", path: str = "", killed_at: str = "", last: 
         fleet.save_persistables(exe, last, filename="all")
         fluid.save(main, f"{last}/fluid/model")
     report(losses=losses, values={one.name: read(one.name) for one in main.all_parameters() if one.trainable})
+
+
+def train_split() -> None:
+    """Train a classifier of whose last layer each worker has its own columns; then worker 0 has an error.
+
+    Worker 1 neither exchanges nor ends meanwhile.
+    """
+    report(losses=train_classes(ENDPOINTS, RANK), own=read("own"))
+    if RANK == 0:
+        raise ValueError("no such column")
+    time.sleep(600)
 
 
 def stop_while_joining(victim: str, moment: str) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import paddlelike as fluid
+from tests.distributed.collective.classes import train_classes
 from tests.distributed.collective.jobs import Ended, find_reports, run_workers
 
 pytest.importorskip("jax", reason="workers exchange through JAX's distributed runtime")
@@ -34,6 +36,20 @@ def test_workers_have_the_losses_of_one_process_with_the_whole_batch(backend: st
     losses = np.mean([one.reports[0]["losses"] for one in workers], axis=0)
     np.testing.assert_allclose(losses, alone.reports[0]["losses"], rtol=1e-6)
     assert workers[0].reports[0]["values"] == workers[1].reports[0]["values"]
+
+
+def test_workers_may_have_columns_of_a_layer_each_and_end_with_worker_0s_error() -> None:
+    workers = run_workers(2, "train_split")
+    assert [one.code for one in workers] == [1, 75], workers[0].errors
+    assert "lost worker 0 (127.0.0.1" in workers[1].errors  # which waited for nothing of worker 0
+    with fluid.scope_guard(fluid.Scope()):
+        losses = train_classes(["alone"], 0)
+        whole = np.array(fluid.global_scope().find_var("own").get_tensor())
+    for worker, columns in zip(workers, np.split(whole, 2, 1), strict=True):
+        (report,) = worker.reports
+        np.testing.assert_allclose(report["losses"], losses, rtol=1e-6)
+        own = np.frombuffer(bytes.fromhex(report["own"]), "float32").reshape(columns.shape)
+        np.testing.assert_allclose(own, columns, rtol=1e-5)  # float32 sums of another order, 8 steps
 
 
 def test_local_sgd_takes_the_mean_of_the_changes() -> None:
@@ -134,13 +150,13 @@ def test_workers_that_exchange_different_shapes_are_told_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "victim"), [("SIGKILL", 0), ("SIGKILL", 1), ("SIGSTOP", 1), ("an error", 0), ("an error", 1)]
+    ("fault", "victim"), [("SIGKILL", 0), ("SIGTERM", 1), ("SIGSTOP", 1), ("an error", 0), ("an error", 1)]
 )
 def test_the_others_end_with_an_error_that_names_the_lost_worker(fault: str, victim: int) -> None:
     environ, stopped = {"PADDLELIKE_LEASE": "2"}, victim if fault == "SIGSTOP" else None
     workers = run_workers(3, "train", "GradAllReduce", fault, str(victim), environ=environ, lost=stopped)
     assert workers[victim].reports == [{"fault": fault}]
-    assert workers[victim].code == {"SIGSTOP": -9, "SIGKILL": -9, "an error": 1}[fault]
+    assert workers[victim].code == {"SIGSTOP": -9, "SIGKILL": -9, "SIGTERM": -15, "an error": 1}[fault]
     for rank, worker in enumerate(workers):
         if rank != victim:
             assert worker.code == 75, worker.errors

@@ -25,8 +25,8 @@ from tests.helpers.hadoop import make_hadoop
 PAIR = ["127.0.0.1:6170", "127.0.0.1:6171"]
 
 
-def make_fleet(endpoints: list[str], rank: int = 0, **options: Any) -> Collective:
-    """Return a fleet with the programs of a line."""
+def make_fleet(endpoints: list[str], rank: int = 0, *, decorate: bool = False, **options: Any) -> Collective:
+    """Return a fleet with the programs of a line; ``decorate``: the optimizer, for mixed precision."""
     fleet = Collective()
     fleet.init(UserDefinedCollectiveRoleMaker(rank, endpoints))
     strategy = DistributedStrategy()
@@ -38,7 +38,10 @@ def make_fleet(endpoints: list[str], rank: int = 0, **options: Any) -> Collectiv
         if "recompute_checkpoints" in options:
             strategy.recompute_checkpoints = [hidden]
         loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
-        fleet.distributed_optimizer(fluid.optimizer.Momentum(0.1, 0.9), strategy).minimize(loss)
+        optimizer = fluid.optimizer.Momentum(0.1, 0.9)
+        if decorate:
+            optimizer = fluid.contrib.mixed_precision.decorate(optimizer)
+        fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
     return fleet
 
 
@@ -68,7 +71,11 @@ def test_programs_of_a_worker(options: dict[str, Any], sums: int) -> None:
 
 def test_mixed_precision_trains_in_float32_and_says_so() -> None:
     with pytest.warns(UserWarning, match="no float16 arithmetic"):
-        make_fleet(PAIR, use_amp=True)
+        by_strategy = make_fleet(PAIR, use_amp=True)
+    with pytest.warns(UserWarning, match="no float16 arithmetic"):
+        by_script = make_fleet(PAIR, decorate=True)
+    programs = [fleet._transpiled_program for fleet in (by_strategy, by_script, make_fleet(PAIR))]
+    assert [types(one) for one in programs] == 3 * [types(programs[0])]
 
 
 @pytest.mark.parametrize(
