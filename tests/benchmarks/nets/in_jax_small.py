@@ -109,11 +109,17 @@ def _lstm(params, batch):
     return _entropy(x[-1] @ params[8] + params[9], batch["y"])
 
 
-def _wide_deep(state, batch):
-    """Only the rows of the batch are updated; as in Fluid, with the correction of the next step."""
+def _wide_deep(state, batch, axis=None):
+    """Only the rows of the batch are updated; as in Fluid, with the correction of the next step.
+
+    ``axis``: of a mesh of workers, of which each has a part of the batch.
+    """
     params, first, second, count = state
     flat = batch["ids"].reshape(-1)
-    unique, places = jnp.unique(flat, size=len(flat), return_inverse=True, fill_value=data.IDS)
+    everything = flat if axis is None else lax.all_gather(flat, axis, tiled=True)
+    unique, places = jnp.unique(everything, size=len(everything), return_inverse=True, fill_value=data.IDS)
+    if axis is not None:
+        places = lax.dynamic_slice_in_dim(places, lax.axis_index(axis) * len(flat), len(flat))
 
     def loss_of(rows, dense):
         wide, deep = (table[places].reshape(*batch["ids"].shape, -1) for table in rows)
@@ -123,7 +129,8 @@ def _wide_deep(state, batch):
         return (jnp.maximum(z, 0) - z * batch["y"] + jnp.log1p(jnp.exp(-jnp.abs(z)))).mean()
 
     rows = [table.at[unique].get(mode="clip") for table in params[:2]]
-    loss, (d_rows, d_dense) = jax.value_and_grad(loss_of, (0, 1))(rows, params[2:])
+    loss, grads = jax.value_and_grad(loss_of, (0, 1))(rows, params[2:])
+    d_rows, d_dense = grads if axis is None else lax.pmean(grads, axis)
     dense = _update((params[2:], first[2:], second[2:], count), d_dense)
     tables, rate = [], _correct(count + 2)
     for p, m, v, row, d in zip(params, first, second, rows, d_rows, strict=False):

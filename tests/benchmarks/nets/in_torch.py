@@ -7,8 +7,19 @@ from torch import nn
 torch.manual_seed(5)
 
 
-def prepare(net, device="cpu"):
-    """Return a function that trains one step and returns the loss."""
+class _Step(nn.Module):
+    """A model whose forward pass is the loss."""
+
+    def __init__(self, model, loss_of):
+        super().__init__()
+        self.model, self.loss_of = model, loss_of
+
+    def forward(self):
+        return self.loss_of(self.model)
+
+
+def prepare(net, device="cpu", distribute=False):
+    """Return a function that trains one step and returns the loss; ``distribute``: by DDP."""
     batch = {name: torch.from_numpy(array).to(device) for name, array in data.make_batch(net).items()}
     if net == "chain":
         return lambda: _chain(batch["x"]).numpy()
@@ -16,11 +27,14 @@ def prepare(net, device="cpu"):
     model.to(device)  # in place: the optimizers have the same parameters
     if not isinstance(optimizers, tuple):
         optimizers = (optimizers,)
+    compute = _Step(model, loss_of)
+    if distribute:
+        compute = nn.parallel.DistributedDataParallel(compute)
 
     def step():
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(model)
+        loss = compute()
         loss.backward()
         for optimizer in optimizers:
             optimizer.step()
