@@ -8,6 +8,7 @@ on time.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -48,6 +49,9 @@ class JobWorkers:
         self._member: Member | None = None
         self._is_joining = False
         self._staged: dict[str, list[tuple[Array, Array]]] = {}  # by dtype: values, and where results go
+        self._rooms: dict[
+            tuple[str, int], int
+        ] = {}  # rows of sparse gradients, by variable and bytes of a row
         self._pending: list[tuple[Future[Array], list[Array]]] = []
         self._may_wait: weakref.WeakKeyDictionary[Program, tuple[int, dict[int, bool]]] = (
             weakref.WeakKeyDictionary()
@@ -276,16 +280,26 @@ class JobWorkers:
         if self._find_job().size == 1:
             return SelectedRows(rows.copy(), value.height(), values.copy())
         self.wait()
-        counts = self._exchange(lambda exchanges: exchanges.gather(np.array([len(rows)], np.int64)))
-        # Of one size on all workers, and of few sizes over the steps: each is compiled.
-        room = 1 << int(max(counts.max() - 1, 0)).bit_length()
-        padding = room - len(rows)
-        wide_rows = np.concatenate([rows, np.zeros(padding, rows.dtype)])
-        wide = np.concatenate([values, np.zeros((padding, *values.shape[1:]), values.dtype)])
-        kept = np.concatenate([np.arange(room) < count for count in counts])
-        all_rows = self._exchange(lambda exchanges: exchanges.gather(wide_rows))
-        all_values = self._exchange(lambda exchanges: exchanges.gather(wide))
-        return SelectedRows(all_rows[kept], value.height(), all_values[kept])
+        # All in one exchange, for which the last step's room is enough; of few sizes, since each is compiled.
+        count, shape, dtype = len(rows), values.shape[1:], values.dtype
+        width = dtype.itemsize * math.prod(shape)
+        key = ctx.op.input("X")[0], width
+        room = self._rooms.get(key, 0)
+        while True:
+            parts = [np.array([count]), rows, values][: 3 if count <= room else 1]
+            packed = b"".join(one.tobytes() for one in parts).ljust(8 + room * (8 + width), b"\0")
+            sent = np.frombuffer(packed, np.uint8)
+            together = self._exchange(partial(Exchanges.gather, value=sent)).reshape(-1, sent.size)
+            counts = together[:, :8].copy().view(np.int64)[:, 0].tolist()
+            needed = _round_up(max(counts))
+            if max(counts) <= room:
+                break
+            room = needed
+        self._rooms[key] = needed if 4 * needed <= room else room
+        lines = [(line, 8 + 8 * one, one) for line, one in zip(together, counts, strict=True)]
+        all_rows = np.concatenate([line[8:at].view(np.int64) for line, at, _ in lines])
+        found = [line[at : at + one * width].view(dtype).reshape(one, *shape) for line, at, one in lines]
+        return SelectedRows(all_rows, value.height(), np.concatenate(found))
 
     def _is_read_after_wait(self, ctx: Context) -> bool:
         """Return whether a ``c_sync_comm_stream`` comes before the next operator that reads the result."""
@@ -301,6 +315,12 @@ class JobWorkers:
         if key not in found:
             found[key] = _has_sync_before_use(op)
         return found[key]
+
+
+def _round_up(count: int) -> int:
+    """Return a count that is at most an eighth larger, one of eight between two powers of two."""
+    step = 1 << max(count.bit_length() - 4, 0)
+    return -(-count // step) * step
 
 
 def _has_sync_before_use(op: Operator) -> bool:

@@ -85,45 +85,29 @@ class DistributedStrategy(BuildStrategy):
         Not supported.
     """
 
-    mode: str
-    collective_mode: str | None
     nccl_comm_num: int
     use_hierarchical_allreduce: bool
     hierarchical_allreduce_inter_nranks: int
-    use_local_sgd: bool
-    use_dist_fc: bool
-    forward_recompute: bool
     recompute_checkpoints: list[Variable | str]
-    use_amp: bool
-    amp_loss_scaling: float
     exec_strategy: ExecutionStrategy
-    _ut4grad_allreduce: bool
-    enable_backward_optimizer_op_deps: bool
     trainers_endpoints: list[str]
+
+    mode = "nccl2"
+    collective_mode: str | None = None
+    use_local_sgd = use_dist_fc = forward_recompute = use_amp = _ut4grad_allreduce = False
+    dist_fc_config: DistFCConfig | None = None
+    amp_loss_scaling: float = 2**15
 
     def __init__(self) -> None:
         super().__init__()
-        self.__dict__.update(
-            use_local_sgd=False,
-            use_dist_fc=False,
-            dist_fc_config=None,
-            mode="nccl2",
-            collective_mode=None,
-            forward_recompute=False,
-            recompute_checkpoints=[],
-            use_amp=False,
-            amp_loss_scaling=2**15,
-            exec_strategy=ExecutionStrategy(),
-            _ut4grad_allreduce=False,
-        )
+        self.__dict__.update(recompute_checkpoints=[], exec_strategy=ExecutionStrategy())
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an option. Another name is kept, as in Fluid, whose own scripts set some; and warns."""
-        if name not in self.__dict__:
-            near = suggest_names(name, vars(self), lead="; ")
+        if not hasattr(self, name):
+            near = suggest_names(name, dir(self), lead="; ")
             warn_user(f"DistributedStrategy has no option {name!r}: it has no effect{near}")
-            self.__dict__[name] = value
-        super().__setattr__(name, value)
+        self.__dict__[name] = value
 
 
 class Collective(Fleet):

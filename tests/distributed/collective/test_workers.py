@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.collective import workers
 from paddlelike.distributed.collective.jax_runtime import Exchanges
 from paddlelike.distributed.collective.job import make_job
@@ -148,3 +149,42 @@ def test_a_scope_begins_with_the_values_of_worker_0() -> None:
     np.testing.assert_array_equal(np.array(scope.find_var("fc_0.w_0").get_tensor()), theirs[2:].reshape(3, 2))
     found.share(scope, program)
     assert len(member.sums) == 1  # once for each program and scope
+
+
+def test_sparse_rows_take_one_exchange_once_their_room_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proves W3: the room follows from what all workers have sent."""
+    found, member = join(lambda value: value)
+    counts = {0: [5, 5, 40, 2, 2], 1: [3, 5, 2, 2, 3], 2: [0, 5, 9, 1, 1]}
+    others = {rank: rows_of(rank, counts[rank]) for rank in counts}
+    step, exchanges = 0, []
+
+    def gather(value: Any) -> Any:
+        width = 2 * 8
+        room = (len(value) - 8) // (8 + width)
+        lines = []
+        for rank in range(3):
+            rows, values = others[rank][step]
+            parts = [np.array([len(rows)]), rows, values]
+            packed = b"".join(one.tobytes() for one in (parts if len(rows) <= room else parts[:1]))
+            lines.append(np.frombuffer(packed.ljust(len(value), b"\0"), np.uint8))
+        np.testing.assert_array_equal(lines[1], value)  # this worker's own
+        exchanges.append(room)
+        return np.concatenate(lines)
+
+    monkeypatch.setattr(Exchanges, "gather", lambda self, value: gather(value))
+    for step in range(5):
+        ctx = SimpleNamespace(op=SimpleNamespace(input=lambda slot: ["table@GRAD"], type="c_allreduce_sum"))
+        rows, values = others[1][step]
+        result = found._add_up_rows(ctx, SelectedRows(rows, 100, values), "sum")  # type: ignore[arg-type]
+        np.testing.assert_array_equal(
+            result.row_array, np.concatenate([others[r][step][0] for r in range(3)])
+        )
+        np.testing.assert_array_equal(result.array, np.concatenate([others[r][step][1] for r in range(3)]))
+    # Grown at once for all, by an eighth at most; and smaller when a quarter is enough.
+    assert exchanges == [0, 5, 5, 5, 40, 40, 2, 3]
+    assert not member.sums
+
+
+def rows_of(rank: int, counts: list[int]) -> list[tuple[Any, Any]]:
+    random = np.random.default_rng(rank)
+    return [(random.integers(0, 100, one), random.random((one, 2))) for one in counts]
