@@ -19,7 +19,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.opdef import GradOp, grad_name, registry
+from paddlelike.framework.opdef import RECOMPUTED, GradOp, grad_name, registry
 
 __all__ = ["build_recomputing_steps"]
 
@@ -58,7 +58,7 @@ def build_recomputing_steps(
         for op in segment:
             for name in (*op.input_arg_names, *op.output_arg_names):
                 if name not in kept and not block._var_recursive(name).persistable:
-                    copies.setdefault(name, f"{name}.subprog_{number}")
+                    copies.setdefault(name, f"{name}{RECOMPUTED}{number}")
         steps += [_copy(op, copies) for op in segment if _is_needed(block, op, kept)]
         for op in reversed(segment):
             steps += _differentiate(op, stops, copies)

@@ -145,8 +145,24 @@ class Engine:
             touched = range(len(frame.values))  # it may look at any variable, as a server does
         for position in touched:
             self._bring_to_host(frame, position)
+        lent = self._lend_lods(frame, self.plan.steps[index].op) if frame.unshown else []
         run_steps(frame, [self.plan.steps[index]])
         self._keep_lods(frame, index)
+        for position in lent:
+            frame.lods.pop(position, None)
+
+    def _lend_lods(self, frame: Frame, op: Operator) -> list[int]:
+        """Give variables the LoDs of those of their gradients that an operator reads; return which.
+
+        Numpy looks for them there, and a piece keeps to itself what nobody after it reads.
+        """
+        lent = []
+        for name in op.input_arg_names:
+            origin, target = (self._find_position(op, one) for one in (name.partition(GRAD)[0], name))
+            if GRAD in name and origin is not None and origin not in frame.lods and target in frame.unshown:
+                frame.lods[origin] = frame.unshown[target]
+                lent.append(origin)
+        return lent
 
     def _keep_lods(self, frame: Frame, index: int) -> None:
         """Note of which sequences the gradients that numpy computed are the rows: these show no LoD.

@@ -85,6 +85,40 @@ def test_dropout_is_computed_again_with_the_same_mask() -> None:
     assert refused == {}
 
 
+def test_a_gradient_finds_the_operator_that_computes_its_sequences_again() -> None:
+    def make() -> Any:
+        x = fluid.data("x", [None, 4], lod_level=1)
+        padded, lengths = L.sequence_pad(L.fc(x, 4), L.fill_constant([1], "float32", 0))
+        back = L.reshape(L.sequence_unpad(L.tanh(padded), lengths), [-1, 4])
+        loss = L.mean(L.fc(L.sequence_pool(back, "max"), 3))
+        optimizer = fluid.optimizer.RecomputeOptimizer(fluid.optimizer.SGD(0.1))
+        optimizer._set_checkpoints([back])
+        optimizer.minimize(loss)
+        return loss
+
+    _, refused = compare(make, [{"x": cut(numbers(6, 4), lengths)} for lengths in ([2, 4], [5, 1])])
+    assert (
+        refused == {}
+    )  # the gradient of sequence_unpad has no Length, and says nothing without its operator
+
+
+def test_a_gradient_that_numpy_computes_has_the_sequences_of_a_piece() -> None:
+    def make() -> Any:
+        x = fluid.data("x", [None, 4], lod_level=1)
+        padded, lengths = L.sequence_pad(L.fc(x, 4), L.fill_constant([1], "float32", 0))
+        last = L.sequence_pool(L.reshape(L.sequence_unpad(L.tanh(padded), lengths), [-1, 4]), "last")
+        doubled = (
+            fluid.default_main_program()
+            .current_block()
+            .create_var(name="doubled", dtype="float32", shape=[-1, 4])
+        )
+        L.py_func(lambda a: np.array(a) * 2, last, doubled, backward_func=lambda a, b, d: np.array(d) * 2)
+        return L.mean(L.fc(doubled, 3))
+
+    _, refused = compare(make, [{"x": cut(numbers(6, 4), [2, 4])}] * 2, sgd)
+    assert {"py_func", "sequence_unpad_grad"} <= set(refused)
+
+
 def test_rows_of_sequences_are_summed_weighted_and_counted() -> None:
     def make() -> Any:
         x, weights = fluid.data("x", [None, 3], lod_level=1), fluid.data("w", [None, 1])

@@ -28,7 +28,7 @@ from paddlelike.compiled.tracing.rows import call_with_rows, find_packed, to_row
 from paddlelike.compiled.tracing.sizes import KnownSizes
 from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.opdef import GRAD, OpDef, registry
+from paddlelike.framework.opdef import GRAD, RECOMPUTED, OpDef, registry
 
 __all__ = ["Trace"]
 
@@ -229,7 +229,7 @@ class Trace:
         results, pull = self._differentiate(op, cls, row, args)
         several = (results,) if len(cls.output_slots) == 1 else tuple(results)
         record = _Record(op, args, several, pull)
-        for key in (None, *((i, name) for i, name in enumerate(op.output(cls.output_slots[0].name)))):
+        for key in (None, *enumerate(map(_get_original, op.output(cls.output_slots[0].name)))):
             self._records.setdefault((op.type, key), []).append(record)
         return results
 
@@ -316,9 +316,14 @@ def _belongs(op: Operator, record: _Record, base: type[OpDef], given: Mapping[st
         if given.get(slot.name) is not None and not _are_same(given[slot.name], value):
             return False
         for gradient, name in zip(op.input(slot.name + GRAD), record.op.output(slot.name), strict=False):
-            if gradient.partition(GRAD)[0] != name and GRAD in gradient:
+            if gradient.partition(GRAD)[0] != _get_original(name) and GRAD in gradient:
                 return False
     return True
+
+
+def _get_original(name: str) -> str:
+    """Return the name of a variable whose gradient is also that of a copy that is computed again."""
+    return name.partition(RECOMPUTED)[0]
 
 
 def _are_same(one: Any, other: Any) -> bool:

@@ -13,6 +13,7 @@ __all__ = [
     "EMPTY",
     "GRAD",
     "NO_LOD",
+    "RECOMPUTED",
     "Array",
     "LoD",
     "Slot",
@@ -27,6 +28,7 @@ LoD = list[list[int]]  # offsets per level, as Paddle stores them
 Value = TypeVar("Value")
 
 GRAD: Final = "@GRAD"
+RECOMPUTED: Final = ".subprog_"  # in the name of what a forward operator computes again, before a number
 NO_LOD: Final = -1  # the LoD level of an output that an operator leaves as it is
 EMPTY: Final = "@EMPTY@"  # Paddle's name for a gradient that is not wanted
 
