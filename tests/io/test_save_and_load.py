@@ -373,6 +373,18 @@ def test_loading_nothing_is_an_error_and_saving_nothing_a_warning(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("choice", [{"predicate": lambda variable: False}, {"vars": []}])
+def test_loading_no_variable_that_the_caller_chose_is_a_warning(
+    exe: fluid.Executor, tmp_path: Path, choice: dict[str, Any]
+) -> None:
+    """As in scripts whose predicate asks whether a pretrained file exists, and which go on without."""
+    main, _ = build()
+    with pytest.warns(UserWarning, match="no variable was chosen, and nothing is loaded from .*nowhere"):
+        report = fluid.io.load_vars(exe, str(tmp_path / "nowhere"), main, **choice)
+    assert not report.loaded
+    assert report.notes == ("no variable was chosen",)
+
+
 def test_every_refusal_is_what_fluid_calls_enforce_not_met(exe: fluid.Executor, tmp_path: Path) -> None:
     with pytest.raises(fluid.core.EnforceNotMet):
         fluid.io.load_persistables(exe, str(tmp_path / "nowhere"), build()[0])

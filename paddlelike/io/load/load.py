@@ -63,7 +63,8 @@ def load_vars(
 
     Returns
     -------
-    A report, true when all is well.
+    A report, true when all is well. Where ``vars`` or the caller's own ``predicate`` chose no variable,
+    nothing is loaded, with a warning: predicates of old scripts ask which files exist.
 
     Raises
     ------
@@ -104,6 +105,9 @@ def load_vars(
     given = LoadOptions.from_keywords(options, "load_vars")
     program = get_program(main_program)
     chosen = select(program, vars, predicate)
+    if not chosen and (vars is not None or predicate not in (None, is_parameter, is_persistable)):
+        warn_user(f"load_vars: no variable was chosen, and nothing is loaded from {dirname}")
+        return LoadReport(str(dirname), notes=("no variable was chosen",))
     return _load(executor, make_request(program, chosen, Source.find(dirname, filename), given))
 
 
