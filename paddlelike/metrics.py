@@ -13,7 +13,7 @@ import numpy as np
 
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.detection.average_precision import DetectionMAP
-from paddlelike.ops.kernels.areas import compute_precision_recall_area
+from paddlelike.ops.kernels.areas import compute_precision_recall_area, compute_roc_area
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import Numbers
@@ -340,14 +340,8 @@ class Auc(MetricBase):
 
     def eval(self) -> float:
         """Return the area; 0 while all labels are equal."""
-        positive = np.concatenate([[0], np.cumsum(self._stat_pos[::-1])])
-        negative = np.concatenate([[0], np.cumsum(self._stat_neg[::-1])])
-        if self._precision_recall:
-            return compute_precision_recall_area(self._stat_pos, self._stat_neg)
-        pairs = float(positive[-1]) * float(negative[-1])
-        if pairs == 0:
-            return 0.0
-        return float(np.sum(np.diff(negative) * (positive[1:] + positive[:-1]) / 2.0)) / pairs
+        compute = compute_precision_recall_area if self._precision_recall else compute_roc_area
+        return compute(self._stat_pos, self._stat_neg)
 
     def reset(self) -> None:
         """Drop all batches."""
