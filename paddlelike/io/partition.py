@@ -27,7 +27,15 @@ from paddlelike.storage.options import SaveOptions
 if TYPE_CHECKING:
     from paddlelike.executor.run import Executor
 
-__all__ = ["TABLE_FOLDER", "GatheredFile", "LoadShare", "Partition", "SaveShare", "get_partition"]
+__all__ = [
+    "TABLE_FOLDER",
+    "GatheredFile",
+    "LoadShare",
+    "Partition",
+    "SaveShare",
+    "WholePartition",
+    "get_partition",
+]
 
 _find_partition: Final[Hook[[Program], Partition | None]] = Hook("find_partition")
 
@@ -121,6 +129,29 @@ class Partition(Protocol):
 
     def localize(self, program: Program) -> Program:
         """Return the program for a process without servers, as far as inference needs it."""
+
+
+class WholePartition:
+    """A partition whose process holds all variables itself while they are saved and after they are loaded."""
+
+    takes_slices = False
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def plan_save(
+        self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
+    ) -> SaveShare:
+        """Return all variables."""
+        return SaveShare(chosen)
+
+    def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
+        """Return all variables."""
+        return LoadShare(chosen)
+
+    def localize(self, program: Program) -> Program:
+        """Return the program."""
+        return program
 
 
 def get_partition(program: Program, directory: str | None = None) -> Partition | None:

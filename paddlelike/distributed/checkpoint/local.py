@@ -9,34 +9,19 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.checkpoint.shards import Shards
 from paddlelike.distributed.placement import TABLE_FOLDER, shard_name
 from paddlelike.framework.graph.operator import OpRole
-from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Contents, Held, Positional, Reading, Unreadable, Want
-from paddlelike.io.partition import LoadShare, SaveShare
+from paddlelike.io.partition import LoadShare, WholePartition
 from paddlelike.storage.location import locate
-from paddlelike.storage.options import SaveOptions
 
 if TYPE_CHECKING:
-    from paddlelike.executor.run import Executor
+    pass
 
 __all__ = ["LocalPartition"]
 
 
-class LocalPartition:
+class LocalPartition(WholePartition):
     """The partition of an ordinary program: all its variables are here; a saved table may be in shards."""
-
-    takes_slices = False
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def plan_save(
-        self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
-    ) -> SaveShare:
-        return SaveShare(chosen)
-
-    def localize(self, program: Program) -> Program:
-        return program
 
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
         shapes = {v.name: tuple(v.shape) for v in chosen if v.type == VarType.LOD_TENSOR}

@@ -23,7 +23,7 @@ from paddlelike.executor.strategies import BuildStrategy
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.partition import LoadShare, SaveShare
+from paddlelike.io.partition import SaveShare, WholePartition
 from paddlelike.storage.options import SaveOptions
 
 if TYPE_CHECKING:
@@ -88,27 +88,18 @@ def complete_state(program: Program, names: Sequence[str]) -> None:
     find_workers().fetch_state(global_scope(), program._sharding, names)
 
 
-class SharedState:
-    """How a program is saved and loaded whose optimizer state the workers have shared out."""
+class SharedState(WholePartition):
+    """How a program is saved and loaded whose optimizer state the workers have shared out.
 
-    takes_slices = False
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    The first step after a load releases what is other workers'.
+    """
 
     def plan_save(
         self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
         """Return all variables: those of other workers are fetched. Raises FaultError for a lost worker."""
         complete_state(self._program, [variable.name for variable in chosen])
-        return SaveShare(chosen)
-
-    def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
-        """Return all variables: the next step releases those of other workers."""
-        return LoadShare(chosen)
-
-    def localize(self, program: Program) -> Program:
-        return program
+        return super().plan_save(executor, chosen, where, part, options)
 
 
 def _find_gradients(program: Program) -> list[str]:
