@@ -70,6 +70,12 @@ _SMALL: Final[dict[str, tuple[str, ...]]] = {
         tuple(f"{way}{form}" for way in ("Starts", "Ends", "Strides") for form in ("Tensor", "TensorList")),
     ),
 }
+#: Operators that 1.8.5 has no kernel of truth values for.
+_WITHOUT_TRUTHS: Final = frozenset({
+    "concat", "equal", "flatten2", "gather", "not_equal", "pad", "reshape2", "roll", "scale", "shape",
+    "slice", "split", "squeeze2", "stack", "strided_slice", "sum", "transpose2", "tril_triu", "unsqueeze2",
+    "unstack",
+})  # fmt: skip
 #: Of whole numbers below zero, 1.8.5 rounds the quotient towards zero; its ``unique`` does not sort.
 _OTHER_NUMBERS: Final = frozenset({"elementwise_floordiv", "elementwise_mod", "unique"})
 #: Types of 1.8.5 that compute the same as some of Paddle 2.
@@ -122,12 +128,27 @@ def _cast(op: Operator) -> None:
                 made = block.create_var(name=f"{first}.{slot}.{place}", shape=given.shape, dtype="int32")
                 _insert_cast(block, block.ops.index(op), given, made)
                 op.inputs[slot][place] = made.name
-    if op.type == "tril_triu" and block._var_recursive(first).dtype == VarType.BOOL:
-        given, out = block._var_recursive(op.input("X")[0]), block._var_recursive(first)
-        ins = [block.create_var(name=f"{first}.{i}", shape=given.shape, dtype="int32") for i in (0, 1)]
-        _insert_cast(block, block.ops.index(op), given, ins[0])
-        _insert_cast(block, block.ops.index(op) + 1, ins[1], out)
-        op.inputs["X"], op.outputs["Out"] = [ins[0].name], [ins[1].name]
+    if _SAME.get(op.type, op.type) in _WITHOUT_TRUTHS:
+        _compute_truths(op, first)
+
+
+def _compute_truths(op: Operator, first: str) -> None:
+    """Let an operator compute with int32 in the place of truth values."""
+    block = op.block
+    for names, kind in ((op.inputs, "in"), (op.outputs, "out")):
+        for slot, given in names.items():
+            for place, name in enumerate(given):
+                variable = block._var_recursive(name)
+                if variable.dtype != VarType.BOOL or (kind == "out" and op.type in ("equal", "not_equal")):
+                    continue
+                made = block.create_var(
+                    name=f"{first}.{kind}.{slot}.{place}", shape=variable.shape, dtype="int32"
+                )
+                if kind == "in":
+                    _insert_cast(block, block.ops.index(op), variable, made)
+                else:
+                    _insert_cast(block, block.ops.index(op) + 1, made, variable)
+                given[place] = made.name
 
 
 def _insert_cast(block: Block, index: int, given: Variable, made: Variable) -> None:
@@ -141,8 +162,10 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
     op.type = _SAME.get(op.type, op.type)
     if op.type == "stack" and len(op.block._var_recursive(op.output("Y")[0]).shape) == 1:  # of numbers
         op.type, op.outputs, op.attrs = "concat", {"Out": op.output("Y")}, {"axis": 0}
-    if op.type == "deformable_conv" and not op.input("Mask"):
-        op.type = "deformable_conv_v1"
+    if later == "flatten_contiguous_range":
+        _reshape_flat(op)
+    if op.type == "expand_v2":
+        _repeat(op)
     known = registry.find_or_none(op.type)
     if known is None or known.since != "1" or op.type in _OTHER_NUMBERS:
         yield later
@@ -169,6 +192,50 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
                 yield f"{later} to the shape {list(declared)}, there {list(spec.shape)}"
     except (EnforceNotMet, ShapeError) as error:
         yield f"{later} ({str(error).splitlines()[0]})"
+
+
+def _reshape_flat(op: Operator) -> None:
+    """Say a join of other dims than all from the second on as a reshape, if the dims behind are known."""
+    dims = op.block._var_recursive(op.input("X")[0]).shape
+    first, last = (op.attrs.get(f"{end}_axis", 1) % max(len(dims), 1) for end in ("start", "stop"))
+    if (first, last) != (1, len(dims) - 1) and -1 not in dims[last + 1 :]:
+        op.type, op.attrs = "reshape2", {"shape": [*[0] * first, -1, *dims[last + 1 :]]}
+
+
+def _repeat(op: Operator) -> None:
+    """Say an expansion as repeats of dims of one, of numbers that may be computed."""
+    block, out, dims = op.block, op.output("Out")[0], op.block._var_recursive(op.input("X")[0]).shape
+    given, shape = op.input("Shape") or op.input("expand_shapes_tensor"), op.attrs.get("shape") or []
+    if (
+        not given
+        and len(shape) == len(dims)
+        and all(n in (-1, d) or d == 1 for d, n in zip(dims, shape, strict=True))
+    ):
+        op.type = "expand"
+        op.attrs = {"expand_times": [n if d == 1 and n > 0 else 1 for d, n in zip(dims, shape, strict=True)]}
+    if (
+        not given
+        or -1 in dims
+        or (op.input("Shape") and block._var_recursive(given[0]).shape != (len(dims),))
+    ):
+        return
+
+    def insert(kind: str, inputs: dict[str, list[str]], attrs: dict[str, Any]) -> str:
+        made = block.create_var(name=f"{out}.{kind}", shape=(len(dims),), dtype="int32")
+        index = block.ops.index(op)
+        block._insert_op(index, type=kind, inputs=inputs, outputs={"Out": [made.name]}, attrs=attrs)
+        return made.name
+
+    sizes = insert("concat", {"X": given}, {"axis": 0}) if len(given) > 1 else given[0]
+    kinds = {"in_dtype": int(block._var_recursive(given[0]).dtype), "out_dtype": int(VarType.INT32)}
+    sizes = insert("cast", {"X": [sizes]}, kinds)
+    ones = {"shape": [len(dims)], "dtype": int(VarType.INT32), "int32_values": [int(n == 1) for n in dims]}
+    mask = insert("assign_value", {}, ones)
+    times = insert("elementwise_mul", {"X": [sizes], "Y": [mask]}, {"axis": -1})
+    one = insert("fill_constant", {}, {"shape": [1], "dtype": int(VarType.INT32), "value": 1.0})
+    times = insert("elementwise_max", {"X": [times], "Y": [one]}, {"axis": -1})  # where nothing is repeated
+    op.type, op.attrs = "expand", {"expand_times": []}
+    op.inputs = {"X": op.input("X"), "ExpandTimes": [times]}
 
 
 def _fit_values(op: Operator) -> None:

@@ -36,8 +36,9 @@ SUFFIX: Final = ".pdmodel"
 _VALUES: Final = ".pdiparams"
 _PIR: Final = ".json"
 _HEAD: Final = 64
-#: Operators of Fluid 1.8 that Paddle 2.6.2 does not have, or has no CPU kernel of.
+#: Operators of Fluid 1.8 that Paddle 2.6.2 does not have, or has no CPU kernel of, and four of Paddle 3.
 _GONE: Final = frozenset({
+    "bitwise_left_shift", "bitwise_right_shift", "copysign", "median",
     "allreduce", "center_loss", "checkpoint_notify", "conv_shift", "cos_sim", "diag", "equal_reduce",
     "expand_as", "filter_by_instag", "fl_listen_and_serv", "flatten", "gaussian_random_batch_size_like",
     "inplace_abn", "isfinite", "lookup_sparse_table", "lstm_unit", "lstmp", "margin_rank_loss",

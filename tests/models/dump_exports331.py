@@ -46,6 +46,12 @@ CASES = {
     "bf16": (lambda x: (x.astype("bfloat16") * 2).astype("float32"), real(3)),
     "bitwise_shift": (lambda x: x << 2, whole32(4)),
     "bn_f": (lambda x: F.batch_norm(x, paddle.zeros([2]), paddle.ones([2])), real(2, 2, 3, 3)),
+    "deform_conv1": (
+        lambda x, o, w: ops.deform_conv2d(x, o, w),
+        real(1, 2, 5, 5),
+        real(1, 18, 3, 3),
+        real(3, 2, 3, 3),
+    ),
     "deform_conv2": (
         lambda x, o, w, m: ops.deform_conv2d(x, o, w, mask=m),
         real(1, 2, 5, 5),
@@ -53,8 +59,17 @@ CASES = {
         real(3, 2, 3, 3),
         real(1, 9, 3, 3, lo=0),
     ),
+    "every_second": (lambda x: paddle.strided_slice(x, [0, 1], [0, 4], [3, -10], [2, -2]), real(3, 5)),
     "einsum2": (lambda x, y: paddle.einsum("bhid,bhjd->bhij", x, y), real(2, 2, 3, 4), real(2, 2, 5, 4)),
     "float16": (lambda x: (x.astype("float16") * 2).astype("float32"), real(3)),
+    "first_token": (
+        lambda x: paddle.concat(
+            [paddle.ones([1, 1, 2]).expand([paddle.shape(x)[0], -1, -1]), x.flatten(2).transpose([0, 2, 1])],
+            1,
+        ),
+        real(2, 2, 3, 3),
+        [[None, 2, 3, 3]],
+    ),
     "gather_tree": (lambda x, y: F.gather_tree(x, y), whole(3, 2, 2, hi=5), whole(3, 2, 2, hi=2)),
     "grid_sample5": (F.grid_sample, real(1, 2, 3, 4, 5), real(1, 2, 3, 3, 3)),
     "grid_sample_ac": (
@@ -112,6 +127,7 @@ CASES = {
     "masked_fill": (lambda x, m: paddle.masked_fill(x, m, 3.0), real(3, 4), truth(3, 4)),
     "masked_scatter": (paddle.masked_scatter, real(3, 4), truth(3, 4), real(12)),
     "matrix_nms": (lambda b, s: ops.matrix_nms(b, s, 0.05, 0.05, 10, 5), BOXES[None], real(1, 2, 4, lo=0)),
+    "max_unpool": (lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_mask=True), 2), real(1, 1, 4, 6)),
     "nms_cat": (lambda b, s, c: ops.nms(b, 0.5, s, c, [0, 1], 3), BOXES, real(4, lo=0), whole(4, hi=2)),
     "numpy_const": (
         lambda x: x + paddle.to_tensor(np.arange(300).reshape(3, 100).astype("float32")),
@@ -174,6 +190,10 @@ CASES = {
     "take_clip": (lambda x, i: paddle.take(x, i, mode="clip"), real(3, 4), whole(3, 2, hi=20)),
     "topk_small": (lambda x: paddle.topk(x, 2, 0, largest=False), real(3, 4)),
     "uint8": (lambda x: x.astype("uint8") + 1, whole(4)),
+    "truth_parts": (
+        lambda x: paddle.where(paddle.concat([x > 0, x > 1], 0).unsqueeze([1, 2]), 1.0, 0.0),
+        real(2, 3, hi=2),
+    ),
     "unique": (
         lambda x: paddle.unique(x, return_index=True, return_inverse=True, return_counts=True),
         whole(8),

@@ -202,10 +202,7 @@ class Writer:
             elif one:
                 inputs.append(self.find(op, one[0]))
             elif operand.attr:
-                value = (
-                    [] if operand.attr == "dim" and get_attr(op, "reduce_all") else get_attr(op, operand.attr)
-                )
-                inputs.append(self.constant(operand.kind, value))
+                inputs.append(self.constant(operand.kind, _get_dims(op, operand.attr)))
             else:
                 inputs.append(self.fill([], 0, "uint8") if row.name == "rnn" and not operand.slot else 0)
         outputs, lists = [], []
@@ -227,12 +224,6 @@ class Writer:
 
     def _check_attrs(self, op: Operator, row: Row) -> None:
         """Refuse an attribute that matters and has no place."""
-        if (
-            op.type == "strided_slice"
-            and min(get_attr(op, "strides"), default=1) < 0
-            and -1 in get_attr(op, "ends")
-        ):
-            raise UnsupportedError("operator 'strided_slice' backwards to the first element is not written")
         known = {one.attr for one in row.operands} | {one.target for one in row.attributes}
         known |= {
             "reduce_all",
@@ -289,7 +280,13 @@ def _is_aligned(op: Operator) -> bool:
 
 
 def _get_dims(op: Operator, name: str) -> Any:
-    """Return an attribute; no dims where an operator reduces all of them."""
+    """Return an attribute; no dims where an operator reduces all of them.
+
+    Steps back to before the first element end at -1 in a ProgramDesc, and below every dim in Paddle 3.
+    """
+    if name == "ends" and op.type == "strided_slice":
+        pairs = zip(get_attr(op, "ends"), get_attr(op, "strides"), strict=True)
+        return [-(2**31) if end == -1 and step < 0 else end for end, step in pairs]
     return [] if name == "dim" and get_attr(op, "reduce_all") else get_attr(op, name)
 
 

@@ -21,6 +21,7 @@ _COMPUTED: Final[dict[str, dict[VarType, VarType]]] = {
 }
 #: Results of another type than programs of Paddle 3 say.
 _MADE: Final = {"matrix_rank": VarType.INT64}
+_LARGEST: Final = 2**31 - 1
 _TO_OWN: Final = {VarType.FP64: VarType.FP32, VarType.FP16: VarType.FP32, VarType.BF16: VarType.FP32}
 
 
@@ -51,6 +52,8 @@ def read_row(block: Block, op: dict[str, Any]) -> None:
     for slot in row.results:
         if slot.is_added:
             outputs[slot.slot] = [block.declare_new(Type(VarType.LOD_TENSOR, VarType.FP32, [0]))]
+    if row.type == "deformable_conv" and not inputs.get("Mask"):  # Paddle 2 wants one
+        row = row._replace(type="deformable_conv_v1")
     fill = _COMPLETED.get(row.type)
     if fill is not None:
         fill(block, inputs, outputs, attrs)
@@ -226,6 +229,23 @@ def _complete_range(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str
             inputs[slot] = [copy]
 
 
+def _complete_strides(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
+    """Say which bounds are known, without which Fluid 1.8 and Paddle 2 end by a segmentation fault.
+
+    Steps back begin at -1, the last element: from a greater number Paddle 2 starts elsewhere. And they end at
+    -1, before the first element, which in Paddle 3 is what lies before every dim.
+    """
+    attrs["infer_flags"] = [1 if len(inputs) == 1 else -1] * len(attrs.get("axes", []))
+    dims = block.find_type(inputs["Input"][0]).shape if inputs.get("Input") else []
+    starts, ends = (attrs.get(name) or [] for name in ("starts", "ends"))
+    for place, (axis, step) in enumerate(zip(attrs["axes"], attrs.get("strides") or [], strict=False)):
+        if step < 0 and place < len(starts) and starts[place] >= _LARGEST:
+            starts[place] = -1
+        if step < 0 and place < len(ends):
+            size = dims[axis] if dims[axis] >= 0 else _LARGEST - 1
+            ends[place] = -1 if ends[place] < -size else _LARGEST if ends[place] == -1 else ends[place]
+
+
 _COMPLETED: Final[dict[str, Callable[[Block, Slots, Slots, dict[str, Any]], None]]] = {
     **dict.fromkeys(
         (f"reduce_{one}" for one in ["sum", "mean", "max", "min", "prod", "any", "all", "amax", "amin"]),
@@ -237,4 +257,5 @@ _COMPLETED: Final[dict[str, Callable[[Block, Slots, Slots, dict[str, Any]], None
     "batch_norm": _complete_norm,
     "instance_norm": _complete_norm,
     "set_value": _complete_values,
+    "strided_slice": _complete_strides,
 }

@@ -89,7 +89,8 @@ def _find_bounds(
             continue
         if stride == 0:
             raise ShapeError(f"{op}: the stride of axis {axis} is 0")
-        to_the_end = (start, end) == (-1, 0) and axis in decrease_axis  # x[-1] as slice(-1, 0)
+        # x[-1] comes as slice(-1, 0); and back to -1 is to the first element
+        to_the_end = (stride < 0 and end == -1) or ((start, end) == (-1, 0) and axis in decrease_axis)
         cut = slice(start, None if to_the_end else end, stride)
         if not range(*cut.indices(dims[axis])) and (dims[axis] or axis in decrease_axis):
             raise ShapeError(
@@ -284,15 +285,17 @@ def _strided_slice(
     *,
     attrs: StridedSliceAttrs,
 ) -> Array:
-    """X from start to end in steps, along some dims; bounds outside of X are moved to its ends."""
+    """X from start to end in steps, along some dims; bounds outside of X are moved to its ends.
+
+    Back to -1 is to the first element, back to what lies before it is to the second one.
+    """
     first = read_numbers(attrs.starts, start, starts)
     last = read_numbers(attrs.ends, end, ends)
     steps = read_numbers(attrs.strides, stride, strides)
     box = [slice(None)] * x.ndim
     for axis, begin, stop, step in zip(attrs.axes, first, last, steps, strict=True):
-        size = x.shape[axis]
-        below = step < 0 and stop < 0 and (stop < -size or (stop == -1 and begin >= size))
-        box[axis] = slice(begin, None if below else stop, step)
+        back = stop if step > 0 else None if stop == -1 else max(stop, -x.shape[axis])
+        box[axis] = slice(begin, back, step)
     out = x[tuple(box)]
     kept = tuple(dim for axis, dim in enumerate(out.shape) if axis not in attrs.decrease_axis)
     return out.reshape(kept)

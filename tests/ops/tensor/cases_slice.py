@@ -74,6 +74,13 @@ CASES = [
     Case(
         "strided_slice",
         {"Input": X},
+        lambda Input: Input[:, [3, 2, 1, 0]],
+        {"axes": [1], "starts": [3], "ends": [-1], "strides": [-1], "infer_flags": [1]},
+        note="back-to-the-first",  # as real 1.8.5 reads -1
+    ),
+    Case(
+        "strided_slice",
+        {"Input": X},
         lambda Input: Input[:, 2],
         {"axes": [1], "starts": [2], "ends": [3], "strides": [1], "decrease_axis": [1], "infer_flags": [1]},
         note="one-less-dim",

@@ -123,7 +123,7 @@ def _convert_slice(step: Step) -> None:
 
 
 def _find_ends(step: Step, axes: list[int], gone: list[int]) -> list[int]:
-    """Return the ends of a slice; in Paddle 2.x falling steps from beyond the end to -1 reach 0."""
+    """Return the ends of a slice; steps back to -1 reach 0, to what lies before it 1 in Paddle 2."""
     starts, ends = step.attr("starts") or [0] * len(axes), list(step.attr("ends"))
     strides = (
         (step.attr("strides") or [1] * len(axes)) if step.op.type == "strided_slice" else [1] * len(axes)
@@ -132,8 +132,10 @@ def _find_ends(step: Step, axes: list[int], gone: list[int]) -> list[int]:
     for index, (axis, start, stride) in enumerate(zip(axes, starts, strides, strict=True)):
         if (start, ends[index]) == (-1, 0) and axis in gone:
             ends[index] = _END
-        elif step.graph.later and stride < 0 and ends[index] == -1 and start >= shape[axis] >= 0:
+        elif stride < 0 and ends[index] == -1:
             ends[index] = -_END
+        elif step.graph.later and stride < 0 and ends[index] < -shape[axis] <= 0:
+            ends[index] = 0
     return ends
 
 

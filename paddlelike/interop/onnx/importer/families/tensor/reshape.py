@@ -151,6 +151,8 @@ def _step_back(node: Node, x: str, axis: int, cut: tuple[int, int, int]) -> str:
 
 def _slice_at_run(node: Node, axes: list[int] | None) -> None:
     steps = node.numbers(4)
+    if min(steps or [1]) < 1:
+        node.refuse("its bounds are computed at run time, and it runs backwards")
     if axes is None:
         count = (node.dims(1) or (1,))[0]
         axes = list(range(max(count, 1)))  # one, if that is not known: of more the run fails
