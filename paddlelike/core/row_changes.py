@@ -21,7 +21,10 @@ Array = np.ndarray[Any, Any]
 
 
 class _Rows:
-    """The rows of one array that were written, with the version before the last write of each."""
+    """The rows of one array that were written, with the version before the last write of each.
+
+    They are kept as they come and set down many at a time, which touches the large array less often.
+    """
 
     def __init__(self, tensor: LoDTensor, array: Array) -> None:
         self.tensor = weakref.ref(tensor)
@@ -29,6 +32,9 @@ class _Rows:
         self.array = weakref.ref(array, lambda _: _watched.pop(key, None))
         self.known_from = self.next = self.first = tensor.version
         self.written = np.zeros(len(array), np.uint32)  # version + 1 - first; 0: never
+        self.pending: list[tuple[int, Array]] = []
+        self.most = len(array) // 16  # rows that are pending
+        self.count = 0
 
     def note(self, rows: Array) -> None:
         tensor = self.tensor()
@@ -38,7 +44,16 @@ class _Rows:
         if version not in (self.next, self.next - 1):  # - 1: the same write notes further rows
             self.known_from = version
         self.next = version + 1
-        self.written[rows] = version + 1 - self.first
+        self.pending.append((version + 1 - self.first, rows))
+        self.count += len(rows)
+        if self.count > self.most:
+            self.settle()
+
+    def settle(self) -> None:
+        """Set pending rows down."""
+        for version, rows in self.pending:
+            self.written[rows] = version
+        self.pending, self.count = [], 0
 
 
 _watched: Final[dict[int, _Rows]] = {}
@@ -57,10 +72,10 @@ def note_rows(arrays: Iterable[Array], rows: Array) -> None:
     """Note that these rows of arrays are about to be written, and no others."""
     if not _watched:
         return
-    for array in arrays:
-        watched = _watched.get(id(array))
-        if watched is not None and watched.array() is array:
-            watched.note(rows)
+    found = [one for array in arrays if (one := _watched.get(id(array))) is not None and one.array() is array]
+    rows = rows.copy() if found else rows
+    for watched in found:
+        watched.note(rows)
 
 
 def find_written_rows(tensor: LoDTensor, version: int) -> Array | None:
@@ -82,4 +97,5 @@ def find_written_rows(tensor: LoDTensor, version: int) -> Array | None:
         return None
     if tensor.version != watched.next or version < watched.known_from:
         return None if tensor.version != version else np.empty(0, np.int64)
+    watched.settle()
     return np.flatnonzero(watched.written > version - watched.first)
