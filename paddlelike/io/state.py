@@ -294,7 +294,9 @@ def _get_value(variable: Variable) -> Array:
     if not isinstance(value, LoDTensor) or value.held_array is None:
         raise NotInitializedError(
             f"variable {variable.name!r} cannot be saved: it holds no tensor",
-            hint="run the startup program first",
+            hint="servers keep it: fluid.io.save_persistables(exe, dirname, program) on trainer 0 writes it"
+            if variable.block.program._is_distributed
+            else "run the startup program first",
         )
     return value.held_array
 

@@ -51,10 +51,10 @@ def _parse_values(words: list[str], dtype: np.dtype[Any]) -> np.ndarray[Any, Any
     try:
         return np.array(words, dtype)
     except OverflowError:
-        if dtype != np.int64:
+        numbers = list(map(int, words))
+        if dtype != np.int64 or min(numbers) < -(1 << 63):
             raise
-        numbers = [one + (one < 0) * (1 << 64) for one in map(int, words)]
-        return np.array(numbers, np.uint64).view(dtype)
+        return np.array([one + (one < 0) * (1 << 64) for one in numbers], np.uint64).view(dtype)
 
 
 def drop_zeros(variable: Variable, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from paddlelike.cli.app import app
 from paddlelike.errors import FormatError, LoadError
 from paddlelike.interop.arrow import export_rows, import_rows
 from paddlelike.io.deltas.chain import list_chains
@@ -120,3 +122,26 @@ def test_other_files_are_refused_and_change_nothing(
     with pytest.raises(FormatError, match="no Arrow or Parquet"):
         import_rows(path, saves, "emb")
     assert tables.read_files(saves) == before
+
+
+def test_convert_writes_rows_and_takes_them_back(tmp_path: Path) -> None:
+    training = tables.Training()
+    training.save(tmp_path / "d", delta=True)
+    training.step(5, 7)
+    training.save(tmp_path / "d", delta=True)
+    shutil.copytree(tmp_path / "d", tmp_path / "e")
+
+    def convert(*words: object) -> Any:
+        return CliRunner().invoke(app, ["convert", *map(str, words)])
+
+    assert convert(tmp_path / "d", tmp_path / "all.parquet", "--names", "emb").exit_code == 0
+    assert convert(tmp_path / "d", tmp_path / "one.arrow", "--names", "emb", "--link", 1).exit_code == 0
+    assert (len(read_table(tmp_path / "all.parquet")), len(read_table(tmp_path / "one.arrow"))) == (2000, 2)
+    training.step(5, 9)
+    training.save(tmp_path / "e", delta=True)
+    refused = convert(tmp_path / "all.parquet", tmp_path / "e")
+    assert refused.exit_code == 2
+    assert "--overwrite" in refused.stderr
+    assert convert(tmp_path / "all.parquet", tmp_path / "e", "--overwrite").exit_code == 0
+    assert training.loaded(tmp_path / "e")["emb"] == training.loaded(tmp_path / "d")["emb"]
+    assert convert(tmp_path / "d", tmp_path / "x.arrow").exit_code == 2  # of which variable?

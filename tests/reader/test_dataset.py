@@ -108,6 +108,8 @@ def test_a_missing_file_is_an_error(variables: list[Any], tmp_path: Path) -> Non
     [
         ("3 1 2 3 1 1 1 1", r"'x' has shape \[-1, 2\], the line holds 3 values"),
         ("2 1 2 5 1 1", "'w' needs 5 values, 2 are left"),
+        ("2 1 2 1 -9223372036854775809 1 1", "no count and values for 'w': .* too large"),
+        ("2 1 2 1 18446744073709551616 1 1", "no count and values for 'w': .* too large"),
         ("2 1 2 1 1", "no count and values for 'd'"),
         ("2 1 two 1 1 1 1", "no count and values for 'x'"),
         ("2 1 2 1 1 1 1 9 9", "2 values are left over"),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from paddlelike.cli.output import Json, Verify, exits, print_json, say
+from paddlelike.errors import SaveError
 from paddlelike.storage.options import Durability, SaveOptions
 
 __all__ = ["command"]
+
+_ROWS: Final = (".arrow", ".feather", ".parquet")
 
 
 def _list_formats(incomplete: str) -> list[str]:
@@ -34,6 +38,25 @@ def _check_dtype(name: str | None) -> str | None:
         except TypeError as error:
             raise typer.BadParameter(str(error)) from None
     return name
+
+
+def _convert_rows(
+    source: str, target: str, name: str | None, link: int | None, *, overwrite: bool, json: bool
+) -> None:
+    """Write the rows of a saved table as an Arrow or Parquet file, or put those of such a file over it."""
+    from paddlelike.interop.arrow import export_rows, import_rows
+
+    if name is None and target.endswith(_ROWS):
+        raise typer.BadParameter(f"{target} holds the rows of one variable: which one?", param_hint="--names")
+    with exits():
+        if os.path.lexists(target) and not overwrite:
+            raise SaveError(f"{target} exists", hint="choose another path, or pass --overwrite")
+        if name is not None and target.endswith(_ROWS):
+            count = export_rows(source, target, name, link=link)
+            print_json({"rows": count}) if json else say(f"{target}: {count} rows of {name}")
+        else:
+            report = import_rows(source, target, name)
+            print_json(asdict(report)) if json else say(str(report))
 
 
 def command(
@@ -63,6 +86,7 @@ def command(
     names: Annotated[
         str | None, typer.Option(help="The variables of a combined file, which stores no names: a,b,c.")
     ] = None,
+    link: Annotated[int | None, typer.Option(help="In a chain of deltas: of which save.")] = None,
     opset: Annotated[int, typer.Option(help="Of an ONNX file that is written.")] = 18,
     model_filename: Annotated[
         str | None, typer.Option(help="File of the program in a model's directory; __model__ if left out.")
@@ -86,13 +110,18 @@ def command(
     Bit for bit, in the memory of the largest variable. A model for prediction becomes an ONNX file when DST
     ends in .onnx, the two files of Paddle 2.x when it ends in .pdmodel, or of Paddle 3 when it ends in .json.
     An ONNX file, a .pdmodel or a .json becomes a directory of Fluid 1.8 when DST has no suffix; operators
-    that the other side does not have are refused by name.
+    that the other side does not have are refused by name. The rows of one table (--names) become an Arrow or
+    Parquet file when DST ends in .arrow, .feather or .parquet; such a file as SRC is put over the saved
+    table in the directory DST, as a delta, with --overwrite.
     """
     from paddlelike.interop.content import find_model_files
     from paddlelike.interop.convert import ConvertReport, convert
     from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
     from paddlelike.interop.recipes import find_rules
 
+    if source.endswith(_ROWS) or target.endswith(_ROWS):
+        _convert_rows(source, target, names, link, overwrite=overwrite, json=json)
+        return
     with exits():
         report: ConvertReport | ModelReport
         if format is None and not rules and is_model_conversion(source, target):
