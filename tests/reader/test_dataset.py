@@ -114,7 +114,7 @@ def test_a_missing_file_is_an_error(variables: list[Any], tmp_path: Path) -> Non
         ("2 1 two 1 1 1 1", "no count and values for 'x'"),
         ("2 1 2 1 1 1 1 9 9", "2 values are left over"),
     ],
-    ids=["width", "short", "missing", "word", "surplus"],
+    ids=["width", "short", "low id", "high id", "missing", "word", "surplus"],
 )
 def test_an_error_of_a_line_names_its_place(
     line: str, words: str, variables: list[Any], tmp_path: Path

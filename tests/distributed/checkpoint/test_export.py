@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import SaveError
+from paddlelike.errors import NotInitializedError, SaveError
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_save import files_of
 from tests.distributed.checkpoint.test_tables import BLOCKS, ROWS, SHARDS, embedded, feeds
@@ -91,3 +91,14 @@ def test_another_trainer_exports_nothing_and_says_so(tmp_path: Path) -> None:
             )
         job.go(feeds, 0, 1)
     assert not (tmp_path / "export").exists()
+
+
+def test_a_state_of_what_servers_keep_is_refused(tmp_path: Path) -> None:
+    """``fluid.save`` takes no executor, through which it could reach the servers."""
+    with SavingJob(BLOCKS, servers=2, trainers=1) as job:
+        programs, exe = job.trainer(0), fluid.Executor()
+        exe.run(programs.startup)
+        with pytest.raises(NotInitializedError, match=r"'table' cannot be saved.*\n.*save_persistables"):
+            fluid.save(programs.main, str(tmp_path / "state"))
+        exe.close()
+    assert not list(tmp_path.iterdir())
