@@ -248,15 +248,9 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
         if known is not None:
             return known, file
         raise FormatError(f"{path} is of no known format: {explain(head, file.size) or _UNKNOWN}")
-    prefix = _find_prefix(folder, name)
-    if prefix is None:
+    if not folder.has(f"{name}.pdparams"):
         raise MissingFileError(f"there is no file or directory {path}")
-    return registry.find("fluid_save"), prefix
-
-
-def _find_prefix(folder: Any, name: str) -> object:
-    """Return the files of ``fluid.save`` under a prefix as a folder, or None."""
-    return PrefixedFolder(folder, name) if folder.has(f"{name}.pdparams") else None
+    return registry.find("fluid_save"), PrefixedFolder(folder, name)
 
 
 def _name_entries(
@@ -264,6 +258,11 @@ def _name_entries(
 ) -> list[Entry]:
     """Return the entries with names, which the caller gives where the format stores none."""
     if source_format.holds.names and names is None:
+        for entry in (entry for entry in entries if entry.surplus):
+            raise LoadError(
+                f"{entry.file} in {source} holds {entry.surplus} bytes behind its variable: a combined file?",
+                hint="then convert the file alone, with the names=[...] of its variables",
+            )
         return entries
     if source_format.holds.names:
         raise LoadError(f"{source} is {source_format.title}, with names: names= is for combined files")

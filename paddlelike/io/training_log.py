@@ -136,7 +136,11 @@ class TrainingLog(Displayed):
         line += f', "crc32": "{_compute(line)}"}}'
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
-            os.write(file, f"{begin}{line}\n".encode())  # one call, so that readers see whole lines
+            data = f"{begin}{line}\n".encode()
+            count = os.write(file, data)  # one call, so that readers see whole lines
+            if count < len(data):
+                os.ftruncate(file, os.fstat(file).st_size - count)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
             if self._power:
                 os.fsync(file)
         finally:

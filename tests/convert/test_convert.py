@@ -335,3 +335,19 @@ def test_a_target_called_model_is_of_the_system_of_the_names(name: str, format: 
     np.savez(tmp_path / "source.npz", **{name: np.ones((2, 3), "float32")})
     assert fluid.convert(tmp_path / "source.npz", tmp_path / "net.model").target_format == format
     assert fluid.convert(tmp_path / "net.model", tmp_path / "back.npz").source_format == format
+
+
+@pytest.mark.parametrize("form", ["combined", "bytes of somebody else"])
+def test_a_file_in_a_directory_that_holds_more_than_its_variable_is_refused(
+    tmp_path: Path, form: str
+) -> None:
+    """Else all but the first variable would be left out in silence."""
+    folder, values = tmp_path / "model", {"a": np.float32([1, 2]), "b": np.float32([3])}
+    write("directory", values, folder)
+    if form == "combined":
+        write("combined", values, folder / "b")
+    else:
+        (folder / "b").write_bytes((folder / "b").read_bytes() + b"more")
+    with pytest.raises(LoadError, match=r"b in .*model holds \d+ bytes behind its variable"):
+        fluid.convert(folder, tmp_path / "out.npz")
+    assert not (tmp_path / "out.npz").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import warnings
 from pathlib import Path
 
@@ -36,6 +37,19 @@ def test_a_line_that_a_killed_process_cut_is_passed_over(tmp_path: Path) -> None
         path.write_bytes(whole + whole[:length])
         TrainingLog(path).write(1, loss=2.0)
         assert TrainingLog(path).curves()["loss"] == ((0, 1), (1.0, 2.0))
+
+
+def test_a_disk_that_takes_half_a_line_costs_no_other_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, write = TrainingLog(tmp_path / "losses.jsonl"), os.write
+    log.write(0, loss=1.0)
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[: len(data) // 2]))
+    with pytest.raises(OSError, match="No space left"):
+        log.write(1, loss=2.0)
+    monkeypatch.setattr(os, "write", write)
+    log.write(2, loss=3.0)
+    assert log.curves()["loss"] == ((0, 2), (1.0, 3.0))
 
 
 def test_a_flipped_bit_changes_no_number_in_silence(tmp_path: Path) -> None:
