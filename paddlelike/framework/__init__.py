@@ -1,5 +1,6 @@
 """Programs: the graph as plain data, what operators declare, and passes and codecs over the graph."""
 
+from random import random
 from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
@@ -52,6 +53,12 @@ __all__ = [
     "switch_startup_program",
     "variable_kind",
 ]
+
+
+def generate_control_dev_var_name() -> str:
+    """Return a new name for a variable without a value, which orders operators that exchange with servers."""
+    return f"__control_var@{random()}"  # noqa: S311  (no secret)
+
 
 if not TYPE_CHECKING:
     __getattr__ = make_getattr(__name__, "framework")

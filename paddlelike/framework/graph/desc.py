@@ -9,7 +9,7 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.environment import PADDLE_VERSION
 from paddlelike.hooks import Hook
 
-__all__ = ["ProgramDesc", "VariableDesc"]
+__all__ = ["OperatorDesc", "ProgramDesc", "VariableDesc"]
 
 _encode_program: Final[Hook[[Any], bytes]] = Hook("encode_program")
 
@@ -27,6 +27,16 @@ class _Program(Protocol):
     def paddle_version(self) -> int: ...
 
 
+class _Operator(Protocol):
+    """What a description reads and sets of an operator."""
+
+    type: str
+    is_target: bool
+    inputs: dict[str, list[str]]
+    outputs: dict[str, list[str]]
+    attrs: dict[str, Any]
+
+
 class _Variable(Protocol):
     """What a description reads and sets of a variable."""
 
@@ -35,6 +45,7 @@ class _Variable(Protocol):
     dtype: VarType
     shape: tuple[int, ...]
     persistable: bool
+    need_check_feed: bool
 
 
 class ProgramDesc:
@@ -67,6 +78,44 @@ class ProgramDesc:
         return self._program.num_blocks
 
 
+class OperatorDesc:
+    """Fluid's ``op.desc``. It is asked by calls; what it does not have is the operator's own."""
+
+    def __init__(self, operator: _Operator) -> None:
+        self._operator = operator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operator, name)
+
+    def type(self) -> str:
+        """Return the operator's type."""
+        return self._operator.type
+
+    def is_target(self) -> bool:
+        """Return whether pruning keeps it in any case."""
+        return self._operator.is_target
+
+    def input_names(self) -> list[str]:
+        """Return the names of the input slots."""
+        return list(self._operator.inputs)
+
+    def output_names(self) -> list[str]:
+        """Return the names of the output slots."""
+        return list(self._operator.outputs)
+
+    def input_arg_names(self) -> list[str]:
+        """Return the names of all input variables."""
+        return [name for names in self._operator.inputs.values() for name in names]
+
+    def output_arg_names(self) -> list[str]:
+        """Return the names of all output variables."""
+        return [name for names in self._operator.outputs.values() for name in names]
+
+    def attr_names(self) -> list[str]:
+        """Return the names of the attributes."""
+        return list(self._operator.attrs)
+
+
 class VariableDesc:
     """Fluid's ``var.desc``."""
 
@@ -88,6 +137,10 @@ class VariableDesc:
     def shape(self) -> list[int]:
         """Return the dims."""
         return list(self._variable.shape)
+
+    def need_check_feed(self) -> bool:
+        """Return whether arrays that are fed for it are checked."""
+        return self._variable.need_check_feed
 
     def persistable(self) -> bool:
         """Return whether the value outlives a run."""

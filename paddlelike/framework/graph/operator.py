@@ -10,6 +10,7 @@ from paddlelike.core.roles import OpRole
 from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.warn import find_user_frame
 from paddlelike.framework.graph.attributes import COMMON_ATTRS, convert_attr, infer_attr_type
+from paddlelike.framework.graph.desc import OperatorDesc
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.opdef import registry
 from paddlelike.hooks import Hook
@@ -100,9 +101,9 @@ class Operator(EncodedState):
         return next(i for i, op in enumerate(self.block.ops) if op is self)
 
     @property
-    def desc(self) -> Operator:
-        """The operator itself; Fluid has a second copy of the graph in C++."""
-        return self
+    def desc(self) -> OperatorDesc:
+        """Fluid's C++ description of this operator."""
+        return OperatorDesc(self)
 
     def input(self, slot: str) -> list[str]:
         """Return the variables of an input slot; [] when there is no such slot."""

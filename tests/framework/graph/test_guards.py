@@ -31,3 +31,10 @@ def test_a_guard_takes_programs_only() -> None:
     for programs in ((None,), ("main",), (fluid.Program(), "startup")):
         with pytest.raises(TypeError, match="expected a Program"), fluid.program_guard(*programs):
             pass
+
+
+def test_names_of_control_variables_are_new() -> None:
+    """They begin as in Fluid 1.8.5, and a random number follows."""
+    names = {fluid.framework.generate_control_dev_var_name() for _ in range(9)}
+    assert len(names) == 9
+    assert all(name.startswith("__control_var@0.") for name in names)
