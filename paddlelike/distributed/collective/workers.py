@@ -1,9 +1,9 @@
 """The workers of this process's job: carries out collective operators.
 
 Exchanges run in a thread of their own, in the order of the program. Sums whose results nobody reads before
-the next ``c_sync_comm_stream`` are put together, up to 4 MiB for one exchange, and go on behind the
-computation; what is put together depends on the program and its shapes alone, so that bits do not depend
-on time.
+the next ``c_sync_comm_stream`` are put together, 4 MiB for one exchange and more from 32 workers on, and go
+on behind the computation; what is put together depends on the program, its shapes and the count of workers
+alone, so that bits do not depend on time.
 """
 
 from __future__ import annotations
@@ -262,7 +262,8 @@ class JobWorkers:
         dtype = value.dtype.str
         staged = self._staged.setdefault(dtype, [])
         staged.append((value.copy(), result))  # its memory may be used again before it is sent
-        if sum(one.nbytes for one, _ in staged) >= _BUCKET:
+        # In a ring of many workers a message is a small part of it, and takes its time whatever it carries.
+        if sum(one.nbytes for one, _ in staged) >= _BUCKET * max(self._find_job().size // 16, 1):
             self._send_staged(dtype)
         return result
 

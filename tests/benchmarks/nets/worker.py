@@ -18,7 +18,7 @@ import numpy as np
 
 ENDPOINTS = os.environ["PADDLE_TRAINER_ENDPOINTS"].split(",")
 RANK, COUNT = int(os.environ["PADDLE_TRAINER_ID"]), len(ENDPOINTS)
-WARM = 3  # steps that compile
+WARM = 2  # steps that compile
 
 
 def prepare_ours(net, library):
