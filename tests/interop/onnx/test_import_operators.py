@@ -184,6 +184,14 @@ def test_an_operator_gives_the_outputs_of_onnxruntime(name: str, tmp_path: Path)
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)  # float32 in another order
 
 
+def test_an_image_of_a_size_that_no_memory_holds_is_refused() -> None:
+    model = make_model(
+        "Resize", [draw(1, 2, 4, 4), None, None, ints(1, 2, 4, 10**12)], 1, {"mode": "linear"}, 13
+    )
+    with pytest.raises(UnsupportedError, match="1000000000000 of 4"):
+        fluid.import_onnx(model.SerializeToString())
+
+
 def test_random_numbers_of_a_size_that_is_computed() -> None:
     nodes = [
         helper.make_node("NonZero", ["x"], ["places"]),

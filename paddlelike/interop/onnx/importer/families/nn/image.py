@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -184,6 +184,8 @@ def _surround(node: Node, x: str, axis: int, low: int, high: int, mode: str) -> 
 
 # Resizing
 
+_LARGEST: Final = 1 << 25  # elements of the matrix of a dim
+
 
 @reads("Resize", "Upsample")
 def _read_resize(node: Node) -> None:
@@ -283,6 +285,8 @@ def make_matrix(node: Node, mode: str, side: _Side) -> tuple[np.ndarray[Any, Any
     if node.type == "Upsample":
         rule = "asymmetric"
     n, count, factor, start, end = side
+    if n * count > _LARGEST:
+        node.refuse(f"it makes {count} of {n}, by a matrix of so many elements")
     at, outside = np.arange(count, dtype=np.float64), np.zeros(count, bool)
     if rule == "align_corners":
         x = at * (n - 1) / (count - 1) if count > 1 else at * 0
