@@ -115,10 +115,13 @@ from paddlelike.layers.recurrent.lstm import *
 from paddlelike.layers.recurrent.lstm_unit import *
 from paddlelike.layers.recurrent.rnn import *
 from paddlelike.layers.recurrent.static_rnn import *
+from paddlelike.layers.reduction.arg import *
 from paddlelike.layers.reduction.cumulative import *
 from paddlelike.layers.reduction.reduce import *
 from paddlelike.layers.reduction.search import *
+from paddlelike.layers.reduction.sort import *
 from paddlelike.layers.reduction.sum import *
+from paddlelike.layers.reduction.unique import *
 from paddlelike.layers.sequence.conv import *
 from paddlelike.layers.sequence.expand import *
 from paddlelike.layers.sequence.image import *

@@ -9,7 +9,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.reduction.search import topk
+from paddlelike.layers.reduction.sort import topk
 from paddlelike.layers.tensor.reshape import squeeze
 
 __all__ = ["ctc_greedy_decoder", "warpctc"]

@@ -8,7 +8,7 @@ from paddlelike.initializer import Constant
 from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.reduction.search import topk
+from paddlelike.layers.reduction.sort import topk
 
 __all__ = ["accuracy", "auc", "mean_iou"]
 

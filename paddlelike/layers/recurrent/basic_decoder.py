@@ -13,7 +13,7 @@ from paddlelike.layers.nn.softmax import softmax
 from paddlelike.layers.random.sampling import sampling_id
 from paddlelike.layers.recurrent.cells import RNNCell
 from paddlelike.layers.recurrent.decoding import Decoder
-from paddlelike.layers.reduction.search import argmax
+from paddlelike.layers.reduction.arg import argmax
 from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch_size_like
 from paddlelike.layers.tensor.pad import pad
 from paddlelike.layers.tensor.reshape import squeeze

@@ -21,7 +21,7 @@ from paddlelike.layers.nn.softmax import softmax
 from paddlelike.layers.recurrent.cells import RNNCell
 from paddlelike.layers.recurrent.decoding import Decoder
 from paddlelike.layers.recurrent.gather_tree import gather_tree
-from paddlelike.layers.reduction.search import topk
+from paddlelike.layers.reduction.sort import topk
 from paddlelike.layers.tensor.assign import assign
 from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch_size_like, zeros_like
 from paddlelike.layers.tensor.expand import expand

@@ -1,4 +1,4 @@
-"""arg_max and arg_min of Paddle 2."""
+"""arg_max and arg_min, in the forms of Fluid and of Paddle 2."""
 
 from __future__ import annotations
 
@@ -6,8 +6,40 @@ from collections.abc import Callable
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, Attrs, Bool, Int, Long
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.framework.opdef import REQUIRED, Array, Attrs, Bool, Int, Long, OpDef, Spec, register
 from paddlelike.ops.later import INTEGERS, register_kernel
+from paddlelike.ops.operands import normalize_axis
+
+
+def _find_index_dtype(dtype: int) -> VarType:
+    """Return the element type that an operator's ``dtype`` names; -1 is int64."""
+    return VarType.INT64 if dtype < 0 else VarType(dtype)
+
+
+def _register_extreme(type_: str, find: Callable[..., Array], what: str) -> None:
+    def infer(x: Spec, *, axis: int, keepdims: bool, dtype: int) -> Spec:
+        axis = normalize_axis(type_, axis, len(x.shape))
+        one = (1,) if keepdims else ()
+        return Spec((*x.shape[:axis], *one, *x.shape[axis + 1 :]), _find_index_dtype(dtype))
+
+    def forward(x: Array, *, axis: int, keepdims: bool, dtype: int) -> Array:
+        where = find(x, axis, keepdims=keepdims)
+        return np.asarray(where, numpy_dtype(_find_index_dtype(dtype)))
+
+    body = {
+        "__doc__": f"``Out``: the position of the {what} number along ``axis``, the first if several.",
+        "__module__": __name__,
+        "type": type_,
+        "attrs": {"axis": Long(REQUIRED), "keepdims": Bool(False), "dtype": Int(-1)},
+        "infer": staticmethod(infer),
+        "forward": staticmethod(forward),
+    }
+    register(type(type_.title().replace("_", ""), (OpDef,), body))
+
+
+_register_extreme("arg_max", np.argmax, "largest")
+_register_extreme("arg_min", np.argmin, "smallest")
 
 
 class ArgAttrs(Attrs):

@@ -1,4 +1,4 @@
-"""Elements by their order: top_k_v2, kthvalue, mode, searchsorted."""
+"""Elements by their order: top_k, argsort, kthvalue, mode, searchsorted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, Attrs, Bool, Int, Ints, String
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import (
+    OWN,
+    Array,
+    Attrs,
+    Bool,
+    Gradient,
+    Int,
+    Ints,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.later import register_kernel
-from paddlelike.ops.operands import read_numbers
+from paddlelike.ops.operands import normalize_axis, read_numbers
 
 
 class TopAttrs(Attrs):
@@ -31,7 +46,7 @@ def _top_k(x: Array, tensor: Array | None, *, attrs: TopAttrs) -> tuple[Array, A
 
 
 def _sort(x: Array, axis: int, *, falling: bool) -> Array:
-    """Return the places that sort X, equal elements in their order."""
+    """Return the places that sort X, equal elements in their order; NaN is largest."""
     if not falling:
         return x.argsort(axis, kind="stable")
     backwards = np.flip(x, axis).argsort(axis, kind="stable")
@@ -104,3 +119,101 @@ def _make_median(is_skipping: bool) -> Callable[..., tuple[Array, None]]:
 
 register_kernel("median", "X -> Out MedianIndex?", MedianAttrs.table())(_make_median(False))
 register_kernel("nanmedian", "X -> Out MedianIndex?", MedianAttrs.table())(_make_median(True))
+
+
+@register
+class TopK(OpDef):
+    """``Out``: the ``k`` largest numbers of the last dim, falling; Indices holds their positions.
+
+    Of equal numbers the first comes first. The tensor K goes before the attribute.
+    """
+
+    type = "top_k"
+    inputs = ("X", "K?")
+    outputs = ("Out", "Indices")
+    attrs = {"k": Int(1)}
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "X", "Indices", outputs=("X@GRAD",), copies_attrs=False)
+
+    @staticmethod
+    def infer(x: Spec, k_tensor: Spec | None, *, k: int) -> tuple[Spec, Spec]:
+        size = k
+        if k_tensor is not None and not follows_fluid("topk_variable"):
+            size = -1
+        if not x.shape or (size != -1 and (k < 1 or 0 <= x.shape[-1] < k)):
+            raise ShapeError(f"top_k: k is {k}, expected 1 .. the last dim of X {x.shape}")
+        shape = (*x.shape[:-1], size)
+        return Spec(shape, x.dtype), Spec(shape, VarType.INT64)
+
+    @staticmethod
+    def forward(x: Array, k_tensor: Array | None, *, k: int) -> tuple[Array, Array]:
+        if k_tensor is not None:
+            k = int(k_tensor.reshape(-1)[0])
+        if not 1 <= k <= x.shape[-1]:
+            raise EnforceNotMet(f"top_k: k is {k}, but the last dim of X {x.shape} is {x.shape[-1]}")
+        indices = x.argmax(-1, keepdims=True) if k == 1 else _find_largest(x, k)
+        return np.take_along_axis(x, indices, -1), indices
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, indices: Array) -> Array:
+        d_x = np.zeros(x.shape, d_out.dtype)
+        np.put_along_axis(d_x, indices, d_out, -1)
+        return d_x
+
+
+def _find_largest(x: Array, k: int) -> Array:
+    """Return the first ``k`` of ``_sort``, falling,, without sorting the rest of long rows."""
+    n = x.shape[-1]
+    if k <= (32 if n >= 64 else 2):
+        found = _find_one_by_one(x, k)
+        if found is not None:
+            return found
+    if n >= 64 and k < n:
+        some = np.sort(x.argpartition(n - k, -1)[..., n - k :], -1)
+        values = np.take_along_axis(x, some, -1)
+        smallest = values.min(-1, keepdims=True)
+        if ((x >= smallest).sum(-1) == k).all():
+            return np.take_along_axis(some, _sort(values, -1, falling=True), -1)
+        # the k-th number occurs more than once (or is NaN), so which ones are first matters
+    return np.ascontiguousarray(_sort(x, -1, falling=True)[..., :k])
+
+
+def _find_one_by_one(x: Array, k: int) -> Array | None:
+    """Return what :func:`_find_largest` does; None where the lowest number there is comes among them."""
+    rest = x.reshape(-1, x.shape[-1]).copy()
+    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    rows = np.arange(len(rest))
+    out = np.empty((len(rest), k), np.int64)
+    for i in range(k):
+        place = out[:, i] = rest.argmax(-1)  # NaN is larger than all numbers
+        if i == k - 1 and (rest[rows, place] == lowest).any():
+            return None
+        rest[rows, place] = lowest
+    return out.reshape(*x.shape[:-1], k)
+
+
+@register
+class ArgSort(OpDef):
+    """``Out``: X sorted along ``axis``; Indices holds the former position of each."""
+
+    type = "argsort"
+    outputs = ("Out", "Indices")
+    attrs = {"axis": Int(-1), "descending": Bool(False)}
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "X", "Indices", outputs=("X@GRAD",), lod=OWN)
+
+    @staticmethod
+    def infer(x: Spec, *, axis: int) -> tuple[Spec, Spec]:
+        normalize_axis("argsort", axis, len(x.shape))
+        return Spec(x.shape, x.dtype), Spec(x.shape, VarType.INT64)
+
+    @staticmethod
+    def forward(x: Array, *, axis: int, descending: bool) -> tuple[Array, Array]:
+        indices = _sort(x, axis, falling=descending)
+        return np.take_along_axis(x, indices, axis), indices
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, indices: Array, *, axis: int) -> Array:
+        d_x = np.empty_like(d_out)
+        np.put_along_axis(d_x, indices, d_out, axis)
+        return d_x

@@ -1,10 +1,12 @@
-"""Different elements, and how often they occur."""
+"""Different elements, and how often they occur: unique, histogram, bincount."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, Attrs, Bool, Int, Ints, Long
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import REQUIRED, Array, Attrs, Bool, Int, Ints, Long, OpDef, Spec, register
 from paddlelike.ops.later import INTEGERS, register_kernel
 
 
@@ -65,3 +67,46 @@ def _unique_consecutive(x: Array, *, attrs: UniqueAttrs) -> tuple[Array, Array, 
     counts = np.diff(np.r_[starts, len(rows)])
     out = np.moveaxis(rows[starts], 0, axis) if attrs.axis else rows[starts]
     return out, inverse.astype(kind), counts.astype(kind)
+
+
+class _Unique(OpDef):
+    attrs = {"dtype": Int(REQUIRED)}
+
+    @staticmethod
+    def infer(x: Spec, *, dtype: int) -> tuple[Spec, ...]:
+        if len(x.shape) != 1:
+            raise ShapeError(f"unique: X has shape {x.shape}, expected one dim")
+        return Spec((-1,), x.dtype), Spec(x.shape, VarType(dtype)), Spec((-1,), VarType(dtype))
+
+    @staticmethod
+    def forward(x: Array, *, dtype: int) -> tuple[Array, ...]:
+        found, first, index, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+        order = first.argsort()
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        number = numpy_dtype(dtype)
+        return found[order], rank[index].astype(number), count[order].astype(number)
+
+
+@register
+class Unique(_Unique):
+    """``Out``: the numbers of X once each, in order of appearance; ``X[i] = Out[Index[i]]``."""
+
+    type = "unique"
+    outputs = ("Out", "Index")
+
+    @staticmethod
+    def infer(x: Spec, *, dtype: int) -> tuple[Spec, ...]:
+        return _Unique.infer(x, dtype=dtype)[:2]
+
+    @staticmethod
+    def forward(x: Array, *, dtype: int) -> tuple[Array, ...]:
+        return _Unique.forward(x, dtype=dtype)[:2]
+
+
+@register
+class UniqueWithCounts(_Unique):
+    """As ``unique``; Count holds how often each number of Out occurs in X."""
+
+    type = "unique_with_counts"
+    outputs = ("Out", "Index", "Count")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.reduction.search import TopK
+from paddlelike.ops.reduction.sort import TopK
 
 COUNTS = [1, 2, 5, 30, 60, 70]
 
