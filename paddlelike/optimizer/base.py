@@ -187,7 +187,7 @@ class Optimizer(State):
         if not pairs:
             warn_user(
                 f"{type(self).__name__}: {loss.name!r} depends on no parameter that is trained, so that "
-                "nothing will be updated",
+                "nothing will be updated"
             )
         return pairs
 

@@ -36,10 +36,7 @@ class FtrlOptimizer(Optimizer):
     """
 
     type = "ftrl"
-    accumulators = {
-        "SquaredAccumulator": Accumulator("squared"),
-        "LinearAccumulator": Accumulator("linear"),
-    }
+    accumulators = {"SquaredAccumulator": Accumulator("squared"), "LinearAccumulator": Accumulator("linear")}
 
     def __init__(
         self,

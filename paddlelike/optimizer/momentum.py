@@ -81,11 +81,7 @@ class LarsMomentumOptimizer(Optimizer):
         name: str | None = None,
     ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        self._attrs = {
-            "mu": momentum,
-            "lars_coeff": lars_coeff,
-            "lars_weight_decay": lars_weight_decay,
-        }
+        self._attrs = {"mu": momentum, "lars_coeff": lars_coeff, "lars_weight_decay": lars_weight_decay}
 
 
 Momentum = MomentumOptimizer

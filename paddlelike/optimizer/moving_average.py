@@ -116,7 +116,7 @@ class ExponentialMovingAverage(NearKeywords, Versioned):
                 if steps.dtype in INTEGERS:
                     warn_user(
                         f"ExponentialMovingAverage: thres_steps {steps.name!r} is an integer, so the decay "
-                        f'stays at {self._decay}; pass layers.cast({steps.name}, "float32")',
+                        f'stays at {self._decay}; pass layers.cast({steps.name}, "float32")'
                     )
                 early = (steps + 1.0) / (steps + 10.0)
                 limit = _create_constant_like(early, self._decay)

@@ -44,8 +44,7 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
         return _decode(message, trusted=trusted)
     except FormatError as error:
         raise FormatError(
-            error.message,
-            hint=error.hint or "the program of a saved model is its file __model__ or .pdmodel",
+            error.message, hint=error.hint or "the program of a saved model is its file __model__ or .pdmodel"
         ) from error
 
 

@@ -84,11 +84,5 @@ def read_variable(message: Any) -> VariableFields:
         dtype, shape = tensor.data_type, tuple(tensor.dims)
         lod_level = 0 if field == "selected_rows" else part.lod_level
     return VariableFields(
-        message.name,
-        message.type.type,
-        dtype,
-        shape,
-        lod_level,
-        message.persistable,
-        message.need_check_feed,
+        message.name, message.type.type, dtype, shape, lod_level, message.persistable, message.need_check_feed
     )

@@ -93,10 +93,7 @@ def parse(message: MessageClass, data: bytes) -> Any:
     name = parsed.DESCRIPTOR.name
     try:
         parsed.MergeFromString(data)
-    except (
-        DecodeError,
-        ValueError,
-    ) as error:  # ValueError: text that is not UTF-8, in some versions
+    except (DecodeError, ValueError) as error:  # ValueError: text that is not UTF-8, in some versions
         raise FormatError(f"{len(data)} bytes are not a valid {name}: {error}") from error
     if not parsed.IsInitialized():
         missing = parsed.FindInitializationErrors()

@@ -75,10 +75,7 @@ def combine(left: Variable, right: Any, type: str, *, reverse: bool = False) -> 
         left, right = right, left
     out = _create_temporary(left, VarType.BOOL if type in _COMPARISONS else left.dtype)
     _current_block(left).append_op(
-        type=type,
-        inputs={"X": [left], "Y": [right]},
-        outputs={"Out": [out]},
-        attrs={"axis": axis},
+        type=type, inputs={"X": [left], "Y": [right]}, outputs={"Out": [out]}, attrs={"axis": axis}
     )
     return out
 
@@ -96,10 +93,7 @@ def _create_temporary(like: Variable, dtype: VarType) -> Variable:
 def _scale(variable: Variable, scale: float, bias: float) -> Variable:
     out = _create_temporary(variable, variable.dtype)
     _current_block(variable).append_op(
-        type="scale",
-        inputs={"X": [variable]},
-        outputs={"Out": [out]},
-        attrs={"scale": scale, "bias": bias},
+        type="scale", inputs={"X": [variable]}, outputs={"Out": [out]}, attrs={"scale": scale, "bias": bias}
     )
     return out
 
