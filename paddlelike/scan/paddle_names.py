@@ -7,7 +7,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Collection
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -122,9 +122,14 @@ def find_member(cls: type, name: str) -> object | Problem:
     if isinstance(static, property):
         return _find_annotated(static.fget) or MISSING
     found: object = getattr(cls, name, MISSING)
+    if isinstance(static, staticmethod):
+        return partial(static.__func__)  # which takes no object first
     if found is not MISSING:
         return found
-    if hasattr(cls, "__getattr__") or cls.__module__ == "builtins" or name in _list_attributes(cls):
+    is_message = hasattr(cls, "DESCRIPTOR")  # of protobuf, whose fields no class has
+    if is_message or hasattr(cls, "__getattr__") or cls.__module__ == "builtins":
+        return MISSING
+    if name in _list_attributes(cls):
         return MISSING
     return Problem(f"{cls.__name__} has no attribute {name!r}", "", AttributeError)
 

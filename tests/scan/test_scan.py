@@ -46,6 +46,18 @@ SCRIPTS = {
         FLUID + "try:\n    import paddle.nn\nexcept ImportError:\n    fluid.layers.nope", "stops",
         "paddle.fluid.layers.nope",
     ),
+    "a static method of an object": (
+        FLUID + "decoder = fluid.layers.BeamSearchDecoder(None, 0, 1, beam_size=2)\n"
+        "decoder.tile_beam_merge_with_batch(fluid.data('x', [2, 3]), 2)", "runs", "",
+    ),
+    "an argument too many for a static method": (
+        FLUID + "decoder = fluid.layers.BeamSearchDecoder(None, 0, 1, beam_size=2)\n"
+        "decoder.tile_beam_merge_with_batch(fluid.data('x', [2, 3]), 2, 3)", "stops",
+        "paddle.fluid.layers.BeamSearchDecoder().tile_beam_merge_with_batch",
+    ),
+    "a field of a message": (
+        "from paddle.fluid.proto.framework_pb2 import VarType\nprint(VarType.TensorDesc().dims)", "runs", "",
+    ),
     "a function that is called": (
         FLUID + "def main(use):\n    if use:\n        fluid.layers.nope\nmain(use=True)", "stops",
         "paddle.fluid.layers.nope",
