@@ -7,6 +7,7 @@ left out, or a write that nobody knows of here, costs a comparison of the whole 
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterable
 from typing import Any, Final
@@ -35,22 +36,29 @@ class _Rows:
         self.pending: list[tuple[int, Array]] = []
         self.most = len(array) // 16  # rows that are pending
         self.count = 0
+        self.lock = threading.Lock()  # several threads train, or save while others train
 
     def note(self, rows: Array) -> None:
         tensor = self.tensor()
         if tensor is None:
             return
-        version = tensor.version
-        if version not in (self.next, self.next - 1):  # - 1: the same write notes further rows
-            self.known_from = version
-        self.next = version + 1
-        self.pending.append((version + 1 - self.first, rows))
-        self.count += len(rows)
-        if self.count > self.most:
-            self.settle()
+        with self.lock:
+            version = tensor.version
+            if version not in (self.next, self.next - 1):  # - 1: the same write notes further rows
+                self.known_from = version
+            self.next = version + 1
+            self.pending.append((version + 1 - self.first, rows))
+            self.count += 1 + len(rows)
+            if self.count > self.most:
+                self._settle()
 
-    def settle(self) -> None:
-        """Set pending rows down."""
+    def find(self, version: int) -> Array:
+        """Return the rows written since the tensor had a version, in rising order."""
+        with self.lock:
+            self._settle()
+            return np.flatnonzero(self.written > version - self.first)
+
+    def _settle(self) -> None:
         for version, rows in self.pending:
             self.written[rows] = version
         self.pending, self.count = [], 0
@@ -97,5 +105,4 @@ def find_written_rows(tensor: LoDTensor, version: int) -> Array | None:
         return None
     if tensor.version != watched.next or version < watched.known_from:
         return None if tensor.version != version else np.empty(0, np.int64)
-    watched.settle()
-    return np.flatnonzero(watched.written > version - watched.first)
+    return watched.find(version)
