@@ -63,13 +63,16 @@ def test_a_process_lets_another_go_first_that_waits_since_its_turn_began(
 ) -> None:
     path, now = str(tmp_path / "entry" / "lock"), [100.0]
     monkeypatch.setattr(lock_module.time, "monotonic", lambda: now[0])
-    lock = Lock(path, "it")
+    lock = Lock(path, "it", wait=1)
     with lock:
         append(path, AWAITED)  # as another process does
     assert lock.is_next()  # its turn is not over
     with lock:
         append(path, AWAITED)
         now[0] += lock_module._TURN
+    assert not lock.is_next()
+    with Lock(path, "it", wait=0):  # refused for a holder alone
+        append(path, AWAITED)
     assert not lock.is_next()
     now[0] += lock_module._TURN  # nobody came
     assert lock.is_next()

@@ -106,7 +106,8 @@ class Lock:
         start = time.monotonic()
         holder, noted = "", None
         has_warned = False
-        while not (self.is_next() and self.acquire()):
+        # one that may not wait is refused for a holder alone, not for those who wait
+        while not ((self._wait == 0 or self.is_next()) and self.acquire()):
             content = read_content(self._path)
             holder = _name_holder(content)
             seconds = time.monotonic() - start
