@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from paddlelike.distributed.launch.processes_plan import ProcessPlan
+from paddlelike.distributed.settings import Settings
 
 __all__ = ["LocalSlot", "die_with_parent"]
 
@@ -35,6 +36,13 @@ def die_with_parent() -> Callable[[], None]:
             os._exit(128 + signal.SIGKILL)
 
     return arm
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return whether a process was stopped by a signal; False where there is no ``/proc``."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].startswith(b"T")
+    return False
 
 
 class LocalSlot:
@@ -69,6 +77,7 @@ class LocalSlot:
         self.environment = environment
         self.directory = directory
         self.pid: int | None = None
+        self._patience = Settings.from_environment(environment).limits.window
 
     async def run(self, *, attempt: int) -> int:
         """Start the process, wait for its end and return its exit code, or minus the signal that ended it."""
@@ -88,11 +97,27 @@ class LocalSlot:
             if log is not None:
                 os.close(log)
         self.pid = process.pid
+        watch = asyncio.ensure_future(self._kill_if_stopped(process.pid))
         try:
             return await process.wait()
         finally:
+            watch.cancel()
             await self.send(signal.SIGKILL)  # children that it left behind
             self.pid = None
+
+    async def _kill_if_stopped(self, pid: int) -> None:
+        """Kill the process when it has been stopped for FLAGS_rpc_deadline: perhaps nobody waits for it."""
+        looks, pause = 0, min(1.0, self._patience / 4)
+        while looks * pause < self._patience:  # looks, not seconds: the launcher may be stopped as well
+            await asyncio.sleep(pause)
+            looks = looks + 1 if _is_stopped(pid) else 0
+        said = f"stopped (SIGSTOP) for {self._patience:g} s, FLAGS_rpc_deadline: killed by the launcher\n"
+        if self.log is None:
+            sys.stderr.write(said)
+        else:
+            with self.log.open("a") as log:
+                log.write(said)
+        await self.send(signal.SIGKILL)
 
     async def send(self, signum: int) -> None:
         """Send a signal to the process and its children, if it runs."""

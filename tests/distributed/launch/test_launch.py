@@ -62,6 +62,20 @@ time.sleep(60)
     assert launcher.starts("worker1") == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to see it in")
+def test_a_worker_that_stays_stopped_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLAGS_rpc_deadline", "1000")
+    script = """
+if name == "worker1" and start == 0: print("stops", flush=True); os.kill(os.getpid(), signal.SIGSTOP)
+"""
+    with Launcher(tmp_path, script, "--worker_num=2", "--run_mode=collective") as launcher:
+        code, said = launcher.end()
+    assert code == 0, said
+    assert launcher.starts("worker1") == 2
+    assert "worker 1 was killed by SIGKILL" in said
+    assert "  stopped (SIGSTOP) for 1 s, FLAGS_rpc_deadline: killed by the launcher" in said
+
+
 def test_exit_code_75_restarts_the_whole_job(tmp_path: Path) -> None:
     script = """
 if server: time.sleep(60)
