@@ -119,6 +119,27 @@ def test_a_gradient_that_numpy_computes_has_the_sequences_of_a_piece() -> None:
     assert {"py_func", "sequence_unpad_grad"} <= set(refused)
 
 
+def test_a_projected_lstm_of_eight_units_learns_as_fluid_has_it() -> None:
+    def make() -> Any:
+        x = fluid.data("x", [None, 4], lod_level=1)
+        hidden, _ = L.dynamic_lstmp(L.fc(x, 32), 32, 4)  # only the output gate learns
+        return L.mean(L.fc(L.sequence_pool(hidden, "last"), 3))
+
+    _, refused = compare(make, [{"x": cut(numbers(6, 4), lengths)} for lengths in ([2, 4], [5, 1])], sgd)
+    assert refused == {}
+
+
+def test_a_dropout_of_sequences_that_numpy_draws_keeps_their_gradients() -> None:
+    def make() -> Any:
+        x = fluid.data("x", [None, 4], lod_level=1)
+        padded, lengths = L.sequence_pad(L.fc(x, 4), L.fill_constant([1], "float32", 0))
+        back = L.reshape(L.sequence_unpad(L.tanh(padded), lengths), [-1, 4])
+        return L.mean(L.fc(L.sequence_pool(L.dropout(back, 0.5), "max"), 3))
+
+    _, refused = compare(make, [{"x": cut(numbers(14, 4), [5, 6, 3])}] * 2, sgd)
+    assert "dropout" in refused
+
+
 def test_rows_of_sequences_are_summed_weighted_and_counted() -> None:
     def make() -> Any:
         x, weights = fluid.data("x", [None, 3], lod_level=1), fluid.data("w", [None, 1])

@@ -16,7 +16,7 @@ __all__ = ["add_unused", "cut_gradients", "match_rows"]
 
 #: Besides ``elementwise_``: operators with one row of the one operand for each row of the other.
 _PAIRING: Final = """
-    bpr_loss cos_sim cross_entropy cross_entropy2 cross_entropy_grad2 hinge_loss huber_loss log_loss
+    bpr_loss cos_sim cross_entropy cross_entropy2 cross_entropy_grad2 dropout hinge_loss huber_loss log_loss
     margin_rank_loss modified_huber_loss rank_loss sigmoid_cross_entropy_with_logits sigmoid_focal_loss
     smooth_l1_loss softmax_with_cross_entropy
 """
@@ -56,8 +56,8 @@ def cut_gradients(ctx: OpContext, cls: type[OpDef], args: list[Any]) -> list[Any
     """
     given = {slot.name: arg for slot, arg in zip(cls.input_slots, args, strict=True)}
     packed = {name: arg for name, arg in given.items() if isinstance(arg, Packed)}
-    if not packed or not all(name.endswith(GRAD) for name in packed):
-        return args
+    if not packed or not all(name.endswith(GRAD) for name in packed) or cls.type == "dropout_grad":
+        return args  # a Mask has the rows of X, which is not given
     size, *dims = next(iter(packed.values())).rows.shape
     counts = {
         arg.shape[0]

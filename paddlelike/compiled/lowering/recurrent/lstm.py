@@ -56,11 +56,10 @@ def lstm(
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str,
 ) -> Results:  # fmt: skip
-    stops = weight.dtype == jnp.float32 and weight.shape[1] % 32 == 0 and follows_fluid("lstm_cell_gradient")
     gate, cell_act, candidate = (
         ACTIVATIONS[name] for name in (gate_activation, cell_activation, candidate_activation)
     )
-    cell = Cell(weight, bias, use_peepholes, gate, cell_act, candidate, stops)
+    cell = Cell(weight, bias, use_peepholes, gate, cell_act, candidate, _must_stop_gradients(weight))
     hidden, state = run_lstm(x, h0, c0, cell, reverse=is_reverse)
     return hidden, state, None, None
 
@@ -80,11 +79,15 @@ def lstmp(
         fed_back = act(hidden @ proj_weight)
         return jnp.clip(fed_back, -proj_clip, proj_clip) if proj_clip > 0 else fed_back
 
-    cell = Cell(
-        weight, bias, use_peepholes, gate, cell_act, candidate, stops=False, limit=cell_clip, project=project
-    )
+    stops = _must_stop_gradients(weight, cell_clip)
+    cell = Cell(weight, bias, use_peepholes, gate, cell_act, candidate, stops, cell_clip, project)
     projection, state = run_lstm(x, h0, c0, cell, reverse=is_reverse)
     return projection, state, None, None, None
+
+
+def _must_stop_gradients(weight: jax.Array, limit: float = 0.0) -> bool:
+    quirk = weight.dtype == jnp.float32 and weight.shape[1] % 32 == 0 and limit <= 0
+    return quirk and follows_fluid("lstm_cell_gradient")
 
 
 class Cell(NamedTuple):
