@@ -21,7 +21,7 @@ from paddlelike.ops.detection.suppression.kept import (
     write_rows,
     write_with_index,
 )
-from paddlelike.ops.kernels.detection.suppression import rank_scores
+from paddlelike.ops.kernels.detection.suppression import find_thresholds, rank_scores
 from paddlelike.ops.kernels.lod import read_last_level
 
 __all__ = ["keep_boxes"]
@@ -113,12 +113,18 @@ def _keep_in_parts(
 
 def _keep_shared(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
     """Return what is kept of boxes ``(M, size)`` that all classes share; scores are ``(classes, M)``."""
-    kept = [no_boxes(boxes)]
-    for label in list_labels(len(scores), attrs):
-        ranked = rank_scores(scores[label], attrs.score_threshold, attrs.nms_top_k)
-        index = ranked[attrs.suppress(boxes[ranked], attrs.keep_top_k)]  # more of a class never remain
-        kept.append(Kept(np.full(len(index), label), scores[label, index], boxes[index], index))
-    return keep_best(join(kept), attrs.keep_top_k)
+    labels = list_labels(len(scores), attrs)
+    # What is kept above a score never depends on lower ones: so many of the best may be enough.
+    for least in find_thresholds(scores[labels], attrs.score_threshold, attrs.keep_top_k):
+        kept = [no_boxes(boxes)]
+        for label in labels:
+            ranked = rank_scores(scores[label], least, attrs.nms_top_k)
+            index = ranked[attrs.suppress(boxes[ranked], attrs.keep_top_k)]  # more of a class never remain
+            kept.append(Kept(np.full(len(index), label), scores[label, index], boxes[index], index))
+        found = join(kept)
+        if np.count_nonzero(found.score.astype(np.float32) > least) >= attrs.keep_top_k:
+            break
+    return keep_best(found, attrs.keep_top_k)
 
 
 def _keep_own(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:

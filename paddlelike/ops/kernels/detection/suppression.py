@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from paddlelike.ops.kernels.fast import boxes as fast_boxes
 from paddlelike.ops.kernels.fast import polygons as fast_polygons
 from paddlelike.ops.kernels.sorting import argsort_descending
 
-__all__ = ["find_shape_overlaps", "measure_shapes", "rank_scores", "suppress"]
+__all__ = ["find_shape_overlaps", "find_thresholds", "measure_shapes", "rank_scores", "suppress"]
 
 _BLOCK: Final = 128  # boxes that are compared with each other at once
 
@@ -42,6 +43,16 @@ def rank_scores(scores: Array, threshold: float, limit: int) -> Array:
         able, ranked = able[enough], ranked[enough]
     order = argsort_descending(ranked)
     return able[order[:limit] if limit > -1 else order]
+
+
+def find_thresholds(scores: Array, threshold: float, wanted: int) -> Iterator[float]:
+    """Yield falling thresholds: a few times ``wanted`` scores are above the first; then ``threshold``."""
+    last = np.float32(threshold)
+    able = scores[scores > scores.dtype.type(last)]
+    for count in (3 * wanted, 12 * wanted):
+        if 0 < count < len(able) // 2:
+            yield float(np.float32(np.partition(able, -count)[-count]))
+    yield float(last)
 
 
 def suppress(
