@@ -208,13 +208,7 @@ class BoxDecoderAndAssign(OpDef):
         rows, classes = score.shape
         code = target.reshape(rows, classes, 4) * variances
         np.minimum(code[..., 2:], np.float32(box_clip), out=code[..., 2:])
-        edge = prior.dtype.type(1)
-        out = np.empty_like(code)
-        for axis in (0, 1):
-            side = (prior[:, axis + 2] - prior[:, axis] + edge)[:, None]
-            center = code[..., axis] * side + (prior[:, axis, None] + side / 2)
-            half = exp(code[..., axis + 2]) * side / 2
-            out[..., axis], out[..., axis + 2] = center - half, center + half - edge
+        out = _decode(prior[:, None], None, code, prior.dtype.type(1))
         assigned = prior.copy()
         if classes > 1:
             best = score[:, 1:].argmax(1) + 1
