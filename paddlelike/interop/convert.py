@@ -25,7 +25,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.progress import show_progress
 from paddlelike.interop.content import find_model_files
 from paddlelike.interop.damage import refuse_damage
-from paddlelike.interop.renaming import arrange
+from paddlelike.interop.renaming import Recipe, arrange
 from paddlelike.interop.spool import Spool
 from paddlelike.io.deltas.chain import FOLDER
 from paddlelike.io.rules.rules import Rules
@@ -94,7 +94,7 @@ def convert(
     rename: Rename | None = None,
     dtype: DtypeLike | None = None,
     *,
-    rules: Iterable[Rules] | Rules | None = None,
+    rules: Iterable[Rules | Recipe] | Rules | Recipe | None = None,
     names: Iterable[str] | None = None,
     overwrite: bool = False,
     verify: bool = True,
@@ -131,8 +131,8 @@ def convert(
         Convert floating-point elements to this type; None: exact copies.
     rules
         :class:`~paddlelike.io.Rules` of renaming, skipping, transposing, joining and cutting, or several,
-        carried out one after another; a cut is into equal parts. ``paddlelike.interop.recipes`` has some
-        into PyTorch's names.
+        carried out one after another; a cut is into equal parts. Or functions that return them for the names
+        in the source. ``paddlelike.interop.recipes`` has some into PyTorch's names.
     names
         The variables of a combined file, which stores no names, in its order: that of the sorted names.
     overwrite
@@ -202,7 +202,7 @@ def convert(
             new: _convert_dtype(spool.value(source_format, opened, entry), dtype, spool)
             for new, entry in zip(renamed, entries, strict=True)
         }
-        for each in (rules,) if isinstance(rules, Rules) else rules or ():
+        for each in (rules,) if isinstance(rules, Rules) or callable(rules) else rules or ():
             values = arrange(values, each, spool.store)
         without_lod: list[str] = []
         if drop_lod and not target_format.holds.lod:

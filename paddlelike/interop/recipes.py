@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from paddlelike.errors import LoadError
+from paddlelike.interop.renaming import Recipe
 from paddlelike.io.rules.rules import Rules
 
 __all__ = ["RECIPES", "bert", "crnn", "db", "ernie", "find_rules", "pytorch", "resnet", "yolov3"]
@@ -17,6 +19,7 @@ __all__ = ["RECIPES", "bert", "crnn", "db", "ernie", "find_rules", "pytorch", "r
 #: What belongs to training: of Adam, Momentum and their kin, and counters.
 _STATE: Final = ("re:(.*)_(moment[0-9]?|beta[12]_pow_acc|velocity|inf_norm)_[0-9]+", "learning_rate_*", "@*@")
 _GATES: Final = (1, 2, 0, 3)  # of an LSTM, in PyTorch's order
+_NECK: Final = ("in5", "in4", "in3", "in2", "p5", "p4", "p3", "p2")  # of DB, in the order of its building
 _NORM: Final = (("scale", "weight"), ("offset", "bias"), ("mean", "running_mean"))
 
 
@@ -109,22 +112,47 @@ def crnn() -> Rules:
                 rules = rules.rename(f"{old}_w", new.format("weight"), transpose=True, order=_GATES)
                 rules = rules.rename(f"{old}_b", new.format("bias"), order=_GATES)
     rules = rules.rename("re:ctc_fc_w_attr", "ctc_fc.weight", transpose=True)
-    rules = _rename_norm(rules.rename("re:ctc_fc_b_attr", "ctc_fc.bias"), "*_bn_", "*_bn.", "variance")
-    return _rename_norm(rules.rename("*_weights", "*.weight"), "bn*_", "bn*.", "variance")
+    return _rename_backbone(rules.rename("re:ctc_fc_b_attr", "ctc_fc.bias"))
 
 
-def db() -> Rules:
-    """Return the rules of DB, PaddleOCR's detector: its head by its names, the rest by :func:`pytorch`."""
-    rules = _begin()
-    for head, conv, norm, transposed in (("binarize", 56, 47, 0), ("thresh", 57, 49, 2)):
-        at = f"head.{head}"
-        rules = rules.rename(rf"re:conv2d_{conv}\.w_0", f"{at}.conv1.weight")
+def db(names: Iterable[str]) -> Rules:
+    """Return the rules of DB, PaddleOCR's detector, for a model with variables of these ``names``.
+
+    Its neck and head get the names of their modules, ``neck.in5_conv`` and ``head.binarize.conv_bn1``; the
+    backbone, a ResNet or MobileNetV3, keeps its names. The number in ``conv2d_56.w_0`` depends on the
+    backbone, so layers are told apart by their order. A model for prediction has no ``head.thresh``.
+
+    Raises
+    ------
+    LoadError
+        The model does not have the convolutions of DB's neck and head.
+    """
+    rules, names = _begin(), set(names)
+    convs, norms, ups = (
+        sorted(int(found[1]) for name in names if (found := re.fullmatch(rf"{kind}_(\d+)\.w_0", name)))
+        for kind in ("conv2d", "batch_norm", "conv2d_transpose")
+    )
+    heads = [f"head.{head}" for head in ("binarize", "thresh")[: len(ups) // 2]]
+    counts = (len(convs), len(norms), len(ups))
+    if not heads or counts != (len(_NECK) + len(heads), 2 * len(heads), 2 * len(heads)):
+        raise LoadError(
+            "the rules db are for PaddleOCR's DB: expected 9, 2 and 2 layers conv2d_*, batch_norm_* and "
+            f"conv2d_transpose_* without names of their own, or 10, 4 and 4 in training; there are {counts}",
+            hint="the rules pytorch take a network of any layers",
+        )
+    layers = [*(f"neck.{layer}_conv" for layer in _NECK), *(f"{head}.conv1" for head in heads)]
+    for index, layer in zip(convs, layers, strict=True):
+        rules = rules.rename(rf"re:conv2d_{index}\.w_0", f"{layer}.weight")
+    for place, head in enumerate(heads):
         for step in (0, 1):
-            rules = _rename_unnamed_norm(rules, f"batch_norm_{norm + step}", f"{at}.conv_bn{step + 1}")
-            for end, new in (("w_0", "weight"), ("b_0", "bias")):
-                old = rf"re:conv2d_transpose_{transposed + step}\.{end}"
-                rules = rules.rename(old, f"{at}.conv{step + 2}.{new}")
-    return rules + pytorch()
+            index = norms[2 * place + step]
+            rules = _rename_unnamed_norm(rules, f"batch_norm_{index}", f"{head}.conv_bn{step + 1}")
+            index, conv = ups[2 * place + step], f"{head}.conv{step + 2}"
+            rules = rules.rename(rf"re:conv2d_transpose_{index}\.w_0", f"{conv}.weight")
+            rules = rules.rename(rf"re:conv2d_transpose_{index}\.b_0", f"{conv}.bias")
+    for step in (2, 3):  # both heads share these
+        rules = rules.rename(f"re:conv{step}_b_attr", [f"{head}.conv{step}.bias" for head in heads])
+    return _rename_backbone(rules)
 
 
 def pytorch() -> Rules:
@@ -137,6 +165,12 @@ def pytorch() -> Rules:
     rules = rules.rename(r"re:(.*_[0-9]+)\.w_0", r"\1.weight").rename(r"re:(.*_[0-9]+)\.b_0", r"\1.bias")
     rules = rules.rename("*_weights", "*.weight")
     return _rename_norm(rules, "*_bn_", "*_bn.", "variance")
+
+
+def _rename_backbone(rules: Rules) -> Rules:
+    """Return ``rules`` and those of PaddleOCR's ResNets and MobileNetV3s."""
+    rules = _rename_norm(rules.rename("*_se_*_offset", "*_se_*.bias"), "*_bn_", "*_bn.", "variance")
+    return _rename_norm(rules.rename("*_weights", "*.weight"), "bn*_", "bn*.", "variance")
 
 
 def _rename_norm(rules: Rules, ours: str, theirs: str, variance: str) -> Rules:
@@ -160,18 +194,18 @@ def _optional(name: str) -> str:
 
 
 #: By name, for the command line.
-RECIPES: Final[dict[str, Callable[[], Rules]]] = {
+RECIPES: Final[dict[str, Callable[..., Rules]]] = {
     recipe.__name__: recipe for recipe in (bert, crnn, db, ernie, pytorch, resnet, yolov3)
 }
 
 
-def find_rules(name: str) -> Rules:
+def find_rules(name: str) -> Rules | Recipe:
     """Return the recipe of that name, or the rules in the file of that name.
 
     Raises LoadError when there is neither, FormatError for a file without rules.
     """
     if name in RECIPES:
-        return RECIPES[name]()
+        return db if name == "db" else RECIPES[name]()
     if not os.path.isfile(name):
         raise LoadError(
             f"there are no rules {name}: neither a file nor a recipe",

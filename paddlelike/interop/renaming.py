@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,15 @@ from paddlelike.io.planning.recipe import reorder
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules
 
-__all__ = ["arrange"]
+__all__ = ["Recipe", "arrange"]
 
 Array = np.ndarray[Any, Any]
+Recipe = Callable[[Iterable[str]], Rules]  # from the names in the source
 
 
-def arrange(values: Mapping[str, Value], rules: Rules, store: Callable[[Value], Value]) -> dict[str, Value]:
+def arrange(
+    values: Mapping[str, Value], rules: Rules | Recipe, store: Callable[[Value], Value]
+) -> dict[str, Value]:
     """Return the values that ``rules`` make of ``values``; ``store`` puts a new one where it takes no memory.
 
     The first rule that matches a name decides; values that none matches keep their names.
@@ -31,6 +34,7 @@ def arrange(values: Mapping[str, Value], rules: Rules, store: Callable[[Value], 
         A rule asks for what only a program has, names a value that is not there, does not fit the shapes,
         or gives a name that another value has.
     """
+    rules = rules(values) if callable(rules) else rules
     _check(rules, values)
     found: dict[str, Value] = {}
     first = {name: next((one for one in rules if _matches(one, name)), None) for name in values}

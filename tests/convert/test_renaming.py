@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import paddlelike as fluid
 from paddlelike.cli.app import app
 from paddlelike.errors import FormatError, LoadError
-from paddlelike.interop.recipes import RECIPES, find_rules
+from paddlelike.interop.recipes import RECIPES, db, find_rules
 from paddlelike.interop.renaming import arrange
 from paddlelike.io import Rules
 
@@ -65,6 +65,14 @@ def test_rules_that_do_not_fit_write_nothing(saved: Path, rules: Rules, said: st
     assert not saved.with_name("new.npz").exists()
 
 
+#: Layers of DB without names of their own, in the order of their building.
+DB_CONVOLUTIONS = [
+    *(f"neck.{at}_conv.weight" for at in ("in5", "in4", "in3", "in2", "p5", "p4", "p3", "p2")),
+    *(f"head.{at}.conv1.weight" for at in ("binarize", "thresh")),
+]
+DB_NORMS = ["binarize.conv_bn1", "binarize.conv_bn2", "thresh.conv_bn1", "thresh.conv_bn2"]
+DB_TRANSPOSED = [at.replace("_bn2", "3").replace("_bn1", "2") for at in DB_NORMS]
+
 #: Names that the models' own scripts give, and those of transformers, torchvision and others.
 NAMES = {
     "bert": {
@@ -103,16 +111,23 @@ NAMES = {
         "res2a_branch2a_weights": "res2a_branch2a.weight",
         "bn2a_branch2a_scale": "bn2a_branch2a.weight",
         "conv2_expand_bn_mean": "conv2_expand_bn.running_mean",
+        "conv5_se_2_offset": "conv5_se_2.bias",
         "ctc_fc_w_attr": "ctc_fc.weight",
         "ctc_fc_b_attr": "ctc_fc.bias",
     },
     "db": {
-        "conv1_weights": "conv1.weight",
-        "conv2_expand_bn_variance": "conv2_expand_bn.running_var",
-        "batch_norm_47.w_1": "head.binarize.conv_bn1.running_mean",
-        "conv2d_transpose_3.b_0": "head.thresh.conv3.bias",
-        "conv2d_57.w_0": "head.thresh.conv1.weight",
-        "conv2d_51.w_0": "conv2d_51.weight",
+        "conv1_1_weights": "conv1_1.weight",
+        "bnv1_1_variance": "bnv1_1.running_var",
+        "res2a_branch2a_weights": "res2a_branch2a.weight",
+        "conv2_expand_bn_mean": "conv2_expand_bn.running_mean",
+        "conv5_se_1_weights": "conv5_se_1.weight",
+        "conv5_se_1_offset": "conv5_se_1.bias",
+        **dict(zip((f"conv2d_{i}.w_0" for i in range(98, 108)), DB_CONVOLUTIONS, strict=True)),
+        "batch_norm_99.w_1": "head.binarize.conv_bn2.running_mean",
+        **{f"batch_norm_{98 + i}.w_0": f"head.{at}.weight" for i, at in enumerate(DB_NORMS)},
+        "conv2d_transpose_10.b_0": "head.thresh.conv3.bias",
+        **{f"conv2d_transpose_{7 + i}.w_0": f"head.{at}.weight" for i, at in enumerate(DB_TRANSPOSED)},
+        "conv2d_100.w_0_moment1_0": None,
     },
     "pytorch": {
         "fc_3.w_0": "fc_3.weight",
@@ -132,6 +147,20 @@ def test_recipes_give_the_names_of_the_twins(recipe: str) -> None:
     turned = [new for new, value in found.items() if value.shape() == [3, 2]]
     linear = re.compile(r".*(_fc|fc_[0-9]+|fc_[01])\.w_0|ctc_fc_w_attr")
     assert turned == [new for old, new in names.items() if new is not None and linear.fullmatch(old)]
+
+
+def test_the_heads_of_a_detector_share_their_biases(tmp_path: Path) -> None:
+    unnamed = {"conv2d": range(99, 109), "batch_norm": range(4), "conv2d_transpose": range(4)}
+    names = [f"{kind}_{i}.w_0" for kind, numbers in unnamed.items() for i in numbers]
+    values = dict.fromkeys([*names, "conv2_b_attr", "conv3_b_attr"], np.ones(1))
+    np.savez(tmp_path / "saved.npz", **values)
+    fluid.convert(tmp_path / "saved.npz", tmp_path / "new.npz", rules=[Rules(), db])
+    with np.load(tmp_path / "new.npz") as found:
+        layers = [f"head.{at}" for at in (*DB_NORMS, *DB_TRANSPOSED)]
+        biases = [f"{layer}.bias" for layer in layers if "bn" not in layer]
+        assert sorted(found) == sorted([*DB_CONVOLUTIONS, *(f"{at}.weight" for at in layers), *biases])
+    with pytest.raises(LoadError, match=r"expected 9, 2 and 2 layers .*there are \(10, 4, 3\)"):
+        db(names[:-1])
 
 
 def test_the_gates_of_an_lstm_come_in_the_order_of_pytorch() -> None:
