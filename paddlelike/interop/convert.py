@@ -18,12 +18,13 @@ from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.explain import explain
+from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.progress import show_progress
-from paddlelike.interop.content import find_model_files
+from paddlelike.interop.content import find_model_files, open_content
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.renaming import Recipe, arrange
 from paddlelike.interop.spool import Spool
@@ -192,8 +193,7 @@ def convert(
             hint=f"`paddlelike compact {source}` writes them whole; or save it without delta=",
         )
     with ExitStack() as stack:
-        source_format, opened = _open_source(source, stack)
-        entries = _name_entries(source_format.entries(opened), source_format, source, names)
+        source_format, opened, entries = _open_named(source, names, stack)
         renamed = _rename([entry.name for entry in entries], rename)
         if format is None and target.endswith(_SHARED) and renamed and all(one[:1] == "/" for one in renamed):
             target_format = registry.find("dynet")
@@ -251,6 +251,23 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
     if not folder.has(f"{name}.pdparams"):
         raise MissingFileError(f"there is no file or directory {path}")
     return registry.find("fluid_save"), PrefixedFolder(folder, name)
+
+
+def _open_named(
+    source: str, names: Iterable[str] | None, stack: ExitStack
+) -> tuple[AnyFormat, Any, list[Entry]]:
+    """Return the format, what was opened, the entries; a program beside a combined file names its values."""
+    form, opened = _open_source(source, stack)
+    try:
+        return form, opened, _name_entries(form.entries(opened), form, source, names)
+    except (FormatError, LoadError):
+        with open_content(source) as content:
+            kinds = {(held.file, type(held.format)) for held in content.variables}
+            problems = [*content.unnamed, *(file.problem for file in content.files if file.problem)]
+            if names is not None or problems or [kind for _, kind in kinds] != [CombinedFile]:
+                raise
+            file = source if content.is_file else os.path.join(source, content.variables[0].file)
+            return _open_named(file, [held.name for held in content.variables], stack)
 
 
 def _name_entries(

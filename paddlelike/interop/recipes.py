@@ -33,12 +33,8 @@ def _begin() -> Rules:
 def bert() -> Rules:
     """Return the rules into ``BertModel`` of Hugging Face's transformers, with its head for masked words."""
     rules = _begin()
-    for ours, theirs in (
-        ("word", "word"),
-        ("pos", "position"),
-        ("sent", "token_type"),
-        ("task", "task_type"),
-    ):
+    tables = {"word": "word", "pos": "position", "sent": "token_type", "task": "task_type"}
+    for ours, theirs in tables.items():
         rules = rules.rename(f"re:{ours}_embedding", f"embeddings.{theirs}_embeddings.weight")
     block, layer = "encoder_layer_*", r"encoder.layer.\1"
     norms = {
@@ -143,13 +139,11 @@ def db(names: Iterable[str]) -> Rules:
     layers = [*(f"neck.{layer}_conv" for layer in _NECK), *(f"{head}.conv1" for head in heads)]
     for index, layer in zip(convs, layers, strict=True):
         rules = rules.rename(rf"re:conv2d_{index}\.w_0", f"{layer}.weight")
-    for place, head in enumerate(heads):
-        for step in (0, 1):
-            index = norms[2 * place + step]
-            rules = _rename_unnamed_norm(rules, f"batch_norm_{index}", f"{head}.conv_bn{step + 1}")
-            index, conv = ups[2 * place + step], f"{head}.conv{step + 2}"
-            rules = rules.rename(rf"re:conv2d_transpose_{index}\.w_0", f"{conv}.weight")
-            rules = rules.rename(rf"re:conv2d_transpose_{index}\.b_0", f"{conv}.bias")
+    steps = [(head, step) for head in heads for step in (1, 2)]
+    for (head, step), norm, up in zip(steps, norms, ups, strict=True):
+        rules = _rename_unnamed_norm(rules, f"batch_norm_{norm}", f"{head}.conv_bn{step}")
+        for end, new in (("w_0", "weight"), ("b_0", "bias")):
+            rules = rules.rename(rf"re:conv2d_transpose_{up}\.{end}", f"{head}.conv{step + 1}.{new}")
     for step in (2, 3):  # both heads share these
         rules = rules.rename(f"re:conv{step}_b_attr", [f"{head}.conv{step}.bias" for head in heads])
     return _rename_backbone(rules)
@@ -163,8 +157,7 @@ def pytorch() -> Rules:
     rules = _rename_unnamed_norm(_begin(), "batch_norm_([0-9]+)", r"batch_norm_\1")
     rules = rules.rename(r"re:(.*fc_[0-9]+)\.w_0", r"\1.weight", transpose=True)
     rules = rules.rename(r"re:(.*_[0-9]+)\.w_0", r"\1.weight").rename(r"re:(.*_[0-9]+)\.b_0", r"\1.bias")
-    rules = rules.rename("*_weights", "*.weight")
-    return _rename_norm(rules, "*_bn_", "*_bn.", "variance")
+    return _rename_backbone(rules)
 
 
 def _rename_backbone(rules: Rules) -> Rules:

@@ -19,11 +19,10 @@ __all__ = ["Recipe", "arrange"]
 
 Array = np.ndarray[Any, Any]
 Recipe = Callable[[Iterable[str]], Rules]  # from the names in the source
+Store = Callable[[Value], Value]
 
 
-def arrange(
-    values: Mapping[str, Value], rules: Rules | Recipe, store: Callable[[Value], Value]
-) -> dict[str, Value]:
+def arrange(values: Mapping[str, Value], rules: Rules | Recipe, store: Store) -> dict[str, Value]:
     """Return the values that ``rules`` make of ``values``; ``store`` puts a new one where it takes no memory.
 
     The first rule that matches a name decides; values that none matches keep their names.
@@ -72,9 +71,7 @@ def _check(rules: Rules, values: Mapping[str, Value]) -> None:
             raise LoadError(f"a rule names {first!r}, which the source does not hold{near}")
 
 
-def _apply(
-    rule: Any, name: str, values: Mapping[str, Value], store: Callable[[Value], Value]
-) -> dict[str, Value]:
+def _apply(rule: Any, name: str, values: Mapping[str, Value], store: Store) -> dict[str, Value]:
     """Return the values that a Rename makes of the one called ``name``."""
     sources, targets = find_sources(rule, name), match_targets(rule, name)
     absent = [one for one in sources if one not in values]

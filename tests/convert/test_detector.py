@@ -19,6 +19,7 @@ from paddlelike import layers
 from paddlelike.interop.recipes import db
 
 torch = pytest.importorskip("torch", reason="the twin is computed in torch")
+pytestmark = pytest.mark.slow
 
 
 class FluidNet:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import GraphError, LoadError, SaveError
+from paddlelike.errors import FormatError, GraphError, LoadError, SaveError
 from paddlelike.interop.repack import merge, prune, split
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "fit_a_line"
@@ -26,6 +26,24 @@ def test_split_parameters_are_the_bytes_of_paddle(tmp_path: Path) -> None:
     split(GOLDEN / "inference_combined", tmp_path / "s")
     for name in ("fc_0.w_0", "fc_0.b_0"):
         assert (tmp_path / "s" / name).read_bytes() == (GOLDEN / "inference" / name).read_bytes()
+
+
+@pytest.mark.parametrize("program", ["__model__", "model"])
+def test_a_conversion_has_the_names_from_the_program_beside_the_file(program: str, tmp_path: Path) -> None:
+    source = tmp_path / "m"
+    source.mkdir()
+    shutil.copyfile(GOLDEN / "inference_combined" / "params", source / "params")
+    with pytest.raises((FormatError, LoadError), match="params"):
+        fluid.convert(source, tmp_path / "m.npz")
+    shutil.copyfile(GOLDEN / "inference_combined" / "model", source / program)
+    fluid.convert(source, tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as found:
+        assert sorted(found) == ["fc_0.b_0", "fc_0.w_0"]
+        for name, value in found.items():
+            assert (GOLDEN / "inference" / name).read_bytes().endswith(value.tobytes())
+    (source / "more").write_bytes((source / "params").read_bytes())  # which one is the program's?
+    with pytest.raises((FormatError, LoadError)):
+        fluid.convert(source, tmp_path / "m.npz", overwrite=True)
 
 
 def test_names_that_nothing_says_are_asked_for(tmp_path: Path) -> None:
