@@ -67,12 +67,7 @@ class FusionGru(OpDef):
         return None, projected, None, None, scatter_rows(hidden, steps.rows)
 
 
-class _LstmAttrs(Attrs):
-    use_peepholes: bool = Bool(True)
-    is_reverse: bool = Bool(False)
-    gate_activation: str = String("sigmoid")
-    cell_activation: str = String("tanh")
-    candidate_activation: str = String("tanh")
+class _LstmAttrs(lstm_steps.LstmAttrs):
     use_seq: bool = Bool(True)
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     Array,
-    Attrs,
-    Bool,
     Context,
     Float,
     Gradient,
@@ -28,7 +26,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.recurrent import lstm as lstm_steps
-from paddlelike.ops.kernels.recurrent.lstm import Cell, Projection, StepResults, find_activations, make_cell
+from paddlelike.ops.kernels.recurrent.lstm import Cell, LstmAttrs, Projection, find_activations, make_cell
 from paddlelike.ops.kernels.recurrent.steps import (
     Steps,
     find_activation,
@@ -37,17 +35,7 @@ from paddlelike.ops.kernels.recurrent.steps import (
 )
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["Lstm", "LstmAttrs", "LstmpAttrs"]
-
-
-class LstmAttrs(Attrs):
-    """Attributes of lstm."""
-
-    use_peepholes: bool = Bool(True)
-    is_reverse: bool = Bool(False)
-    gate_activation: str = String("sigmoid")
-    cell_activation: str = String("tanh")
-    candidate_activation: str = String("tanh")
+__all__ = ["Lstm", "LstmpAttrs"]
 
 
 class LstmpAttrs(LstmAttrs):
@@ -139,7 +127,7 @@ class Lstm(OpDef):
         cell = make_cell("lstm", weight, bias, attrs)
         initial = lstm_steps.order_initial(cell, steps, h0, c0, x.dtype)
         hidden, state, d_hidden = (rows.take(steps.rows, axis=0) for rows in (hidden, state, d_hidden))
-        ran = StepResults(gates, state, pre_act, hidden, hidden)
+        ran = lstm_steps.StepResults(gates, state, pre_act, hidden, hidden)
         back = lstm_steps.run_steps_back(cell, steps, ran, d_hidden, initial)
         return (
             scatter_rows(back.gates, steps.rows),
@@ -231,7 +219,7 @@ class Lstmp(OpDef):
         cell = attrs.make_projecting_cell(weight, proj_weight, bias)
         initial = lstm_steps.order_initial(cell, steps, h0, c0, gates.dtype)
         fed_back, state, d_fed_back = (x.take(steps.rows, axis=0) for x in (projection, state, d_projection))
-        ran = StepResults(gates, state, pre_act, hidden, fed_back)
+        ran = lstm_steps.StepResults(gates, state, pre_act, hidden, fed_back)
         back = lstm_steps.run_steps_back(cell, steps, ran, d_fed_back, initial)
         return (
             scatter_rows(back.gates, steps.rows),

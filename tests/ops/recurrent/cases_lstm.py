@@ -125,15 +125,20 @@ def _gru_step(
     return step
 
 
-def _gru(
-    Input: Array, H0: Any, Weight: Array, Bias: Any, activation: str, gate_activation: str, is_reverse: bool,
-    origin_mode: bool,
-) -> dict[str, Any]:  # fmt: skip
-    step = _gru_step(Weight, FUNCTIONS[activation], FUNCTIONS[gate_activation], origin_mode)
-    x = Input if Bias is None else Input + Bias
-    first = np.zeros((len(ENDS) - 1, H)) if H0 is None else H0
-    (hidden,) = _along(x, [first], step, reverse=is_reverse)
-    return {"Hidden": hidden}
+def _gru_along(ends: list[int]) -> Callable[..., dict[str, Any]]:
+    """The formula of gru over sequences with these offsets."""
+
+    def compute(
+        Input: Array, H0: Any, Weight: Array, Bias: Any, activation: str, gate_activation: str,
+        is_reverse: bool, origin_mode: bool,
+    ) -> dict[str, Any]:  # fmt: skip
+        step = _gru_step(Weight, FUNCTIONS[activation], FUNCTIONS[gate_activation], origin_mode)
+        first = np.zeros((len(ends) - 1, H)) if H0 is None else H0
+        x = Input if Bias is None else Input + Bias
+        (hidden,) = _along(x, [first], step, reverse=is_reverse, ends=ends)
+        return {"Hidden": hidden}
+
+    return compute
 
 
 def _gru_unit(
@@ -171,13 +176,15 @@ def _lstm_case(
     return Case("lstmp" if projected else "lstm", inputs, formula, attrs, note=note)
 
 
-def _gru_case(note: str, *, first: bool = False, bias: bool = True, **attrs: Any) -> Case:
-    inputs: dict[str, Any] = {"Input": LoDTensor(_real(7, 3 * H), [ENDS]), "Weight": _real(H, 3 * H)}
+def _gru_case(
+    note: str, *, first: bool = False, bias: bool = True, ends: list[int] = ENDS, **attrs: Any
+) -> Case:
+    inputs: dict[str, Any] = {"Input": LoDTensor(_real(7, 3 * H), [ends]), "Weight": _real(H, 3 * H)}
     if bias:
         inputs["Bias"] = _real(1, 3 * H)
     if first:
-        inputs["H0"] = _real(4, H)
-    return Case("gru", inputs, _gru, attrs, note=note)
+        inputs["H0"] = _real(len(ends) - 1, H)
+    return Case("gru", inputs, _gru_along(ends), attrs, note=note)
 
 
 def _cudnn_lstm(
@@ -248,6 +255,8 @@ CASES = [
     _gru_case("bias"),
     _gru_case("first-reverse", first=True, bias=False, is_reverse=True),
     _gru_case("origin", first=True, origin_mode=True),
+    _gru_case("one", ends=[0, 7]),
+    _gru_case("two-first-reverse-origin", first=True, is_reverse=True, origin_mode=True, ends=[0, 2, 7]),
     _gru_case("activations", activation="sigmoid", gate_activation="tanh"),
     *(
         Case(

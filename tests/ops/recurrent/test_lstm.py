@@ -11,9 +11,10 @@ import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Spec
+from paddlelike.ops.kernels.recurrent.lstm import LstmAttrs
 from paddlelike.ops.kernels.recurrent.steps import Steps
 from paddlelike.ops.recurrent.gru import GruUnit
-from paddlelike.ops.recurrent.lstm import Lstm, LstmAttrs
+from paddlelike.ops.recurrent.lstm import Lstm
 
 FLAG = "FLAGS_fluid_quirks"
 

@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
@@ -49,15 +50,14 @@ Number = Any  # a scalar in the type of the arrays
 
 FLAG: Final = "FLAGS_use_fast_kernels"
 _FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
-_PAYS: Final = (
-    1 << 29
-)  # elements that exact kernels leave to numpy first: about the time that numba takes to start
+_PAYS: Final = 1 << 29  # elements that exact kernels leave to numpy first: about the time of numba's start
 _LONGS: Final = (np.dtype(np.int64),)
 _LONG: Final = 2.0  # seconds of compiling from which on the user is told
 _lock: Final = threading.RLock()
 _logger: Final = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class FastKernel:
     """A function that numba compiles for a type of numbers when it is first chosen.
 
@@ -73,6 +73,8 @@ class FastKernel:
         The types of the arrays that decide: float32 and float64, int64 where the signature has no ``T``.
     least
         The least size of the work, usually elements, for which it is chosen.
+    asked
+        The same where the flag was set to True: numba's start is no matter then. By default ``least``.
     exact
         Whether it gives the bits of the numpy kernel it takes the place of. The others differ by rounding.
     reorder
@@ -85,29 +87,23 @@ class FastKernel:
         How often it was chosen.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        signature: str,
-        *,
-        least: int,
-        exact: bool,
-        reorder: bool,
-        helpers: Sequence[Callable[..., Any]],
-        text: str,
-    ) -> None:
-        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
-        self.function = function
-        self.signature = signature
-        self.dtypes = _FLOATS if re.search(r"\bT\b", signature) else _LONGS
-        self.least = least
-        self.exact = exact and not reorder
-        self.reorder = reorder
-        self.helpers = helpers
-        self.text = text
-        self.calls = 0
+    function: Callable[..., Any]
+    signature: str
+    _: KW_ONLY
+    least: int
+    asked: int | None = None
+    exact: bool = True
+    reorder: bool = False
+    helpers: Sequence[Callable[..., Any]] = ()
+    text: str = ""
+    calls: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.name = f"{self.function.__module__.rpartition('.')[2]}.{self.function.__name__}"
+        self.dtypes = _FLOATS if re.search(r"\bT\b", self.signature) else _LONGS
+        self.exact = self.exact and not self.reorder
         self._compiled: dict[np.dtype[Any], Callable[..., Any]] = {}
-        self.__doc__ = function.__doc__
+        self.__doc__ = self.function.__doc__
 
     def choose(self, size: int, *arrays: Array) -> Callable[..., Any] | None:
         """Return the compiled function for work of this size on ``arrays``, or None: let numpy do it.
@@ -115,9 +111,9 @@ class FastKernel:
         The arrays are of one of the kernel's types, contiguous in C order, aligned and writeable; for
         others it is None.
         """
-        if size < self.least or not is_on():
+        if size < self.least and (self.asked is None or size < self.asked or not is_set(FLAG)):
             return None
-        if self.exact and not _pays(size):
+        if not is_on() or (self.exact and not _pays(size)):
             return None
         dtype = arrays[0].dtype
         if dtype not in self.dtypes:
@@ -164,21 +160,11 @@ def _pays(size: int) -> bool:
 KERNELS: Final[dict[str, FastKernel]] = {}
 
 
-def compile_late(
-    signature: str,
-    *,
-    least: int,
-    exact: bool = True,
-    reorder: bool = False,
-    helpers: Sequence[Callable[..., Any]] = (),
-    text: str = "",
-) -> Callable[[Callable[..., Any]], FastKernel]:
+def compile_late(signature: str, **options: Any) -> Callable[[Callable[..., Any]], FastKernel]:
     """Return a decorator that makes a :class:`FastKernel` of a function and lists it in :data:`KERNELS`."""
 
     def decorate(function: Callable[..., Any]) -> FastKernel:
-        kernel = FastKernel(
-            function, signature, least=least, exact=exact, reorder=reorder, helpers=helpers, text=text
-        )
+        kernel = FastKernel(function, signature, **options)
         KERNELS[kernel.name] = kernel
         return kernel
 

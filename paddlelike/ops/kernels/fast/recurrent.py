@@ -1,14 +1,16 @@
 """What steps of an LSTM or a GRU do between their products and their exponentials, in one pass each.
 
 Every operation rounds as numpy's does: the results have the same bits; numpy takes the exponentials. Gates
-are sigmoids, whose argument is at most 13, as in Paddle's recurrent kernels. ``run_lstm`` alone does all
-steps of one or two long sequences, products and exponentials too: calls of numpy would cost more.
+are sigmoids, whose argument is at most 13, as in Paddle's recurrent kernels. ``run_lstm`` and ``run_gru``
+do all steps of one or two long sequences, products and exponentials too: calls of numpy would cost more.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
@@ -21,31 +23,47 @@ __all__ = [
     "find_gru_factors",
     "multiply_gate_gradients",
     "reset_states",
+    "run_gru",
     "run_lstm",
     "update_cells",
 ]
 
 _LEAST: Final = 1 << 15  # elements of all steps
+# Of float32, as numba computes with numbers of Python in float64.
+_LARGEST, _FAR = np.float32(13), np.float32(20)
 
 
-def _sigmoid(x: float) -> float:
+def _sigmoid(x: Number) -> Number:
     """Return the value of a gate."""
-    e = math.exp(min(x, x - x + 13))
+    e = math.exp(min(x, _LARGEST))
     return e / (e + 1)
 
 
-def _tanh(x: float) -> float:
+def _tanh(x: Number) -> Number:
     """Return the tangent as Paddle's recurrent kernels compute it; it is 1 to the last bit above 13."""
-    e = math.exp(2 * min(max(x, x - x - 20), x - x + 20))
+    e = math.exp(2 * min(max(x, -_FAR), _FAR))
     return (e - 1) / (e + 1)
 
 
-@compile_late(
-    "void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, :, ::1], int64[::1], T[:, :, ::1])",
-    least=1 << 16,
-    exact=False,
-    helpers=(_sigmoid, _tanh),
-)
+def _add_product(out: Array, x: Array, weight: Array) -> None:
+    """``out += x @ weight``, four rows of the weight at once."""
+    for k in range(0, len(x) - 3, 4):
+        p, q, r, s = x[k], x[k + 1], x[k + 2], x[k + 3]
+        for j in range(len(out)):
+            two = r * weight[k + 2, j] + s * weight[k + 3, j]
+            out[j] += (p * weight[k, j] + q * weight[k + 1, j]) + two
+    for k in range(len(x) // 4 * 4, len(x)):
+        for j in range(len(out)):
+            out[j] += x[k] * weight[k, j]
+
+
+#: Kernels of whole sequences. Where nobody asked for them, only long ones are worth the start of numba.
+_WHOLE: Final[dict[str, Any]] = {
+    "least": 1 << 16, "asked": 1 << 11, "exact": False, "helpers": (_add_product, _sigmoid, _tanh)
+}  # fmt: skip
+
+
+@compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, :, ::1], int64[::1], T[:, :, ::1])", **_WHOLE)
 def run_lstm(
     gates: Array, weight: Array, peepholes: Array, first: Array, previous: Array, out: Array
 ) -> None:
@@ -60,15 +78,7 @@ def run_lstm(
         g, c, a, h = gates[t], cells[t], active[t], hidden[t]
         last_h = first[0, t] if t < count else hidden[previous[t - count]]
         last_c = first[1, t] if t < count else cells[previous[t - count]]
-        for k in range(0, len(last_h) - 3, 4):
-            p, q, r, s = last_h[k], last_h[k + 1], last_h[k + 2], last_h[k + 3]
-            for j in range(len(g)):
-                g[j] += (p * weight[k, j] + q * weight[k + 1, j]) + (
-                    r * weight[k + 2, j] + s * weight[k + 3, j]
-                )
-        for k in range(len(last_h) // 4 * 4, len(last_h)):
-            for j in range(len(g)):
-                g[j] += last_h[k] * weight[k, j]
+        _add_product(g, last_h, weight)
         for j in range(width):
             g[j] = _tanh(g[j])
             g[width + j] = _sigmoid(g[width + j] + last_c[j] * peepholes[0, j])
@@ -77,6 +87,35 @@ def run_lstm(
             g[3 * width + j] = _sigmoid(g[3 * width + j] + c[j] * peepholes[2, j])
             a[j] = _tanh(c[j])
             h[j] = g[3 * width + j] * a[j]
+
+
+@compile_late(
+    "void(T[:, ::1], T[:, :, ::1], T[:, ::1], boolean, T[:, ::1], int64[::1], T[:, :, ::1])", **_WHOLE
+)
+def run_gru(
+    gates: Array, both: Array, weight: Array, origin: bool, first: Array, previous: Array, out: Array
+) -> None:
+    """Run all steps of a GRU with usual gates. ``gates`` (T, 3H) hold the input and are overwritten.
+
+    ``both`` (2, H, H) are the weights of update and reset, ``weight`` that of the candidate. ``first`` (n, H)
+    are the states before the first rows, ``previous`` the rows before the others; reset states and states are
+    written to ``out`` (2, T, H).
+    """
+    count, width = first.shape
+    for t in range(len(gates)):
+        u, r, c = gates[t, :width], gates[t, width : 2 * width], gates[t, 2 * width :]
+        reset, hidden = out[0, t], out[1, t]
+        last = first[t] if t < count else out[1, previous[t - count]]
+        _add_product(u, last, both[0])
+        _add_product(r, last, both[1])
+        for j in range(width):
+            u[j], r[j] = _sigmoid(u[j]), _sigmoid(r[j])
+            reset[j] = r[j] * last[j]
+        _add_product(c, reset, weight)
+        for j in range(width):
+            c[j] = _tanh(c[j])
+            old, new = (c[j], last[j]) if origin else (last[j], c[j])
+            hidden[j] = (new - old) * u[j] + old
 
 
 @compile_late("void(T[:, ::1], T[:, ::1], int64, int64, T)", least=_LEAST)

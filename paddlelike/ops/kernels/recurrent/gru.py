@@ -19,7 +19,9 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast import recurrent as fast
 from paddlelike.ops.kernels.recurrent.steps import (
     ACTIVATIONS,
+    FEW,
     LARGEST,
+    NARROW,
     Activation,
     Steps,
     find_activation,
@@ -67,27 +69,46 @@ def run_steps(
 
     Returns the gates, the reset states and the hidden ones. ``first`` are the states of the first step.
     """
-    width, blocks = len(cell.candidate), steps.find_blocks(3)
     x = x if bias is None else x + bias.reshape(-1)
+    if steps.first <= FEW and (ran := _run_at_once(cell, steps, x, first)) is not None:
+        return ran
+    width, blocks = len(cell.candidate), steps.find_blocks(3)
     gates = x.reshape(-1, width).take(blocks.source, axis=0)
     reset_last, hidden = (np.empty((len(x), width), x.dtype) for _ in range(2))
-    fed = np.empty((2 * steps.first, width), x.dtype)
-    compiled = cell.gate_act is ACTIVATIONS["sigmoid"] and (
-        fast.add_to_gates.choose(gates.size, gates, first, reset_last) is not None
-    )
-    run = _run_step_compiled if compiled else _run_step
+    room = np.empty((2 * steps.first, width), x.dtype)
+    usual = cell.gate_act is ACTIVATIONS["sigmoid"]
+    compiled = usual and fast.add_to_gates.choose(gates.size, gates, first, reset_last) is not None
+    run, count = _run_step_compiled if compiled else _run_step, -1
     for begin, end, before in steps.spans:
-        last = hidden[before : before + end - begin] if before >= 0 else first
+        if end - begin != count:
+            count = end - begin
+            fed = room[: 2 * count]
+            products = fed.reshape(2, count, width)
+        last = hidden[before : before + count] if before >= 0 else first
+        np.matmul(last, cell.both, out=products)
         run(cell, gates[3 * begin : 3 * end], fed, last, reset_last[begin:end], hidden[begin:end])
     return gates.take(blocks.in_batch, axis=0).reshape(x.shape), reset_last, hidden
 
 
+def _run_at_once(cell: GruCell, steps: Steps, x: Array, first: Array) -> tuple[Array, Array, Array] | None:
+    """Run all steps in one compiled kernel; None: for this cell or amount of work there is none."""
+    width = len(cell.candidate)
+    fits = _is_usual(cell) and steps.first * width <= NARROW
+    if not fits or (kernel := fast.run_gru.choose(x.size, x, first, *cell[:2])) is None:
+        return None
+    gates, out = x.take(steps.rows, axis=0), np.empty((2, len(x), width), x.dtype)
+    kernel(gates, *cell[:2], cell.origin, first, steps.previous.copy(), out)
+    return gates, out[0], out[1]
+
+
+def _is_usual(cell: GruCell) -> bool:
+    return cell.gate_act is ACTIVATIONS["sigmoid"] and cell.act is ACTIVATIONS["tanh"]
+
+
 def _run_step(cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: Array, hidden: Array) -> None:
-    """Run one step; ``gates`` hold the input, ``fed`` is room for what is fed back."""
+    """Run one step; ``gates`` hold the input, ``fed`` what the update and reset gates are fed back."""
     count = len(last)
     both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
-    fed = fed[: 2 * count]
-    np.matmul(last, cell.both, out=fed.reshape(2, count, -1))
     np.add(both, fed, both)
     cell.gate_act.apply(both)
     np.multiply(r, last, reset_last)
@@ -105,8 +126,6 @@ def _run_step_compiled(
     """Run one step with the same bits, between its products and exponentials in one pass each."""
     dtype, count = gates.dtype, len(last)
     both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
-    fed = fed[: 2 * count]
-    np.matmul(last, cell.both, out=fed.reshape(2, count, -1))
     fast.add_to_gates.get_compiled(dtype)(both, fed, 0, both.shape[1], dtype.type(LARGEST))
     np.exp(both, out=both)
     fast.reset_states.get_compiled(dtype)(u, r, last, reset_last)
@@ -156,21 +175,12 @@ def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array
     Those of hidden states, to be those of candidate, update gate and state before; then those of the reset
     states, to be those of the reset gate and of the state before.
     """
-    if cell.gate_act is ACTIVATIONS["sigmoid"] and cell.act is ACTIVATIONS["tanh"]:
-        kernel = fast.find_gru_factors.choose(gates.size, gates, last)
-        if kernel is not None:
-            factors = np.empty((5, *last.shape), last.dtype)
-            kernel(gates, last, cell.origin, factors)
-            return tuple(factors)
+    if _is_usual(cell) and (kernel := fast.find_gru_factors.choose(gates.size, gates, last)) is not None:
+        factors = np.empty((5, *last.shape), last.dtype)
+        kernel(gates, last, cell.origin, factors)
+        return tuple(factors)
     u, r, candidate = (np.ascontiguousarray(gate) for gate in np.split(gates, 3, axis=1))
     keep, renew = (u, 1 - u) if cell.origin else (1 - u, u)  # parts of the last state and of the candidate
     new, old = (last, candidate) if cell.origin else (candidate, last)
-    by_candidate, by_update, by_reset = (
-        cell.act.slope(candidate),
-        cell.gate_act.slope(u),
-        cell.gate_act.slope(r),
-    )
-    by_candidate *= renew
-    by_update *= new - old
-    by_reset *= last
-    return [by_candidate, by_update, keep, by_reset, r]
+    by_candidate, by_update = cell.act.slope(candidate) * renew, cell.gate_act.slope(u) * (new - old)
+    return [by_candidate, by_update, keep, cell.gate_act.slope(r) * last, r]

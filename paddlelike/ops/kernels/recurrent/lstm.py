@@ -7,18 +7,20 @@ over columns of a wider array.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, Kernel
+from paddlelike.framework.opdef import Array, Attrs, Bool, Kernel, String
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import recurrent as fast
 from paddlelike.ops.kernels.fast.late import FastKernel
 from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.kernels.recurrent.steps import (
     ACTIVATIONS,
+    FEW,
     LARGEST,
+    NARROW,
     Activation,
     Steps,
     clip,
@@ -31,6 +33,7 @@ from paddlelike.ops.kernels.recurrent.steps import (
 __all__ = [
     "Cell",
     "Initial",
+    "LstmAttrs",
     "Projection",
     "StepGradients",
     "StepResults",
@@ -44,8 +47,6 @@ __all__ = [
 ]
 
 
-_FEW: Final = 2  # sequences, up to which products of a step are left to a compiled kernel
-_NARROW: Final = 256  # cells, up to which the weight stays in the cache
 _ROWS: Final = 128  # rows whose factors are computed at once: they stay in the cache
 
 
@@ -96,28 +97,20 @@ class StepGradients(NamedTuple):
     initial: Initial
 
 
-class Activated(Protocol):
-    """The names of activations, as attributes."""
+class LstmAttrs(Attrs):
+    """Attributes of lstm and of operators like it."""
 
-    @property
-    def gate_activation(self) -> str: ...
-    @property
-    def cell_activation(self) -> str: ...
-    @property
-    def candidate_activation(self) -> str: ...
-
-
-class Named(Activated, Protocol):
-    """What attributes say of a cell."""
-
-    @property
-    def use_peepholes(self) -> bool: ...
+    use_peepholes: bool = Bool(True)
+    is_reverse: bool = Bool(False)
+    gate_activation: str = String("sigmoid")
+    cell_activation: str = String("tanh")
+    candidate_activation: str = String("tanh")
 
 
-def find_activations(op: str, named: Activated) -> tuple[Activation, Activation, Activation]:
+def find_activations(op: str, attrs: Attrs) -> tuple[Activation, Activation, Activation]:
     """Return those of gates, cell and candidate; raise EnforceNotMet unless every one is known."""
     names = ("gate_activation", "cell_activation", "candidate_activation")
-    gate, cell, candidate = (find_activation(op, name, getattr(named, name)) for name in names)
+    gate, cell, candidate = (find_activation(op, name, getattr(attrs, name)) for name in names)
     return gate, cell, candidate
 
 
@@ -125,15 +118,15 @@ def make_cell(
     op: str,
     weight: Array,
     bias: Array,
-    named: Named,
+    attrs: LstmAttrs,
     limit: float = 0.0,
     projection: Projection | None = None,
 ) -> Cell:
     """Return the cell that an operator's inputs and attributes describe."""
     width = weight.shape[1] // 4
     parts = bias.reshape(-1, width)
-    peepholes = parts[4:7, None] if named.use_peepholes else None
-    found = find_activations(op, named)
+    peepholes = parts[4:7, None] if attrs.use_peepholes else None
+    found = find_activations(op, attrs)
     stops = _must_stop_gradients(weight, limit)
     return Cell(width, weight, parts[:4].reshape(-1), peepholes, *found, limit, projection, stops)
 
@@ -150,7 +143,7 @@ def order_initial(
 
 def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults:
     """Run all steps of the projected input ``x`` with the bias, whose rows are those of the sequences."""
-    if steps.first <= _FEW and (ran := _run_at_once(cell, steps, x, initial)) is not None:
+    if steps.first <= FEW and (ran := _run_at_once(cell, steps, x, initial)) is not None:
         return ran
     width, blocks = cell.width, steps.find_blocks(4)
     gates = x.reshape(-1, width).take(blocks.source, axis=0)
@@ -180,7 +173,7 @@ def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResul
 
 def _run_at_once(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults | None:
     """Run all steps in one compiled kernel; None: for this cell or amount of work there is none."""
-    if not cell.cell is cell.candidate is ACTIVATIONS["tanh"] or cell.width > _NARROW:
+    if not cell.cell is cell.candidate is ACTIVATIONS["tanh"] or steps.first * cell.width > NARROW:
         return None
     kernel = _choose(fast.run_lstm, cell._replace(peepholes=None), x, cell.weight)
     if kernel is None or cell.projection is not None:

@@ -19,6 +19,8 @@ from paddlelike.framework.opdef import Array
 
 __all__ = [
     "ACTIVATIONS",
+    "FEW",
+    "NARROW",
     "Activation",
     "Spans",
     "Steps",
@@ -181,6 +183,8 @@ class Activation(NamedTuple):
     slope: Callable[[Array], Array]
 
 
+FEW: Final = 2  # sequences, up to which products of a step are left to a compiled kernel
+NARROW: Final = 256  # cells of a step, up to which such a kernel takes less time than BLAS and calls of numpy
 LARGEST: Final = 13  # argument of a sigmoid, as in Paddle's recurrent kernels
 
 

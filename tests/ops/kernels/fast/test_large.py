@@ -13,7 +13,9 @@ from paddlelike.ops.kernels.nn.image import pool
 from paddlelike.ops.kernels.nn.image.layouts import empty_as, view_channels_first
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.nn.normalization import batch_statistics
-from tests.helpers.fast_kernels import force_kernels
+from paddlelike.ops.kernels.recurrent import gru, lstm
+from paddlelike.ops.kernels.recurrent.steps import Steps
+from tests.helpers.fast_kernels import force_kernels, needs_numba
 
 RNG = np.random.default_rng(4)
 
@@ -110,3 +112,33 @@ def test_statistics_are_those_of_float64(shape: tuple[int, int]) -> None:
     np.testing.assert_allclose(dx, want, 1e-3, 1e-4)
     assert called == {"channels.find_moments", "channels.scale_centered"}
     assert called_back == {"channels.sum_products", "channels.combine"}
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
+@pytest.mark.parametrize("ends", [[0, 9], [0, 4, 13]], ids=["one", "two"])
+def test_whole_sequences_have_the_states_of_single_steps(ends: list[int], compiled: bool) -> None:
+    steps, width = Steps.of(np.array(ends), reverse=True), 6  # four rows of a weight at once, and two
+    first = RNG.standard_normal((len(ends) - 1, width))
+    x = 9 * RNG.standard_normal((ends[-1], 4 * width))
+    x[3, ::5], x[5, ::7], x[7, 0] = np.inf, -np.inf, 1e4  # beyond all limits of sigmoids and tangents
+    x[ends[-2], 1] = np.nan  # the last row of a sequence
+    weight = RNG.standard_normal((width, 4 * width))
+    lstm_cell = lstm.make_cell("lstm", weight, RNG.standard_normal((1, 7 * width)), lstm.LstmAttrs())
+    gru_cells = [
+        gru.make_cell("gru", weight[:, 6:].copy(), "sigmoid", "tanh", origin) for origin in (True, False)
+    ]
+
+    def compute() -> list[np.ndarray]:
+        ran = lstm.run_steps(lstm_cell, steps, x, lstm.Initial(first, first[::-1]))
+        found = [gru.run_steps(cell, steps, x[:, 6:].copy(), x[:1, 6:], first) for cell in gru_cells]
+        return [*ran, *(array for each in found for array in each)]
+
+    want = compute()
+    with force_kernels(compiled=compiled) as called:
+        got = compute()
+    assert called == {"recurrent.run_lstm", "recurrent.run_gru"}
+    assert np.isnan(want[0]).any()
+    assert not np.isnan(want[0]).all()
+    for have, expected in zip(got, want, strict=True):
+        # sigmoids stop at 13 in float32 and float64 alike; sums of 6 terms in another order
+        np.testing.assert_allclose(have, expected, 1e-10, 1e-13)

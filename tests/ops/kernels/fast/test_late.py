@@ -35,11 +35,11 @@ def pretend_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(late, "_look_for_numba", lambda: "numba is not installed")
 
 
-def make_kernel(monkeypatch: pytest.MonkeyPatch, *, exact: bool) -> FastKernel:
+def make_kernel(monkeypatch: pytest.MonkeyPatch, *, exact: bool, asked: int | None = None) -> FastKernel:
     monkeypatch.setattr(late, "_look_for_numba", lambda: None)
     monkeypatch.setattr(late, "compile_function", lambda function, *_, **__: function)
     monkeypatch.setattr(late, "KERNELS", {})
-    return compile_late("void(T[::1])", least=1000, exact=exact)(lambda x: None)
+    return compile_late("void(T[::1])", least=1000, asked=asked, exact=exact)(lambda x: None)
 
 
 def test_without_numba_numpy_does_everything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +73,17 @@ def test_the_size_and_the_flag_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel.choose(1000, LARGE) is kernel.function
     fluid.set_flags({FLAG: False})
     assert kernel.choose(1000, LARGE) is None
+
+
+def test_a_kernel_that_is_asked_for_is_chosen_for_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = make_kernel(monkeypatch, exact=False, asked=100)
+    assert kernel.choose(100, LARGE) is None
+    fluid.set_flags({FLAG: True})
+    assert kernel.choose(100, LARGE) is kernel.function
+    assert kernel.choose(99, LARGE) is None
+    assert make_kernel(monkeypatch, exact=False).choose(100, LARGE) is None
+    fluid.set_flags({FLAG: False})
+    assert kernel.choose(100, LARGE) is None
 
 
 def test_a_kernel_with_the_bits_of_numpy_waits_until_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
