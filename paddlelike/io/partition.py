@@ -21,7 +21,7 @@ from paddlelike.io.deltas.chain import FOLDER
 from paddlelike.io.report import Moved
 from paddlelike.io.rules.rule import Rule
 from paddlelike.storage.interfaces import Buffer
-from paddlelike.storage.location import is_remote
+from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions
 
 if TYPE_CHECKING:
@@ -171,6 +171,8 @@ def _is_distributed(program: Program) -> bool:
 
 
 def _has_shards(directory: str) -> bool:
-    """Return whether shards of tables, or chains of them, may lie in a local directory."""
-    folders = (os.path.join(directory, *parents, TABLE_FOLDER) for parents in ((), (FOLDER,)))
-    return not is_remote(directory) and any(map(os.path.isdir, folders))
+    """Return whether shards of tables, or chains of them, may lie in a directory."""
+    folders = (f"{TABLE_FOLDER}/", f"{FOLDER}/{TABLE_FOLDER}/")
+    if is_remote(directory):
+        return any(name.startswith(folders) for name in locate(directory).list_names())
+    return any(os.path.isdir(os.path.join(directory, one)) for one in folders)

@@ -29,6 +29,7 @@ from paddlelike.storage.local.manifest_file import verify
 from tests.crash import tracer
 from tests.crash.models import MODELS, Model, contents
 from tests.crash.networks import NETWORKS
+from tests.crash.servers import SERVERS
 
 __all__ = ["Look", "main", "run"]
 
@@ -199,7 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(f"skipped: {reason}\n")
         return 77
     for seed in range(options.seed, options.seed + options.seeds):
-        models = {**MODELS, **NETWORKS}
+        models = {**MODELS, **NETWORKS, **SERVERS}
         for name in options.model or models:
             begin = time.perf_counter()
             with tempfile.TemporaryDirectory(dir=options.home) as home:

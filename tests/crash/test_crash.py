@@ -13,6 +13,7 @@ import pytest
 from tests.crash import tracer
 from tests.crash.models import MODELS
 from tests.crash.networks import NETWORKS
+from tests.crash.servers import SERVERS
 
 ROOT = Path(__file__).parents[2]
 SHORT = ["new", "foreign", "shrinks", "journal-kept", "journal-shrinks", "fluid-combined"]
@@ -36,7 +37,7 @@ def test_killed_at_some_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [*MODELS, *NETWORKS])
+@pytest.mark.parametrize("model", [*MODELS, *NETWORKS, *SERVERS])
 def test_killed_at_every_call_that_changes_files(model: str) -> None:
     home = ["--home", str(MEMORY)] if os.access(MEMORY, os.W_OK) else []
     report = run_harness("--model", model, "--seed", "1", "--times", "10", *home)

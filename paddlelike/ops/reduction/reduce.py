@@ -71,14 +71,14 @@ def _reduce_shape(shape: Shape, axes: Axes, keep_dim: bool) -> Shape:
 def _sum(x: Array, axes: Axes) -> Array:
     """Return the sum with the reduced dims kept as 1; real numbers by BLAS where it pays."""
     kept = _reduce_shape(x.shape, axes, keep_dim=True)
-    if x.dtype.kind == "f" and len(axes) < x.ndim:
+    if x.dtype.kind == "f" and len(axes) < x.ndim and x.size:
         return sum_to(kept, x, -1)
     return np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
 
 
 def _mean(x: Array, axes: Axes) -> Array:
     total = _sum(x, axes)
-    return (total / (x.size // total.size)).astype(x.dtype, copy=False)
+    return (total / (x.size // max(total.size, 1))).astype(x.dtype, copy=False)
 
 
 def _frobenius(x: Array, axes: Axes) -> Array:
@@ -105,7 +105,7 @@ _EXACT: Final = 1 << 24  # up to here a float32 holds every integer
 
 _ROWS: Final = [
     _Row("reduce_sum", "the sum", _sum, lambda d, x: _spread(d, x)),
-    _Row("reduce_mean", "the mean", _mean, lambda d, x: _spread(d / (x.size // d.size), x)),
+    _Row("reduce_mean", "the mean", _mean, lambda d, x: _spread(d / (x.size // max(d.size, 1)), x)),
     _Row(
         "reduce_max",
         "the greatest element",

@@ -14,6 +14,7 @@ from paddlelike.errors import LoadError
 from paddlelike.io.deltas.chain import Chain, list_chains
 from paddlelike.io.save.compact import compact
 from paddlelike.storage.location import locate
+from tests.crash import servers
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.jobs import Network
 from tests.helpers.fresh import fresh_programs
@@ -149,6 +150,31 @@ def test_servers_load_the_chain_of_one_process(servers: int, tmp_path: Path) -> 
         fluid.io.save_persistables(exe, str(tmp_path / "whole"), main)
     assert _links(tmp_path) == {"table": 3}
     assert _values_on(servers, tmp_path / "chain") == _values_on(servers, tmp_path / "whole")
+
+
+def test_chains_in_a_remote_directory_are_planned_and_loaded_as_whole_saves_are(tmp_path: Path) -> None:
+    url, whole = f"memory://{tmp_path.name}/chain", str(tmp_path / "whole")
+    trainer, serving = servers.make_programs()
+    for number in range(3):
+        servers.save_set(trainer, url, number, delta=True)
+    servers.save_set(trainer, whole, 2)
+    chains = list_chains(locate(url))
+    assert {name: len(chain.records) for name, chain in chains.items() if isinstance(chain, Chain)} == {
+        f"{SHARDS}0": 3, f"{SHARDS}1": 3, "emb": 3
+    }  # fmt: skip
+    assert fluid.io.verify(url)
+    assert servers.read_servers(serving, url) == servers.read_servers(serving, whole)
+    found = []
+    for where in (url, whole):
+        with fresh_programs(7) as (main, startup):  # rows that no server has met keep initial values
+            servers.build()
+            exe = fluid.Executor()
+            exe.run(startup)
+            assert fluid.io.plan_load(where, main)
+            assert all(fluid.io.plan_load(where, one.main) for one in serving)
+            fluid.io.load_persistables(exe, where, main)
+            found.append(np.array(fluid.global_scope().find_var("table").get_tensor()).tobytes())
+    assert found[0] == found[1]
 
 
 @pytest.mark.slow
