@@ -131,9 +131,9 @@ def _is_of_today() -> bool:
     return str(sys._getframe(2).f_globals.get("__name__")).partition(".")[0] in _OF_TODAY
 
 
-def _has_rows(array: Any) -> bool:
-    """Return whether no row of an array, nor it itself, was a number for Python in older numpys."""
-    return bool(array.ndim == 0 or array.size != len(array) or array.size > array.ndim == 1)
+def _was_number(array: Any) -> bool:
+    """Return whether older numpys made numbers of an array of shape (1,), or of the rows of (n, 1, ...)."""
+    return bool(array.ndim and array.size == len(array) and (array.ndim > 1 or array.size == 1))
 
 
 def _let_convert(array: Any) -> Any:
@@ -152,7 +152,7 @@ def _fall_back(
     def call(*args: Any, **options: Any) -> Any:
         try:
             made = function(*args, **options)
-            return made if _has_rows(made) or _is_of_today() else _let_convert(made)
+            return _let_convert(made) if _was_number(made) and not _is_of_today() else made
         except ValueError as failed:
             if error not in str(failed) or _is_of_today():
                 raise
