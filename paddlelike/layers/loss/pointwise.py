@@ -9,6 +9,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.reduction.reduce import reduce_mean, reduce_sum
 from paddlelike.layers.tensor.one_hot import one_hot
 
@@ -122,7 +123,10 @@ def teacher_student_sigmoid_loss(
         "soft_max_lower_bound": float(soft_max_lower_bound),
         "soft_max_up_bound": float(soft_max_up_bound),
     }
-    return emit(layer, {"X": [input], "Label": [label]}, attrs, slot="Y")
+    helper = LayerHelper(layer)
+    out = helper.create_variable(dtype=input.dtype)
+    helper.append_op(type=layer, inputs={"X": [input], "Label": [label]}, outputs={"Y": [out]}, attrs=attrs)
+    return out
 
 
 def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: str | None = None) -> Variable:

@@ -273,20 +273,19 @@ def _read_eye(node: Node) -> None:
 def _read_depth(node: Node) -> None:
     """The blocks of an image become channels, or channels blocks."""
     size, (n, c, h, w), x = node.attr("blocksize"), node.dims(), node.input()
+    blocks_first = node.attr("mode", "DCR") == "DCR"  # among the channels; Paddle's come last
     if node.type == "SpaceToDepth" and min(h, w) >= 0 and (n >= 0 or c >= 0):
         x = node.reshape(x, -1 if n < 0 else n, c, h // size, size, w // size, size)
-        x = node.transpose(x, [0, 3, 5, 1, 2, 4])
+        x = node.transpose(x, [0, 3, 5, 1, 2, 4] if blocks_first else [0, 1, 3, 5, 2, 4])
         node.give(node.reshape(x, n, c * size * size if c >= 0 else -1, h // size, w // size))
         return
     if c < 0:
         node.refuse(f"its input has dims {node.dims()}")
-    # Paddle's blocks come last among the channels.
-    if node.type == "SpaceToDepth":
-        order = np.arange(c * size * size).reshape(c, -1).T.reshape(-1)
+    deepens = node.type == "SpaceToDepth"
+    if deepens:
         x = node.emit("pixel_unshuffle", x, downscale_factor=size)
-    else:
-        order = np.arange(c)
-        if node.attr("mode", "DCR") == "DCR":
-            order = order.reshape(size * size, -1).T.reshape(-1)
-    x = node.emit("index_select", {"X": x, "Index": node.constant(order, np.int64)}, dim=1)
-    node.give(node.emit("pixel_shuffle", x, upscale_factor=size) if node.type == "DepthToSpace" else x)
+    if blocks_first:
+        order = np.arange(c * size * size).reshape(c, -1) if deepens else np.arange(c).reshape(size * size, -1)
+        index = node.constant(order.T.reshape(-1), np.int64)
+        x = node.emit("index_select", {"X": x, "Index": index}, dim=1)
+    node.give(x if deepens else node.emit("pixel_shuffle", x, upscale_factor=size))
