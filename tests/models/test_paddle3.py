@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import FormatError, LoadError, UnsupportedError
+from paddlelike.errors import FormatError, LoadError, QuirkWarning, UnsupportedError
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.opdef import REQUIRED, registry
 from paddlelike.inspection.inspect import inspect
@@ -92,7 +92,11 @@ def test_every_layer(tmp_path: Path) -> None:
     for name in names:
         folder = tmp_path / name
         folder.mkdir()
-        check(folder, *read_translated(name))
+        if name == "getitem_negative":  # in Paddle 3 steps back to -1 are none: of its own file it makes none
+            with pytest.warns(QuirkWarning, match="without elements"):
+                assert [ours for ours, _ in run(folder, *read_translated(name))] == [None]
+        else:
+            check(folder, *read_translated(name))
 
 
 def test_an_operator_without_its_input() -> None:
