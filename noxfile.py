@@ -82,9 +82,13 @@ def size(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run all tests, the slow ones too; arguments behind ``--`` go to pytest."""
+    """Run all tests, the slow ones too; arguments behind ``--`` go to pytest.
+
+    By half as many workers again as there are cores: many slow tests wait for other processes.
+    """
     install(session, "dev", "test-all", "tutorials")
-    session.run(*TEST, "-m", "", *session.posargs, env=ONE_THREAD)
+    workers = ["-n", str(min((os.cpu_count() or 1) * 3 // 2, 8))]
+    session.run(*TEST, *workers, "-m", "", *session.posargs, env=ONE_THREAD)
 
 
 @nox.session

@@ -238,8 +238,9 @@ def _find_function(path: str, frame: FrameType) -> Callable[..., object] | None:
     """Return the function of this package with that qualified name, unless the caller has one of its own."""
     first, *rest = path.split(".")
     own = {**frame.f_globals, **frame.f_locals}
-    modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("paddlelike.")]
-    for names in [own, *modules]:
+    modules = [one for one in list(sys.modules.items()) if one[0].startswith("paddlelike.")]
+    modules.sort(key=lambda one: one[0].count("."))  # what users see comes first
+    for names in [own, *(vars(module) for _, module in modules)]:
         found = names.get(first)
         for one in rest:
             found = getattr(found, one, None)

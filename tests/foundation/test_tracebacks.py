@@ -65,7 +65,7 @@ def test_the_last_line_before_the_message_is_the_users(
         ("fluid.Executor().run(feeds={})", "did you mean 'feed'? Executor.run(program=None, feed=None, "),
         ("fluid.layers.fc(x)", "it takes fc(input, size, num_flatten_dims=1, "),
         ("fluid.CPUPlace(0)", "it takes CPUPlace()"),
-        ("fluid.io.verify(dir='m')", "it takes verify(path, "),
+        ("fluid.io.verify(dir='m')", "it takes verify(dirname)"),
     ],
 )
 def test_wrong_arguments_are_answered_with_what_is_taken(

@@ -285,7 +285,8 @@ def _read_depth(node: Node) -> None:
     if deepens:
         x = node.emit("pixel_unshuffle", x, downscale_factor=size)
     if blocks_first:
-        order = np.arange(c * size * size).reshape(c, -1) if deepens else np.arange(c).reshape(size * size, -1)
-        index = node.constant(order.T.reshape(-1), np.int64)
+        first, last = (c, size * size) if deepens else (size * size, c // (size * size))
+        order = np.arange(first * last).reshape(first, last).T.reshape(-1)
+        index = node.constant(order, np.int64)
         x = node.emit("index_select", {"X": x, "Index": index}, dim=1)
     node.give(x if deepens else node.emit("pixel_shuffle", x, upscale_factor=size))
