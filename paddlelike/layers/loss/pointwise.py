@@ -123,10 +123,8 @@ def teacher_student_sigmoid_loss(
         "soft_max_lower_bound": float(soft_max_lower_bound),
         "soft_max_up_bound": float(soft_max_up_bound),
     }
-    helper = LayerHelper(layer)
-    out = helper.create_variable(dtype=input.dtype)
-    helper.append_op(type=layer, inputs={"X": [input], "Label": [label]}, outputs={"Y": [out]}, attrs=attrs)
-    return out
+    out = LayerHelper(layer).create_variable(dtype=input.dtype)  # as in Fluid without the layer's name
+    return emit(layer, {"X": [input], "Label": [label]}, attrs, slot="Y", out=out)
 
 
 def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: str | None = None) -> Variable:
