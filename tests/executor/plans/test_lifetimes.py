@@ -41,7 +41,8 @@ def test_a_chain_takes_the_memory_of_two_links(exe: fluid.Executor, peak: Any) -
     out = fluid.layers.mean(x)
     feed = {"x": np.ones((1, MB // 4), "float32")}
     exe.run(feed=feed, fetch_list=[out])
-    most, left = peak(lambda: exe.run(feed=feed, fetch_list=[out]))
+    found = [peak(lambda: exe.run(feed=feed, fetch_list=[out])) for _ in range(3)]
+    most, left = np.min(found, axis=0)  # threads of tests before may keep something in one of them
     assert most < 3.5
     assert left < 0.1
 
