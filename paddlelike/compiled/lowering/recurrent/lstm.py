@@ -12,7 +12,7 @@ from paddlelike.compiled.lowering.sequence.sequence import from_steps, require_s
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.values import Packed, Value
-from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels.recurrent.lstm import must_stop_gradients
 
 ACTIVATIONS: Final[dict[str, Callable[[jax.Array], jax.Array]]] = {
     "identity": lambda x: x,
@@ -59,14 +59,14 @@ def lstm(
     gate, cell_act, candidate = (
         ACTIVATIONS[name] for name in (gate_activation, cell_activation, candidate_activation)
     )
-    cell = Cell(weight, bias, use_peepholes, gate, cell_act, candidate, _must_stop_gradients(weight))
+    cell = Cell(weight, bias, use_peepholes, gate, cell_act, candidate, must_stop_gradients(weight, 0.0))
     hidden, state = run_lstm(x, h0, c0, cell, reverse=is_reverse)
     return hidden, state, None, None
 
 
 @lowers("lstmp", sequences=True)
 def lstmp(
-    x: Value, h0: Value, c0: Value, weight: Value, proj_weight: jax.Array, bias: Value,
+    x: Value, h0: Value, c0: Value, weight: jax.Array, proj_weight: jax.Array, bias: Value,
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str, cell_clip: float, proj_clip: float, proj_activation: str,
 ) -> Results:  # fmt: skip
@@ -79,15 +79,10 @@ def lstmp(
         fed_back = act(hidden @ proj_weight)
         return jnp.clip(fed_back, -proj_clip, proj_clip) if proj_clip > 0 else fed_back
 
-    stops = _must_stop_gradients(weight, cell_clip)
+    stops = must_stop_gradients(weight, cell_clip)
     cell = Cell(weight, bias, use_peepholes, gate, cell_act, candidate, stops, cell_clip, project)
     projection, state = run_lstm(x, h0, c0, cell, reverse=is_reverse)
     return projection, state, None, None, None
-
-
-def _must_stop_gradients(weight: jax.Array, limit: float = 0.0) -> bool:
-    quirk = weight.dtype == jnp.float32 and weight.shape[1] % 32 == 0 and limit <= 0
-    return quirk and follows_fluid("lstm_cell_gradient")
 
 
 class Cell(NamedTuple):

@@ -40,6 +40,7 @@ __all__ = [
     "bias_gradient",
     "find_activations",
     "make_cell",
+    "must_stop_gradients",
     "order_initial",
     "run_steps",
     "run_steps_back",
@@ -127,7 +128,7 @@ def make_cell(
     parts = bias.reshape(-1, width)
     peepholes = parts[4:7, None] if attrs.use_peepholes else None
     found = find_activations(op, attrs)
-    stops = _must_stop_gradients(weight, limit)
+    stops = must_stop_gradients(weight, limit)
     return Cell(width, weight, parts[:4].reshape(-1), peepholes, *found, limit, projection, stops)
 
 
@@ -346,7 +347,7 @@ def _split_gates(gates: Array, width: int) -> list[Array]:
     return [gates[:, k * width : (k + 1) * width] for k in range(4)]
 
 
-def _must_stop_gradients(weight: Array, limit: float) -> bool:
+def must_stop_gradients(weight: Array, limit: float) -> bool:
     """Return whether gradients stop at the cell, as in Paddle 1.8.5 on CPUs with AVX.
 
     Its kernel for float32 and widths that are multiples of 8 leaves the gradient of the cell at 0 unless

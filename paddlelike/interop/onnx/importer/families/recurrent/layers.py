@@ -141,10 +141,7 @@ def _fill_up(node: Node, out: str, layer: _Layer) -> str:
         return out
     zeros = node.emit("reduce_sum", node.scale(node.emit("fill_zeros_like", layer.x)), dim=[2], keep_dim=True)
     wide = node.emit("elementwise_add", zeros, node.constant(np.zeros((1, 1, layer.hidden)), np.float32))
-    joined = node.emit("concat", [out, wide], axis=1)
-    end = node.cast(node.slice(node.emit("shape", {"Input": layer.x}), 0, 1, 2), VarType.INT32)
-    bounds = {"Input": joined, "StartsTensor": node.constant([0], np.int32), "EndsTensor": end}
-    return node.emit("slice", bounds, axes=[1], starts=[-1], ends=[-1], infer_flags=[-1])
+    return _lengthen(node, out, wide)
 
 
 def _regroup(array: Array, order: tuple[int, ...], hidden: int) -> Array:
@@ -278,7 +275,7 @@ def _read_reverse_sequence(node: Node) -> None:
     inside = node.emit("sequence_unpad", {"X": blank, "Length": lengths})
     zero = node.constant([0], np.float32)
     mask = node.emit("sequence_pad", {"X": inside, "PadValue": zero}, padded_length=-1)
-    rest = node.emit("elementwise_sub", blank, _fill_up_wide(node, mask, wide))
+    rest = node.emit("elementwise_sub", blank, _lengthen(node, mask, node.emit("fill_zeros_like", wide)))
     out = node.emit("elementwise_add", out, node.emit("elementwise_mul", wide, rest))
     node.give(node.transpose(out if node.rank() > 2 else node.squeeze(out, 2), turned))
 
@@ -292,11 +289,13 @@ def _reverse_rows(node: Node, x: str, lengths: str) -> str:
     rows = node.emit("sequence_unpad", {"X": x, "Length": lengths})
     rows = node.emit("sequence_reverse", rows, slot="Y")
     zero = node.constant([0], np.float32)
-    return _fill_up_wide(node, node.emit("sequence_pad", {"X": rows, "PadValue": zero}, padded_length=-1), x)
+    padded = node.emit("sequence_pad", {"X": rows, "PadValue": zero}, padded_length=-1)
+    return _lengthen(node, padded, node.emit("fill_zeros_like", x))
 
 
-def _fill_up_wide(node: Node, out: str, x: str) -> str:
-    joined = node.emit("concat", [out, node.emit("fill_zeros_like", x)], axis=1)
-    end = node.slice(node.emit("shape", {"Input": x}), 0, 1, 2)
+def _lengthen(node: Node, out: str, zeros: str) -> str:
+    """Return outputs ``(N, fewer, width)`` with as many steps as ``zeros`` have, taken from there."""
+    joined = node.emit("concat", [out, zeros], axis=1)
+    end = node.slice(node.emit("shape", {"Input": zeros}), 0, 1, 2)
     bounds = {"Input": joined, "StartsTensor": node.constant([0], np.int32), "EndsTensor": end}
     return node.emit("slice", bounds, axes=[1], starts=[-1], ends=[-1], infer_flags=[-1])
