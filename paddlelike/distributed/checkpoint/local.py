@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.checkpoint.shards import Shards
@@ -13,9 +12,6 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Contents, Held, Positional, Reading, Unreadable, Want
 from paddlelike.io.partition import LoadShare, WholePartition
 from paddlelike.storage.location import locate
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["LocalPartition"]
 

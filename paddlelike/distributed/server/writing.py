@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
@@ -17,9 +17,6 @@ from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import File
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.ranges import RangeHasher, RangeSums
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["write_rows"]
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.emit import emit
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["is_empty", "size"]
 

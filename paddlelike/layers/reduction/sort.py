@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.emit import emit_all
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["argsort", "topk"]
 
