@@ -18,7 +18,7 @@ import numpy as np
 from paddlelike.distributed.wire import Channel, Into, Security, Server, make_parts
 from tests.distributed.wire.verbs import Verb
 
-array = np.full(64 << 20, int(sys.argv[1]), np.uint8)
+array = np.full(256 << 20, int(sys.argv[1]), np.uint8)
 
 class Push(Verb):
     def begin(self, head):
@@ -57,7 +57,10 @@ print((status("VmHWM") - before) / array.nbytes)
 
 @pytest.mark.parametrize(("verb", "left"), [("Push", 2), ("Pull", 1)])
 def test_bulk_goes_from_array_to_array(verb: str, left: int) -> None:
-    """Each end takes less than half of the payload besides, with all that gRPC takes once."""
+    """Each end takes less than a quarter of the payload besides, with all that gRPC takes once.
+
+    That does not grow with the payload: 14 to 37 MiB of 64 and of 256 MiB, more on a busy machine.
+    """
     command, pipe = [sys.executable, "-c"], subprocess.PIPE
     with subprocess.Popen(
         [*command, BOTH + SERVER, "1"], cwd=PROJECT, text=True, stdin=pipe, stdout=pipe
@@ -73,5 +76,5 @@ def test_bulk_goes_from_array_to_array(verb: str, left: int) -> None:
         )
         there, _ = server.communicate(f"{left}\n", timeout=60)
     assert client.returncode == 0, client.stderr
-    assert float(client.stdout) < 0.5
-    assert float(there) < 0.5
+    assert float(client.stdout) < 0.25
+    assert float(there) < 0.25
