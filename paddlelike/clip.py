@@ -110,9 +110,7 @@ class GradientClipBase(NearKeywords, Versioned):
     def __call__(self, params_grads: ParamGrads) -> ParamGrads:
         """Append the operators of this clip, and return the pairs with clipped gradients."""
         if any(param.gradient_clip_attr is not None for param, _ in params_grads):
-            warn_user(
-                "set_gradient_clip has no effect: the optimizer has a grad_clip of its own",
-            )
+            warn_user("set_gradient_clip has no effect: the optimizer has a grad_clip of its own")
         wanted = [pair for pair in params_grads if self._needs_clip(pair[0])]
         if not wanted:
             return params_grads
@@ -155,10 +153,7 @@ class GradientClipByValue(GradientClipBase):
     """
 
     def __init__(
-        self,
-        max: float,
-        min: float | None = None,
-        need_clip: Callable[[Parameter], bool] | None = None,
+        self, max: float, min: float | None = None, need_clip: Callable[[Parameter], bool] | None = None
     ) -> None:
         super().__init__(need_clip)
         if min is None and not max > 0.0:
@@ -274,9 +269,7 @@ def set_gradient_clip(
     >>> with warnings.catch_warnings(action="ignore"):  # it is the older way
     ...     fluid.clip.set_gradient_clip(fluid.clip.GradientClipByValue(1.0))
     """
-    warn_user(
-        "set_gradient_clip is the older way to clip; give the optimizer a grad_clip instead",
-    )
+    warn_user("set_gradient_clip is the older way to clip; give the optimizer a grad_clip instead")
     if not isinstance(clip, GradientClipBase):
         raise TypeError(f"set_gradient_clip: clip must be a gradient clip of fluid.clip, got {clip!r}")
     program = default_main_program() if program is None else program

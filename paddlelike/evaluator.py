@@ -39,8 +39,7 @@ class Evaluator:
     def __init__(self, name: str, **kwargs: Any) -> None:
         own = type(self).__name__
         warn_user(
-            f"fluid.evaluator.{own} is deprecated, as in Fluid; use fluid.metrics.{own}",
-            DeprecationWarning,
+            f"fluid.evaluator.{own} is deprecated, as in Fluid; use fluid.metrics.{own}", DeprecationWarning
         )
         self.helper = LayerHelper(name, **kwargs)
         self.states: list[Variable] = []
@@ -110,11 +109,7 @@ class ChunkEvaluator(Evaluator):
         precision = correct / inferred if inferred else 0.0
         recall = correct / labelled if labelled else 0.0
         f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
-        return (
-            np.array([precision], np.float32),
-            np.array([recall], np.float32),
-            np.array([f1], np.float32),
-        )
+        return (np.array([precision], np.float32), np.array([recall], np.float32), np.array([f1], np.float32))
 
 
 class EditDistance(Evaluator):
@@ -124,11 +119,7 @@ class EditDistance(Evaluator):
     """
 
     def __init__(
-        self,
-        input: Variable,
-        label: Variable,
-        ignored_tokens: Sequence[int] | None = None,
-        **kwargs: Any,
+        self, input: Variable, label: Variable, ignored_tokens: Sequence[int] | None = None, **kwargs: Any
     ) -> None:
         super().__init__("edit_distance", **kwargs)
         self.total_distance = self._create_state("total_distance", "float32", [1])

@@ -236,11 +236,7 @@ class XavierInitializer(_Fan):
     """
 
     def __init__(
-        self,
-        uniform: bool = True,
-        fan_in: float | None = None,
-        fan_out: float | None = None,
-        seed: int = 0,
+        self, uniform: bool = True, fan_in: float | None = None, fan_out: float | None = None, seed: int = 0
     ) -> None:
         super().__init__(uniform, seed)
         self._fan_in, self._fan_out = fan_in, fan_out

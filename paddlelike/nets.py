@@ -74,15 +74,7 @@ def simple_img_conv_pool(
         use_cudnn,
         act,
     )
-    return pool2d(
-        convolved,
-        pool_size,
-        pool_type,
-        pool_stride,
-        pool_padding,
-        global_pooling,
-        use_cudnn,
-    )
+    return pool2d(convolved, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn)
 
 
 def img_conv_group(
@@ -171,11 +163,7 @@ def glu(input: Variable, dim: int = -1) -> Variable:
 
 
 def scaled_dot_product_attention(
-    queries: Variable,
-    keys: Variable,
-    values: Variable,
-    num_heads: int = 1,
-    dropout_rate: float = 0.0,
+    queries: Variable, keys: Variable, values: Variable, num_heads: int = 1, dropout_rate: float = 0.0
 ) -> Variable:
     """Return ``softmax(q @ k.T / sqrt(width)) @ v``, in several heads with projections. Vaswani et al. 2017.
 

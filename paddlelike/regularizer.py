@@ -117,10 +117,7 @@ def _add_decay(param: Parameter, grad: Variable, regularization: WeightDecayRegu
         total = grad
         if grad.type == VarType.SELECTED_ROWS:  # a sparse gradient and a dense term give a dense sum
             total = block.create_var(
-                name=grad.name + "@NEWGRAD@",
-                dtype=param.dtype,
-                shape=param.shape,
-                lod_level=param.lod_level,
+                name=grad.name + "@NEWGRAD@", dtype=param.dtype, shape=param.shape, lod_level=param.lod_level
             )
         block.append_op(type="sum", inputs={"X": [grad, decay]}, outputs={"Out": total})
     return total

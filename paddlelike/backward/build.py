@@ -17,11 +17,7 @@ __all__ = ["build_steps"]
 
 
 def build_steps(
-    block: Block,
-    path: list[Operator],
-    stops: set[str],
-    given: set[str],
-    starts: Sequence[Step] = (),
+    block: Block, path: list[Operator], stops: set[str], given: set[str], starts: Sequence[Step] = ()
 ) -> list[Step]:
     """Return the operators of the backward pass of ``path``, with contributions to one gradient summed.
 

@@ -61,7 +61,7 @@ _NAMES: Final = {
     for name in names.split()
 }
 _MOVED: Final = {  # old full name: new full name
-    "paddlelike.reader.loader.GeneratorLoader": "paddlelike.reader.generator_loader.GeneratorLoader",
+    "paddlelike.reader.loader.GeneratorLoader": "paddlelike.reader.generator_loader.GeneratorLoader"
 }
 
 

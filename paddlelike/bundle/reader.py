@@ -204,7 +204,7 @@ class _Members:
         if len(infos) > 1:
             warn_user(
                 f"{len(infos)} members are called {name!r}, a fault of Theano's numbering; the file does not "
-                "say which is meant; the last is taken, and paddlelike.bundle.arrays(file) returns all",
+                "say which is meant; the last is taken, and paddlelike.bundle.arrays(file) returns all"
             )
         return self._array(infos[-1])
 
@@ -222,7 +222,7 @@ class _Members:
         if left_out:
             warn_user(
                 f"left out: {', '.join(left_out[:5])}: arrays of objects or records; objects are pickles, "
-                "which are not opened",
+                "which are not opened"
             )
         return found
 

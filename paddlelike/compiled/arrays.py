@@ -214,9 +214,7 @@ class SavedSteps:
 def add_arrays(one: Any, other: Any) -> object:
     """Return the sum of two gradients of one form; of their counts the larger ones."""
     return jax.tree_util.tree_map(
-        lambda a, b: a + b if jnp.issubdtype(jnp.result_type(a), jnp.floating) else _larger(a, b),
-        one,
-        other,
+        lambda a, b: a + b if jnp.issubdtype(jnp.result_type(a), jnp.floating) else _larger(a, b), one, other
     )
 
 

@@ -84,10 +84,7 @@ class Sizes(NamedTuple):
 
 
 def find_sizes(
-    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]],
-    *,
-    padded: bool,
-    chosen: Set[int] = frozenset(),
+    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]], *, padded: bool, chosen: Set[int] = frozenset()
 ) -> dict[int, Sizes]:
     """Return the sizes that sequences share with those whose rows are alike, or that have the same LoD.
 

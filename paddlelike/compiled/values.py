@@ -11,14 +11,7 @@ import numpy as np
 
 from paddlelike.core import memory
 
-__all__ = [
-    "Packed",
-    "SparseRows",
-    "Value",
-    "align_feed",
-    "find_array_type",
-    "is_large",
-]
+__all__ = ["Packed", "SparseRows", "Value", "align_feed", "find_array_type", "is_large"]
 
 _ALIGNMENT: Final = 64  # bytes; XLA copies arrays that begin elsewhere
 _LARGE: Final = 100_000  # bytes; XLA copies more than that in a thread of its own

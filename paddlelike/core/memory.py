@@ -47,11 +47,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 def _bytes(size: int) -> Array:
     try:
         return np.empty(size, np.uint8)
-    except (
-        MemoryError,
-        ValueError,
-        OverflowError,
-    ) as error:  # the last two: beyond any address
+    except (MemoryError, ValueError, OverflowError) as error:  # the last two: beyond any address
         raise OutOfMemoryError(
             f"{size} bytes of memory cannot be allocated",
             hint="if a part of a table is enough: load_slice reads some rows, lazy=True reads what is used",

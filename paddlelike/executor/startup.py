@@ -21,5 +21,5 @@ def warn_overwriting(scope: Scope, names: list[str]) -> None:
         more = f" and {len(loaded) - 1} more" if len(loaded) > 1 else ""
         warn_user(
             f"this program initializes {name!r}{more}, which replaces the values loaded from {origin}; "
-            "run the startup program before loading, not after",
+            "run the startup program before loading, not after"
         )

@@ -146,10 +146,7 @@ def _encode(
     arrays: dict[str, Any], suffix: str = _SUFFIX, others: Mapping[str, Iterable[Buffer]] | None = None
 ) -> Iterator[Buffer]:
     members: dict[str, Iterable[Buffer]] = {
-        name + suffix: [
-            npy.encode_header(array.dtype.newbyteorder("<"), array.shape),
-            view_elements(array),
-        ]
+        name + suffix: [npy.encode_header(array.dtype.newbyteorder("<"), array.shape), view_elements(array)]
         for name, array in arrays.items()
     }
     return write_zip(members | dict(others or {}))

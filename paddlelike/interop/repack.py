@@ -114,12 +114,7 @@ def split(
 
 
 def prune(
-    source: Path,
-    target: Path,
-    feeds: Iterable[str] | None,
-    fetches: Iterable[str],
-    *,
-    verify: bool = True,
+    source: Path, target: Path, feeds: Iterable[str] | None, fetches: Iterable[str], *, verify: bool = True
 ) -> Committed:
     """Write the part of a model that computes some variables from some feeds, with a file per parameter.
 

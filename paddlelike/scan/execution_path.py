@@ -13,11 +13,7 @@ from paddlelike.scan.paddle_names import Problem
 from paddlelike.scan.python_names import PythonNames
 from paddlelike.scan.report import Kind, ScriptFinding
 from paddlelike.scan.sources import Source
-from paddlelike.scan.values import (
-    LocalFunction,
-    LocalModule,
-    Value,
-)
+from paddlelike.scan.values import LocalFunction, LocalModule, Value
 
 __all__ = ["CaughtError", "ExitedError", "Folder", "Guard", "Way"]
 

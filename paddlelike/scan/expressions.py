@@ -9,14 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from paddlelike.scan.names import Names
-from paddlelike.scan.values import (
-    UNKNOWN,
-    Const,
-    Items,
-    LocalFunction,
-    Value,
-    Variables,
-)
+from paddlelike.scan.values import UNKNOWN, Const, Items, LocalFunction, Value, Variables
 
 __all__ = ["Expressions", "apply"]
 

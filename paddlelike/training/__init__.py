@@ -11,12 +11,7 @@
 [4, 4]
 """
 
-from paddlelike.interop.cntk.learners import (
-    AdadeltaLearner,
-    AdagradLearner,
-    FSAdagradLearner,
-    RMSPropLearner,
-)
+from paddlelike.interop.cntk.learners import AdadeltaLearner, AdagradLearner, FSAdagradLearner, RMSPropLearner
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
 from paddlelike.training.early_stopping import EarlyStopping
 from paddlelike.training.feeding import minibatch_size_schedule

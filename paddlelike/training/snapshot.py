@@ -23,11 +23,7 @@ from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.io.checkpoints.values import ARRAY_KEY, decode_state, encode_state
 from paddlelike.training.network import check_network
 from paddlelike.training.progress.writer import ProgressWriter
-from paddlelike.training.random_streams import (
-    capture_random_state,
-    check_random_state,
-    restore_random_state,
-)
+from paddlelike.training.random_streams import capture_random_state, check_random_state, restore_random_state
 from paddlelike.training.workers import Workers, exchange_values
 
 if TYPE_CHECKING:
@@ -37,11 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["check_external_state", "restore", "restore_newest", "save"]
 
 _HINTS = {"tuple": "use list(...)", "bytes": "use .decode(), or numpy.frombuffer(..., 'uint8')"}
-_COUNTS = (
-    "total_number_of_samples_seen",
-    "total_number_of_minibatches_seen",
-    "total_number_of_sweeps_seen",
-)
+_COUNTS = ("total_number_of_samples_seen", "total_number_of_minibatches_seen", "total_number_of_sweeps_seen")
 
 
 class Trained(Protocol):
@@ -89,12 +81,7 @@ def save(
         }
         try:
             report = checkpoints.save_numbered(
-                trainer.executor,
-                trainer.program,
-                trainer.total_number_of_samples_seen,
-                index,
-                metric,
-                state,
+                trainer.executor, trainer.program, trainer.total_number_of_samples_seen, index, metric, state
             )
         except BaseException as error:
             problem = error

@@ -201,10 +201,7 @@ class Trainer:
         return average
 
     def save_checkpoint(
-        self,
-        filename: str | os.PathLike[str],
-        external_state: object = None,
-        **options: Unpack[SaveKeywords],
+        self, filename: str | os.PathLike[str], external_state: object = None, **options: Unpack[SaveKeywords]
     ) -> SaveReport | PendingSave | None:
         """Save the training as the directory ``filename``: an earlier one is replaced as a whole, or kept.
 

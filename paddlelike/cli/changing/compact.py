@@ -14,8 +14,7 @@ __all__ = ["command"]
 
 
 def command(
-    directory: Annotated[str, typer.Argument(help="A directory saved with delta=True.")],
-    json: bool = Json,
+    directory: Annotated[str, typer.Argument(help="A directory saved with delta=True.")], json: bool = Json
 ) -> None:
     """Write tables with chains of deltas whole again.
 

@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paddlelike.cli.output import (
-    FOUND,
-    Json,
-    end,
-    escape,
-    exits,
-    print_columns,
-    print_json,
-    progress,
-)
+from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, progress
 from paddlelike.errors import LoadError
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.near_names import suggest_names
@@ -111,8 +102,7 @@ def _print_values(path: str, name: str, *, json: bool) -> None:
         if held is None:
             near = suggest_names(name, [one.name for one in content.variables])
             raise LoadError(
-                f"{path} holds no variable {name!r}",
-                hint=near or "paddlelike inspect lists the variables",
+                f"{path} holds no variable {name!r}", hint=near or "paddlelike inspect lists the variables"
             )
         value: Any = content.read(held)
         array = array_of(value)

@@ -81,11 +81,7 @@ class Compilations:
         raise PassedOverError
 
     def add(
-        self,
-        signature: Signature,
-        executable: Executable,
-        values: Mapping[int, Any],
-        sizes: tuple[Any, ...],
+        self, signature: Signature, executable: Executable, values: Mapping[int, Any], sizes: tuple[Any, ...]
     ) -> None:
         """Keep what was compiled for some values, and for the sizes that follow of them.
 
@@ -95,11 +91,7 @@ class Compilations:
         self.count += 1
         self._note_shapes(values, sizes)
         if self.count == _MOST:
-            self._warn(
-                values,
-                f"a program was compiled {_MOST} times",
-                "Every new shape costs a compilation",
-            )
+            self._warn(values, f"a program was compiled {_MOST} times", "Every new shape costs a compilation")
 
     def _note_shapes(self, values: Mapping[int, Any], sizes: tuple[Any, ...]) -> None:
         for position, value in values.items():

@@ -20,9 +20,7 @@ from paddlelike.distributed.client.description import common_mode, describe
 from paddlelike.distributed.client.gradients import Abandoned
 from paddlelike.distributed.client.heartbeat import Heartbeat
 from paddlelike.distributed.placement import Kind
-from paddlelike.distributed.protocol.messages import (
-    Reply,
-)
+from paddlelike.distributed.protocol.messages import Reply
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.protocol.trainer.steps import Call, Closed, Done, Pause, Resumed, Step
 from paddlelike.distributed.settings import Settings

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.distributed.collective.sharding import Sharding, plan_sharding
-from paddlelike.distributed.collective.transpiler import (
-    add_up_gradients,
-    is_transpiled,
-    scale_loss_gradient,
-)
+from paddlelike.distributed.collective.transpiler import add_up_gradients, is_transpiled, scale_loss_gradient
 from paddlelike.distributed.collective.workers import find_workers
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.executor.strategies import BuildStrategy
@@ -32,9 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["SharedState", "complete_state", "distribute_program", "share_out"]
 
 #: Options of BuildStrategy that change what is computed, and are not here: the value that is, and why.
-_REFUSED: Final = {
-    "async_mode": (False, "async_mode is for parameter servers", "leave it False"),
-}
+_REFUSED: Final = {"async_mode": (False, "async_mode is for parameter servers", "leave it False")}
 
 
 @contextmanager

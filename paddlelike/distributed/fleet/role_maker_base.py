@@ -152,5 +152,5 @@ class RoleMakerBase:
     def _warn_no_effect(self, name: str) -> None:
         warn_user(
             f"{type(self).__name__}.{name}() has no effect: processes synchronize at the "
-            "parameter servers only",
+            "parameter servers only"
         )

@@ -38,11 +38,7 @@ class Monitor:
     """
 
     def __init__(
-        self,
-        endpoint: str,
-        trainers: int,
-        settings: Settings,
-        clock: Callable[[], float] = time.monotonic,
+        self, endpoint: str, trainers: int, settings: Settings, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.presence = Presence(trainers, lease=settings.lease, clock=clock)
         self.rounds = self.bytes_in = self.bytes_out = 0

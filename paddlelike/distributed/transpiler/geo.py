@@ -54,11 +54,7 @@ def send_start(startup: Program, plan: Plan) -> None:
 
 
 def _send(block: Block, plan: Plan, sent: list[str], names: list[str]) -> None:
-    attrs = {
-        "send_varnames": names,
-        "epmap": list(plan.job.endpoints),
-        "trainer_id": plan.job.trainer_id,
-    }
+    attrs = {"send_varnames": names, "epmap": list(plan.job.endpoints), "trainer_id": plan.job.trainer_id}
     block.append_op("send", {"X": sent}, {"Out": make_control_variable(block.program)}, attrs)
 
 

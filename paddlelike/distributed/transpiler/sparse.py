@@ -188,7 +188,7 @@ def _prefetch(block: Block, plan: Plan) -> None:
     if any(op.attrs["padding_idx"] != -1 for op in lookups):
         warn_user(
             f"padding_idx has no effect on the distributed table {table!r}, as in Fluid: the row of padding "
-            "is looked up and trained like others",
+            "is looked up and trained like others"
         )
     at = _remove_ops(block, lookups, max(at, lookups[0].idx))
     ids = [block._var_recursive(op.input("Ids")[0]) for op in lookups]

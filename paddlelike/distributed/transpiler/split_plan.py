@@ -123,9 +123,7 @@ def make_plan(program: Program, training: Training, job: Job, table: str | None)
     for param, grad in trainable_pairs(training, without=by_id):
         cut = job.config.slice_var_up and param.name not in whole
         heights = count_block_rows(
-            param.shape,
-            servers=len(job.endpoints) if cut else 1,
-            min_block_size=job.config.min_block_size,
+            param.shape, servers=len(job.endpoints) if cut else 1, min_block_size=job.config.min_block_size
         )
         trained.append(_cut(program, param, grad, heights, job.suffix))
         if not trained[-1].is_cut and job.suffix:
@@ -176,9 +174,7 @@ def _cut(program: Program, param: Variable, grad: Variable, heights: list[int], 
     for block, (first, rows) in enumerate(zip(firsts, heights, strict=True)):
         merged = block_name(name, block, count)
         mine = _declare(program, block_name(param.name, block, count), param, rows)
-        pieces.append(
-            Piece(mine, _declare(program, merged + suffix, grad, rows), block, first, merged),
-        )
+        pieces.append(Piece(mine, _declare(program, merged + suffix, grad, rows), block, first, merged))
     return Trained(param, grad, name, pieces)
 
 

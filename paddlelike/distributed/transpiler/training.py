@@ -155,7 +155,7 @@ def find_table(program: Program) -> str | None:
         if op.type == "lookup_table_v2" and op.attrs.get("is_distributed"):
             warn_user(
                 f"table {op.input('W')[0]!r} is not sharded by id, as in Fluid: fluid.embedding takes "
-                "is_distributed=True and makes an ordinary parameter (fluid.layers.embedding shards it)",
+                "is_distributed=True and makes an ordinary parameter (fluid.layers.embedding shards it)"
             )
     lookups = [op for op in program.global_block().ops if op.type == "lookup_table"]
     tables = _unique(op.input("W")[0] for op in lookups if op.attrs.get("is_distributed"))

@@ -259,10 +259,7 @@ class DistributeTranspiler:
         return program, self.get_startup_program(endpoint, program)
 
     def get_startup_program(
-        self,
-        endpoint: str,
-        pserver_program: Program | None = None,
-        startup_program: Program | None = None,
+        self, endpoint: str, pserver_program: Program | None = None, startup_program: Program | None = None
     ) -> Program:
         """Return the startup program of the server at ``endpoint``: the initializers of its rows.
 
@@ -314,7 +311,7 @@ class DistributeTranspiler:
         if sync_mode and self.config._distributed_mode != DistributedMode.SYNC:
             warn_user(
                 "config.sync_mode is False but transpile() has sync_mode=True: servers will not wait for all "
-                "trainers, as in Fluid; pass sync_mode=False, or leave config.sync_mode True",
+                "trainers, as in Fluid; pass sync_mode=False, or leave config.sync_mode True"
             )
         return Job(self.config, trainer_id, trainers, endpoints, current_endpoint, bool(sync_mode))
 

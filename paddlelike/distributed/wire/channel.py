@@ -65,10 +65,7 @@ class Channel:
         self._calls: dict[tuple[str, bool, bool], Callable[..., Any]] = {}
         self._closed = False
         self._direct = DirectClient(
-            endpoint,
-            lambda timeout: self.call(VERB, {}, timeout=timeout),
-            _HINTS,
-            tls=self._security.tls,
+            endpoint, lambda timeout: self.call(VERB, {}, timeout=timeout), _HINTS, tls=self._security.tls
         )
 
     def call(

@@ -33,8 +33,7 @@ def load_grpc() -> Any:
         import grpc
     except ImportError as error:
         raise ExtraMissingError(
-            "calls between trainers and servers need grpcio",
-            hint="pip install 'paddlelike[dist]'",
+            "calls between trainers and servers need grpcio", hint="pip install 'paddlelike[dist]'"
         ) from error
     memory.keep_freed_memory()  # page faults on fresh buffers are the largest cost of a message
     return grpc

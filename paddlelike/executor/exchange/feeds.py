@@ -145,7 +145,7 @@ def _warn_flat(variable: Variable, array: Array) -> None:
     warn_user(
         f"variable {variable.name!r} has shape [{shape}] and is fed an array of shape [{rows}]; as in Fluid "
         f"it is taken as it is, so that X - {variable.name} of X [{rows}, 1] has shape [{rows}, {rows}]. "
-        "Feed array.reshape(-1, 1)",
+        "Feed array.reshape(-1, 1)"
     )
 
 

@@ -83,24 +83,10 @@ def run_parts(frame: Frame, parts: Sequence[Step]) -> None:
 class Frame:
     """The values of one run, by position (see :class:`~paddlelike.executor.plans.layout.Layout`)."""
 
-    __slots__ = (
-        "blocks",
-        "failed",
-        "holders",
-        "layout",
-        "lods",
-        "scope",
-        "services",
-        "unshown",
-        "values",
-    )
+    __slots__ = ("blocks", "failed", "holders", "layout", "lods", "scope", "services", "unshown", "values")
 
     def __init__(
-        self,
-        layout: Layout,
-        blocks: Mapping[int, Sequence[Step]],
-        scope: Scope,
-        services: dict[str, Any],
+        self, layout: Layout, blocks: Mapping[int, Sequence[Step]], scope: Scope, services: dict[str, Any]
     ) -> None:
         self.layout = layout
         self.blocks = blocks  # the steps of sub-blocks

@@ -83,10 +83,7 @@ def encode(value: SelectedRows, *, dtype: VarType | None = None) -> list[Buffer]
     if array is None:
         raise FormatError("the SelectedRows hold no values: there is nothing to encode")
     kind = convert_dtype(array.dtype) if dtype is None else dtype
-    return [
-        encode_header(value.row_array, value.height(), kind, array.shape),
-        elements.view_elements(array),
-    ]
+    return [encode_header(value.row_array, value.height(), kind, array.shape), elements.view_elements(array)]
 
 
 def encode_header(rows: Array, height: int, dtype: VarType, shape: tuple[int, ...]) -> bytes:

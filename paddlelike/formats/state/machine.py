@@ -13,14 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Buffer
-from paddlelike.formats.state.pickled import (
-    HINT,
-    Constructors,
-    Latin1,
-    PickledArray,
-    Text,
-    check_key,
-)
+from paddlelike.formats.state.pickled import HINT, Constructors, Latin1, PickledArray, Text, check_key
 
 __all__ = ["Machine", "Reference"]
 

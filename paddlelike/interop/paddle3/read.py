@@ -228,10 +228,7 @@ def _read_shape64(block: Block, op: dict[str, Any]) -> None:
     small = block.declare_new(kind._replace(dtype=VarType.INT32))
     block.emit("shape", {"Input": [block.find_one(get(get(op, "I", list), 0, dict))]}, {"Out": [small]}, {})
     block.emit(
-        "cast",
-        {"X": [small]},
-        {"Out": [out]},
-        {"in_dtype": int(VarType.INT32), "out_dtype": int(kind.dtype)},
+        "cast", {"X": [small]}, {"Out": [out]}, {"in_dtype": int(VarType.INT32), "out_dtype": int(kind.dtype)}
     )
 
 

@@ -13,17 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import (
-    Array,
-    Context,
-    Float,
-    Gradient,
-    OpDef,
-    Shapes,
-    Spec,
-    String,
-    register,
-)
+from paddlelike.framework.opdef import Array, Context, Float, Gradient, OpDef, Shapes, Spec, String, register
 from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.recurrent import lstm as lstm_steps
 from paddlelike.ops.kernels.recurrent.lstm import Cell, LstmAttrs, Projection, find_activations, make_cell

@@ -42,11 +42,6 @@ class LossLog(ProgressWriter):
         self.log.write(self.position, **values)
 
     def on_write_test_summary(
-        self,
-        samples: int,
-        updates: int,
-        summaries: int,
-        aggregate_metric: float,
-        elapsed_milliseconds: float,
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
     ) -> None:
         self.log.write(self.position, test=aggregate_metric / samples)

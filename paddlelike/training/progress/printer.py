@@ -108,12 +108,7 @@ class ProgressPrinter(ProgressWriter):
         )
 
     def on_write_test_summary(
-        self,
-        samples: int,
-        updates: int,
-        summaries: int,
-        aggregate_metric: float,
-        elapsed_milliseconds: float,
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
     ) -> None:
         metric = self._metric((0.0, aggregate_metric), (0, samples))
         self.log(f"Finished Evaluation [{summaries}]: Minibatch[1-{updates}]: {metric};")

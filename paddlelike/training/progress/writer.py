@@ -142,12 +142,7 @@ class ProgressWriter:
         """A summary of the training; ``summaries`` counts them from 1."""
 
     def on_write_test_summary(
-        self,
-        samples: int,
-        updates: int,
-        summaries: int,
-        aggregate_metric: float,
-        elapsed_milliseconds: float,
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
     ) -> None:
         """A summary of a test."""
 

@@ -18,10 +18,7 @@ from paddlelike.distributed.protocol.trainer.decision import (
     describe_rounds,
 )
 from paddlelike.distributed.protocol.trainer.requests import Stage, TrainerRequests
-from paddlelike.distributed.protocol.trainer.steps import (
-    Resumed,
-    Success,
-)
+from paddlelike.distributed.protocol.trainer.steps import Resumed, Success
 
 __all__ = ["TrainerAgreements"]
 

@@ -21,11 +21,7 @@ from paddlelike.distributed.protocol.messages import (
 )
 from paddlelike.distributed.protocol.trainer.decision import RollBack
 from paddlelike.distributed.protocol.trainer.retries import Link
-from paddlelike.distributed.protocol.trainer.steps import (
-    Limits,
-    Outcome,
-    Success,
-)
+from paddlelike.distributed.protocol.trainer.steps import Limits, Outcome, Success
 from paddlelike.errors import FaultError
 
 __all__ = ["AGREEING", "Stage", "TrainerRequests"]

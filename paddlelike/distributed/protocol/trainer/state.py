@@ -29,25 +29,11 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from paddlelike.distributed.protocol.messages import (
-    Beat,
-    HelloReply,
-    Refused,
-    Reply,
-    SaveReply,
-    Waiting,
-)
+from paddlelike.distributed.protocol.messages import Beat, HelloReply, Refused, Reply, SaveReply, Waiting
 from paddlelike.distributed.protocol.trainer.agreements import TrainerAgreements
 from paddlelike.distributed.protocol.trainer.requests import AGREEING
 from paddlelike.distributed.protocol.trainer.retries import Link
-from paddlelike.distributed.protocol.trainer.steps import (
-    Call,
-    Closed,
-    Done,
-    Pause,
-    Step,
-    Success,
-)
+from paddlelike.distributed.protocol.trainer.steps import Call, Closed, Done, Pause, Step, Success
 
 __all__ = ["TrainerState"]
 

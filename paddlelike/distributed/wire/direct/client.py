@@ -43,12 +43,7 @@ class DirectClient:
     """
 
     def __init__(
-        self,
-        endpoint: str,
-        ask: Callable[[float], Header],
-        hints: dict[str, str],
-        *,
-        tls: Tls | None = None,
+        self, endpoint: str, ask: Callable[[float], Header], hints: dict[str, str], *, tls: Tls | None = None
     ) -> None:
         self.endpoint = endpoint
         self._tls = tls

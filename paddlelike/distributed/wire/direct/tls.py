@@ -58,10 +58,7 @@ class TlsConnection(Connection):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._encrypted = memoryview(bytearray(_PIECE))
         self._tls = context.wrap_bio(
-            self._incoming,
-            self._outgoing,
-            server_side=server_name is None,
-            server_hostname=server_name,
+            self._incoming, self._outgoing, server_side=server_name is None, server_hostname=server_name
         )
 
     def shake_hands(self) -> None:

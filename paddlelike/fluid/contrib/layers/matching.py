@@ -56,12 +56,7 @@ def fused_elemwise_activation(
         "fused_elemwise_activation",
         {"X": x, "Y": y},
         {"Out": x.dtype, "IntermediateOut": x.dtype},
-        {
-            "axis": axis,
-            "scale": scale,
-            "save_intermediate_out": save_intermediate_out,
-            "functor_list": names,
-        },
+        {"axis": axis, "scale": scale, "save_intermediate_out": save_intermediate_out, "functor_list": names},
     )
     return out
 

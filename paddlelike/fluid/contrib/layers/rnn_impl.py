@@ -241,11 +241,7 @@ class _Network:
         self._drop = drop
 
     def run(
-        self,
-        input: Variable,
-        init: Sequence[Any] | None,
-        sequence_length: Variable | None,
-        batch_first: bool,
+        self, input: Variable, init: Sequence[Any] | None, sequence_length: Variable | None, batch_first: bool
     ) -> tuple[Variable, list[Variable]]:
         """Return the outputs, and the last value of each state over layers and directions."""
         directions, depth = len(self._units), len(self._units[0])

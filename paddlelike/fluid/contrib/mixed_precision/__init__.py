@@ -114,10 +114,8 @@ def decorate(
     """Return the optimizer with the methods for mixed precision; it trains in float32, as a warning says."""
     warn_user(
         "mixed_precision.decorate: there is no float16 arithmetic on the CPU; the network trains in float32, "
-        "and the loss is not scaled",
+        "and the loss is not scaled"
     )
     return OptimizerWithMixedPrecision(
-        optimizer,
-        amp_lists or AutoMixedPrecisionLists(),
-        use_dynamic_loss_scaling=use_dynamic_loss_scaling,
+        optimizer, amp_lists or AutoMixedPrecisionLists(), use_dynamic_loss_scaling=use_dynamic_loss_scaling
     )

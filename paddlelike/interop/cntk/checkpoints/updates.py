@@ -52,15 +52,9 @@ KINDS: Final = ("adam", "adamax", "momentum", "sgd", *STATES)
 _MANY: Final = 16  # so many numbers of one sign are no velocities
 #: The accumulators that hold CNTK's two averages, that of squares (or norms) first; and by which power of the
 #: size of the minibatch CNTK's are larger.
-_PAIRS: Final = {
-    "adam": (("Moment2", 2), ("Moment1", 1)),
-    "adamax": (("InfNorm", 1), ("Moment", 1)),
-}
+_PAIRS: Final = {"adam": (("Moment2", 2), ("Moment1", 1)), "adamax": (("InfNorm", 1), ("Moment", 1))}
 #: The accumulators that hold powers of the decay rates, and the attribute with the rate.
-_POWERS: Final = {
-    "adam": {"Beta1Pow": "beta1", "Beta2Pow": "beta2"},
-    "adamax": {"Beta1Pow": "beta1"},
-}
+_POWERS: Final = {"adam": {"Beta1Pow": "beta1", "Beta2Pow": "beta2"}, "adamax": {"Beta1Pow": "beta1"}}
 
 
 class Update(Protocol):

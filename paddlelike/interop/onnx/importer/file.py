@@ -27,11 +27,7 @@ Array = np.ndarray[Any, Any]
 ELEMENT_TYPES: Final = {row.onnx: row.var_type for row in TENSOR_DTYPES.values()}
 _LARGEST: Final = (1 << 31) - 1  # bytes: protobuf's limit
 #: The field of a tensor that holds elements of a type, where they are not raw bytes.
-_FIELDS: Final = {
-    VarType.FP32: "float_data",
-    VarType.FP64: "double_data",
-    VarType.INT64: "int64_data",
-}
+_FIELDS: Final = {VarType.FP32: "float_data", VarType.FP64: "double_data", VarType.INT64: "int64_data"}
 
 
 def read_model(file: str) -> ModelProto:
