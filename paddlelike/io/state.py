@@ -256,7 +256,7 @@ def _load_older(
     """Load a directory or a single file, which older programs pass to ``fluid.load``."""
     directory, (where, name) = locate(path), locate_prefix(path)
     is_directory = directory.exists()
-    if not is_directory and not where.has(name):
+    if not is_directory and not (name and where.has(name)):
         raise MissingFileError(
             f"there is neither {path}.pdparams, nor a directory or file {path}", hint=suggest_prefix(path)
         )

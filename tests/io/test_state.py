@@ -198,6 +198,16 @@ def test_a_directory_is_read_as_a_state(main: fluid.Program, exe: fluid.Executor
     assert list(fluid.load_program_state(str(tmp_path), chosen)) == ["fc_0.w_0"]
 
 
+def test_the_path_of_a_directory_may_end_in_a_slash(
+    main: fluid.Program, exe: fluid.Executor, tmp_path: Path
+) -> None:
+    fluid.io.save_persistables(exe, str(tmp_path), main)
+    assert sorted(fluid.load_program_state(f"{tmp_path}/")) == NAMES
+    assert sorted(fluid.load(main, f"{tmp_path}/", exe).loaded) == NAMES
+    for load in (fluid.load_program_state, lambda path: fluid.load(main, path, exe)):
+        refused(MissingFileError, load, f"{tmp_path}/nowhere/")
+
+
 # Setting states
 
 

@@ -70,7 +70,8 @@ def save_inference_model(
     params_filename
         One file for all parameters; None: a file each.
     export_for_deployment
-        False: the whole program, as ``<model>.main_program``, and all its persistables.
+        False: the whole program, as ``<model>.main_program``, and all its persistables; the feeds are not
+        asked for, as in Fluid.
     program_only
         Save the program without values.
     durability
@@ -115,7 +116,8 @@ def save_inference_model(
     options = SaveOptions(durability=durability)
     where = locate(dirname)
     asynchronous.check_pending()
-    check_feeds(program, feeds, targets)
+    if export_for_deployment:
+        check_feeds(program, feeds, targets)
     partition = get_partition(program)
     idle = (
         None if partition is None else partition.plan_save(executor, [], where.path, "params", options).idle

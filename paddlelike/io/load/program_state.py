@@ -81,7 +81,7 @@ def load_program_state(
     directory, (where, name) = locate(path), locate_prefix(path)
     if directory.exists():
         return read_stable(directory, partial(_read_directory, directory, var_list, verify=verify))
-    if where.has(name):
+    if name and where.has(name):
         return _read_file(where, name, var_list, verify=verify)
     raise MissingFileError(
         f"there is neither {prefix}.pdparams, nor a directory or file {path}", hint=suggest_prefix(prefix)
@@ -115,13 +115,15 @@ def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
         A file is not what was saved, or the files were replaced each time they were read.
     """
     where, base = locate_prefix(prefix)
+    if not base:  # a directory: its path ends in a separator
+        return None
     return read_stable(where, partial(_read_prefixed, where, base, prefix, verify=verify))
 
 
 def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> PickledState | None:
     """Read the files of a ``fluid.save`` once, and compare what was read with their manifest."""
     folder = PrefixedFolder(where, base)
-    if not base or not folder.has(PARAMETER_FILE):
+    if not folder.has(PARAMETER_FILE):
         return None
     names = [base + suffix for suffix in FluidSave.suffixes if folder.has(suffix)]
     comparison = choose_comparison(where, None, verify=None if verify else False, lazy=False)

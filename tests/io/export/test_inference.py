@@ -147,7 +147,7 @@ def test_the_scope_in_use_gets_the_values(net: Net, exe: fluid.Executor, tmp_pat
 
 
 def test_a_whole_program_is_saved_for_other_uses(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
-    save(str(tmp_path), ["x"], [net.prediction], exe, export_for_deployment=False)
+    save(str(tmp_path), ["x", "label"], [net.prediction], exe, export_for_deployment=False)  # one too many
     assert "__model__" not in names(tmp_path)
     program = fluid.Program.parse_from_string((tmp_path / "__model__.main_program").read_bytes())
     assert "momentum" in [op.type for op in program.global_block().ops]
