@@ -98,6 +98,8 @@ class LoadShare:
         Lines for the report.
     reader
         The name of this process, the prefix of every error of the load, such as ``the server at a:6174``.
+    done
+        Is called when the values are in the scope.
     """
 
     variables: list[Variable]
@@ -105,6 +107,7 @@ class LoadShare:
     rules: tuple[Rule, ...] = ()
     notes: tuple[str, ...] = ()
     reader: str = ""
+    done: Callable[[], None] | None = None
 
 
 class Partition(Protocol):

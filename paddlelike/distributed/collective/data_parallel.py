@@ -6,8 +6,10 @@ copy that has them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from paddlelike.core.scope import Scope, global_scope
@@ -19,7 +21,8 @@ from paddlelike.executor.strategies import BuildStrategy
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.partition import SaveShare, WholePartition
+from paddlelike.io.partition import LoadShare, SaveShare, WholePartition
+from paddlelike.io.rules.rule import Skip
 from paddlelike.storage.options import SaveOptions
 
 if TYPE_CHECKING:
@@ -83,10 +86,7 @@ def complete_state(program: Program, names: Sequence[str]) -> None:
 
 
 class SharedState(WholePartition):
-    """How a program is saved and loaded whose optimizer state the workers have shared out.
-
-    The first step after a load releases what is other workers'.
-    """
+    """How a program is saved and loaded whose optimizer state the workers have shared out."""
 
     def plan_save(
         self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
@@ -94,6 +94,18 @@ class SharedState(WholePartition):
         """Return all variables: those of other workers are fetched. Raises FaultError for a lost worker."""
         complete_state(self._program, [variable.name for variable in chosen])
         return super().plan_save(executor, chosen, where, part, options)
+
+    def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
+        """Return all variables, but skip the state of other workers."""
+        workers, sharding = find_workers(), self._program._sharding
+        names = {variable.name for variable in chosen}
+        others = sorted(names.intersection(workers.find_others(global_scope(), sharding)))
+        if not others:
+            return LoadShare(chosen)
+        skip = Skip("re:" + "|".join(map(re.escape, others)))
+        note = f"the state of {len(others)} variables is read by the workers that hold it"
+        done = partial(workers.count_load, global_scope(), sharding)
+        return LoadShare(chosen, rules=(skip,), notes=(note,), done=done)
 
 
 def _find_gradients(program: Program) -> list[str]:

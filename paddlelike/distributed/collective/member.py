@@ -104,7 +104,7 @@ class Member:
     def find_shares(self) -> Shares:
         """Return this worker's part of optimizer state that is shared out."""
         if self._shares is None:
-            self._shares = Shares(self.job, self._notes, self._ending, self.watch)
+            self._shares = Shares(self.job, self._notes, self._ending, self.watch, self._fail)
         return self._shares
 
     def watch(self, begin: float) -> None:

@@ -1,64 +1,84 @@
 """Optimizer state that the workers have shared out: each gives its own to a worker that saves.
 
 A worker that saves asks each owner, through the texts that JAX's coordinator keeps: a request names
-variables and the steps that the asking worker has completed; the owner, in a thread of its own, waits until
-it has completed as many, then answers with the variables' rows, 1 MiB at a time, two pieces ahead of what
-was taken. No owner can be a step further meanwhile, since a step needs all workers. The rows go into a
-temporary file, which the scope holds as an array until the next step.
+variables, and the steps, and loads since then, that the asking worker has completed. The owner, in a thread
+of its own, waits until it has completed as many, and answers with the variables' types and shapes and with
+an address and a token, of one connection over which their elements come. No owner can be a step further
+meanwhile, since a step needs all workers. The elements go into temporary files, which the scope holds as
+arrays until the next step.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
+import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+import weakref
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.distributed.collective.jax_runtime import Notes
+from paddlelike.distributed.collective.jax_runtime import PULSE, Notes
 from paddlelike.distributed.collective.job import Job
 from paddlelike.distributed.collective.sharding import Sharding
 
 __all__ = ["Shares"]
 
 Array = np.ndarray[Any, Any]
+_Watch = Callable[[float], None]
+_Fail = Callable[[Exception], NoReturn]
 
-_PIECE: Final = 1 << 20  # bytes
-_AHEAD: Final = 2  # pieces that wait to be taken
+_PIECE: Final = 1 << 22  # bytes that one call sends or receives
 _POLL: Final = 0.1  # seconds
+_CONNECT: Final = 10.0  # seconds
 
 
 class Shares:
-    """This worker's part of the state. ``watch(begin)`` raises the error for a lost worker."""
+    """This worker's part of the state.
 
-    def __init__(
-        self, job: Job, notes: Notes, ending: threading.Event, watch: Callable[[float], None]
-    ) -> None:
-        self._job, self._notes, self._ending, self._watch = job, notes, ending, watch
+    ``watch(begin)`` raises the error for a lost worker, if there is one, ``fail(error)`` waits for one.
+    """
+
+    def __init__(self, job: Job, notes: Notes, ending: threading.Event, watch: _Watch, fail: _Fail) -> None:
+        self._job, self._notes, self._ending, self._watch, self._fail = job, notes, ending, watch, fail
         self._scope: Scope | None = None
-        self._completed = 0
+        self._released: weakref.WeakSet[Scope] = weakref.WeakSet()
+        self._completed = [0, 0]  # steps, and loads since the last of them
         self._is_done = threading.Condition()
         self._asked = 0
         threading.Thread(target=self._serve, name="paddlelike-shares", daemon=True).start()
 
-    def begin_step(self, scope: Scope, sharding: Sharding) -> None:
+    def release(self, scope: Scope, sharding: Sharding) -> None:
         """Release the state of other workers."""
         self._scope = scope
+        self._released.add(scope)
         for name in sharding.find_others(self._job.rank):
             holder = scope.find_var(name)
             if holder is not None and holder.value is not None:
                 holder.set_value(None)
 
-    def end_step(self) -> None:
-        """Count a completed step."""
+    def may_release(self, scope: Scope) -> bool:
+        """Return whether no other scope has the state that this worker gives to those that save."""
+        return self._scope is None or self._scope is scope
+
+    def has_released(self, scope: Scope) -> bool:
+        """Return whether a scope has no more than this worker's state."""
+        return scope in self._released
+
+    def count(self, *, is_step: bool) -> None:
+        """Count a completed step, or a load."""
         with self._is_done:
-            self._completed += 1
+            steps, loads = self._completed
+            self._completed = [steps + 1, 0] if is_step else [steps, loads + 1]
             self._is_done.notify_all()
 
     def fetch(self, scope: Scope, sharding: Sharding, chosen: Iterable[str]) -> None:
@@ -74,15 +94,17 @@ class Shares:
             request = json.dumps({"names": names, "completed": self._completed})
             self._notes.write_bytes(f"asked/{owner}/{answer}", request.encode())
             wait = partial(self._watch, time.monotonic())
-            specs = json.loads(self._notes.take(f"specs/{answer}", wait))
-            pieces = 0
-            for name, (dtype, shape) in zip(names, specs, strict=True):
-                array = _make_array(np.dtype(dtype), shape)
-                for part in _cut(array):
-                    data = self._notes.take(f"piece/{answer}/{pieces}", wait)
-                    part[:] = np.frombuffer(data, array.dtype)
-                    pieces += 1
-                    self._notes.write_bytes(f"taken/{answer}/{pieces}", b"taken")
+            found = json.loads(self._notes.take(f"specs/{answer}", wait))
+            arrays = [_make_array(np.dtype(dtype), shape) for dtype, shape in found["specs"]]
+            try:
+                with socket.create_connection(tuple(found["address"]), _CONNECT) as connection:
+                    connection.sendall(found["token"].encode())
+                    connection.settimeout(PULSE)
+                    for array in arrays:
+                        _transfer(connection.recv_into, array, self._watch)
+            except OSError as error:
+                self._fail(error)
+            for name, array in zip(names, arrays, strict=True):
                 scope.var(name).set_value(LoDTensor(array))
 
     def _serve(self) -> None:
@@ -92,27 +114,43 @@ class Shares:
                 for name in self._notes.list_names(folder):
                     request = json.loads(self._notes.take(name, self._check))
                     self._answer(name.rpartition("/")[2], **request)
-            except (RuntimeError, EOFError):  # the coordinator or the other worker is lost
+            except (RuntimeError, EOFError, OSError):  # the coordinator or the other worker is lost
                 continue
 
-    def _answer(self, answer: str, names: list[str], completed: int) -> None:
+    def _answer(self, answer: str, names: list[str], completed: list[int]) -> None:
         with self._is_done:
             while self._completed < completed:
                 self._is_done.wait(_POLL)
                 self._check()
         assert self._scope is not None
         arrays = [np.asarray(self._scope.var(name).get_tensor()) for name in names]
-        specs = [[array.dtype.str, list(array.shape)] for array in arrays]
-        self._notes.write_bytes(f"specs/{answer}", json.dumps(specs).encode())
-        pieces = 0
-        for array in arrays:
-            for part in _cut(np.ascontiguousarray(array)):
-                if pieces >= _AHEAD:
-                    self._notes.take(f"taken/{answer}/{pieces - _AHEAD + 1}", self._check)
-                self._notes.write_bytes(f"piece/{answer}/{pieces}", part.tobytes())
-                pieces += 1
+        host, token = self._job.endpoints[self._job.rank].rpartition(":")[0].strip("[]"), secrets.token_hex()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, 0), family=family) as server:
+            server.settimeout(PULSE)
+            specs = [[array.dtype.str, list(array.shape)] for array in arrays]
+            found = {"specs": specs, "address": server.getsockname()[:2], "token": token}
+            self._notes.write_bytes(f"specs/{answer}", json.dumps(found).encode())
+            with self._accept(server, token.encode()) as connection:
+                connection.settimeout(PULSE)
+                for array in arrays:
+                    _transfer(connection.send, np.ascontiguousarray(array), self._check)
 
-    def _check(self) -> None:
+    def _accept(self, server: socket.socket, token: bytes) -> socket.socket:
+        """Return the connection that brings the token. Raises EOFError when this process ends."""
+        while True:
+            self._check()
+            try:
+                connection, _ = server.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(_CONNECT)
+            with suppress(OSError):
+                if hmac.compare_digest(connection.makefile("rb").read(len(token)), token):
+                    return connection
+            connection.close()
+
+    def _check(self, begin: float = 0) -> None:
         if self._ending.is_set():
             raise EOFError
 
@@ -125,9 +163,15 @@ def _make_array(dtype: np.dtype[Any], shape: list[int]) -> Array:
         return np.asarray(np.memmap(file, dtype, "w+", shape=tuple(shape)))
 
 
-def _cut(array: Array) -> Iterator[Array]:
-    """Return views of the elements, one piece after the other."""
-    flat = array.reshape(-1)
-    count = max(_PIECE // array.itemsize, 1)
-    for begin in range(0, flat.size, count):
-        yield flat[begin : begin + count]
+def _transfer(move: Callable[[memoryview], int], array: Array, watch: _Watch) -> None:
+    """Send or receive all elements; ``watch`` is given the time of the last byte, each second without one."""
+    rest, begin = array.reshape(-1).view(np.uint8).data, time.monotonic()
+    while rest:
+        try:
+            count = move(rest[:_PIECE])
+        except TimeoutError:
+            watch(begin)
+            continue
+        if not count:
+            raise ConnectionError("the other worker closed the connection")
+        rest, begin = rest[count:], time.monotonic()

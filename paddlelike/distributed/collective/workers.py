@@ -49,13 +49,9 @@ class JobWorkers:
         self._member: Member | None = None
         self._is_joining = False
         self._staged: dict[str, list[tuple[Array, Array]]] = {}  # by dtype: values, and where results go
-        self._rooms: dict[
-            tuple[str, int], int
-        ] = {}  # rows of sparse gradients, by variable and bytes of a row
+        self._rooms: dict[tuple[str, int], int] = {}  # rows of sparse gradients, by variable and row's bytes
         self._pending: list[tuple[Future[Array], list[Array]]] = []
-        self._may_wait: weakref.WeakKeyDictionary[Program, tuple[int, dict[int, bool]]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._may_wait = weakref.WeakKeyDictionary[Program, tuple[int, dict[int, bool]]]()
         self._shared: weakref.WeakKeyDictionary[Scope, weakref.WeakSet[Program]] = weakref.WeakKeyDictionary()
 
     def join(self, endpoints: Sequence[str], rank: int) -> None:
@@ -182,9 +178,24 @@ class JobWorkers:
         save.
         """
         shares = self._find_member().find_shares()
-        shares.begin_step(scope, sharding)
+        shares.release(scope, sharding)
         yield
-        shares.end_step()
+        shares.count(is_step=True)
+
+    def find_others(self, scope: Scope, sharding: Sharding) -> list[str]:
+        """Return the names of the state that other workers hold while this one trains in the scope.
+
+        There are none where this process is in no job, or trains in another scope.
+        """
+        if self._member is None or not self._member.find_shares().may_release(scope):
+            return []
+        return sharding.find_others(self._member.job.rank)
+
+    def count_load(self, scope: Scope, sharding: Sharding) -> None:
+        """Count a load of this worker's state alone: that of the others is released."""
+        shares = self._find_member().find_shares()
+        shares.release(scope, sharding)
+        shares.count(is_step=False)
 
     def fetch_state(self, scope: Scope, sharding: Sharding, names: Iterable[str]) -> None:
         """Put the state that other workers hold into the scope, for a save, until the next step."""
@@ -206,13 +217,26 @@ class JobWorkers:
                 begin += result.size
 
     def share(self, scope: Scope, program: Program) -> None:
-        """Give all workers the persistables of worker 0, before the first run of a program in a scope."""
+        """Give all workers the persistables of worker 0, before the first run of a program in a scope.
+
+        Where they have loaded their own state alone, that stays. Raises GraphError where only some have.
+        """
         shared = self._shared.setdefault(scope, weakref.WeakSet())
         if self._find_job().size == 1 or program in shared:
             return
         shared.add(program)
+        names = {one.name for one in program.list_vars() if one.persistable}
+        if program._sharding is not None:
+            has_own = self._find_member().find_shares().has_released(scope)
+            together = self._exchange(partial(Exchanges.gather, value=np.array([has_own], np.int32)))
+            if has_own:
+                names -= program._sharding.state.keys()
+            if len({*together.tolist()}) > 1:
+                loaded = ", ".join(map(str, np.flatnonzero(together)))
+                text = f"only worker {loaded} of {len(together)} loaded the state that is shared out"
+                raise GraphError(text, hint="each reads its own part: let every worker load")
         by_dtype: dict[str, list[LoDTensor]] = {}
-        for name in sorted(one.name for one in program.list_vars() if one.persistable):
+        for name in sorted(names):
             holder = scope.find_var(name)
             tensor = None if holder is None else holder.value
             if isinstance(tensor, LoDTensor) and tensor.held_array is not None:

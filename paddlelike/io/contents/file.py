@@ -180,7 +180,7 @@ class FileContents:
                 parts += more
             values.append(value)
         parts.sort(key=lambda part: part.offset)
-        partial = any(want.rows is not None for want in wants)
+        partial = any(want.rows for want in wants) or (not lazily and len(wants) < len(self.headers))
         problem = compare_size(self.where, self.size, self._record) if self._verify else None
         compared = self._verify and problem is None
         record = self._record if compared else None

@@ -201,6 +201,8 @@ def _load(executor: Executor, request: LoadRequest) -> LoadReport:
     with collections_paused(), _prefix_errors(request.reader):
         read = read_request(executor, request)
         moved, states = commit_values(read.plan, read.values)
+        if request.done is not None:
+            request.done()
         if source.where is not None and source.has_file_each and request.view is None:
             record_loaded(source.where, read.stamp, read.plan, states)
         report = make_report(read.plan, read.reading, moved, read.verified)

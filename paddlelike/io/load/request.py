@@ -34,6 +34,8 @@ class LoadRequest:
         Lines for the report.
     reader
         The name of the process, such as a parameter server, as the prefix of errors.
+    done
+        Is called when the values are in the scope.
     """
 
     program: Program
@@ -44,6 +46,7 @@ class LoadRequest:
     view: Callable[[Contents], Contents] | None = None
     notes: tuple[str, ...] = ()
     reader: str = ""
+    done: Callable[[], None] | None = None
 
     def restrict(self, contents: Contents) -> Contents:
         """Return the part of a source that this process reads."""
@@ -82,6 +85,7 @@ def make_request(
         view=share.view,
         notes=share.notes,
         reader=share.reader,
+        done=share.done,
     )
 
 

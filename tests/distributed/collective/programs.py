@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,35 @@ def train(kind: str = "GradAllReduce", fault: str = "", victim: str = "0") -> No
             os.kill(os.getpid(), signal.Signals[fault])
     values = {one.name: read(one.name) for one in main.list_vars() if one.persistable and one.type == 7}
     report(losses=losses, values=values)
+
+
+def restore_share(source: str, last: str, who: str) -> None:
+    """Load shared state on the workers ``who``, save it before a step, then train a step and save again."""
+    strategy, fleet = collective_fleet.DistributedStrategy(), collective_fleet.fleet
+    strategy.reduce_strategy = fluid.BuildStrategy.ReduceStrategy.Reduce
+    fleet.init(PaddleCloudRoleMaker(is_collective=True))
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        hidden = fluid.layers.fc(fluid.data("x", [None, 8]), 500, act="tanh")
+        loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(hidden, 500)))
+        fleet.distributed_optimizer(fluid.optimizer.Adam(0.01), strategy).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fleet.startup_program)
+    found, before = None, read_count()
+    if str(RANK) in who:
+        found = fluid.io.load_persistables(exe, source, main)
+    read = read_count() - before
+    for name in ("loaded", "trained"):
+        if not RANK:
+            fleet.save_persistables(exe, f"{last}/{name}")
+        exe.run(fleet.main_program, feed={"x": make_batch(0)[0][:4]}, fetch_list=[loss])
+    report(read=read, skipped=[] if found is None else found.skipped, is_good=bool(found))
+
+
+def read_count() -> int:
+    """Return how many bytes this process has read."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in lines)["rchar"])
 
 
 def train_fleet(options: str = "{}", path: str = "", killed_at: str = "", last: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -106,6 +107,35 @@ def test_shared_out_state_is_saved_whole_and_continued_by_three(tmp_path: Path, 
     # Parts of 6, 5 and 5 samples; the sums of float32 have another order.
     weighted = np.average(losses, axis=0, weights=[6, 5, 5])
     np.testing.assert_allclose(weighted, alone.reports[0]["losses"], rtol=2e-6)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bytes read are counted by /proc")
+def test_workers_read_their_own_state_alone(tmp_path: Path) -> None:
+    source = tmp_path / "3" / "trained"
+    first = run_workers(3, "restore_share", "", str(tmp_path / "3"), "")
+    assert [one.code for one in first] == [0, 0, 0], first[0].errors
+    for count in (2, 1):
+        done = run_workers(count, "restore_share", str(source), str(tmp_path / f"{count}"), "01")
+        assert [one.code for one in done] == [0] * count, done[0].errors
+        assert read_files(tmp_path / f"{count}" / "loaded") == read_files(source)  # before any step
+        sizes = {path.name: path.stat().st_size for path in source.iterdir() if "manifest" not in path.name}
+        skipped = [one.reports[0]["skipped"] for one in done]
+        for one, names in zip(done, skipped, strict=True):
+            assert one.reports[0]["is_good"]
+            own = sum(sizes.values()) - sum(sizes[name] for name in names)
+            # Headers, the manifest, and files of /proc are read as well, and this module's source.
+            assert own <= one.reports[0]["read"] < own + 200_000
+        state = {name for name in sizes if "moment" in name or "beta" in name}
+        assert sorted(itertools.chain(*skipped)) == (sorted(state) if count == 2 else [])
+    assert read_files(tmp_path / "2" / "trained").keys() == sizes.keys()
+
+
+def test_workers_of_which_only_one_has_loaded_its_state_are_told_so(tmp_path: Path) -> None:
+    run_workers(1, "restore_share", "", str(tmp_path / "1"), "")
+    done = run_workers(2, "restore_share", str(tmp_path / "1" / "trained"), str(tmp_path / "2"), "1")
+    assert all(one.code for one in done)
+    assert "only worker 1 of 2 loaded the state that is shared out" in done[1].errors
+    assert "let every worker load" in done[0].errors
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
