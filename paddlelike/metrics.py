@@ -111,9 +111,10 @@ class CompositeMetric(MetricBase):
         return [metric.eval() for metric in self._metrics]
 
     def reset(self) -> None:
-        """Reset every metric."""
-        for metric in self._metrics:
-            metric.reset()
+        """Reset nothing, as in Fluid, with a warning; every metric where ``FLAGS_fluid_quirks`` is False."""
+        if not warn_quirk("composite_reset"):
+            for metric in self._metrics:
+                metric.reset()
 
 
 class Precision(MetricBase):
