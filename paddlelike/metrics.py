@@ -111,8 +111,8 @@ class CompositeMetric(MetricBase):
         return [metric.eval() for metric in self._metrics]
 
     def reset(self) -> None:
-        """Reset nothing, as in Fluid, with a warning; every metric where ``FLAGS_fluid_quirks`` is False."""
-        if not warn_quirk("composite_reset"):
+        """Drop nothing, as in Fluid, with a warning; all batches where ``FLAGS_fluid_quirks`` is False."""
+        if not warn_quirk("metric_reset"):
             for metric in self._metrics:
                 metric.reset()
 
@@ -345,9 +345,10 @@ class Auc(MetricBase):
         return compute(self._stat_pos, self._stat_neg)
 
     def reset(self) -> None:
-        """Drop all batches."""
-        self._stat_pos.fill(0)
-        self._stat_neg.fill(0)
+        """Drop nothing, as in Fluid, with a warning; all batches where ``FLAGS_fluid_quirks`` is False."""
+        if not warn_quirk("metric_reset"):
+            self._stat_pos.fill(0)
+            self._stat_neg.fill(0)
 
 
 def _positives(who: str, preds: Array, labels: Array) -> tuple[Array, Array]:

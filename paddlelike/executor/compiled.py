@@ -139,10 +139,11 @@ class CompiledProgram:
         fetch_list: FetchList | None,
         return_numpy: bool,
         return_merged: bool,
+        use_prune: bool,
     ) -> list[Any]:
         if self._parallel is None:
             return executor._run_program(
-                self._program, feed, fetch_list, scope, return_numpy, backend=self._backend
+                self._program, feed, fetch_list, scope, return_numpy, use_prune, self._backend
             )
         fetches = collect_names(fetch_list)
         with ExitStack() as step:

@@ -190,7 +190,7 @@ class Executor(Displayed):
             runner = getattr(program, "_run", None)
             if runner is None:
                 raise TypeError(_describe_no_program(program))
-            return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged))
+            return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged, use_prune))
         return self._run_program(program, feed, fetch_list, scope, return_numpy, use_prune)
 
     def _run_program(

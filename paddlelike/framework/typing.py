@@ -46,6 +46,7 @@ class Compiled(Protocol):
         fetch_list: FetchList | None,
         return_numpy: bool,
         return_merged: bool,
+        use_prune: bool,
     ) -> list[Any]: ...
 
 

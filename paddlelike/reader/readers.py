@@ -84,7 +84,7 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
 
 
 def cache(reader: Reader) -> Reader:
-    """Return a reader that keeps the samples in memory after the first pass.
+    """Read all samples into memory, at once, and return a reader of them.
 
     >>> import paddlelike as fluid
     >>> source = iter([1, 2])
@@ -92,17 +92,8 @@ def cache(reader: Reader) -> Reader:
     >>> list(read()), list(read())
     ([1, 2], [1, 2])
     """
-    kept: list[Any] = []
-    complete = False
-
-    def read_cached() -> Iterator[Any]:
-        nonlocal complete
-        if not complete:
-            kept[:] = reader()
-            complete = True
-        return iter(kept)
-
-    return read_cached
+    kept = tuple(reader())
+    return lambda: iter(kept)
 
 
 def chain(*readers: Reader) -> Reader:

@@ -207,12 +207,14 @@ def areas() -> list[float]:
     return [float(area[0]), metric.eval()]
 
 
-def reset_precision() -> float:
-    both = fluid.metrics.CompositeMetric()
+def kept_metrics() -> list[float]:
+    both, auc = fluid.metrics.CompositeMetric(), fluid.metrics.Auc("auc")
     both.add_metric(fluid.metrics.Precision())
     both.update(np.array([[0.9], [0.8]]), np.array([[1], [0]]))
+    auc.update(np.array([[0.1, 0.9], [0.2, 0.8]]), np.array([[1], [0]]))
     both.reset()
-    return both.eval()[0]
+    auc.reset()
+    return [*both.eval(), auc.eval()]
 
 
 def nearly_equal() -> list[bool]:
@@ -434,7 +436,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "detection_map_background": (average_precision, 0.5, 1.0),
     "conv_transpose_groups": (leftover_channel, [1, 2, 1, 1, 0], "refused"),
     "auc_curve": (areas, [0.75, 0.75], [5 / 6, 5 / 6]),
-    "composite_reset": (reset_precision, 0.5, 0.0),
+    "metric_reset": (kept_metrics, [0.5, 1.0], [0.0, 0.0]),
     "equal_tolerance": (nearly_equal, [True, True, False], [False, True, False]),
     "stopped_second_gradients": (second_gradient, True, "refused"),
     # of one step and with the last s, 2 * 1.5^3; or of d(s w^3)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.errors import NotInitializedError
 from paddlelike.framework.opdef import registry
 
 FEED = {"x": np.ones((2, 4), "float32")}
@@ -41,6 +42,17 @@ def test_other_fetches_and_feeds_have_their_own(exe: fluid.Executor) -> None:
         exe.run(feed={**FEED, "surplus": FEED["x"]}, fetch_list=[loss])
     exe.run(feed=FEED, fetch_list=[loss], use_prune=True)
     assert len(plans()) == 4
+
+
+def test_a_compiled_program_is_pruned_too(exe: fluid.Executor) -> None:
+    x, y = fluid.data("x", [None, 2]), fluid.data("y", [None, 2])
+    first, _ = fluid.layers.scale(x, 2.0), fluid.layers.scale(y, 2.0)
+    compiled = fluid.CompiledProgram(fluid.default_main_program())
+    feed = {"x": np.ones((1, 2), "float32")}
+    with pytest.raises(NotInitializedError, match="reads 'y'"):
+        exe.run(compiled, feed=feed, fetch_list=[first])
+    (got,) = exe.run(compiled, feed=feed, fetch_list=[first], use_prune=True)
+    assert got.tolist() == [[2.0, 2.0]]
 
 
 def test_as_many_feeds_of_other_names_are_planned_anew(exe: fluid.Executor) -> None:
