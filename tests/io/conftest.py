@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.distributed.jobs import free_endpoints
+
 STANDIN = Path(__file__).with_name("standin_hadoop.py")
 
 
@@ -23,9 +24,8 @@ def s3() -> Iterator[dict[str, str]]:
     """A server of S3's protocol on the loopback; gives the settings that lead to it."""
     pytest.importorskip("s3fs", reason="s3fs is in the extra 'test-all'")
     pytest.importorskip("moto.server", reason="moto is in the extra 'test-all'")
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    (endpoint,) = free_endpoints(1)
+    port = endpoint.rpartition(":")[2]
     server = subprocess.Popen(
         [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
         stdout=subprocess.DEVNULL,
@@ -33,11 +33,14 @@ def s3() -> Iterator[dict[str, str]]:
     )
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(300):
+        end = time.monotonic() + 120
+        while True:
             try:
-                urllib.request.urlopen(address, timeout=5).close()
+                urllib.request.urlopen(address, timeout=60).close()
                 break
             except OSError:
+                assert server.poll() is None
+                assert time.monotonic() < end
                 time.sleep(0.1)
         yield {
             "FSSPEC_S3_ENDPOINT_URL": address,

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -103,19 +104,25 @@ def test_a_process_that_nobody_has_waited_for_yet_is_dead(tmp_path: Path) -> Non
 def test_a_holder_that_cannot_be_seen_has_a_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clocks are not compared: it is stale when nothing changed for as long as this process has looked."""
     monkeypatch.setattr(lock_file, "_BEAT", 0.05)
-    path = str(tmp_path / "entry" / "lock")
-    ours, theirs = Lock(path, "it", wait=30), Lock(path, "it")
+    path, now = str(tmp_path / "entry" / "lock"), 0.0
+    monkeypatch.setattr(lock_file, "time", SimpleNamespace(monotonic=lambda: now))
+    ours, theirs = Lock(path, "it"), Lock(path, "it")
     with theirs:
         monkeypatch.setattr(lock_file, "_get_place", lambda: "another container, with the same ids")
-        monkeypatch.setattr(lock_file, "_LEASE", 0.5)
-        deadline = time.monotonic() + 2
-        while time.monotonic() < deadline:
-            assert not ours.acquire()  # it beats
-            time.sleep(0.02)
+        for _ in range(4):
+            before = read_content(path)
+            assert not ours.acquire()
+            while read_content(path) == before:  # until it beats
+                time.sleep(0.005)
+            now += 0.9 * lock_file._LEASE
         assert theirs._heartbeat is not None
         theirs._heartbeat.stop()
-        with ours, pytest.raises(SaveError, match=r"it cannot be saved: .* has taken its lock over"):
+        while not ours.acquire():  # twice where a beat was under way
+            time.sleep(0.1)
+            now += lock_file._LEASE
+        with pytest.raises(SaveError, match=r"it cannot be saved: .* has taken its lock over"):
             theirs.check()
+        ours.release()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -23,17 +23,19 @@ def test_results_are_in_order():
 
 
 def test_several_run_at_once():
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=60)
     assert len(run_in_threads([barrier.wait] * 3, threads=3)) == 3
 
 
 def test_the_first_error_is_raised_after_running_tasks_ended():
-    ended = []
+    ended, failing = [], threading.Event()
 
     def fail() -> None:
+        failing.set()
         raise KeyError("first")
 
     def work() -> None:
+        assert failing.wait(60)
         time.sleep(0.05)
         ended.append(1)
 

@@ -10,9 +10,10 @@ import pytest
 
 import paddlelike as fluid
 from tests.distributed.checkpoint.jobs import SavingJob
-from tests.distributed.checkpoint.test_costs import MB, read_so_far, tall
+from tests.distributed.checkpoint.test_costs import MB, tall
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.jobs import Job, Network, perceptron_feeds, sgd
+from tests.helpers.reads import counting_reads, needs_read_counts
 
 
 class Restoring(SavingJob):
@@ -23,9 +24,9 @@ class Restoring(SavingJob):
         executor = fluid.Executor(fluid.CPUPlace())
         with fluid.scope_guard(scope):
             executor.run(programs.startup)
-            before = read_so_far()
-            state = fluid.io.Checkpoints(self.loaded).restore(executor, programs.main)
-            self.reports[endpoint] = state, read_so_far() - before
+            with counting_reads() as count:
+                state = fluid.io.Checkpoints(self.loaded).restore(executor, programs.main)
+                self.reports[endpoint] = state, count()
         self.scopes[endpoint] = scope
         future = self._pool.submit(lambda: executor.run(programs.main, scope=scope))
         self._serving.append((executor, future))
@@ -55,7 +56,7 @@ def test_servers_resume_from_the_latest_checkpoint(tmp_path: Path) -> None:
     assert [state for state, _ in job.reports.values()] == [{"epoch": 3, "step": 6}] * 3
 
 
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this system does not count what is read")
+@needs_read_counts
 def test_a_restore_reads_each_piece_of_a_servers_rows_once(tmp_path: Path) -> None:
     network = Network(tall, sgd)
     feed = {"x": np.zeros((2, 1300), "float32"), "y": np.zeros((2, 1), "float32")}

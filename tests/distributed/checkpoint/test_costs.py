@@ -20,17 +20,12 @@ from paddlelike.storage.local.transaction import Transaction
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.jobs import Network, perceptron_feeds, sgd
+from tests.helpers.reads import counting_reads, needs_read_counts
 
 MB = 1 << 20
 
 
-def read_so_far() -> int:
-    """Bytes that this process has read, from files and whatever else."""
-    lines = Path("/proc/self/io").read_text().splitlines()
-    return int(lines[0].removeprefix("rchar: "))
-
-
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this system does not count what is read")
+@needs_read_counts
 @pytest.mark.parametrize("in_place", [False, True])
 def test_a_server_reads_its_own_rows_and_headers_only(tmp_path: Path, in_place: bool) -> None:
     """Where nothing is compared; else the pieces of the checksums, of a megabyte each, that have its rows."""
@@ -44,12 +39,11 @@ def test_a_server_reads_its_own_rows_and_headers_only(tmp_path: Path, in_place: 
         with fluid.scope_guard(fluid.Scope()):
             exe = fluid.Executor()
             exe.run(programs.startup)
-            read_so_far()
-            before = read_so_far()
-            fluid.io.load_persistables(
-                exe, str(tmp_path / "model"), programs.main, in_place=in_place, verify=False
-            )
-            read = read_so_far() - before
+            with counting_reads() as count:
+                fluid.io.load_persistables(
+                    exe, str(tmp_path / "model"), programs.main, in_place=in_place, verify=False
+                )
+                read = count()
         own = sum(one.nbytes for one in slices)
         files = len({one.origin for one in slices})
         assert own <= read
@@ -66,7 +60,7 @@ def tall() -> Any:
     return fluid.layers.mean(fluid.layers.square_error_cost(input=out, label=y))
 
 
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this system does not count what is read")
+@needs_read_counts
 def test_a_server_compares_only_the_pieces_of_its_own_rows(tmp_path: Path) -> None:
     network = Network(tall, sgd)
     feed = {"x": np.zeros((2, 1300), "float32"), "y": np.zeros((2, 1), "float32")}
@@ -77,9 +71,9 @@ def test_a_server_compares_only_the_pieces_of_its_own_rows(tmp_path: Path) -> No
         own = sum(one.nbytes for one in programs.main._parameters_on_pservers.on(endpoint))
         with fluid.scope_guard(fluid.Scope()):
             exe.run(programs.startup)
-            before = read_so_far()
-            report = fluid.io.load_persistables(exe, str(tmp_path / "model"), programs.main)
-            read = read_so_far() - before
+            with counting_reads() as count:
+                report = fluid.io.load_persistables(exe, str(tmp_path / "model"), programs.main)
+                read = count()
         assert report.verified
         assert own <= read <= own + 3 * MB + 64 * 1024  # the pieces at both ends, and the first one
 

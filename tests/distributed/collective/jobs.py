@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paddlelike.distributed.launch.processes_plan import free_endpoints
+from tests.distributed.jobs import free_endpoints
 from tests.helpers.fork_server import Forked, start_fork_server
 
 _SECONDS = 90

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddlelike.distributed.launch.processes_plan import free_endpoints
+from tests.distributed.jobs import free_endpoints
 from tests.distributed.launch.clicks import find_process, last_save, launch_tutorial
 from tests.distributed.launch.launcher import wait_until
 
@@ -59,7 +59,8 @@ def test_launchers_on_two_machines_restart_the_job_together(
     tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
     home, mark = tmp_path / "two", uuid.uuid4().hex
-    job = [f"--servers={','.join(free_endpoints(2))}", "--trainers=127.0.0.1:1,127.0.0.2:2"]
+    ports = [endpoint.rpartition(":")[2] for endpoint in free_endpoints(2)]
+    job = [f"--servers=127.0.0.1:{ports[0]},127.0.0.2:{ports[1]}", "--trainers=127.0.0.1:1,127.0.0.2:2"]
     job += ["--max_restarts=1", "--grace=0.2"]  # one restart of each is enough, however fast they are
     here = [*job, "--host=127.0.0.1", "--log_dir=here"]
     there = [*job, "--host=127.0.0.2", "--log_dir=there"]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from paddlelike.distributed.launch.processes_plan import free_endpoints
 from paddlelike.distributed.progress.render import last_lines, plain_line
 from paddlelike.distributed.progress.watch import ServerView, Watch
 from paddlelike.distributed.wire import Server
+from tests.distributed.jobs import free_endpoints
 
 PROJECT = Path(__file__).parents[3]
 

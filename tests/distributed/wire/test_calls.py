@@ -23,15 +23,11 @@ from paddlelike.errors import (
     RemoteError,
     UnreachableError,
 )
+from tests.distributed.jobs import free_endpoints
 from tests.distributed.wire.conftest import CLEAR, Serve
 from tests.distributed.wire.verbs import Count, Fail, Refuse, Source, Store, Verb, Wait
 
 SIZES = [0, 1, 1000, CHUNK + 1, WHOLE, WHOLE + 1, 7 * CHUNK + 5]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 # What goes through
@@ -196,7 +192,7 @@ def test_a_header_that_is_not_json_is_not_sent(serve: Serve) -> None:
 
 
 def test_nobody_at_the_endpoint_is_retryable() -> None:
-    endpoint = f"127.0.0.1:{free_port()}"
+    (endpoint,) = free_endpoints(1)
     with Channel(endpoint, security=CLEAR) as channel, pytest.raises(UnreachableError) as caught:
         channel.call("Hello", {}, timeout=30)
     assert caught.value.retryable
@@ -306,7 +302,7 @@ def test_only_the_host_of_the_endpoint_is_bound(serve: Serve) -> None:
 
 def test_a_proxy_in_the_environment_is_not_asked(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "grpc_proxy", "HTTP_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+        monkeypatch.setenv(name, f"http://{free_endpoints(1)[0]}")
     _, channel = serve({"Echo": Verb()})
     assert channel.call("Echo", {"a": 1}) == {"a": 1}
 
@@ -319,7 +315,7 @@ if sys.argv[2] == "used":
     channel.call("Echo", {"who": "before"})
 child = os.fork()
 if child == 0:
-    os._exit(channel.call("Echo", {"who": "child"}, timeout=10) != {"who": "child"})
+    os._exit(channel.call("Echo", {"who": "child"}, timeout=30) != {"who": "child"})
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert channel.call("Echo", {"who": "parent"}, timeout=30) == {"who": "parent"}
 channel.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import socket
 import ssl
 import struct
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from paddlelike.distributed.wire import (
     make_parts,
 )
 from paddlelike.distributed.wire.direct.tls import make_client_context, make_server_context
+from paddlelike.distributed.wire.idle import IdleWatch
 from paddlelike.errors import DeadlineError, FrameError, RejectedError, UnreachableError
 from tests.distributed.wire.certificates import Authority, write
 from tests.distributed.wire.conftest import CLEAR, Serve
@@ -66,6 +69,19 @@ def connect(server: Server, text: bytes) -> socket.socket:
     if tls is not None and text == ticket(server):
         assert sock.recv(17) == struct.pack("<BIIQ", 1, 0, 0, 0)
     return sock
+
+
+def get_watch(server: Server) -> IdleWatch:
+    assert server._direct_server is not None
+    return server._direct_server._watch
+
+
+def await_wait(server: Server, *, until: float) -> None:
+    """Return when the direct server waits for a peer, no longer than until then."""
+    end = time.monotonic() + 60
+    while until not in [wait.deadline for wait in list(get_watch(server)._waits.values())]:
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def ticket(server: Server) -> bytes:
@@ -343,23 +359,29 @@ def test_a_call_that_stops_in_its_midst_is_closed_after_the_deadline(serve: Serv
         assert sock.recv(1) == b""
 
 
-def test_empty_frames_keep_a_slow_call_alive(serve: Serve) -> None:
-    _, channel = serve({"Count": Count()}, idle=0.3)
+def test_empty_frames_keep_a_slow_call_alive(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0  # seconds, by the clock of the server's waits
+    monkeypatch.setattr("paddlelike.distributed.wire.idle.time", SimpleNamespace(monotonic=lambda: now))
+    server, channel = serve({"Count": Count()}, idle=600)
 
     def parts() -> Iterator[Item]:
-        for _ in range(8):
-            time.sleep(0.1)
+        nonlocal now
+        for _ in range(3):
             yield FLUSH
+            await_wait(server, until=now + 600)
+            now += 400
+            get_watch(server).cancel_expired(now)
         yield Part(0, 0, memoryview(b"ab"))
 
     assert call(channel, "Count", {"size": 2}, parts()) == {"ended": 1}
 
 
 def test_a_connection_may_be_idle_between_two_calls(serve: Serve) -> None:
-    _, channel = serve({"Echo": Verb()}, idle=0.1)
+    server, channel = serve({"Echo": Verb()})
     assert call(channel, "Echo", {}) == {}
-    time.sleep(0.5)
     (kept,) = channel._direct._idle
+    await_wait(server, until=math.inf)
+    get_watch(server).cancel_expired(time.monotonic() + 1e9)
     assert call(channel, "Echo", {}) == {}
     assert channel._direct._idle == [kept]
 

@@ -19,6 +19,7 @@ from paddlelike.io.contents import read
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.transaction import write_all
+from tests.helpers.reads import counting_reads, needs_read_counts
 from tests.io.loading import network, own, save
 
 F32 = "float32"
@@ -46,10 +47,12 @@ def test_a_slice_is_what_indexing_gives(tmp_path: Path, table: np.ndarray, bound
     np.testing.assert_array_equal(part, table[start:stop])
 
 
+@needs_read_counts
 def test_only_the_header_and_the_rows_are_read(
     tmp_path: Path, table: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted at the calls of the system, and confirmed by what the kernel counts for this process."""
+    fluid.io.load_slice(tmp_path, "emb", (0, 1))  # whatever is imported, is
     reads: list[tuple[int, int]] = []
     pread, preadv = File._pread, File._preadv
 
@@ -66,19 +69,15 @@ def test_only_the_header_and_the_rows_are_read(
     monkeypatch.setattr(File, "_pread", counted_pread)
     monkeypatch.setattr(File, "_preadv", counted_preadv)
 
-    def kernel() -> int:
-        return int(dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())["rchar"])
-
-    overhead = -kernel() + kernel()  # of looking
-    before = kernel()
-    part = fluid.io.load_slice(tmp_path, "emb", (50_000, 50_100))
-    counted = kernel() - before - overhead
+    with counting_reads() as count:
+        part = fluid.io.load_slice(tmp_path, "emb", (50_000, 50_100))
+        counted = count()
     np.testing.assert_array_equal(part, table[50_000:50_100])
     header, *rest = reads
     assert header == (0, 4096)
     data_offset = (tmp_path / "emb").stat().st_size - table.nbytes
     assert rest == [(data_offset + 50_000 * 64, 6400)]
-    assert counted <= 4096 + 6400 + 256
+    assert counted <= 4096 + 6400 + 256  # and the looking
 
 
 def test_a_large_slice_is_read_in_several_ranges(
@@ -202,6 +201,7 @@ def test_rows_are_of_one_save_when_another_comes_between(
     assert len(calls) == 2
 
 
+@needs_read_counts
 @pytest.mark.parametrize("servers", [2, 4, 7])
 def test_a_verified_slice_reads_hardly_more_than_its_rows(tmp_path: Path, servers: int) -> None:
     """Pieces of 1 MiB that a slice shares with others are compared by parts."""
@@ -213,16 +213,11 @@ def test_a_verified_slice_reads_hardly_more_than_its_rows(tmp_path: Path, server
     fluid.io.save_persistables(fluid.Executor(), str(tmp_path / "m"), main)
     for server in range(servers):
         start, stop = rows * server // servers, rows * (server + 1) // servers
-        before = count_read()
-        part = fluid.io.load_slice(tmp_path / "m", "emb", (start, stop), verify=True)
-        counted = count_read() - before
+        with counting_reads() as count:
+            part = fluid.io.load_slice(tmp_path / "m", "emb", (start, stop), verify=True)
+            counted = count()
         np.testing.assert_array_equal(part, values[start:stop])
         assert counted <= 1.01 * part.nbytes + (tmp_path / "m" / "__manifest__").stat().st_size
-
-
-def count_read() -> int:
-    """Return the bytes that this process has read, as the kernel counts them."""
-    return int(dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())["rchar"])
 
 
 @pytest.mark.parametrize("size", [3_000, 200_000, 1_000_000, 5_000_000])

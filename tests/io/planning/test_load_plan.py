@@ -13,6 +13,7 @@ import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.io.planning.match import Named, propose
 from paddlelike.io.rules.rules import Rules
+from tests.helpers.reads import counting_reads, needs_read_counts
 from tests.io.loading import (
     executor,
     network,
@@ -62,17 +63,14 @@ def test_a_plan_of_what_fits_is_true_and_changes_nothing(tmp_path: Path, started
     assert str(made).splitlines()[0] == f"would load {tmp_path}/a: 11 load"
 
 
+@needs_read_counts
 def test_a_plan_reads_headers_only(tmp_path: Path, started: fluid.Program) -> None:
     own(tmp_path / "a", "w", np.zeros((3000, 1000), F32))
-
-    def bytes_read() -> int:
-        return int(dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())["rchar"])
-
     program = program_of(w=([3000, 1000], F32))
     plan(tmp_path / "a", program)
-    before = bytes_read()
-    plan(tmp_path / "a", program)
-    assert bytes_read() - before < 20_000
+    with counting_reads() as count:
+        plan(tmp_path / "a", program)
+        assert count() < 20_000
 
 
 def test_a_plan_is_a_table(tmp_path: Path) -> None:

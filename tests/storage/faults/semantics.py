@@ -6,7 +6,8 @@
 bytes of a new lock file come some time after its name. ``late``: what this process reads of a lock file that
 it did not change itself may be as much as 0.2 s old. There is no flock and no exchange, every HOST has its
 own clocks, and no process of one can be seen from another. Prints what came of each save and load, with
-counts, as JSON.
+counts, as JSON: ``stalled`` is an error of a process whose lock file did not change for half a lease, such as
+on a busy machine.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,29 @@ def refuse(*args: Any, **kwargs: Any) -> Any:
 
 def no_locks(*args: Any) -> None:
     raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+
+class Beats:
+    """The longest time for which the lock files of this process did not change."""
+
+    def __init__(self) -> None:
+        self.start()
+        for name in ("make_content", "renew"):
+            setattr(lock_file, name, self._noting(getattr(lock_file, name)))
+
+    def start(self) -> None:
+        self._longest, self._last = 0.0, real_monotonic()
+
+    def get_longest(self) -> float:
+        return max(self._longest, real_monotonic() - self._last)
+
+    def _noting(self, change: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            result = change(*args)
+            self._longest, self._last = self.get_longest(), real_monotonic()
+            return result
+
+        return call
 
 
 def install(host: str, semantics: set[str]) -> None:
@@ -106,6 +131,7 @@ def main() -> None:
     home, host, seconds, *semantics = sys.argv[1:]
     warnings.simplefilter("ignore")
     install(host, set(semantics))
+    beats = Beats()
     exe, scope, main = fluid.Executor(), fluid.global_scope(), fluid.Program()
     names = [f"w_{index}" for index in range(6)]
     for name in names:
@@ -114,6 +140,7 @@ def main() -> None:
     number = os.getpid()
     while real_monotonic() < end:
         number += 1
+        beats.start()
         try:
             for name in names:
                 scope.var(name).get_tensor().set(np.full(5000, number, "float32"), None)
@@ -123,7 +150,8 @@ def main() -> None:
             values = {float(v) for name in names for v in np.array(scope.find_var(name).get_tensor())}
             counts["loaded" if len(values) == 1 else "mixed"] += 1
         except PaddlelikeError as error:
-            counts[str(error).replace(home, "")[:300]] += 1
+            stalled = beats.get_longest() > LEASE / 2
+            counts["stalled" if stalled else str(error).replace(home, "")[:300]] += 1
     sys.stdout.write(json.dumps(counts))
     sys.stdout.flush()
     os._exit(0)
