@@ -297,7 +297,7 @@ LARGE = [
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 @pytest.mark.parametrize(("src", "dst"), LARGE, ids=["-".join(pair) for pair in LARGE])
 def test_memory_is_the_largest_variable_and_a_constant(src: str, dst: str, tmp_path: Path) -> None:
-    """160 MB in variables of 16 MB: by the account of the operating system, all memory included."""
+    """160 MiB in variables of 16 MiB: by the account of the operating system, all memory included."""
     arrays = {f"w{i}": np.full((4, 1 << 20), float(i), "float32") for i in range(10)}
     name = "npz" if src == "compressed" else src
     source = path_of(tmp_path, name, "source")
@@ -311,7 +311,7 @@ def test_memory_is_the_largest_variable_and_a_constant(src: str, dst: str, tmp_p
     done = subprocess.run([sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     largest = arrays["w0"].nbytes
-    constant = 48 << 20  # pieces, pages not yet given back, the interpreter's own
+    constant = 80 << 20  # pieces of up to four threads, pages not yet given back, the interpreter: 2 to 44
     assert int(done.stdout) < (2 if src == "compressed" else 1) * largest + constant
 
 
