@@ -13,7 +13,7 @@ from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_costs import MB, tall
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.jobs import Job, Network, perceptron_feeds, sgd
-from tests.helpers.reads import counting_reads, needs_read_counts
+from tests.io.load.reads import counting_reads, needs_read_counts
 
 
 class Restoring(SavingJob):

@@ -20,7 +20,7 @@ from paddlelike.storage.local.transaction import Transaction
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.jobs import Network, perceptron_feeds, sgd
-from tests.helpers.reads import counting_reads, needs_read_counts
+from tests.io.load.reads import counting_reads, needs_read_counts
 
 MB = 1 << 20
 

@@ -19,7 +19,7 @@ from paddlelike.io.contents import lazy
 from paddlelike.storage.local import manifest_file
 from paddlelike.storage.local.filesystem import mapping
 from paddlelike.storage.local.transaction import Transaction
-from tests.helpers.reads import counting_reads, needs_read_counts
+from tests.io.load.reads import counting_reads, needs_read_counts
 from tests.io.loading import executor, own, program_of, value
 
 F32 = "float32"

@@ -19,7 +19,7 @@ from paddlelike.io.contents import read
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.transaction import write_all
-from tests.helpers.reads import counting_reads, needs_read_counts
+from tests.io.load.reads import counting_reads, needs_read_counts
 from tests.io.loading import network, own, save
 
 F32 = "float32"

@@ -13,7 +13,7 @@ import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.io.planning.match import Named, propose
 from paddlelike.io.rules.rules import Rules
-from tests.helpers.reads import counting_reads, needs_read_counts
+from tests.io.load.reads import counting_reads, needs_read_counts
 from tests.io.loading import (
     executor,
     network,
