@@ -63,7 +63,7 @@ def distribute_program(program: Program, strategy: BuildStrategy, scope: Scope) 
         program.plans[key] = made
     workers = find_workers()
     workers.check(strategy.num_trainers, strategy.trainer_id)
-    workers.share(scope, made)
+    workers.share(scope, program, made)
     if not is_shared:
         yield made
         return

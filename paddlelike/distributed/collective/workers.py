@@ -216,16 +216,18 @@ class JobWorkers:
                 result.reshape(-1)[:] = found[begin : begin + result.size]
                 begin += result.size
 
-    def share(self, scope: Scope, program: Program) -> None:
+    def share(self, scope: Scope, program: Program, made: Program) -> None:
         """Give all workers the persistables of worker 0, before the first run of a program in a scope.
 
-        Where they have loaded their own state alone, that stays. Raises GraphError where only some have.
+        ``made``, of which they are, is made anew when one worker alone changes the program, to export it say:
+        no reason for an exchange. Where workers have loaded their own state alone, that stays. Raises
+        GraphError where only some have.
         """
         shared = self._shared.setdefault(scope, weakref.WeakSet())
         if self._find_job().size == 1 or program in shared:
             return
         shared.add(program)
-        names = {one.name for one in program.list_vars() if one.persistable}
+        names = {one.name for one in made.list_vars() if one.persistable}
         if program._sharding is not None:
             has_own = self._find_member().find_shares().has_released(scope)
             together = self._exchange(partial(Exchanges.gather, value=np.array([has_own], np.int32)))

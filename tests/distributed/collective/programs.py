@@ -116,8 +116,8 @@ def train_fleet(options: str = "{}", path: str = "", killed_at: str = "", last: 
         hidden = fluid.layers.fc(fluid.layers.tanh(hidden), 16) if "sync_batch_norm" in options else x
         ids = fluid.layers.cast(fluid.layers.slice(x * 10, [1], [0], [1]), "int64")
         rows = fluid.layers.embedding(ids, [10, 4], is_sparse=True)
-        hidden = fluid.layers.concat([hidden, rows], 1)
-        loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+        hidden = fluid.layers.fc(fluid.layers.concat([hidden, rows], 1), 1)
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(hidden, y))
         fleet.distributed_optimizer(fluid.optimizer.Adam(0.01), strategy).minimize(loss)
     exe = fluid.Executor()
     exe.run(fleet.startup_program)
@@ -131,6 +131,8 @@ def train_fleet(options: str = "{}", path: str = "", killed_at: str = "", last: 
         losses.append(float(exe.run(fleet.main_program, feed={"x": x, "y": y}, fetch_list=[loss])[0]))
         if path:
             fleet.save_check_point(exe, path, collective_fleet.TrainStatus(step))
+        if path and fleet.is_first_worker():  # which changes the program of this worker alone
+            fluid.io.save_inference_model(f"{path} exported", ["x"], [hidden], exe, main)
     if last and fleet.is_first_worker():
         fleet.save_persistables(exe, last, filename="all")
         fluid.save(main, f"{last}/fluid/model")
