@@ -24,7 +24,7 @@ from paddlelike.backward.paths import (
     find_unused_outputs,
     get_name,
 )
-from paddlelike.backward.recompute import build_recomputing_steps
+from paddlelike.backward.recompute import build_recomputing_steps, finish_as_fluid
 from paddlelike.backward.steps import Step, add_sums, collect_gradients
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -83,14 +83,17 @@ def append_backward(
     names = PassNames(block)
     seed = _seed(loss, names)
     if checkpoints:
-        steps = build_recomputing_steps(block, loss.name, stops, checkpoints)
+        steps, local = build_recomputing_steps(block, loss.name, stops, checkpoints)
     else:
         path = find_path(block, {loss.name}, stops)
         stops |= find_unused_outputs(path, {loss.name}, stops)
         steps = build_steps(block, path, stops, {grad_name(loss.name)})
     steps = names.rename(steps)
     _append(block, [Step(seed, producer)], OpRole.Backward | OpRole.Loss, names, callbacks)
+    begin = len(block.ops)
     _append(block, steps, OpRole.Backward, names, callbacks)
+    if checkpoints:
+        finish_as_fluid(block, block.ops[begin:], local)
     return _pair_with_gradients(block, parameters, names)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Final
 
 from paddlelike import unique_name
 from paddlelike.backward import steps as transform
@@ -17,22 +18,35 @@ from paddlelike.backward.steps import Step
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.opdef import RECOMPUTED, GradOp, grad_name, registry
+from paddlelike.framework.opdef import GRAD, RECOMPUTED, GradOp, grad_name, registry
 
-__all__ = ["build_recomputing_steps"]
+__all__ = ["build_recomputing_steps", "finish_as_fluid"]
 
 Span = tuple[int, int]  # the first operator of a segment, and the one after its last
+
+#: Operators by which Fluid gives what they compute the type of X or Input; else a new variable stays BOOL.
+_TYPED: Final = frozenset({
+    "abs", "acos", "asin", "assign", "atan", "batch_norm", "brelu", "ceil", "conv2d", "conv3d", "cos",
+    "cross_entropy", "cross_entropy2", "depthwise_conv2d", "elementwise_add", "elementwise_div",
+    "elementwise_max", "elementwise_min", "elementwise_mul", "elementwise_pow", "elementwise_sub", "elu",
+    "exp", "flip", "floor", "group_norm", "hard_shrink", "hard_sigmoid", "hard_swish", "inplace_abn",
+    "instance_norm", "leaky_relu", "log", "log1p", "logsigmoid", "mean", "mul", "pool2d", "pool3d", "pow",
+    "reciprocal", "reduce_sum", "relu", "relu6", "round", "rsqrt", "scale", "selu", "sigmoid", "sin",
+    "soft_relu", "softmax", "softplus", "softshrink", "softsign", "sqrt", "square", "stanh", "sum",
+    "swish", "tanh", "tanh_shrink", "thresholded_relu",
+})  # fmt: skip
 
 
 def build_recomputing_steps(
     block: Block, loss: str, stops: set[str], checkpoints: Sequence[Variable | str]
-) -> list[Step]:
+) -> tuple[list[Step], list[Step | Operator]]:
     """Return the operators of the backward pass from ``loss``, with those that compute activations again.
 
-    Gives every dropout a seed of its own, so that both runs of it drop the same elements. Raises GraphError
-    for an operator that runs a block.
+    Also what :func:`finish_as_fluid` needs: the gradients outside of all segments, and the segments. Gives
+    every dropout a seed of its own, so that both runs of it drop the same elements. Raises GraphError for an
+    operator that runs a block.
     """
     ops = find_path(block, {loss}, stops, differentiable=False)
     for op in ops:
@@ -49,12 +63,14 @@ def build_recomputing_steps(
     kept = {*names, *uses.find_kept(block, segments)}
     copies: dict[str, str] = {}  # recomputed variables by name
     steps: list[Step] = []
+    local: list[Step | Operator] = []
     end = len(ops)
     for number, (begin, stop) in enumerate(reversed(segments)):
-        for op in reversed(ops[stop:end]):
-            steps += _differentiate(op, stops, {})
+        outside = [step for op in reversed(ops[stop:end]) for step in _differentiate(op, stops, {})]
+        steps += outside
         end = begin
         segment = ops[begin:stop]
+        local += [*outside, *segment]
         for op in segment:
             for name in (*op.input_arg_names, *op.output_arg_names):
                 if name not in kept and not block._var_recursive(name).persistable:
@@ -63,9 +79,62 @@ def build_recomputing_steps(
         for op in reversed(segment):
             steps += _differentiate(op, stops, copies)
     if not segments:
-        for op in reversed(ops):
-            steps += _differentiate(op, stops, {})
-    return transform.complete_steps(steps, stops, {grad_name(loss)}, block.idx)
+        steps += [step for op in reversed(ops) for step in _differentiate(op, stops, {})]
+        local += steps
+    return transform.complete_steps(steps, stops, {grad_name(loss)}, block.idx), local
+
+
+def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Step | Operator]) -> None:
+    """Leave the program of a pass that recomputes as Fluid does.
+
+    It gives recomputed variables no type of their own, and gradients without their operator's attributes no
+    device; two blocks that nothing runs keep what it built the pass from.
+    """
+    created: set[str] = set()
+    for op in added:
+        if "op_role_var" not in op.attrs and op.type not in ("sum", "fill_constant", "fill_zeros_like"):
+            op.attrs.pop("op_device", None)
+        is_copy = any(RECOMPUTED in name for name in op.output_arg_names)
+        source = (op.inputs.get("X") or op.inputs.get("Input") or [""])[0]
+        for slot, names in op.outputs.items():
+            for name in names:
+                like = block._find_var_recursive(transform.find_variable_name(name))
+                if GRAD in name and name not in created and like is not None:
+                    created.add(name)
+                    block._var_recursive(name).dtype = like.dtype
+                elif is_copy and op.type in _TYPED and slot in ("Out", "Output", "Y"):
+                    block._var_recursive(name).dtype = block._var_recursive(source).dtype
+                elif RECOMPUTED in name:
+                    block._var_recursive(name).dtype = VarType.BOOL
+    program, current = block.program, block.program.current_block_idx
+    first, second = program._create_block(), program._create_block()
+    rest = list(added)
+    for one in local:
+        _leave(first, one if isinstance(one, Operator) else _find_made(one, rest, first))
+    for op in added:
+        if any(RECOMPUTED in name for name in op.output_arg_names):
+            _leave(second, op)
+    program.current_block_idx = current
+
+
+def _find_made(step: Step, rest: list[Operator], scraps: Block) -> Operator:
+    """Return the operator that was made of a step, whose outputs may have other names; take it from the rest.
+
+    A step whose results nobody wants was not made: return what it would be.
+    """
+    for index, op in enumerate(rest):
+        if op.type == step.grad.type and op.inputs == step.grad.inputs:
+            return rest.pop(index)
+    op = scraps.append_grad_op(step.grad, step.forward, OpRole.Backward)
+    scraps._remove_op(len(scraps.ops) - 1)
+    if step.grad.own_attrs:
+        del op.attrs["op_device"]
+    return op
+
+
+def _leave(block: Block, op: Operator) -> None:
+    attrs = op.attrs | {"op_role": OpRole.Backward}
+    block.ops.append(Operator(block, op.type, dict(op.inputs), dict(op.outputs), attrs, op.line))
 
 
 class _Uses:

@@ -169,7 +169,8 @@ class Optimizer(State):
         chosen = parameter_list if parameter_list else self._parameter_list
         self._check_fresh(program, chosen)
         self._dtype = loss.dtype
-        frozen = {p.name for p in program.all_parameters() if not p.trainable}
+        # Where Fluid recomputes it has their gradients as well.
+        frozen = set() if self._checkpoints else {p.name for p in program.all_parameters() if not p.trainable}
         names = (one if isinstance(one, str) else one.name for one in chosen or ())
         given = [program.global_block().vars.get(name) for name in names]
         others = [one.name for one in given if one is not None and not isinstance(one, Parameter)]

@@ -77,4 +77,14 @@ def table(fluid: Any) -> Any:
     return _minimize(fluid, _classify(fluid, fluid.layers.fc(hidden, 5, act="tanh")), [rows, hidden])
 
 
-CASES = {case.__name__: case for case in (layers_of_fc, one_checkpoint, dropouts, images, table)}
+def frozen(fluid: Any) -> Any:
+    """A parameter that is not trained, a product of data before the first checkpoint and after the last."""
+    layers = fluid.layers
+    x = layers.scale(fluid.data("x", [None, 6], "float32"), 2.0)
+    first = layers.fc(x, 5, act="relu", param_attr=fluid.ParamAttr("kept", trainable=False))
+    second = layers.batch_norm(layers.layer_norm(layers.fc(first, 5)))
+    third = layers.fc([second, layers.scale(x, 0.5)], 4, act="tanh")
+    return _minimize(fluid, _classify(fluid, third), [first, second])
+
+
+CASES = {case.__name__: case for case in (layers_of_fc, one_checkpoint, dropouts, images, table, frozen)}

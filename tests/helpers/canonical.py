@@ -52,20 +52,6 @@ def canonical(program: Any) -> Canonical:
     }
 
 
-def without_scraps(program: Canonical) -> Canonical:
-    """Return a program without what Fluid leaves behind where it recomputes.
-
-    That is two blocks that nothing runs, no device for some operators, no dtype for recomputed variables.
-    """
-    first = program["blocks"][0]
-    recomputed = [variable for name, variable in first["vars"].items() if ".subprog_" in name]
-    for variable in recomputed:
-        variable.pop("dtype", None)
-    for op in first["ops"]:
-        op["attrs"].pop("op_device", None)
-    return {**program, "blocks": program["blocks"][: 1 if recomputed else None]}
-
-
 def assert_same_program(got: Canonical, want: Canonical) -> None:
     """Fail with the first differences in words: ``got`` is ours, ``want`` the real system's."""
     lines = list(differences(got, want))

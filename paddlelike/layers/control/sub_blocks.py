@@ -107,7 +107,7 @@ def _append_gradient(op: Operator, backward: Block) -> None:
     slots["Out@GRAD"] = [grad_name(name) for name in op.output("Out")]
     attrs = {"sub_block": backward.idx, "is_scalar_condition": op.attrs["is_scalar_condition"]}
     grad = GradOp("conditional_block_grad", slots, {"Input@GRAD": gradients}, attrs, own_attrs=True)
-    around.append_grad_op(grad, op, OpRole.Backward)
+    del around.append_grad_op(grad, op, OpRole.Backward).attrs["op_device"]  # Fluid's has none
 
 
 def select_input(inputs: Sequence[Variable], mask: Variable) -> Variable:
