@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -77,7 +77,10 @@ class LocalSlot:
         self.environment = environment
         self.directory = directory
         self.pid: int | None = None
-        self._patience = Settings.from_environment(environment).limits.window
+        settings = Settings.from_environment(environment)
+        self._patience, self._limit = settings.limits.window, "FLAGS_rpc_deadline"
+        if "PADDLE_PSERVERS_NUM" not in plan.variables:  # workers alone, to whom it is lost by then
+            self._patience, self._limit = settings.lease, "PADDLELIKE_LEASE"
 
     async def run(self, *, attempt: int) -> int:
         """Start the process, wait for its end and return its exit code, or minus the signal that ended it."""
@@ -106,17 +109,17 @@ class LocalSlot:
             self.pid = None
 
     async def _kill_if_stopped(self, pid: int) -> None:
-        """Kill the process when it has been stopped for FLAGS_rpc_deadline: perhaps nobody waits for it."""
+        """Kill the process when it has been stopped for so long that it counts as lost.
+
+        Perhaps nobody waits for it.
+        """
         looks, pause = 0, min(1.0, self._patience / 4)
         while looks * pause < self._patience:  # looks, not seconds: the launcher may be stopped as well
             await asyncio.sleep(pause)
             looks = looks + 1 if _is_stopped(pid) else 0
-        said = f"stopped (SIGSTOP) for {self._patience:g} s, FLAGS_rpc_deadline: killed by the launcher\n"
-        if self.log is None:
-            sys.stderr.write(said)
-        else:
-            with self.log.open("a") as log:
-                log.write(said)
+        said = f"stopped (SIGSTOP) for {self._patience:g} s, {self._limit}: killed by the launcher\n"
+        with nullcontext(sys.stderr) if self.log is None else self.log.open("a") as log:
+            log.write(said)
         await self.send(signal.SIGKILL)
 
     async def send(self, signum: int) -> None:
@@ -129,8 +132,7 @@ class LocalSlot:
         """Return the last lines of its log; none if it has no log."""
         if self.log is None:
             return ""
-        lines = self.log.read_text(errors="replace").splitlines()
-        return "\n".join(lines[-_TAIL:])
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL:])
 
     @staticmethod
     def _open_log(path: Path, attempt: int) -> int:

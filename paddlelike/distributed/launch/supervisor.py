@@ -29,9 +29,7 @@ RESTART: Final = 75
 
 _SETTLE: Final = 1.0  # seconds in which the cause of a failure may still show
 _FOLLOW: Final = 5.0  # the same where all that ended say that they lost another
-_PEERS: Final = (
-    180.0  # seconds for other launchers to restart their servers, as for calls (FLAGS_rpc_deadline)
-)
+_PEERS: Final = 180.0  # seconds for other launchers to restart their servers, as for calls
 
 
 class Slot(Protocol):

@@ -64,7 +64,7 @@ time.sleep(60)
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to see it in")
 def test_a_worker_that_stays_stopped_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FLAGS_rpc_deadline", "1000")
+    monkeypatch.setenv("PADDLELIKE_LEASE", "1")
     script = """
 if name == "worker1" and start == 0: print("stops", flush=True); os.kill(os.getpid(), signal.SIGSTOP)
 """
@@ -73,7 +73,7 @@ if name == "worker1" and start == 0: print("stops", flush=True); os.kill(os.getp
     assert code == 0, said
     assert launcher.starts("worker1") == 2
     assert "worker 1 was killed by SIGKILL" in said
-    assert "  stopped (SIGSTOP) for 1 s, FLAGS_rpc_deadline: killed by the launcher" in said
+    assert "  stopped (SIGSTOP) for 1 s, PADDLELIKE_LEASE: killed by the launcher" in said
 
 
 def test_exit_code_75_restarts_the_whole_job(tmp_path: Path) -> None:
