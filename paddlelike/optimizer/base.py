@@ -241,7 +241,18 @@ class Optimizer(State):
     if not TYPE_CHECKING:  # a type checker finds the mistake itself
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError, which says of a step of other frameworks what to do instead."""
+            """Return what Fluid's subclasses ask for: ``_beta1``, ``_moment1_acc_str`` and their kin.
+
+            Otherwise raise AttributeError, which says of a step of other frameworks what to do instead.
+            """
+            attrs = vars(self).get("_attrs", {})
+            if name[:1] == "_" and name[1:] in attrs:
+                return attrs[name[1:]]
+            if name.endswith("_acc_str"):
+                own = name.removesuffix("_acc_str").lstrip("_")
+                for accumulator in self.accumulators.values():
+                    if accumulator.name.lstrip("_") == own:
+                        return accumulator.name
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name in ("step", "zero_grad"):
                 text += (

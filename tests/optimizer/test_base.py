@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
 
 import paddlelike as fluid
@@ -141,3 +142,29 @@ def test_an_optimizer_of_ones_own() -> None:
     updates, _ = Sign(0.01).minimize(loss)
     assert [op.type for op in updates] == ["sign", "sgd"] * 3
     train(loss)
+
+
+def test_a_subclass_reads_the_names_and_numbers_that_fluid_keeps() -> None:
+    """As real Paddle Fluid 1.8.5 runs the same class: weights of 1 are halved."""
+
+    class Halving(optimizer.AdamOptimizer):
+        def _append_optimize_op(self, block: Any, param_and_grad: Any) -> Any:
+            weight, _ = param_and_grad
+            assert self._get_accumulator(self._moment1_acc_str, weight).shape == weight.shape
+            return block.append_op("scale", {"X": [weight]}, {"Out": [weight]}, {"scale": self._beta1})
+
+    ones = fluid.initializer.Constant(1.0)
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [2, 3]), 1, param_attr=ones, bias_attr=False))
+    Halving(0.1, beta1=0.5).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    (found,) = exe.run(feed={"x": np.ones((2, 3), "float32")}, fetch_list=["fc_0.w_0"])
+    assert found.ravel().tolist() == [0.5, 0.5, 0.5]
+
+
+def test_accumulators_have_the_names_that_fluid_gives_them() -> None:
+    rmsprop, adadelta = fluid.optimizer.RMSProp(0.1), fluid.optimizer.Adadelta(0.1)
+    assert rmsprop._momentum_acc_str == "momentum"
+    assert (adadelta._avg_squared_grad_acc_str, adadelta._rho) == ("_avg_squared_grad", 0.95)
+    with pytest.raises(AttributeError, match="_velocity_acc_str"):
+        _ = rmsprop._velocity_acc_str

@@ -14,6 +14,7 @@ from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.attributes import complete_attrs, convert_given_attrs
+from paddlelike.framework.graph.desc import BlockDesc
 from paddlelike.framework.graph.inference import apply_spec, infer_outputs
 from paddlelike.framework.graph.operator import Operator, find_user_line
 from paddlelike.framework.graph.slots import collect_input_names, collect_output_names
@@ -44,9 +45,9 @@ class Block(Versioned):
         self.ops: list[Operator] = []
 
     @property
-    def desc(self) -> Block:
-        """The block itself; Fluid has a second copy of the graph in C++."""
-        return self
+    def desc(self) -> BlockDesc:
+        """Fluid's C++ description of this block."""
+        return BlockDesc(self)
 
     # Variables
 
@@ -281,10 +282,6 @@ class Block(Versioned):
     def op_size(self) -> int:
         """Return the count of operators."""
         return len(self.ops)
-
-    def op(self, index: int) -> Operator:
-        """Return an operator by its index."""
-        return self.ops[index]
 
     def _sync_with_cpp(self) -> None:
         """Do nothing: Fluid has a second copy of the graph in C++."""

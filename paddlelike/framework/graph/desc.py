@@ -9,7 +9,7 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.environment import PADDLE_VERSION
 from paddlelike.hooks import Hook
 
-__all__ = ["OperatorDesc", "ProgramDesc", "VariableDesc"]
+__all__ = ["BlockDesc", "OperatorDesc", "ProgramDesc", "VariableDesc"]
 
 _encode_program: Final[Hook[[Any], bytes]] = Hook("encode_program")
 
@@ -26,6 +26,8 @@ class _Program(Protocol):
     @property
     def paddle_version(self) -> int: ...
 
+    def block(self, index: int) -> Any: ...
+
 
 class _Operator(Protocol):
     """What a description reads and sets of an operator."""
@@ -35,6 +37,7 @@ class _Operator(Protocol):
     inputs: dict[str, list[str]]
     outputs: dict[str, list[str]]
     attrs: dict[str, Any]
+    block: Any
 
 
 class _Variable(Protocol):
@@ -44,6 +47,7 @@ class _Variable(Protocol):
     type: VarType
     dtype: VarType
     shape: tuple[int, ...]
+    lod_level: int
     persistable: bool
     need_check_feed: bool
 
@@ -77,6 +81,56 @@ class ProgramDesc:
         """Return the count of blocks."""
         return self._program.num_blocks
 
+    def block(self, index: int) -> BlockDesc:
+        """Return the description of the block of that index. Raises IndexError."""
+        return BlockDesc(self._program.block(index))
+
+
+class BlockDesc:
+    """Fluid's ``block.desc``. What it does not have is the block's own. Names may be bytes, as Fluid's."""
+
+    def __init__(self, block: Any) -> None:
+        self._block = block
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._block, name)
+
+    @property
+    def id(self) -> int:
+        """The index of the block."""
+        return self._block.idx
+
+    @property
+    def parent(self) -> int:
+        """The index of the block that contains it, or -1."""
+        return self._block.parent_idx
+
+    def op(self, index: int) -> OperatorDesc:
+        """Return the description of an operator. Raises IndexError."""
+        return OperatorDesc(self._block.ops[index])
+
+    def all_vars(self) -> list[VariableDesc]:
+        """Return the descriptions of the block's variables."""
+        return [VariableDesc(variable) for variable in self._block.vars.values()]
+
+    def has_var(self, name: str | bytes) -> bool:
+        """Return whether the block itself has that variable."""
+        return _to_text(name) in self._block.vars
+
+    def find_var(self, name: str | bytes) -> VariableDesc | None:
+        """Return the description of a variable of the block itself; None when it has none of that name."""
+        found = self._block.vars.get(_to_text(name))
+        return None if found is None else VariableDesc(found)
+
+    def find_var_recursive(self, name: str | bytes) -> VariableDesc | None:
+        """Return the description of a variable of the block or of one around it; None when there is none."""
+        found = self._block._find_var_recursive(_to_text(name))
+        return None if found is None else VariableDesc(found)
+
+
+def _to_text(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
 
 class OperatorDesc:
     """Fluid's ``op.desc``. It is asked by calls; what it does not have is the operator's own."""
@@ -90,6 +144,11 @@ class OperatorDesc:
     def type(self) -> str:
         """Return the operator's type."""
         return self._operator.type
+
+    def set_type(self, type: str) -> None:  # noqa: A002  (Fluid's name)
+        """Set the operator's type."""
+        self._operator.type = type
+        self._operator.block.program._note_change()
 
     def is_target(self) -> bool:
         """Return whether pruning keeps it in any case."""
@@ -137,6 +196,20 @@ class VariableDesc:
     def shape(self) -> list[int]:
         """Return the dims."""
         return list(self._variable.shape)
+
+    get_shape = shape
+
+    def lod_level(self) -> int:
+        """Return the depth of nested sequences."""
+        return self._variable.lod_level
+
+    def set_lod_level(self, lod_level: int) -> None:
+        """Set the depth of nested sequences."""
+        self._variable.lod_level = lod_level
+
+    def set_type(self, type: VarType) -> None:  # noqa: A002  (Fluid's name)
+        """Set the variable's type."""
+        self._variable.type = VarType(type)
 
     def need_check_feed(self) -> bool:
         """Return whether arrays that are fed for it are checked."""

@@ -195,6 +195,15 @@ class Program(EncodedState, Displayed):
         MAIN_PROGRAM.get().random_seed = STARTUP_PROGRAM.get().random_seed = seed
         self.random_seed = seed
 
+    @property
+    def _current_role(self) -> int:
+        """Fluid's name for the role of the operators that are appended now."""
+        return self._op_role
+
+    @_current_role.setter
+    def _current_role(self, role: int) -> None:
+        self._op_role = int(role)
+
     # Encodings
 
     @property

@@ -1,9 +1,10 @@
-"""Seeds of programs."""
+"""Seeds of programs, and their descriptions."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import paddlelike as fluid
@@ -60,7 +61,48 @@ def test_a_program_takes_over_what_another_one_says_of_its_variables() -> None:
 def test_operators_are_counted_and_removed_through_the_description() -> None:
     y = fluid.layers.relu(fluid.layers.fc(fluid.data("x", [None, 4]), 2))
     desc = fluid.default_main_program().global_block().desc
-    assert (desc.op_size(), desc.op(2).type, desc.op(2).output("Out")) == (3, "relu", [y.name])
+    assert (desc.op_size(), desc.op(2).type(), desc.op(2).output("Out")) == (3, "relu", [y.name])
     desc.op(2).set_is_target(True)
     desc._remove_op(0, 2)
     assert [(op.type, op.is_target) for op in desc.ops] == [("relu", True)]
+
+
+def test_descriptions_of_blocks_find_variables_and_operators_by_calls() -> None:
+    """What real Paddle Fluid 1.8.5 answers for the same network."""
+    fluid.layers.fc(fluid.data("x", [2, 3], lod_level=1), 2)
+    block = fluid.default_main_program().desc.block(0)
+    assert (block.id, block.parent, block.op(0).type()) == (0, -1, "mul")
+    assert sorted(one.name() for one in block.all_vars()) == [
+        "fc_0.b_0", "fc_0.tmp_0", "fc_0.tmp_1", "fc_0.w_0", "x",
+    ]  # fmt: skip
+    assert (block.has_var(b"x"), block.has_var(b"y")) == (True, False)
+    assert (block.find_var(b"y"), block.find_var_recursive(b"y")) == (None, None)
+    found, again = block.find_var(b"x"), block.find_var_recursive("x")
+    assert found is not None
+    assert again is not None
+    assert (found.shape(), again.get_shape(), found.lod_level()) == ([2, 3], [2, 3], 1)
+
+
+def test_descriptions_change_types_and_depths() -> None:
+    y = fluid.layers.relu(fluid.data("x", [2, 3]))
+    program = fluid.default_main_program()
+    exe = fluid.Executor()
+    feed = {"x": np.array([[-1, 0, 1], [2, 3, 4]], "float32")}
+    exe.run(feed=feed, fetch_list=[y])
+    program.desc.block(0).op(0).set_type("square")
+    (found,) = exe.run(feed=feed, fetch_list=[y])
+    assert found.tolist() == [[1, 0, 1], [4, 9, 16]]
+    y.desc.set_lod_level(2)
+    y.desc.set_type(fluid.core.VarDesc.VarType.SELECTED_ROWS)
+    assert (y.lod_level, y.type) == (2, fluid.core.VarDesc.VarType.SELECTED_ROWS)
+
+
+def test_operators_appended_under_a_role_have_it() -> None:
+    program = fluid.default_main_program()
+    role = fluid.core.op_proto_and_checker_maker.OpRole
+    x = fluid.data("x", [2, 3])
+    before, program._current_role = program._current_role, role.Backward
+    y = fluid.layers.relu(x)
+    program._current_role = before
+    z = fluid.layers.relu(y)
+    assert [one.op.attr("op_role") for one in (y, z)] == [int(role.Backward), int(role.Forward)]
