@@ -98,12 +98,12 @@ class BlockDesc:
     @property
     def id(self) -> int:
         """The index of the block."""
-        return self._block.idx
+        return int(self._block.idx)
 
     @property
     def parent(self) -> int:
         """The index of the block that contains it, or -1."""
-        return self._block.parent_idx
+        return int(self._block.parent_idx)
 
     def op(self, index: int) -> OperatorDesc:
         """Return the description of an operator. Raises IndexError."""
