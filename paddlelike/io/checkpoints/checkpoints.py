@@ -355,7 +355,7 @@ class Checkpoints:
         """
         found = self._checkpoints.manifest(path)
         if found is None:
-            if self._get_names().ours_alone and self._checkpoints.is_folder(path):
+            if self._get_names().ours_alone and self._checkpoints.is_there(path):
                 raise FormatError("it has no manifest")
             return None
         if not isinstance(found.state, Mapping) or "checkpoint" not in found.state:

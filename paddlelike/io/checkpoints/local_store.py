@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
@@ -53,11 +52,12 @@ class LocalCheckpointStore:
 
     def manifest(self, path: str) -> Manifest | None:
         found = read_manifest(path)
-        return found if self.is_folder(path) else None
+        return found if self.is_there(path) else None
 
-    def is_folder(self, path: str) -> bool:
+    def is_there(self, path: str) -> bool:
         try:
-            return stat.S_ISDIR(os.stat(path).st_mode)
+            os.lstat(path)
+            return True
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:

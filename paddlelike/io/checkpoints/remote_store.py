@@ -42,7 +42,7 @@ class RemoteCheckpointStore:
     def manifest(self, path: str) -> Manifest | None:
         return locate(path).read_marker().manifest
 
-    def is_folder(self, path: str) -> bool:
+    def is_there(self, path: str) -> bool:
         return bool(locate(path).present())
 
     @contextlib.contextmanager

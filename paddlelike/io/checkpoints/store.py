@@ -35,8 +35,8 @@ class CheckpointStore(Protocol):
     def manifest(self, path: str) -> Manifest | None:
         """Return the manifest of a complete checkpoint, else None."""
 
-    def is_folder(self, path: str) -> bool:
-        """Return whether there is a directory, or files behind a URL, whatever they are."""
+    def is_there(self, path: str) -> bool:
+        """Return whether there is a directory or anything in its place, or files behind a URL."""
 
     def hold(self, path: str | None) -> AbstractContextManager[bool]:
         """Keep other processes from removing a checkpoint inside the ``with``; gives whether it exists."""

@@ -173,6 +173,16 @@ def test_a_directory_that_cannot_be_listed_is_no_empty_one(
         kept.restore()
 
 
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda path: path.symlink_to("gone")])
+def test_what_lies_in_place_of_a_checkpoint_is_named(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    kept = Kept(tmp_path, numbered=False)
+    shutil.rmtree(kept.paths[2])
+    make(kept.paths[2])
+    restored, said = kept.restore()
+    assert restored == 2
+    assert [f"{kept.paths[2]} is damaged; {kept.paths[1]} is loaded" in each for each in said] == [True]
+
+
 def test_a_checkpoint_that_is_removed_is_no_damage(kept: Kept) -> None:
     shutil.rmtree(kept.paths[2])
     assert kept.restore() == (2, [])

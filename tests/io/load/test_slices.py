@@ -17,6 +17,7 @@ from paddlelike.errors import LoadError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.io.contents import read
 from paddlelike.io.contents.directory import DirectoryContents
+from paddlelike.storage import manifest
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.transaction import write_all
 from tests.io.load.reads import counting_reads, needs_read_counts
@@ -218,6 +219,25 @@ def test_a_verified_slice_reads_hardly_more_than_its_rows(tmp_path: Path, server
             counted = count()
         np.testing.assert_array_equal(part, values[start:stop])
         assert counted <= 1.01 * part.nbytes + (tmp_path / "m" / "__manifest__").stat().st_size
+
+
+@pytest.mark.parametrize("parts", ["x", "\u00e9", "AAAA"])
+def test_where_the_manifest_has_no_parts_that_fit_the_pieces_are_compared(tmp_path: Path, parts: str) -> None:
+    values = np.arange(300_000 * 4, dtype=F32).reshape(-1, 4)
+    fluid.global_scope().var("emb").get_tensor().set(values, fluid.CPUPlace())
+    main = fluid.Program()
+    main.global_block().create_parameter(name="emb", shape=values.shape, dtype=F32)
+    fluid.io.save_persistables(fluid.Executor(), str(tmp_path / "m"), main)
+    path = tmp_path / "m" / "__manifest__"
+    record = manifest.decode(path.read_bytes()).files["emb"]
+    path.write_bytes(manifest.encode({"emb": record._replace(parts=parts)}))
+    np.testing.assert_array_equal(fluid.io.load_slice(tmp_path / "m", "emb", (5, 9)), values[5:9])
+    with (tmp_path / "m" / "emb").open("r+b") as file:
+        file.seek(900)
+        file.write(b"damage")
+    os.utime(tmp_path / "m" / "emb", ns=(0, record.stamp[1]))
+    with pytest.raises(LoadError, match="are not those that were saved"):
+        fluid.io.load_slice(tmp_path / "m", "emb", (5, 9))
 
 
 @pytest.mark.parametrize("size", [3_000, 200_000, 1_000_000, 5_000_000])
