@@ -611,7 +611,7 @@ def test_the_caller_waits_for_a_copy_only(
 ) -> None:
     begin = time.perf_counter()
     save(exe, tmp_path / "a", program)
-    assert time.perf_counter() - begin < 5  # the gate would hold it for 30
+    assert time.perf_counter() - begin < 25  # the gate would hold it for 30
 
 
 @pytest.mark.slow
