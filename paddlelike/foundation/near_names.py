@@ -8,7 +8,7 @@ from typing import Final
 
 __all__ = ["find_near_names", "find_same_names", "suggest_names"]
 
-_MANY: Final = 5000  # names that are compared: with more, the error would take seconds
+_MANY: Final = 5_000_000  # names that are compared, times a length squared: more would take seconds
 _LIKE: Final = 0.7  # difflib's ratio: names below it share little but an ending such as .w_0
 
 #: What other frameworks, and other functions of Fluid, call it, where the two names are not alike.
@@ -47,7 +47,7 @@ def find_near_names(name: object, known: Iterable[str], *, count: int = 3) -> li
     """
     from difflib import get_close_matches  # late: only errors need it
 
-    names = list(islice(known, _MANY))
+    names = list(islice(known, min(5000, 50 + _MANY // (len(str(name)) ** 2 + 1))))
     return find_same_names(name, names)[:count] or get_close_matches(str(name), names, count, _LIKE)
 
 

@@ -23,7 +23,9 @@ __all__ = ["GROUP", "Opener", "all_schemes", "open_store", "register"]
 Opener = Callable[[str], tuple[Store, str]]
 
 GROUP: Final = "paddlelike.stores"
-_BUILT_IN: Final = {"hdfs": "paddlelike.storage.remote.hdfs:open_url"}
+_BUILT_IN: Final = {
+    "hdfs": "paddlelike.storage.remote.hdfs:open_url",
+}
 _FALLBACK: Final = "paddlelike.storage.remote.fsspec_store:open_url"
 
 

@@ -142,12 +142,12 @@ def test_a_scope_begins_with_the_values_of_worker_0() -> None:
     fluid.Executor().run(startup, scope=scope)
     theirs = np.arange(8, dtype=np.float32)  # fc_0.b_0, then fc_0.w_0
     found, member = join(lambda value: theirs.view(np.uint32))
-    found.share(scope, program)
+    found.share(scope, program, program)
     (sent,) = member.sums
     assert not sent.any()  # what worker 1 has does not count
     np.testing.assert_array_equal(np.array(scope.find_var("fc_0.b_0").get_tensor()), [0, 1])
     np.testing.assert_array_equal(np.array(scope.find_var("fc_0.w_0").get_tensor()), theirs[2:].reshape(3, 2))
-    found.share(scope, program)
+    found.share(scope, program, program)
     assert len(member.sums) == 1  # once for each program and scope
 
 

@@ -73,7 +73,7 @@ CASES: dict[str, tuple[str, list[Any], int, dict[str, Any], int]] = {
             draw(2, 2, 5, 5, dtype="uint8"),
             np.float32(0.02),
             np.uint8(120),
-            draw(3, 2, 3, 3, dtype="int8"),
+            draw(3, 2, 3, 3, dtype="int8") // 2,  # on AVX2 onnxruntime adds pairs of products in int16
             np.array([0.01, 0.02, 0.03], np.float32),
             np.zeros(3, np.int8),
             np.float32(0.25),

@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.threads import consume, count_threads, map_parts
+from paddlelike.ops.kernels.threads import consume, map_parts
 
 __all__ = ["LARGE", "SHORT", "multiply"]
 
 #: Multiply-adds in one part, about a millisecond: below two of these a product is one part.
 LARGE: Final = 1 << 25
-_PARTS: Final = 16  # at most
+_PARTS: Final = 8  # at most
 _TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
 #: Multiply-adds up to which what numpy does around the product counts.
 SHORT: Final = 1 << 20
@@ -23,8 +23,8 @@ SHORT: Final = 1 << 20
 def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
     """Return ``a @ b`` of matrices or stacks of them, with the same bits on any number of threads.
 
-    Parts are rows, columns or matrices of the product. BLAS on one thread adds up each element in an order
-    that depends on the length of the sum alone, so that parts have the bits that the whole has.
+    Parts are rows, columns or matrices of the product, the same on one thread too: on some processors BLAS
+    rounds an element otherwise in a matrix of another size.
 
     >>> multiply(np.ones((2, 3)), np.ones((3, 1)))
     array([[3.],
@@ -33,7 +33,7 @@ def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
     work = a.size * b.shape[-1]
     if work < SHORT and a.ndim == b.ndim == 2 and out is None:
         return a.dot(b)  # half a microsecond less than matmul, which does the same
-    if work < 2 * LARGE or count_threads() == 1:
+    if work < 2 * LARGE:
         return np.matmul(a, b, out=out)
     if a.ndim == b.ndim == 2 and b.shape[1] > 1:
         return _multiply_matrices(a, b, out)
