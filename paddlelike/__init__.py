@@ -80,6 +80,7 @@ _FURTHER = {
     "compat": "import_paddle.compat",
     "compiler": "executor",
     "contrib": "fluid.contrib",
+    "data_feed_desc": "reader.data_feed_desc",
     "data_feeder": "reader",
     "data_generator": "reader.data_generator",
     "default_scope_funcs": "fluid.default_scope_funcs",

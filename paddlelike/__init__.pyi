@@ -97,6 +97,7 @@ from paddlelike.reader import (
     create_random_int_lodtensor,
     data_generator,
 )
+from paddlelike.reader.data_feed_desc import DataFeedDesc
 
 __version__: str
 
@@ -106,6 +107,7 @@ __all__ = [
     "CUDAPinnedPlace",
     "CUDAPlace",
     "CompiledProgram",
+    "DataFeedDesc",
     "DataFeeder",
     "DataLoader",
     "DatasetFactory",

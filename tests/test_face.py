@@ -30,7 +30,6 @@ DYNAMIC = {
 #: What is there to say that it cannot be used here, and what to use instead.
 REFUSED = [
     "ComplexVariable",
-    "DataFeedDesc",
     "disable_dygraph",
     "disable_imperative",
     "enable_dygraph",
