@@ -96,6 +96,18 @@ class Initializer(NearKeywords, Versioned):
         """Insert the operator that initializes ``var``, and return it."""
         raise NotImplementedError
 
+    @staticmethod
+    def _compute_fans(var: Variable) -> tuple[int, int]:
+        """Return fan-in and fan-out, for a convolution multiplied by the size of its window."""
+        shape = var.shape
+        if len(shape) <= 1:
+            size = 1 if not shape else shape[0]
+            return size, size
+        if len(shape) == 2:
+            return shape[0], shape[1]
+        window = int(np.prod(shape[2:]))
+        return shape[1] * window, shape[0] * window
+
 
 class ConstantInitializer(Initializer):
     """Initializes every element to ``value``.
@@ -242,7 +254,7 @@ class XavierInitializer(_Fan):
         self._fan_in, self._fan_out = fan_in, fan_out
 
     def _variance(self, var: Variable) -> float:
-        of_shape = _compute_fans(var)
+        of_shape = self._compute_fans(var)
         fan_in = of_shape[0] if self._fan_in is None else self._fan_in
         fan_out = of_shape[1] if self._fan_out is None else self._fan_out
         return 2.0 / float(fan_in + fan_out)
@@ -263,7 +275,7 @@ class MSRAInitializer(_Fan):
         self._fan_in = fan_in
 
     def _variance(self, var: Variable) -> float:
-        fan_in = _compute_fans(var)[0] if self._fan_in is None else self._fan_in
+        fan_in = self._compute_fans(var)[0] if self._fan_in is None else self._fan_in
         return 2.0 / float(fan_in)
 
 
@@ -389,18 +401,6 @@ def insert_table(var: Variable, block: Block, type: str, attrs: dict[str, Any]) 
     given = {"width": var.shape[1], "dtype": int(var.dtype), "kind": type, "seed": seed, **numbers}
     var.op = block._prepend_op(type="make_sparse_table", outputs={"Out": [var]}, attrs=given)
     return var.op
-
-
-def _compute_fans(var: Variable) -> tuple[int, int]:
-    """Return fan-in and fan-out, for a convolution multiplied by the size of its window."""
-    shape = var.shape
-    if len(shape) <= 1:
-        size = 1 if not shape else shape[0]
-        return size, size
-    if len(shape) == 2:
-        return shape[0], shape[1]
-    window = int(np.prod(shape[2:]))
-    return shape[1] * window, shape[0] * window
 
 
 Constant = ConstantInitializer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from paddlelike.backward import append_backward
 from paddlelike.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from paddlelike.regularizer import WeightDecayRegularizer
 
 __all__ = ["Optimizer"]
+
+
+#: Arguments of Fluid's optimizers that its operators call otherwise.
+_OF_ARGUMENTS: Final = {"_momentum": "mu", "_rho": "decay"}
 
 
 def _make_refusal(method: str, hint: str) -> Callable[..., NoReturn]:
@@ -246,8 +250,9 @@ class Optimizer(State):
             Otherwise raise AttributeError, which says of a step of other frameworks what to do instead.
             """
             attrs = vars(self).get("_attrs", {})
-            if name[:1] == "_" and name[1:] in attrs:
-                return attrs[name[1:]]
+            for own in (name[1:], _OF_ARGUMENTS.get(name, "")):
+                if name[:1] == "_" and own in attrs:
+                    return attrs[own]
             if name.endswith("_acc_str"):
                 own = name.removesuffix("_acc_str").lstrip("_")
                 for accumulator in self.accumulators.values():

@@ -165,6 +165,7 @@ def test_a_subclass_reads_the_names_and_numbers_that_fluid_keeps() -> None:
 def test_accumulators_have_the_names_that_fluid_gives_them() -> None:
     rmsprop, adadelta = fluid.optimizer.RMSProp(0.1), fluid.optimizer.Adadelta(0.1)
     assert rmsprop._momentum_acc_str == "momentum"
+    assert (rmsprop._rho, rmsprop._momentum, fluid.optimizer.Momentum(0.1, 0.9)._momentum) == (0.95, 0.0, 0.9)
     assert (adadelta._avg_squared_grad_acc_str, adadelta._rho) == ("_avg_squared_grad", 0.95)
     with pytest.raises(AttributeError, match="_velocity_acc_str"):
         _ = rmsprop._velocity_acc_str
