@@ -89,20 +89,22 @@ _REASONS: Final = {
 DYGRAPH: Final = _REASONS["dygraph"]
 
 
-def _read_names(kind: str) -> dict[str, Reason]:
-    found: dict[str, Reason] = {}
+def _read_names() -> dict[str, dict[str, Reason]]:
+    found: dict[str, dict[str, Reason]] = {"modules": {}, "names": {}}
     for section in read_table("paddlelike.left_out", "names.txt").split("\n\n")[1:]:
         header, _, names = section.partition("\n")
-        of, reason, *prefixes = header.split()
-        if of == kind:
-            found |= {start + name: _REASONS[reason] for name in names.split() for start in prefixes or [""]}
+        kind, reason, *prefixes = header.split()
+        found[kind] |= {
+            start + name: _REASONS[reason] for name in names.split() for start in prefixes or [""]
+        }
     return found
 
 
+_FOUND: Final = _read_names()
 #: Modules, by Fluid's path without the leading "fluid."; a reason holds for everything below, too.
-MODULES: Final[Mapping[str, Reason]] = _read_names("modules")
+MODULES: Final[Mapping[str, Reason]] = _FOUND["modules"]
 #: Functions and classes, in the same way.
-NAMES: Final[Mapping[str, Reason]] = _read_names("names")
+NAMES: Final[Mapping[str, Reason]] = _FOUND["names"]
 
 #: Reasons for names of ``paddle`` itself, not of ``paddle.fluid``.
 PADDLE_NAMES: Final = tuple(_REASONS[key] for key in ("high_level", "paddle_2", "complex", "images"))
