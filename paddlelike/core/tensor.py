@@ -125,10 +125,11 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
         As long as that one exists, the memory of a CPU device is not given to another value.
         """
-        with contextlib.suppress(AttributeError):
+        try:  # without a call of __getattr__
             object.__getattribute__(self, "_array")
-            return self
-        return LoDTensor(np.asarray(self._device), self._lod)
+        except AttributeError:
+            return LoDTensor(np.asarray(self._device), self._lod)
+        return self
 
     def __getattr__(self, name: str) -> Any:
         # Called only for an attribute that is not set: the array of a tensor whose value is on a device.

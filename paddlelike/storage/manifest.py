@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import stat
 import sys
 import time
@@ -51,6 +52,8 @@ __all__ = [
 ]
 
 _FORMAT: Final = 2
+_MOST: Final = 10_000  # records whose JSON is remembered
+_to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _USUAL, *_OTHERS = ALGORITHMS  # their names
 _DAMAGE: Final = (
     LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, StorageError,
@@ -118,6 +121,9 @@ class Manifest:
         return self.author.program
 
 
+_texts: Final[dict[int, tuple[Record, str]]] = {}  # records by their id, and their JSON
+
+
 def make_stamp(facts: os.stat_result) -> tuple[int, int]:
     """Return the inode and the time of writing of a file."""
     return facts.st_ino, facts.st_mtime_ns
@@ -145,23 +151,26 @@ def encode_json(
     token: str | None = None,
 ) -> bytes:
     """Return a manifest as JSON; ``state`` is anything that JSON can hold."""
-    authors = {author: 0}
+    ends = {author: "}"}
     for record in files.values():
-        if record.author not in authors:
-            authors[record.author] = len(authors)
+        ends.setdefault(record.author, f',"author":{len(ends)}}}')
     front: dict[str, Any] = {
         "format": _FORMAT,
         "library": library_version(),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "token": token,
         "prefix": is_prefix,
-        "authors": [each._asdict() for each in authors],
-        "files": {path: _entry(record, authors[record.author]) for path, record in sorted(files.items())},
+        "authors": [each._asdict() for each in ends],
     }
-    if state is not None:
-        front["state"] = state
-    text = json.dumps(front, ensure_ascii=False, separators=(",", ":"))
-    data = text[:-1].encode("utf-8", "surrogatepass")  # the last brace comes after the digest
+    named = sorted(files.items())
+    texts = _encode_records([record for _, record in named])
+    entries = ",".join(
+        f"{_to_json(path)}:{text}{ends[record.author]}"
+        for (path, record), text in zip(named, texts, strict=True)
+    )
+    end = "" if state is None else f',"state":{_to_json(state)}'
+    text = f'{_to_json(front)[:-1]},"files":{{{entries}}}{end}'  # the last brace comes after the digest
+    data = text.encode("utf-8", "surrogatepass")
     return data + _tail(data)
 
 
@@ -233,7 +242,24 @@ def library_version() -> str | None:
     return getattr(sys.modules.get("paddlelike"), "__version__", None)
 
 
-def _entry(record: Record, author: int) -> dict[str, Any]:
+def _encode_records(records: list[Record]) -> list[str]:
+    """Return the JSON of each record up to its author.
+
+    It is remembered, since most files of a save were in the one before. All others are encoded by one call.
+    """
+    known = [_texts.get(id(record)) for record in records]
+    fresh = [record for record, found in zip(records, known, strict=True) if found is None]
+    mark = secrets.token_hex(8)
+    listed = _to_json([each for record in fresh for each in (_entry(record), mark)])
+    made = [text.lstrip(",")[:-1] for text in listed[1:].split(f',"{mark}"')]
+    if len(_texts) + len(fresh) > _MOST:
+        _texts.clear()
+    _texts.update((id(one), (one, text)) for one, text in zip(fresh[:_MOST], made, strict=False))
+    rest = iter(made)
+    return [next(rest) if found is None else found[1] for found in known]
+
+
+def _entry(record: Record) -> dict[str, Any]:
     entry = {**record.facts, "size": record.size, "stamp": record.stamp}
     if record.checksum is not None:
         algorithm, _, digest = record.checksum.partition(":")
@@ -242,8 +268,6 @@ def _entry(record: Record, author: int) -> dict[str, Any]:
         entry["pieces"] = record.pieces
     if record.parts:
         entry["parts"] = record.parts
-    if author:
-        entry["author"] = author
     return entry
 
 

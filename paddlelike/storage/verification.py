@@ -15,7 +15,7 @@ from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.threads import map_in_threads
 
-__all__ = ["Verification", "compare_file", "compare_files", "describes"]
+__all__ = ["Verification", "compare_file", "compare_files", "describes", "is_still"]
 
 _MARGIN: Final = 1_000_000_000  # nanoseconds: more than a copy of a directory takes from file to file
 _SLOW_FILE: Final = 5_000_000  # nanoseconds to create a file and
@@ -126,7 +126,7 @@ def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]
     wrong = sum(1 for _ in differing)
     if not wrong or len(records) < 2:
         return True
-    if any(_is_still(os.path.join(root, name), record) for name, record in records.items()):
+    if any(is_still(os.path.join(root, name), record) for name, record in records.items()):
         return True
     if wrong > 1 and 2 * wrong > len(records):
         return False
@@ -145,7 +145,8 @@ def _were_saved_after(manifest: str, paths: Sequence[str]) -> bool:
     return min(times) > end and max(times) - min(times) <= most
 
 
-def _is_still(path: str, record: Record) -> bool:
+def is_still(path: str, record: Record) -> bool:
+    """Return whether a file is the one that was saved, by its inode, size and time of writing."""
     try:
         return record.is_still(os.lstat(path))
     except OSError:

@@ -24,8 +24,8 @@ MUTATIONS = [
     Mutation(
         "files of others are not linked into the new version",
         "storage/local/generation.py",
-        "                if path in changed or path in self._spares:\n                    continue",
-        "                if path not in self._spares:\n                    continue",
+        "in sorted(self._files.keys() - changed - self._spares.keys()):",
+        "in sorted(self._files.keys() & self._spares.keys()):",
         "S3",
     ),
     Mutation(
@@ -101,7 +101,7 @@ MUTATIONS = [
     Mutation(
         "a kept file is not looked at again under the lock",
         "storage/local/transaction.py",
-        "            if is_still(os.path.join(self.directory, path), record):",
+        "            if is_still(front + path, record):",
         "            if record:",
         "S8",
     ),
@@ -216,8 +216,8 @@ MUTATIONS = [
     Mutation(
         "an author's index is off by one",
         "storage/manifest.py",
-        "authors[record.author] = len(authors)",
-        "authors[record.author] = len(authors) - 1",
+        """f',"author":{len(ends)}}}'""",
+        """f',"author":{len(ends) - 1}}}'""",
     ),
     Mutation(
         "a commit comes before its bytes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -13,7 +14,7 @@ from paddlelike.storage import manifest
 from paddlelike.storage.local import manifest_file
 from paddlelike.storage.local.manifest_file import verify
 from paddlelike.storage.local.transaction import Transaction
-from paddlelike.storage.manifest import Record
+from paddlelike.storage.manifest import Author, Record
 
 FILES = {"a/b": b"x" * 300, "empty": b"", "w": bytes(range(256)) * 300}
 
@@ -37,6 +38,29 @@ def test_what_it_says(tmp_path):
     found = verify(tmp_path / "m")
     assert found
     assert str(found) == f"{tmp_path / 'm'}: 3 files are as they were saved"
+
+
+def test_entries_encoded_before_are_the_same_with_other_authors_and_names():
+    mine, other = Author("5f", "params"), Author("77", None)
+    records = {
+        'q",': Record(3, "crc32:0a", (1, 2), {"variable": 'q",', "lod": [[0, 1]]}, author=other),
+        "ä": Record(4, None, (3, 4), {"names": ["a", "\ud800"]}, ("0f", "1e"), mine, "AAAA"),
+        "plain": Record(5, "xxh3_128:2d", (5, 6)),
+    }
+    for author, files in [
+        (mine, records),
+        (other, records),
+        (other, {f"b/{p}": records[p] for p in records}),
+    ]:
+        for _ in range(2):
+            data = manifest.encode_json(files, author=author, state=["x"])
+            front = json.loads(data.decode("utf-8", "surrogatepass"))
+            assert manifest.decode(data).files == files
+            assert list(front["files"]) == sorted(files)
+            assert [each.get("author", 0) for each in front["files"].values()] == [
+                [list(one.values()) for one in front["authors"]].index(list(files[path].author))
+                for path in sorted(files)
+            ]
 
 
 @pytest.mark.parametrize("algorithm", ["xxh3_128", "sha256", "crc32"])

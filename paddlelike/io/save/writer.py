@@ -237,7 +237,7 @@ class Writer:
             if base is not None and self._is_due(file):
                 continue
             record = known.find_saved(item.holder)
-            if record is None:
+            if record is None or "link" in record.facts:
                 record = known.find_loaded(item.holder, file)
                 if record is None or record.facts != describe_item(item):
                     continue

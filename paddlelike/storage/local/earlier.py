@@ -11,8 +11,9 @@ from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.retired import has_others
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.present_manifest import read_at
-from paddlelike.storage.local.unchanged import is_still, recognize_copy
+from paddlelike.storage.local.unchanged import recognize_copy
 from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.verification import is_still
 
 __all__ = ["find_records", "read_manifest", "remove_old_manifest"]
 
@@ -37,12 +38,9 @@ def find_records(
         if path in names:
             continue
         where = os.path.join(directory, path)
-        if is_still(where, record):
-            found[path] = record
-            continue
-        copied = recognize_copy(where, record)
-        if copied is not None:
-            found[path] = copied
+        same = record if is_still(where, record) else recognize_copy(where, record)
+        if same is not None:
+            found[path] = same
         elif os.path.lexists(where):
             replaced.append(path)
     return found, replaced

@@ -187,12 +187,12 @@ class Generation:
         changed = self._changed.keys() | self._dropped.keys()
         old, new = os.open(self._directory, os.O_RDONLY), os.open(self.new, os.O_RDONLY)
         try:
-            for path in self._files:
-                if path in changed or path in self._spares:
-                    continue
-                with contextlib.suppress(FileNotFoundError):  # its owner removed it
+            for path in sorted(self._files.keys() - changed - self._spares.keys()):
+                try:
                     # S3
                     os.link(path, path, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
+                except FileNotFoundError:  # its owner removed it
+                    continue
             for path in remove_folders(self.new, self._dropped):
                 self._modes.pop(path, None)
             for path in sorted(self._modes, reverse=True):
@@ -255,7 +255,8 @@ class Generation:
             if self.step == "rename":
                 os.rename(self.new, self._directory)
             elif self.step == "single":
-                path = self._top(self._only_changed())
+                (changed,) = self._changed
+                path = self._top(changed)
                 os.rename(os.path.join(self.new, path), os.path.join(self._directory, path))
             else:
                 # S1
@@ -288,10 +289,6 @@ class Generation:
             if not spare:
                 with contextlib.suppress(OSError):  # such as: others have put something into it since
                     os.rmdir(self.new)
-
-    def _only_changed(self) -> str:
-        (path,) = self._changed
-        return path
 
     def _top(self, path: str) -> str:
         """Return ``path``, or the first folder on the way to it that the directory does not have."""

@@ -39,13 +39,14 @@ from paddlelike.storage.local.filesystem.system import sync_file_system
 from paddlelike.storage.local.layout import Layout, resolve
 from paddlelike.storage.local.syncing import sync_beside, wait_for_disk
 from paddlelike.storage.local.target import check_folders, prepare_target
-from paddlelike.storage.local.unchanged import is_still, share_file
+from paddlelike.storage.local.unchanged import share_file
 from paddlelike.storage.local.writing import Piece, write_files
 from paddlelike.storage.manifest import Author, Manifest, Record, encode
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import explain
 from paddlelike.storage.stale import find_stale, find_superseded
+from paddlelike.storage.verification import is_still
 
 __all__ = ["Transaction", "write_all"]
 
@@ -191,7 +192,7 @@ class Transaction:
 
         Another save may replace the file before this one has the lock (:meth:`reserve`), or that in ``base``
         at any time. Then what ``otherwise`` returns is written, the buffers and the facts, as by :meth:`add`;
-        without it the commit is an error.
+        without it the commit is an error. With it only the commit looks at the file in place.
 
         Returns
         -------
@@ -205,8 +206,7 @@ class Transaction:
         """
         root = self._recover(base)
         path = relative_path(name)
-        source = os.path.join(root, path)
-        if not is_still(source, record):
+        if (otherwise is None or root != self.directory) and not is_still(os.path.join(root, path), record):
             return False
         self._new_path(name)
         if record.author != self._author:
@@ -214,7 +214,7 @@ class Transaction:
         if root == self.directory:
             self._kept[path] = record
         else:
-            self._shared[path] = (source, record)
+            self._shared[path] = (os.path.join(root, path), record)
         if otherwise is not None:
             self._otherwise[path] = otherwise
         return True
@@ -311,9 +311,10 @@ class Transaction:
         And what is to be called when the commit is on the disk; None: nothing waits for that.
         """
         layout = self._layout
+        front = os.path.join(self.directory, "")
         for path, record in list(self._kept.items()):
             # S8
-            if is_still(os.path.join(self.directory, path), record):
+            if is_still(front + path, record):
                 continue
             if path not in self._otherwise:
                 raise SaveError(f"{path} was changed by somebody else during the save", hint="save again")

@@ -10,8 +10,9 @@ from paddlelike.storage import hashing
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.system import reflink
 from paddlelike.storage.manifest import Record, make_stamp
+from paddlelike.storage.verification import is_still
 
-__all__ = ["is_still", "recognize_copy", "share_file"]
+__all__ = ["recognize_copy", "share_file"]
 
 
 def recognize_copy(path: str, record: Record) -> Record | None:
@@ -54,11 +55,3 @@ def share_file(source: str, target: str, record: Record) -> Record:
         os.unlink(target)
         raise SaveError(f"{source} was changed by somebody else during the save", hint="save again")
     return record._replace(stamp=make_stamp(os.stat(target)))
-
-
-def is_still(path: str, record: Record) -> bool:
-    """Return whether a file is the one that was saved, by its inode, size and time of writing."""
-    try:
-        return record.is_still(os.lstat(path))
-    except OSError:
-        return False

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 
 __all__ = ["has_others", "remove_folders", "remove_tree", "rescue", "walk"]
 
 
-def has_others(directory: str, paths: Collection[str]) -> bool:
+def has_others(directory: str, paths: Set[str]) -> bool:
     """Return whether there is a file in a directory that is not among ``paths``."""
     try:
+        if paths >= set(os.listdir(directory)):
+            return False  # as most often, and found without a look at each
         return any(not folder and path not in paths for path, _, folder in walk(directory))
     except OSError:  # such as: there is no directory
         return os.path.isdir(directory)
@@ -95,9 +97,10 @@ def walk(root: str) -> Iterator[tuple[str, int, bool]]:
     folders = [""]
     while folders:
         inside = folders.pop()
+        front = f"{inside}/" if inside else ""
         with os.scandir(os.path.join(root, inside)) as entries:
             for entry in entries:
-                path = f"{inside}/{entry.name}" if inside else entry.name
+                path = front + entry.name
                 folder = entry.is_dir(follow_symlinks=False)
                 yield path, entry.inode(), folder
                 if folder:
