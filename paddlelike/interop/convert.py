@@ -33,6 +33,7 @@ from paddlelike.io.rules.rules import Rules
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import Durability, SaveOptions
+from paddlelike.storage.problems import is_directory, is_there
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
@@ -184,10 +185,10 @@ def convert(
                 source, target, model_filename=found[0], params_filename=found[1], overwrite=overwrite
             )
     target_format = _find_target(target, format)
-    if not overwrite and os.path.lexists(target):
+    if not overwrite and is_there(target):
         raise SaveError(f"{target} exists", hint="remove it, choose another path, or pass overwrite=True")
     refuse_damage(source, verify=verify)
-    if os.path.isdir(os.path.join(source, FOLDER)):
+    if is_directory(os.path.join(source, FOLDER)):
         raise LoadError(
             f"{source} holds variables in chains of deltas ({FOLDER})",
             hint=f"`paddlelike compact {source}` writes them whole; or save it without delta=",

@@ -27,6 +27,7 @@ from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.options import Durability, SaveOptions
+from paddlelike.storage.problems import is_there
 
 __all__ = ["convert_arrangement", "is_arrangement"]
 
@@ -109,7 +110,7 @@ def convert_arrangement(
     if not name.endswith((SUFFIX, _PIR)):
         directory, name, values_name = there, "__model__", "__params__"
     for one in (name, values_name):
-        if not overwrite and os.path.lexists(os.path.join(directory, one)):
+        if not overwrite and is_there(os.path.join(directory, one)):
             raise SaveError(
                 f"{os.path.join(directory, one)} exists",
                 hint="remove it, choose another path, or pass overwrite=True",

@@ -20,11 +20,12 @@ import numpy as np
 
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
-from paddlelike.errors import FormatError
+from paddlelike.errors import FormatError, SaveError, StorageError
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.problems import explain
 
 __all__ = ["Spool"]
 
@@ -102,17 +103,20 @@ class Spool:
         assert array is not None
         if array.nbytes < _PAGE:
             return value
-        if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  (closed by __exit__)
-        taken = -(-array.nbytes // _PAGE) * _PAGE
-        if taken > len(self._room):
-            self._end = -(-(self._end + len(self._room)) // _GRAIN) * _GRAIN
-            size = max(taken, _REGION)
-            self._file.truncate(self._end + size)
-            self._room = self._map(self._file, self._end, size)
-        self._file.seek(self._end)
-        self._file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        self._file.flush()
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115  (closed by __exit__)
+            taken = -(-array.nbytes // _PAGE) * _PAGE
+            if taken > len(self._room):
+                self._end = -(-(self._end + len(self._room)) // _GRAIN) * _GRAIN
+                size = max(taken, _REGION)
+                self._file.truncate(self._end + size)
+                self._room = self._map(self._file, self._end, size)
+            self._file.seek(self._end)
+            self._file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            self._file.flush()
+        except OSError as error:
+            raise explain(SaveError, "the temporary file ($TMPDIR) cannot be written", error) from error
         held, self._room, self._end = self._room[: array.nbytes], self._room[taken:], self._end + taken
         return _with_array(value, held.view(array.dtype).reshape(array.shape))
 
@@ -121,8 +125,11 @@ class Spool:
         if path not in self._mapped:
             if len(self._mapped) >= _MOST_FILES:
                 return None
-            with open(path, "rb") as file:
-                self._mapped[path] = self._map(file, 0, 0)
+            try:
+                with open(path, "rb") as file:
+                    self._mapped[path] = self._map(file, 0, 0)
+            except OSError as error:
+                raise explain(StorageError, f"{path} cannot be read", error) from error
         return self._mapped[path]
 
     def _map(self, file: IO[bytes], offset: int, size: int) -> Array:

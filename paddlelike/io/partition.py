@@ -23,6 +23,7 @@ from paddlelike.io.rules.rule import Rule
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions
+from paddlelike.storage.problems import is_directory
 
 if TYPE_CHECKING:
     from paddlelike.executor.run import Executor
@@ -178,4 +179,4 @@ def _has_shards(directory: str) -> bool:
     folders = (f"{TABLE_FOLDER}/", f"{FOLDER}/{TABLE_FOLDER}/")
     if is_remote(directory):
         return any(name.startswith(folders) for name in locate(directory).list_names())
-    return any(os.path.isdir(os.path.join(directory, one)) for one in folders)
+    return any(is_directory(os.path.join(directory, one)) for one in folders)

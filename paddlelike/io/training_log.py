@@ -24,7 +24,7 @@ from paddlelike.hooks import Hook
 from paddlelike.storage.local.filesystem.opening import open_regular
 from paddlelike.storage.local.filesystem.system import sync_directory
 from paddlelike.storage.options import Durability, SaveOptions
-from paddlelike.storage.problems import explain
+from paddlelike.storage.problems import explain, is_there
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import Numbers
@@ -131,7 +131,7 @@ class TrainingLog(Displayed):
         begin, is_new = "", False
         if self._run is None:
             begin, self._run = self._begin_run()
-            is_new = not os.path.lexists(self.path)
+            is_new = not is_there(self.path)
         line = json.dumps({"run": self._run, "step": int(step), "values": record})[:-1]
         line += f', "crc32": "{_compute(line)}"}}'
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
@@ -187,7 +187,7 @@ class TrainingLog(Displayed):
     def _read(self) -> Iterator[Record]:
         """Yield the records."""
         damaged: list[str] = []
-        if not os.path.lexists(self.path):
+        if not is_there(self.path):
             return
         fd, _ = open_regular(self.path)  # not a pipe, which nobody may ever write to
         try:

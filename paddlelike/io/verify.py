@@ -14,6 +14,7 @@ from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.problems import is_system_error
 from paddlelike.storage.verification import Verification, describes
 
 __all__ = [
@@ -186,8 +187,8 @@ def get_record(directory: Location, filename: str, *, needed: bool) -> Record | 
             found = _read(LocalDirectory(os.path.join(directory.path, filename)))
         if found is None and needed:
             found = get_records(directory)  # raises the error
-    except (LoadError, StorageError):
-        if needed:
+    except (LoadError, StorageError) as error:
+        if needed or is_system_error(error):
             raise
         found = None
     name = relative_path(filename)

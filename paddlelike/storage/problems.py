@@ -1,13 +1,15 @@
-"""Errors of the operating system as sentences, with the next step."""
+"""Errors of the operating system as sentences, with the next step; look-ups that raise them."""
 
 from __future__ import annotations
 
 import errno
+import os
+import stat
 from typing import Final, TypeVar
 
-from paddlelike.errors import PaddlelikeError
+from paddlelike.errors import PaddlelikeError, StorageError
 
-__all__ = ["explain", "is_system_error"]
+__all__ = ["explain", "is_directory", "is_file", "is_system_error", "is_there"]
 
 Error = TypeVar("Error", bound=PaddlelikeError)
 
@@ -29,9 +31,8 @@ _HINTS: Final = {
 
 def explain(kind: type[Error], what: str, error: OSError) -> Error:
     """Return the exception of ``kind`` for what could not be done, with the system's reason and a hint."""
-    reason = error.strerror or str(error)
-    code = error.errno if error.errno is not None else 0
-    return kind(f"{what}: {reason}", hint=_HINTS.get(code))
+    reason = error.strerror or getattr(error, "message", str(error))
+    return kind(f"{what}: {reason}", hint=_HINTS.get(error.errno or 0, getattr(error, "hint", None)))
 
 
 def is_system_error(error: BaseException) -> bool:
@@ -45,3 +46,36 @@ def is_system_error(error: BaseException) -> bool:
             return not isinstance(cause, FileNotFoundError | NotADirectoryError)
         cause = cause.__cause__
     return False
+
+
+def is_directory(path: str, *, follow: bool = True) -> bool:
+    """Return whether a path is a directory, or a link to one with ``follow``.
+
+    Raises
+    ------
+    StorageError
+        The system refuses to say it; for ``os.path.isdir`` that is: no, and what is there would be taken for
+        nothing.
+    """
+    return _find_kind(path, follow=follow) == stat.S_IFDIR
+
+
+def is_file(path: str, *, follow: bool = True) -> bool:
+    """Return whether a path is a regular file; see :func:`is_directory`."""
+    return _find_kind(path, follow=follow) == stat.S_IFREG
+
+
+def is_there(path: str) -> bool:
+    """Return whether there is anything at a path, a link that leads nowhere too; see :func:`is_directory`."""
+    return _find_kind(path, follow=False) is not None
+
+
+def _find_kind(path: str, *, follow: bool) -> int | None:
+    try:
+        return stat.S_IFMT(os.stat(path, follow_symlinks=follow).st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: a NUL character
+        return None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            return None
+        raise explain(StorageError, f"{path} cannot be looked up", error) from error

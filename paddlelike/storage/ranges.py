@@ -63,9 +63,8 @@ class RangeSums(NamedTuple):
         parts = base64.b64decode(held.get("parts") or "", validate=True)
         if len(parts) != _PARTS * len(_list_inner(start, size)):
             raise ValueError(f"{len(parts)} bytes are not the checksums of the parts of {size} bytes")
-        return cls(
-            start, size, tuple(text[at : at + 32] for at in range(0, len(text), 32)), head, tail, parts
-        )
+        pieces = tuple(text[at : at + 32] for at in range(0, len(text), 32))
+        return cls(start, size, pieces, head, tail, parts)
 
     def to_json(self) -> dict[str, Any]:
         """Return the sums in the form in which they are sent."""

@@ -52,7 +52,7 @@ MUTATIONS = [
     Mutation(
         "a step of the journal cannot be done twice",
         "storage/local/journal.py",
-        "    left = [(source, target) for source, target in moves if _is_there(source)]",
+        "    left = [(source, target) for source, target in moves if is_there(source)]",
         "    left = list(moves)",
         "S5",
     ),

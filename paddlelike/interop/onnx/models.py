@@ -15,6 +15,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.interop.onnx.exporter.export import export_onnx
 from paddlelike.interop.onnx.importer.build import import_onnx
 from paddlelike.io.export.save import save_inference_model
+from paddlelike.storage.problems import is_directory, is_file, is_there
 
 __all__ = ["ModelReport", "convert_model", "find_values", "is_model_conversion"]
 
@@ -67,9 +68,9 @@ def is_model_conversion(source: Path, target: Path) -> bool:
 
 def _has_program(path: str) -> bool:
     """Return whether a file is a program, or a directory holds one."""
-    if os.path.isdir(path):
+    if is_directory(path):
         return any(_has_program(os.path.join(path, name)) for name in os.listdir(path))
-    if not os.path.isfile(path):
+    if not is_file(path):
         return False
     with open(path, "rb") as file:
         return is_program(file.read(_HEAD))
@@ -78,7 +79,7 @@ def _has_program(path: str) -> bool:
 def find_values(path: str) -> str | None:
     """Return the name of the file of values beside a program, if there is one."""
     beside = f"{os.path.splitext(path)[0]}.pdiparams"
-    return os.path.basename(beside) if os.path.isfile(beside) and os.path.getsize(beside) else None
+    return os.path.basename(beside) if is_file(beside) and os.path.getsize(beside) else None
 
 
 def convert_model(
@@ -113,10 +114,10 @@ def convert_model(
         The source is damaged, or no model.
     """
     here, there = os.fspath(source), os.fspath(target)
-    if not overwrite and os.path.lexists(there):
+    if not overwrite and is_there(there):
         raise SaveError(f"{there} exists", hint="remove it, choose another path, or pass overwrite=True")
     if there.endswith(_SUFFIX):
-        if os.path.lexists(here) and not here.endswith(_SUFFIX) and not _has_program(here):
+        if is_there(here) and not here.endswith(_SUFFIX) and not _has_program(here):
             raise LoadError(
                 f"{here} holds no program, which an ONNX model is made of",
                 hint="give the directory of a model (with __model__), or a .pdmodel beside its values; "
@@ -127,7 +128,7 @@ def convert_model(
                 f"{here} is an ONNX file already", hint="to change its opset: onnx.version_converter"
             )
         directory = here
-        if os.path.isfile(here):  # with its parameters beside it
+        if is_file(here):  # with its parameters beside it
             directory, model_filename = os.path.split(here)
             params_filename = params_filename or find_values(here)
         report = export_onnx(

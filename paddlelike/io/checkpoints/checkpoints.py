@@ -287,7 +287,8 @@ class Checkpoints:
         for checkpoint in candidates:
             with self._checkpoints.hold(checkpoint.path) as exists:
                 if not exists:
-                    continue  # removed meanwhile
+                    damaged[checkpoint.path] = "another process removed it meanwhile: restore again"
+                    continue
                 if check is not None:
                     check(checkpoint)
                 try:

@@ -17,7 +17,7 @@ from paddlelike.storage.local.filesystem.system import sync_tree
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.manifest_file import read_manifest
 from paddlelike.storage.manifest import Manifest
-from paddlelike.storage.problems import explain
+from paddlelike.storage.problems import explain, is_directory, is_there
 
 try:
     import fcntl
@@ -55,13 +55,7 @@ class LocalCheckpointStore:
         return found if self.is_there(path) else None
 
     def is_there(self, path: str) -> bool:
-        try:
-            os.lstat(path)
-            return True
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError as error:
-            raise explain(StorageError, f"checkpoint {path} cannot be read", error) from error
+        return is_there(path)
 
     def hold(self, path: str | None) -> AbstractContextManager[bool]:
         return _hold(path)
@@ -128,8 +122,10 @@ def _try_lock(fd: int, *, exclusive: bool) -> bool:
 def _is_at(fd: int, path: str) -> bool:
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError as error:
+        raise explain(StorageError, f"checkpoint {path} cannot be read", error) from error
 
 
 def _remove(path: str) -> None:
@@ -154,6 +150,6 @@ def _sweep(path: str) -> None:
     layout = Layout.of(path, is_prefix=False)
     with contextlib.suppress(SaveError, StorageError, OSError), Lock(layout.lock, path):
         staged.clear(layout, spare=False)
-        if not os.path.isdir(path):
+        if not is_directory(path):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(layout.earlier_manifest)

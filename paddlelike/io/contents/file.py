@@ -21,6 +21,7 @@ from paddlelike.io.contents.lazy import Mapper
 from paddlelike.io.contents.read import Job, Part, read_jobs
 from paddlelike.storage.location import File, LocalDirectory, Location
 from paddlelike.storage.manifest import Record
+from paddlelike.storage.problems import is_file
 
 __all__ = ["FileContents", "recognize"]
 
@@ -73,7 +74,7 @@ class FileContents:
         self._file = source
         self.where = os.path.join(location.path, source)
         self._local = isinstance(location, LocalDirectory)
-        if self._local and not os.path.isfile(self.where):
+        if self._local and not is_file(self.where):
             raise MissingFileError(
                 f"nothing can be loaded: there is no file {self.where}",
                 hint="leave filename out for a directory with one file per variable",

@@ -19,6 +19,7 @@ from paddlelike.ops.kernels.growing_rows import ANY_ID
 from paddlelike.storage import hashing
 from paddlelike.storage.location import LocalDirectory, Location
 from paddlelike.storage.manifest import Record
+from paddlelike.storage.problems import is_directory
 from paddlelike.storage.threads import map_in_threads
 
 __all__ = ["ChainedContents", "has_chains", "open_directory", "read_link", "replay"]
@@ -49,7 +50,7 @@ def open_directory(
 def has_chains(location: Location, names: Iterable[str]) -> bool:
     """Return whether some of these variables may lie in chains: a quick look at the directory."""
     if isinstance(location, LocalDirectory):
-        return os.path.isdir(os.path.join(location.path, FOLDER))
+        return is_directory(os.path.join(location.path, FOLDER))
     if all(location.has(name) for name in names) or not location.exists():
         return False
     return any(name.startswith(FOLDER + "/") for name in location.list_names())

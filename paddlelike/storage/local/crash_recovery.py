@@ -40,7 +40,7 @@ from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.present_manifest import compare_with_record, read_at
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import MANIFEST, check_path
-from paddlelike.storage.problems import explain, is_system_error
+from paddlelike.storage.problems import explain, is_directory, is_file, is_system_error, is_there
 
 __all__ = ["clear", "recover", "write_staged"]
 
@@ -59,14 +59,14 @@ def recover(layout: Layout) -> None:
     """
     journal.recover(layout)
     path = os.path.join(layout.staging, "staged")
-    staged = _read_staged(layout) if os.path.lexists(path) else None
+    staged = _read_staged(layout) if is_there(path) else None
     if staged is None or staged.before is None:
         return  # what is in place is the old version or the new one, and on its way to the disk or there
     start = time.monotonic()
     lock = Lock(layout.lock, layout.base)
     while time.monotonic() - start < _WAIT:
-        has_lock_file = os.path.lexists(layout.lock)  # as long as the save goes on, if nobody removed it
-        if not os.path.lexists(path):
+        has_lock_file = is_there(layout.lock)  # as long as the save goes on, if nobody removed it
+        if not is_there(path):
             return
         try:
             is_ours = lock.acquire(create=not has_lock_file)
@@ -74,11 +74,11 @@ def recover(layout: Layout) -> None:
             return  # nothing may be written here: what is read is compared with its checksums
         if is_ours:
             try:
-                clear(layout, spare=os.path.isdir(os.path.join(layout.staging, "spare")))
+                clear(layout, spare=is_directory(os.path.join(layout.staging, "spare")))
             finally:
                 lock.release()
             return
-        if not os.path.lexists(os.path.join(layout.staging, "comparing")):
+        if not is_there(os.path.join(layout.staging, "comparing")):
             return  # the save itself goes on
         time.sleep(_PAUSE)
 
@@ -128,18 +128,17 @@ def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
     journal.finish(layout)
     new, old = os.path.join(layout.staging, "new"), os.path.join(layout.staging, "spare")
     staged = _read_staged(layout)
-    is_there = staged is not None and os.path.isdir(new) and not os.path.islink(new)
+    is_there = staged is not None and is_directory(new, follow=False)
     if staged is not None and is_there and (synced or _settle(layout, staged, new)):
         rescue(new, layout.directory, staged.files, remove=False)
         if spare:
             remove_tree(old)
             with contextlib.suppress(OSError):
                 os.rename(new, old)
-    with os.scandir(layout.staging) as entries:
-        left = [entry for entry in entries if entry.path != layout.lock]
-    for entry in left:
-        if not (spare and entry.path == old and entry.is_dir(follow_symlinks=False)):
-            remove_tree(entry.path)
+    with _raise_system_errors(layout), os.scandir(layout.staging) as entries:
+        for entry in [entry for entry in entries if entry.path != layout.lock]:
+            if not (spare and entry.path == old and entry.is_dir(follow_symlinks=False)):
+                remove_tree(entry.path)
 
 
 class _Staged(NamedTuple):
@@ -179,7 +178,7 @@ def _read_staged(layout: Layout) -> _Staged | None:
 def _identify(directory: str, files: Iterable[str]) -> object:
     """Return what tells this version of a directory from others: its manifest's checksum, or its files."""
     path = os.path.join(directory, MANIFEST)
-    if os.path.isfile(path) and not os.path.islink(path):
+    if is_file(path, follow=False):
         with File(path) as file:
             return hashing.hash_file(file, "xxh3_128").text
     stamps = {}
@@ -203,7 +202,7 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
     StorageError
         The system refuses to read it, or to put it back.
     """
-    if staged.before is None or not os.path.isdir(layout.directory):
+    if staged.before is None or not is_directory(layout.directory):
         return _is_swapped(layout, staged)
     comparing = os.path.join(layout.staging, "comparing")  # readers wait
     try:
@@ -287,9 +286,9 @@ def _raise_system_errors(layout: Layout) -> Iterator[None]:
     """
     try:
         yield
-    except StorageError as error:
+    except OSError as error:
         if is_system_error(error):
-            raise StorageError(
-                f"what a killed save left beside {layout.base} cannot be cleared up: {error.message}",
-                hint=error.hint,
-            ) from error
+            what = f"what a killed save left beside {layout.base} cannot be cleared up"
+            raise explain(StorageError, what, error) from error
+        if not isinstance(error, StorageError):
+            raise

@@ -14,7 +14,7 @@ from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
-from paddlelike.storage.problems import is_system_error
+from paddlelike.storage.problems import is_directory, is_file, is_system_error
 from paddlelike.storage.verification import Verification
 
 __all__ = ["LocalDirectory"]
@@ -51,10 +51,10 @@ class LocalDirectory:
 
     def exists(self) -> bool:
         self.recover()
-        return os.path.isdir(self.path)
+        return is_directory(self.path)
 
     def has(self, name: str) -> bool:
-        return os.path.isfile(os.path.join(self.path, relative_path(name)))
+        return is_file(os.path.join(self.path, relative_path(name)))
 
     def list_names(self) -> list[str]:
         """Return the names of all files but the manifest, sorted.
@@ -154,9 +154,7 @@ class LocalDirectory:
         )
 
     def _layout(self) -> Layout:
-        if self._prefix is not None:
-            return Layout.of(self._prefix, is_prefix=True)
-        return Layout.of(self.path, is_prefix=False)
+        return Layout.of(self.base, is_prefix=self._prefix is not None)
 
 
 def _stamps(directory: str, begin: str) -> object:

@@ -13,6 +13,7 @@ from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.present_manifest import read_at
 from paddlelike.storage.local.unchanged import recognize_copy
 from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.problems import is_there
 from paddlelike.storage.verification import is_still
 
 __all__ = ["find_records", "read_manifest", "remove_old_manifest"]
@@ -41,18 +42,15 @@ def find_records(
         same = record if is_still(where, record) else recognize_copy(where, record)
         if same is not None:
             found[path] = same
-        elif os.path.lexists(where):
+        elif is_there(where):
             replaced.append(path)
     return found, replaced
 
 
 def remove_old_manifest(layout: Layout) -> None:
     """Remove the manifest that earlier versions of this library wrote beside the directory."""
-    path = layout.earlier_manifest
-    if not os.path.isfile(path):
-        return
     with contextlib.suppress(OSError, PaddlelikeError):  # it is not read any more
-        with File(path) as file:
+        with File(layout.earlier_manifest) as file:
             is_ours = file.read_at(0, 1) == b"{"
         if is_ours:
-            os.unlink(path)
+            os.unlink(layout.earlier_manifest)

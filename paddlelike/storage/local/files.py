@@ -14,6 +14,7 @@ from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.opening import READING, unreadable
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.names import MANIFEST, relative_path
+from paddlelike.storage.problems import is_directory
 from paddlelike.storage.threads import run_in_threads
 
 __all__ = ["LARGE", "File", "list_names", "open_file", "read_all", "read_front", "recover"]
@@ -138,7 +139,7 @@ def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
     """
     root = os.fspath(directory) or "."
     recover(root)
-    if not os.path.isdir(root):
+    if not is_directory(root):
         raise StorageError(f"there is no directory {root}")
     found: list[str] = []
     folders = [""]  # to be looked into, with "/" at the end
@@ -151,7 +152,7 @@ def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
                         folders.append(f"{folder}{entry.name}/")
                     elif entry.name == MANIFEST:
                         continue
-                    elif linked_folders or not (entry.is_symlink() and os.path.isdir(entry.path)):
+                    elif linked_folders or not (entry.is_symlink() and is_directory(entry.path)):
                         found.append(folder + entry.name)
         except OSError as error:
             raise unreadable(root, error) from error

@@ -20,7 +20,7 @@ from paddlelike.storage.local.filesystem.retired import remove_folders, rescue, 
 from paddlelike.storage.local.filesystem.system import exchange, has_mounts, sync_directory
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.manifest import Record
-from paddlelike.storage.problems import explain
+from paddlelike.storage.problems import explain, is_directory
 
 __all__ = ["Generation"]
 
@@ -55,7 +55,7 @@ class Generation:
         """Return how the commit will be done: "rename", "single", "exchange", "journal", or "nothing"."""
         if not self._changed and not self._dropped:
             return "nothing"
-        if not os.path.isdir(self._directory):
+        if not is_directory(self._directory):
             return "rename"
         if len(self._changed) == 1 and not self._dropped:
             return "single"
@@ -65,7 +65,7 @@ class Generation:
     def _make(self) -> None:
         spare = os.path.join(self._layout.staging, "spare")
         try:
-            if self.step == "exchange" and os.path.isdir(spare) and not os.path.islink(spare):
+            if self.step == "exchange" and is_directory(spare, follow=False):
                 os.rename(spare, self.new)
                 self._spares = {path: inode for path, inode, is_folder in walk(self.new) if not is_folder}
                 self._drop_links()
@@ -96,7 +96,7 @@ class Generation:
         folders = {""}
         if self.step != "exchange":
             for path in self._changed:
-                if os.path.isdir(os.path.join(self._directory, path)):
+                if is_directory(os.path.join(self._directory, path)):
                     self._check_folder(path)
         try:
             self._twin("")
@@ -294,16 +294,14 @@ class Generation:
         """Return ``path``, or the first folder on the way to it that the directory does not have."""
         parts = path.split("/")
         for depth in range(1, len(parts)):
-            if not os.path.isdir(os.path.join(self._directory, *parts[:depth])):
+            if not is_directory(os.path.join(self._directory, *parts[:depth])):
                 return "/".join(parts[:depth])
         return path
 
 
 def _copy_attributes(source: str, target: str) -> None:
     """Copy extended attributes, such as access lists, where there are any."""
-    if not hasattr(os, "listxattr"):
-        return
-    with contextlib.suppress(OSError):  # a file system without them
+    with contextlib.suppress(OSError, AttributeError):  # a file system, or a Python, without them
         for name in os.listxattr(source):
             os.setxattr(target, name, os.getxattr(source, name))
 

@@ -28,7 +28,7 @@ from paddlelike.storage.local.filesystem.retired import remove_folders
 from paddlelike.storage.local.filesystem.system import sync_directory, sync_file_system
 from paddlelike.storage.local.journal_file import Identity, Journal, Target, read_journal, write_journal
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.problems import explain
+from paddlelike.storage.problems import explain, is_directory, is_there
 
 __all__ = ["commit", "finish", "recover"]
 
@@ -47,16 +47,14 @@ def recover(layout: Layout) -> None:
     StorageError
         The save cannot be finished by this process; the message says why.
     """
-    if not os.path.lexists(layout.journal):
+    if not is_there(layout.journal):
         return
     start = time.monotonic()
     lock = Lock(layout.lock, layout.base)
     try:
         while True:
-            has_lock_file = os.path.lexists(
-                layout.lock
-            )  # as long as there is a journal, if nobody removed it
-            if not os.path.lexists(layout.journal) or read_journal(layout) is None:
+            has_lock_file = is_there(layout.lock)  # as long as there is a journal, if nobody removed it
+            if not is_there(layout.journal) or read_journal(layout) is None:
                 return  # nothing to finish; the next save removes what is left
             if _acquire(lock, create=not has_lock_file, seconds=time.monotonic() - start):
                 try:
@@ -112,7 +110,7 @@ def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *,
     except StorageError as error:
         raise SaveError(error.message, hint=error.hint) from error
     except OSError as error:
-        if not os.path.isdir(directory):
+        if not is_directory(directory):
             raise _make_removed_error(layout) from error
         raise explain(SaveError, f"{directory} cannot be written", error) from error
     try:
@@ -123,7 +121,7 @@ def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *,
     except Exception as error:
         # S5
         os.rename(back, layout.journal)
-        if not os.path.isdir(directory):
+        if not is_directory(directory):
             os.unlink(layout.journal)
             raise _make_removed_error(layout) from error
         _replay(layout, journal._replace(direction="back"))
@@ -145,7 +143,7 @@ def finish(layout: Layout) -> None:
     journal = read_journal(layout)
     if journal is None:
         return
-    if not os.path.isdir(layout.directory) or _is_superseded(layout, journal):
+    if not is_directory(layout.directory) or _is_superseded(layout, journal):
         os.unlink(layout.journal)  # the files are gone, or all are somebody else's: nothing is left to finish
         return
     _replay(layout, journal)
@@ -218,7 +216,7 @@ def _replay(layout: Layout, journal: Journal) -> None:
                 if target.old is None:
                     _remove(os.path.join(directory, target.path))
             for folder in reversed(journal.folders):
-                if os.path.isdir(os.path.join(directory, folder)):
+                if is_directory(os.path.join(directory, folder)):
                     os.rmdir(os.path.join(directory, folder))
         os.utime(directory)
         if journal.sync:
@@ -247,7 +245,7 @@ def _keep_old(layout: Layout, paths: Sequence[str], dropped: Sequence[str]) -> t
     folders: dict[str, None] = {}
     for index, path in enumerate([*paths, *dropped]):
         target = os.path.join(directory, path)
-        if _is_there(target):
+        if is_there(target):
             _link_or_copy(target, os.path.join(old, str(index)))
         is_new = index < len(paths)
         targets.append(
@@ -256,7 +254,7 @@ def _keep_old(layout: Layout, paths: Sequence[str], dropped: Sequence[str]) -> t
         parts = path.split("/")[:-1]
         for depth in range(1, len(parts) + 1):
             folder = "/".join(parts[:depth])
-            if not os.path.isdir(os.path.join(directory, folder)):
+            if not is_directory(os.path.join(directory, folder)):
                 folders[folder] = None
     os.stat(directory)  # raises where it was removed
     return targets, list(folders)
@@ -267,12 +265,9 @@ def _identity(path: str) -> Identity | None:
         facts = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise explain(StorageError, f"{path} cannot be looked up", error) from error
     return facts.st_ino, facts.st_size, facts.st_mtime_ns
-
-
-def _is_there(path: str) -> bool:
-    """Return whether there is such a path; unlike ``os.path.lexists`` an error of the disk is no answer."""
-    return _identity(path) is not None
 
 
 def _link_or_copy(source: str, target: str) -> None:
@@ -288,7 +283,7 @@ def _move_all(directory: str, moves: Sequence[tuple[str, str]]) -> None:
     Between the first and the last move, programs that know nothing of the journal see a mix of two saves. So
     there are no other calls of the system between them.
     """
-    left = [(source, target) for source, target in moves if _is_there(source)]
+    left = [(source, target) for source, target in moves if is_there(source)]
     for folder in {os.path.dirname(target) for _, target in left} - {directory}:
         os.makedirs(folder, exist_ok=True)
     here = [_same_device(*move) for move in left]
@@ -306,7 +301,7 @@ def _move(source: str, target: str) -> None:
     try:
         os.replace(source, target)
     except OSError as error:
-        if error.errno not in (errno.EBUSY, errno.EXDEV) or os.path.isdir(target):
+        if error.errno not in (errno.EBUSY, errno.EXDEV) or is_directory(target):
             raise
         move_across_devices([(source, target)])  # the file is a mount point itself
 

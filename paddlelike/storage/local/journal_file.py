@@ -11,6 +11,7 @@ from paddlelike.storage.hashing import hash_bytes
 from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.names import check_path
+from paddlelike.storage.problems import is_there
 
 __all__ = ["Identity", "Journal", "Target", "read_journal", "write_journal"]
 
@@ -66,7 +67,7 @@ def read_journal(layout: Layout) -> Journal | None:
     StorageError
         It is of another format, names other files, or cannot be read.
     """
-    if not os.path.lexists(layout.journal):
+    if not is_there(layout.journal):
         return None
     try:
         fd, facts = open_regular(layout.journal)

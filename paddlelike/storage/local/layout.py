@@ -19,7 +19,7 @@ from typing import Final
 
 from paddlelike.errors import StorageError
 from paddlelike.storage.names import MANIFEST
-from paddlelike.storage.problems import explain
+from paddlelike.storage.problems import explain, is_directory, is_there
 
 __all__ = ["Layout", "resolve"]
 
@@ -89,7 +89,7 @@ class Layout:
         prefix = os.path.join(resolve(parent), name)
         if is_prefix is None:
             manifests = (f"{prefix}.pdmanifest", f"{prefix}.manifest.json")
-            is_prefix = not os.path.isdir(prefix) and any(map(os.path.lexists, manifests))
+            is_prefix = not is_directory(prefix) and any(map(is_there, manifests))
         return cls(prefix if is_prefix else resolve(path), is_prefix=is_prefix)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from typing import Final
 
 from paddlelike.errors import FormatError, StorageError
@@ -11,6 +10,7 @@ from paddlelike.storage import verification
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.manifest import Manifest, Record, decode
+from paddlelike.storage.problems import is_file, is_there
 
 __all__ = ["compare_with_record", "read_at"]
 
@@ -27,11 +27,8 @@ def read_at(layout: Layout) -> Manifest | None:
     StorageError
         It cannot be read.
     """
-    data = _read(layout.manifest)
-    if data is None:
-        data = _read(layout.earlier_manifest)
-        if data is None:
-            return None
+    if (data := _read(layout.manifest)) is None and (data := _read(layout.earlier_manifest)) is None:
+        return None
     manifest = decode(data)
     if manifest.is_prefix != layout.is_prefix:
         return None  # such as the manifest of ``fluid.save``'s files beside a directory of the same name
@@ -51,13 +48,11 @@ def compare_with_record(path: str, record: Record) -> tuple[str, str]:
     StorageError
         It cannot be read.
     """
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
+    if not is_there(path):
         return "missing", ""
-    if stat.S_ISLNK(mode):
+    if os.path.islink(path):
         return "missing", f"it is a link to {os.readlink(path)!r}"
-    if not stat.S_ISREG(mode):
+    if not is_file(path, follow=False):
         return "missing", "it is not a regular file"
     with File(path) as file:
         return verification.compare_file(file, record)

@@ -9,7 +9,7 @@ from typing import Final
 
 from paddlelike.errors import SaveError
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.problems import explain
+from paddlelike.storage.problems import explain, is_directory, is_there
 
 __all__ = ["check_folders", "prepare_target"]
 
@@ -45,7 +45,7 @@ def _check_folder(folder: str, name: str) -> None:
             f"variable {name!r} cannot be saved: {folder} is a link to {os.readlink(folder)!r}",
             hint="make it a directory, or save the whole model where the link points to",
         )
-    if os.path.lexists(folder) and not os.path.isdir(folder):
+    if is_there(folder) and not is_directory(folder):
         raise SaveError(
             f"variable {name!r} cannot be saved: {folder} is a file, not a directory",
             hint="rename the variable (ParamAttr(name=...)), or move the file away",
@@ -63,7 +63,7 @@ def prepare_target(layout: Layout) -> None:
         The system does not say whether it can.
     """
     directory, parent = layout.directory, layout.parent
-    if os.path.lexists(directory) and not os.path.isdir(directory):
+    if is_there(directory) and not is_directory(directory):
         raise SaveError(
             f"{directory} is a file; a directory is needed to save into",
             hint="pass another path, or move the file away",
@@ -87,11 +87,8 @@ def prepare_target(layout: Layout) -> None:
 
 
 def _is_read_only(directory: str) -> bool:
-    if not hasattr(os, "statvfs"):
-        return False
-    return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+    return hasattr(os, "statvfs") and bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
 
 
 def _may_write(directory: str) -> bool:
-    effective = os.access in os.supports_effective_ids
-    return os.access(directory, os.W_OK | os.X_OK, effective_ids=effective)
+    return os.access(directory, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)

@@ -44,7 +44,7 @@ from paddlelike.storage.local.writing import Piece, write_files
 from paddlelike.storage.manifest import Author, Manifest, Record, encode
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import Durability, SaveOptions
-from paddlelike.storage.problems import explain
+from paddlelike.storage.problems import explain, is_there
 from paddlelike.storage.stale import find_stale, find_superseded
 from paddlelike.storage.verification import is_still
 
@@ -327,7 +327,13 @@ class Transaction:
             del others[path]
         stale = sorted(find_stale(others, self._author))
         dropped = superseded + (stale if self._remove_stale else [])
-        if not self._manifest and os.path.lexists(layout.manifest):
+        chained = {str(facts.get("variable")) for facts in self._list_facts() if "link" in facts}
+        for variable in chained.difference(dropped):
+            # C1, of a file that no manifest tells of, or whose manifest cannot be read now
+            if is_there(path := os.path.join(layout.directory, variable)):
+                what = f"{variable!r} cannot be saved as a chain of deltas: {path} is not known to be ours"
+                raise SaveError(what, hint="remove that file, or save without delta=")
+        if not self._manifest and is_there(layout.manifest):
             dropped.append(layout.manifest_name)
         changed = sorted([*self._pieces, *self._shared])
         if self._manifest:

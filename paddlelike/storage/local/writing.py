@@ -112,7 +112,8 @@ class _Writer:
 
         tasks: list[Callable[[], None]] = [functools.partial(write_large, path) for path in large]
         tasks.append(lambda: records.update(self._write_all_small(files, sizes)))
-        with show_progress(f"writing {self._shown}", _list_sizes(files, sizes)):
+        are_known = all(isinstance(piece.buffers, Sequence) for piece in files.values())
+        with show_progress(f"writing {self._shown}", sizes.values() if are_known else ()):
             run_in_threads(tasks)
         return records
 
@@ -197,12 +198,6 @@ class _Writer:
             raise SaveError(f"{path} has {facts.st_size} bytes after others wrote it, not {shared.size}")
         record = record._replace(size=facts.st_size, stamp=make_stamp(facts))
         return record._replace(checksum=checksum, pieces=pieces, parts=parts)
-
-
-def _list_sizes(files: Mapping[str, Piece], sizes: Mapping[str, int]) -> Iterator[int]:
-    """Yield the sizes of all files; nothing where one is not known before it is written."""
-    if all(isinstance(piece.buffers, Sequence) for piece in files.values()):
-        yield from sizes.values()
 
 
 def _known_size(buffers: Iterable[Buffer]) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import SaveError
+from paddlelike.errors import LoadError, SaveError
 from paddlelike.io.incremental import ledger
 
 
@@ -51,6 +51,25 @@ def test_removed_checkpoints_are_forgotten(main: fluid.Program, tmp_path: Path) 
         checkpoints.save(exe, main, step)
     remembered = {key for key, _ in ledger._saves if key.startswith(str(root))}
     assert remembered == {str(root / "step-00000004"), str(root / "step-00000005")}
+
+
+def test_a_restore_whose_checkpoints_are_removed_meanwhile_is_no_new_beginning(
+    main: fluid.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exe, root = fluid.Executor(), tmp_path / "run"
+    fluid.io.Checkpoints(root).save(exe, main, 1)
+    reader, saver = fluid.io.Checkpoints(root), fluid.io.Checkpoints(root, keep_last=1)
+    hold = reader._checkpoints.hold
+
+    def removed_before(path: str | None) -> Any:
+        saver.save(exe, main, 2)
+        return hold(path)
+
+    monkeypatch.setattr(reader._checkpoints, "hold", removed_before)
+    with pytest.raises(LoadError, match=r"step-00000001: another process removed it meanwhile"):
+        reader.restore(exe, main)
+    monkeypatch.undo()
+    assert reader.restore(exe, main) == {"step": 2}
 
 
 def test_a_restore_whose_directory_cannot_be_closed_is_a_restore(

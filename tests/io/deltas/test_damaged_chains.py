@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from paddlelike.errors import LoadError
+from paddlelike.errors import LoadError, SaveError
+from paddlelike.io.incremental import ledger
 from paddlelike.storage import manifest
 from tests.io.deltas.tables import Training, read_files
 
@@ -195,3 +196,19 @@ def test_a_manifest_that_describes_no_chain_is_refused(
         Training().load(tmp_path / "d")
     Training().save(tmp_path / "d")
     Training().load(tmp_path / "d")
+
+
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_no_chain_is_saved_beside_a_file_that_no_manifest_tells_of(tmp_path: Path, damage: str) -> None:
+    """C1: it would not load; what is there stays."""
+    training = Training()
+    training.save(tmp_path / "m")
+    path = tmp_path / "m" / "__manifest__"
+    path.write_bytes(b"") if damage == "cut" else path.unlink()
+    before = read_files(tmp_path / "m")
+    ledger.forget()
+    with pytest.raises(SaveError, match=r"saved as a chain of deltas: \S+ is not known to be ours"):
+        training.save(tmp_path / "m", delta="base")
+    assert read_files(tmp_path / "m") == before
+    training.save(tmp_path / "m")
+    training.save(tmp_path / "m", delta="base")

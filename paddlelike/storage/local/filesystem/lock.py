@@ -274,8 +274,7 @@ class Lock:
 
     def _open(self, *, create: bool) -> int:
         fd = os.open(self._path, _FLAGS if create else _FLAGS & ~os.O_CREAT, 0o666)
-        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
-        if not is_file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise SaveError(f"{self._what} cannot be locked: {self._path} is not a regular file")
         return fd
@@ -289,11 +288,9 @@ class Lock:
         except FileNotFoundError as error:
             parent = os.path.dirname(folder) or "."
             if not os.path.isdir(parent):
-                what = f"{self._what} cannot be locked: its parent directory was removed"
-                raise SaveError(what) from None
+                raise SaveError(f"{self._what} cannot be locked: its parent directory was removed") from None
             raise explain(SaveError, f"nothing can be made in {parent}", error) from error  # such as /proc
-        facts = os.lstat(folder)
-        if not stat.S_ISDIR(facts.st_mode):
+        if not stat.S_ISDIR(os.lstat(folder).st_mode):
             raise SaveError(
                 f"{self._what} cannot be saved: {folder} is in the way", hint="remove or rename it"
             )

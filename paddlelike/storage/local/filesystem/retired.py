@@ -41,7 +41,7 @@ def remove_tree(path: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(path)
         return
-    with contextlib.suppress(RecursionError):  # a thousand folders in each other, which nobody saves
+    with contextlib.suppress(OSError, RecursionError):  # the latter: a thousand folders in each other
         shutil.rmtree(path, ignore_errors=True)
 
 

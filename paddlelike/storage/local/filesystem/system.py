@@ -54,11 +54,8 @@ def has_mounts(directory: str) -> bool:
     except OSError:  # not Linux
         return False
     front = os.fsencode(os.path.join(directory, ""))
-    return any(re.sub(rb"\\([0-7]{3})", _byte, point).startswith(front) for point in points)
-
-
-def _byte(octal: re.Match[bytes]) -> bytes:
-    return bytes([int(octal[1], 8)])
+    plain = (re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), point) for point in points)
+    return any(point.startswith(front) for point in plain)
 
 
 def sync_file_system(path: str) -> None:
