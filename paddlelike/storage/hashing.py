@@ -17,7 +17,7 @@ import base64
 import contextlib
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
 
 import xxhash
@@ -32,7 +32,6 @@ __all__ = [
     "Checksum",
     "Hasher",
     "finish",
-    "hash_buffers",
     "hash_bytes",
     "hash_file",
     "hash_part",
@@ -132,10 +131,6 @@ class PieceHasher:
             return ()
         return (*(digest.hex() for digest in self._done), self._piece.hexdigest())
 
-    def parts(self) -> str:
-        """Return the checksums of the parts, for a manifest."""
-        return encode_parts(self._parts.digests())
-
     def copy(self) -> PieceHasher:
         """Return another hasher that has taken the same bytes."""
         other = PieceHasher()
@@ -223,25 +218,17 @@ def hash_bytes(data: bytes | memoryview, algorithm: str = "xxh3_128") -> str:
     """
     if algorithm == "xxh3_128" and len(data) <= PIECE:
         return f"xxh3_128:{xxhash.xxh3_128_hexdigest(data)}"
-    return hash_buffers([data], algorithm)
-
-
-def hash_buffers(buffers: Iterable[Buffer], algorithm: str = "xxh3_128") -> str:
-    """Return the checksum of buffers, one after the other.
-
-    >>> hash_buffers([b"ab", b"c"])
-    'xxh3_128:06b05ab6733a618578af5f94892f3950'
-    """
     hasher = new_hasher(algorithm)
-    for buffer in buffers:
-        hasher.update(buffer)
+    hasher.update(data)
     return f"{algorithm}:{hasher.hexdigest()}"
 
 
 def finish(hasher: Hasher, algorithm: str) -> Checksum:
     """Return the checksum of the bytes that a hasher of an algorithm has taken."""
-    pieces, parts = (hasher.pieces(), hasher.parts()) if isinstance(hasher, PieceHasher) else ((), "")
-    return Checksum(f"{algorithm}:{hasher.hexdigest()}", pieces, parts)
+    text = f"{algorithm}:{hasher.hexdigest()}"
+    if not isinstance(hasher, PieceHasher):
+        return Checksum(text)
+    return Checksum(text, hasher.pieces(), encode_parts(hasher._parts.digests()))
 
 
 def join_pieces(pieces: Sequence[str], parts: bytes = b"") -> Checksum:

@@ -11,7 +11,7 @@ import pytest
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage.local import crash_recovery as staged
-from paddlelike.storage.local import generation, journal, journal_file, manifest_file
+from paddlelike.storage.local import generation, journal, journal_file, manifest_file, unchanged
 from paddlelike.storage.local.directory import LocalDirectory
 from paddlelike.storage.local.files import list_names, recover
 from paddlelike.storage.local.filesystem import lock as lock_module
@@ -53,6 +53,17 @@ def test_a_kept_file_is_the_same_file(tmp_path, way):
     assert (tmp_path / "m" / "v").read_bytes() == b"v!"
     assert manifest_file.verify(tmp_path / "m")
     assert names(tmp_path) == ["m"]
+
+
+def test_a_file_system_without_reflinks_is_asked_once(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(unchanged, "reflink", lambda source, target: asked.append(source))
+    first = save(tmp_path / "base")
+    second = save(tmp_path / "m", keep=first.files, base=tmp_path / "base")
+    assert (second.kept, second.written, second.files) == (3, 0, first.files)
+    assert len(asked) == 1
+    assert all((tmp_path / "m" / name).samefile(tmp_path / "base" / name) for name in FILES)
+    assert manifest_file.verify(tmp_path / "m")
 
 
 def test_everything_kept_writes_nothing(tmp_path):

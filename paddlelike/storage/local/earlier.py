@@ -49,8 +49,8 @@ def find_records(
 
 def remove_old_manifest(layout: Layout) -> None:
     """Remove the manifest that earlier versions of this library wrote beside the directory."""
-    with contextlib.suppress(OSError, PaddlelikeError):  # it is not read any more
-        with File(layout.earlier_manifest) as file:
-            is_ours = file.read_at(0, 1) == b"{"
-        if is_ours:
-            os.unlink(layout.earlier_manifest)
+    path = layout.earlier_manifest
+    if os.path.isfile(path):
+        with contextlib.suppress(OSError, PaddlelikeError), File(path) as file:  # it is not read any more
+            if file.read_at(0, 1) == b"{":
+                os.unlink(path)

@@ -261,10 +261,9 @@ class Transaction:
             sync_beside(self._layout, lock.hand_over(), finish, sum(written))
         if lock.waited:
             self._notes.append(lock.waited)
-        named = {self._names[path]: records[path] for path in self._names}
         return Committed(
             self.directory,
-            named,
+            {name: records[path] for path, name in self._names.items()},
             written=len(written),
             nbytes=sum(written),
             kept=len(self._kept) + len(self._shared),
@@ -386,10 +385,14 @@ class Transaction:
 
     def _share(self, plan: generation.Generation) -> dict[str, Record]:
         """Share files with the base; write those that another save has replaced there."""
-        records, replaced = {}, {}
+        records, replaced, clone = {}, {}, True
         for path, (source, record) in list(self._shared.items()):
+            target = os.path.join(plan.new, path)
+            if plan.is_spare(path):
+                os.unlink(target)
             try:
-                records[path] = share_file(source, os.path.join(plan.new, path), record)
+                records[path] = share_file(source, target, record, clone=clone)
+                clone = clone and records[path] is not record
             except (SaveError, FileNotFoundError):
                 if path not in self._otherwise:
                     raise

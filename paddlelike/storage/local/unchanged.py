@@ -31,8 +31,10 @@ def recognize_copy(path: str, record: Record) -> Record | None:
     return record._replace(stamp=make_stamp(facts))
 
 
-def share_file(source: str, target: str, record: Record) -> Record:
+def share_file(source: str, target: str, record: Record, *, clone: bool) -> Record:
     """Make ``target`` the same file as ``source``, by the cheapest means of the file system.
+
+    ``clone=False``: the file system has no reflinks. Of a hard link ``record`` itself is returned.
 
     Raises
     ------
@@ -41,17 +43,18 @@ def share_file(source: str, target: str, record: Record) -> Record:
     OSError
         It cannot be read, or the target not be written.
     """
-    if os.path.lexists(target):  # a spare
-        os.unlink(target)
     facts = os.stat(source)
-    if not reflink(source, target):
+    if not (clone and reflink(source, target)):
         try:
             if facts.st_uid != os.geteuid():
                 raise PermissionError
             os.link(source, target, follow_symlinks=False)
         except OSError:  # another file system, or one without hard links
             shutil.copyfile(source, target)
-    if not is_still(source, record):  # it may have been replaced before or after the link
+    facts = os.lstat(target)
+    if record.is_still(facts):
+        return record
+    if not is_still(source, record):  # it may have been replaced before or after the copy
         os.unlink(target)
         raise SaveError(f"{source} was changed by somebody else during the save", hint="save again")
-    return record._replace(stamp=make_stamp(os.stat(target)))
+    return record._replace(stamp=make_stamp(facts))

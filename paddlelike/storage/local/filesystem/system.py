@@ -7,6 +7,7 @@ import ctypes
 import errno
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable
 from functools import lru_cache
@@ -137,7 +138,7 @@ def sync_tree(path: str) -> None:
     for folder, _, files in os.walk(path, onerror=_raise):
         for name in files:
             where = os.path.join(folder, name)
-            if os.path.isfile(where) and not os.path.islink(where):
+            if stat.S_ISREG(os.lstat(where).st_mode):
                 sync_directory(where)
         sync_directory(folder)
     sync_directory(os.path.dirname(path))
