@@ -121,7 +121,7 @@ class TrainingLog(Displayed):
         ValueError
             There is no value, one has several elements, or the step is negative.
         OSError
-            The file cannot be written.
+            The file cannot be written; it is named.
         """
         if not values or step < 0:
             raise ValueError(
@@ -143,6 +143,8 @@ class TrainingLog(Displayed):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
             if self._power:
                 os.fsync(file)
+        except OSError as error:
+            raise explain(StorageError, f"{self.path} cannot be written", error) from error
         finally:
             os.close(file)
         if is_new and self._power:

@@ -367,6 +367,37 @@ def test_a_process_that_is_killed_leaves_old_or_new_in_s3(
     assert seen
 
 
+@pytest.mark.parametrize("fault", ["comes later", "is read back in part"])
+def test_the_files_of_a_marker_that_may_exist_are_not_removed(
+    exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    url = f"memory://{uuid.uuid4().hex}/model"
+    fluid.io.save_persistables(exe, url, program)
+    later: list[Callable[[], bool]] = []
+
+    def is_late(self: fsspec_store.FsspecStore, path: str, data: bytes) -> bool:
+        later.append(lambda: create(self, path, data))
+        raise TimeoutError("no answer")
+
+    def read_half(self: fsspec_store.FsspecStore, path: str, *limits: int) -> bytes:
+        data = read(self, path, *limits)
+        return data[: len(data) // 2] if path.endswith(".2") else data
+
+    create, read = fsspec_store.FsspecStore.create, fsspec_store.FsspecStore.read
+    fill(5)
+    with monkeypatch.context() as patch:
+        name, stand_in = ("create", is_late) if fault == "comes later" else ("read", read_half)
+        patch.setattr(fsspec_store.FsspecStore, name, stand_in)
+        with pytest.raises(SaveError, match=r"no answer|was read back as"):
+            fluid.io.save_persistables(exe, url, program)
+    assert all(come() for come in later)
+    assert loaded(exe, url, program, verify=True) == [5] * 5
+    fill(6)
+    fluid.io.save_persistables(exe, url, program)
+    assert loaded(exe, url, program, verify=True) == [6] * 5
+    assert beside(url) == []
+
+
 def test_a_save_that_fails_leaves_the_old_set(
     exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:

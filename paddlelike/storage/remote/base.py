@@ -91,9 +91,11 @@ def translate_errors(what: str) -> Iterator[None]:
         raise missing_extra(what, error) from error
     except Exception as error:
         reason = str(error) or type(error).__name__
-        raise StorageError(
-            f"{what} cannot be reached: {reason}", hint="check the address and the credentials"
-        ) from error
+        refused = (
+            error if isinstance(error, OSError) else ConnectionError(reason)
+        )  # says nothing of the files
+        hint = "check the address and the credentials"
+        raise StorageError(f"{what} cannot be reached: {reason}", hint=hint) from refused
 
 
 def missing_extra(url: str, error: ImportError) -> ExtraMissingError:

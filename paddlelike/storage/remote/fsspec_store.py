@@ -109,12 +109,18 @@ class FsspecStore:
             return False
         except Exception:  # what stores say of a file that is there differs; so does what came through
             with contextlib.suppress(Exception):
-                return self.read(path) == data
+                return self._holds(path, data)
             raise
         try:
-            return self.read(path) == data  # some stores look, and then write over what has come meanwhile
+            return self._holds(path, data)  # some stores look, and then write over what has come meanwhile
         except FileNotFoundError:  # another one has come after it
             return True
+
+    def _holds(self, path: str, data: bytes) -> bool:
+        found = self.read(path)
+        if found != data and data.startswith(found):
+            raise ConnectionError(f"{path} was read back as {len(found)} of {len(data)} bytes")
+        return found == data
 
     def list_prefix(self, front: str) -> dict[str, Info | None]:
         above, _, begin = front.rpartition("/")

@@ -94,9 +94,8 @@ def list_stale(names: Iterable[str], base: str, number: int) -> list[str]:
     top = max([*list_numbers(names, base), number])
     old = {f"{front}.{each}" for each in list_numbers(names, base) if 0 <= each < top}
     old |= {front for each in list_numbers(names, base) if each == -1 and number}
-    aside = re.compile(
-        re.escape(front) + r"\.(\d{1,15})\.[0-9a-f]{8}"
-    )  # of stores that move them to their names
+    # of stores that move them to their names
+    aside = re.compile(re.escape(front) + r"\.(\d{1,15})\.[0-9a-f]{8}")
     found = {name: aside.fullmatch(name) for name in names}
     return sorted(old) + [name for name, match in found.items() if match and int(match[1]) <= number]
 
@@ -127,7 +126,9 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
             copy = make_copy_path(base, is_prefix=is_prefix)
             try:
                 for path in _list_places(store, base, copy, names, known):
-                    data = store.read(path)
+                    data, info = store.read(path), names.get(path.rpartition("/")[2])
+                    if info is not None and len(data) < info.size:
+                        raise ConnectionError(f"{len(data)} of {info.size} bytes were read")
                     # S12
                     if top and not manifest.is_complete(data):
                         continue

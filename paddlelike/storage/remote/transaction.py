@@ -183,9 +183,9 @@ class RemoteTransaction:
                 store.remove(*split_path(mark))
                 safe = True
                 raise self._conflict_error()
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(Exception):
-                if safe or not store.list_prefix(mark):  # else it may have come through
+                if safe or isinstance(error, PermissionError):  # else the marker may have come, or come yet
                     store.remove(folder, changed)
             raise
         files = self._finish(Marker(number), files, at, gone)
@@ -225,17 +225,10 @@ class RemoteTransaction:
                 self._store.write(folder, hashed)
         for source in {root for root, _ in self._shared.values()}:
             self._store.copy(source, folder, [p for p, (root, _) in self._shared.items() if root == source])
+        facts = {path: piece[1] for path, piece in self._pieces.items()}
         records = {
-            path: Record(
-                hashed[path].size,
-                hashed[path].checksum,
-                (0, 0),
-                facts,
-                hashed[path].pieces,
-                self._author,
-                hashed[path].parts,
-            )
-            for path, (_, facts) in self._pieces.items()
+            path: Record(one.size, one.checksum, (0, 0), facts[path], one.pieces, self._author, one.parts)
+            for path, one in hashed.items()
         }
         shared = {path: record._replace(stamp=(0, 0)) for path, (_, record) in self._shared.items()}
         return records | shared

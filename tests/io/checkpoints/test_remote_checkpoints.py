@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import MissingFileError, SaveError
+from paddlelike.errors import MissingFileError, SaveError, StorageError
 from paddlelike.io import asynchronous
 from paddlelike.io.incremental import ledger
 from paddlelike.storage.location import locate
@@ -172,6 +172,25 @@ def test_a_damaged_checkpoint_is_passed_over(exe: fluid.Executor, program: fluid
     store.put(f"{folder}/step-00000002/a", b"damaged")
     with pytest.warns(UserWarning, match="is damaged"):
         assert checkpoints.restore(exe, program) == {"epoch": 0, "step": 1}
+
+
+def test_a_checkpoint_whose_store_does_not_answer_is_not_taken_for_a_damaged_one(
+    exe: fluid.Executor, program: fluid.Program, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(fluid.io.Checkpoints(root), exe, program, 1, 2)
+    store = type(where(root).store)
+    read = store.read
+
+    def fail(self: Any, path: str, *limits: int) -> bytes:
+        if "step-00000002" in path:
+            raise RuntimeError("503 slow down")  # the errors of some packages are no OSError
+        return bytes(read(self, path, *limits))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "read", fail)
+        with pytest.raises(StorageError, match=r"step-00000002.* cannot be reached: 503 slow down"):
+            fluid.io.Checkpoints(root).restore(exe, program)
+    assert fluid.io.Checkpoints(root).restore(exe, program) == {"epoch": 1, "step": 2}
 
 
 def test_checkpoints_that_do_not_block(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
