@@ -1,4 +1,4 @@
-"""Why modules, functions and classes of Fluid are left out; ``names.txt`` lists them."""
+"""Why modules, functions and classes of Fluid are left out: ``reasons.txt``; ``names.txt`` lists them."""
 
 from __future__ import annotations
 
@@ -17,81 +17,23 @@ class Reason(NamedTuple):
     instead: str
 
 
-_REASONS: Final = {
-    "dygraph": Reason(
-        "only static programs are built and run here; the dynamic graph (dygraph) is left out",
-        "build the network with fluid.layers inside fluid.program_guard(main, startup) and run it by "
-        "fluid.Executor; fluid.load_program_state reads the .pdparams of save_dygraph",
-    ),
-    "pslib": Reason(
-        "pslib, the parameter server inside Baidu's own builds of Paddle, is left out",
-        "use fluid.incubate.fleet.parameter_server.distribute_transpiler",
-    ),
-    "slim": Reason(
-        "compression of models (slim: pruning, distillation, quantization) is left out",
-        "train and save the float32 network; paddleslim of the real Paddle reads the saved files",
-    ),
-    "trainer": Reason(
-        "it is a part of the C++ trainers of Paddle, which are left out",
-        "use fluid.Executor.train_from_dataset, which needs none of it",
-    ),
-    "high_level": Reason(
-        "the high-level API over the dynamic graph is left out", "use fluid.layers and fluid.Executor"
-    ),
-    "paddle_2": Reason(
-        "it belongs to Paddle 2; the API here is that of Paddle 1.8", "write the script with paddle.fluid"
-    ),
-    "ir_graph": Reason(
-        "the graph of the C++ core, which its passes rewrite, is left out",
-        "program.global_block().ops holds the same operators",
-    ),
-    "complex": Reason(
-        "complex tensors belong to the dynamic graph, which is left out",
-        "keep the real and the imaginary part in two variables",
-    ),
-    "engine": Reason(
-        "the C++ inference engine is left out",
-        "fluid.io.load_inference_model(dirname, exe) and exe.run run the same files",
-    ),
-    "drawing": Reason(
-        "drawing programs is left out", "print(program) shows it; onnx and netron show saved models"
-    ),
-    "decoder": Reason(
-        "the first decoders of Fluid are left out", "use layers.BeamSearchDecoder and layers.dynamic_decode"
-    ),
-    "tables": Reason(
-        "tables on servers are loaded and saved with everything else",
-        "use fluid.io.save_persistables and fluid.io.load_persistables",
-    ),
-    "matching": Reason(
-        "it has a kernel for GPUs alone, or belongs to Baidu's search engine",
-        "use layers.embedding and layers.hash",
-    ),
-    "float16": Reason(
-        "there is no float16 arithmetic on the CPU", "contrib.mixed_precision.decorate trains in float32"
-    ),
-    "core": Reason(
-        "it builds or reaches operators of Paddle's C++ core, which is not here",
-        "layers.py_func runs a Python function as an operator",
-    ),
-    "images": Reason(
-        "it belongs to Paddle before Fluid", "paddle.dataset.image and paddle.utils.Ploter do the same"
-    ),
-    "inner": Reason(
-        "it belongs to the inside of Fluid, which is built otherwise here",
-        "the public functions of fluid.layers, fluid.transpiler and the launcher do what it is for",
-    ),
-    "mpi": Reason(
-        "jobs under MPI and Hadoop's scheduler are left out",
-        "start the job by python -m paddlelike.distributed.launch",
-    ),
-}
+def _read_sections(table: str) -> list[str]:
+    """Return what stands between the empty lines of a table, but for the comment in front."""
+    return read_table("paddlelike.left_out", table).rstrip().split("\n\n")[1:]
+
+
+def _read_reasons() -> dict[str, Reason]:
+    rows = (section.split("\n    ") for section in _read_sections("reasons.txt"))
+    return {key: Reason(why, instead) for key, why, instead in rows}
+
+
+_REASONS: Final = _read_reasons()
 DYGRAPH: Final = _REASONS["dygraph"]
 
 
 def _read_names() -> dict[str, dict[str, Reason]]:
     found: dict[str, dict[str, Reason]] = {"modules": {}, "names": {}}
-    for section in read_table("paddlelike.left_out", "names.txt").split("\n\n")[1:]:
+    for section in _read_sections("names.txt"):
         header, _, names = section.partition("\n")
         kind, reason, *prefixes = header.split()
         found[kind] |= {
