@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import paddlelike as fluid
 from paddlelike.errors import LoadError
 from paddlelike.io.contents import file as file_contents
+from paddlelike.storage.local import manifest_file
 from tests.io.loading import executor, network, program_of, save, unchanged, value, values
 
 F32 = "float32"
@@ -214,6 +215,28 @@ def test_a_manifest_of_another_save_is_explained(saved: Path, tmp_path: Path) ->
     (tmp_path / "b" / "__manifest__").replace(tmp_path / "a" / "__manifest__")
     with pytest.raises(LoadError, match="most likely of another save"):
         unchanged(lambda: load(saved, mixed()))
+
+
+def test_a_save_meanwhile_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S10"""
+    program = program_of(small=([7], F32), other=([9], F32))
+
+    def save_all(number: float) -> None:
+        for name, size in (("small", 7), ("other", 9)):
+            fluid.global_scope().var(name).get_tensor().set(np.full(size, number, F32))
+        fluid.io.save_persistables(executor(), tmp_path / "a", program)
+
+    def read_before_a_save(*args: Any, **keywords: Any) -> Any:
+        monkeypatch.undo()
+        found = read(*args, **keywords)
+        save_all(2)
+        return found
+
+    save_all(1)
+    read = manifest_file.read_manifest
+    monkeypatch.setattr(manifest_file, "read_manifest", read_before_a_save)
+    found = fluid.io.verify(tmp_path / "a")
+    assert found, str(found)
 
 
 @pytest.mark.parametrize("small", [True, False], ids=["read-at-once", "in-parts"])

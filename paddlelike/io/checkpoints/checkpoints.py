@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -330,8 +330,14 @@ class Checkpoints:
     def _list(self) -> tuple[Listing, dict[str, str]]:
         """Return all complete checkpoints in order, and what is wrong with damaged ones, by path."""
         asynchronous.wait_for_pending()
+        found, damaged = self._read_all(paths := self._checkpoints.paths())
+        if paths and not found and not damaged:  # others may have removed them meanwhile, and saved new ones
+            found, damaged = self._read_all(self._checkpoints.paths())
+        return sorted(found, key=self._order), damaged
+
+    def _read_all(self, paths: Iterable[str]) -> tuple[Listing, dict[str, str]]:
         found, damaged = [], {}
-        for path in sorted(self._checkpoints.paths()):
+        for path in sorted(paths):
             try:
                 checkpoint = self._read(path)
             except (FormatError, StorageError, SaveError) as error:
@@ -340,7 +346,7 @@ class Checkpoints:
                 damaged[path] = error.message
             else:
                 found += [] if checkpoint is None else [checkpoint]
-        return sorted(found, key=self._order), damaged
+        return found, damaged
 
     def _order(self, one: Checkpoint) -> tuple[int, bool]:
         """Return the key of the list's order."""

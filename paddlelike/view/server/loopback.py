@@ -210,6 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what the base class refuses as the others."""
         self.close_connection = True
+        self.request_version = self.protocol_version  # else one that is not understood has no status line
         self._send(
             code, encode_json({"error": message or HTTPStatus(code).phrase}).encode(), "application/json"
         )

@@ -69,6 +69,8 @@ def test_a_restore_whose_checkpoints_are_removed_meanwhile_is_no_new_beginning(
     with pytest.raises(LoadError, match=r"step-00000001: another process removed it meanwhile"):
         reader.restore(exe, main)
     monkeypatch.undo()
+    stale = [str(root / "step-00000001")]
+    monkeypatch.setattr(reader._checkpoints, "paths", lambda: monkeypatch.undo() or stale)
     assert reader.restore(exe, main) == {"step": 2}
 
 
