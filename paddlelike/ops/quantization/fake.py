@@ -57,13 +57,10 @@ class FakeQuantizeAbsMax(OpDef):
 
 
 @register
-class FakeChannelWiseQuantizeAbsMax(OpDef):
+class FakeChannelWiseQuantizeAbsMax(FakeQuantizeAbsMax):
     """The same with a scale for each ``X[c]``, the filter of an output channel; OutScale ``(C,)``."""
 
     type = "fake_channel_wise_quantize_abs_max"
-    outputs = ("Out", "OutScale")
-    attrs = {"bit_length": Int(8)}
-    lod = {"Out": "X"}
 
     @staticmethod
     def infer(x: Spec) -> tuple[Spec, Spec]:

@@ -201,18 +201,12 @@ class CSyncCalcStream(OpDef):
 
 
 @register
-class CSyncCommStream(OpDef):
+class CSyncCommStream(_Exchange):
     """``Out = X``, when all communication before it has ended."""
 
     type = "c_sync_comm_stream"
-    inputs = ("X",)
-    outputs = ("Out",)
     attrs = {"ring_id": Int(0)}
     views = True
-    context = True
-    external = True
-
-    infer = staticmethod(keep_spec)
 
     @staticmethod
     def forward(ctx: Context, x: Reduced) -> Reduced:
@@ -240,11 +234,10 @@ class CGenNcclId(OpDef):
 
 
 @register
-class GenNcclId(OpDef):
+class GenNcclId(CGenNcclId):
     """Joins the job: this is worker ``trainer_id`` of those at ``trainers``. ``NCCLID`` gets no value."""
 
     type = "gen_nccl_id"
-    inputs = ()
     outputs = ("NCCLID",)
     attrs = {
         "trainers": Strings(REQUIRED),
@@ -253,12 +246,6 @@ class GenNcclId(OpDef):
         "use_hierarchical_allreduce": Bool(False),
         "hierarchical_allreduce_inter_nranks": Int(1),
     }
-    context = True
-    external = True
-
-    @staticmethod
-    def forward(ctx: Context) -> None:
-        find_workers(ctx).join(*find_job(ctx.op))
 
 
 @register

@@ -8,7 +8,7 @@ which only say what comes before what.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.opdef import (
@@ -32,8 +32,28 @@ from paddlelike.framework.opdef.remote import find_remote
 _NOWHERE = ("127.0.0.1:6164",)
 
 
+class _Remote(OpDef):
+    """Talks to servers over the network."""
+
+    inputs: ClassVar[tuple[str, ...]] = ()
+    outputs: ClassVar[tuple[str, ...]] = ()
+    context = True
+    external = True
+
+
+class _Ordered(_Remote):
+    """Has variables that say what comes before what; of them only those of Recv get a value."""
+
+    inputs = ("X*",)
+    outputs = ("Out*",)
+
+    @staticmethod
+    def infer(x: list[Spec]) -> None:
+        """Leave ``Out`` as it was declared."""
+
+
 @register
-class Send(OpDef):
+class Send(_Ordered):
     """Each ``X[i]`` to the server ``epmap[i]``, under its own name.
 
     With ``sections`` (rows of each block) ``X`` is one variable that is cut on the way: block i goes to
@@ -41,8 +61,6 @@ class Send(OpDef):
     """
 
     type = "send"
-    inputs = ("X*",)
-    outputs = ("Out*",)
     attrs = {
         "trainer_id": Int(0),
         "epmap": Strings(_NOWHERE),
@@ -52,12 +70,6 @@ class Send(OpDef):
         "merge_add": Bool(False),
         "use_send_handler": Bool(True),
     }
-    context = True
-    external = True
-
-    @staticmethod
-    def infer(x: list[Spec]) -> None:
-        """Leave ``Out``, which has no value."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> None:
@@ -65,19 +77,11 @@ class Send(OpDef):
 
 
 @register
-class SendBarrier(OpDef):
+class SendBarrier(_Ordered):
     """Tells every server in ``endpoints`` that this trainer has sent all its gradients of this step."""
 
     type = "send_barrier"
-    inputs = ("X*",)
-    outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "endpoints": Strings(_NOWHERE), "half_async": Bool(False)}
-    context = True
-    external = True
-
-    @staticmethod
-    def infer(x: list[Spec]) -> None:
-        """Leave ``Out``, which has no value."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> None:
@@ -85,7 +89,7 @@ class SendBarrier(OpDef):
 
 
 @register
-class Recv(OpDef):
+class Recv(_Ordered):
     """Each ``Out[i]`` from the server ``epmap[i]``, under its own name.
 
     With ``recv_varnames`` ``Out`` is one variable that is put together from the blocks of these names;
@@ -93,8 +97,6 @@ class Recv(OpDef):
     """
 
     type = "recv"
-    inputs = ("X*",)
-    outputs = ("Out*",)
     attrs = {
         "trainer_id": Int(0),
         "epmap": Strings(()),
@@ -104,12 +106,6 @@ class Recv(OpDef):
         "with_barrier": Bool(True),
     }
     fresh = True
-    context = True
-    external = True
-
-    @staticmethod
-    def infer(x: list[Spec]) -> None:
-        """Leave ``Out`` with the shape that it was declared with."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Any], *, do_not_run: int) -> list[Array] | None:
@@ -117,19 +113,12 @@ class Recv(OpDef):
 
 
 @register
-class FetchBarrier(OpDef):
+class FetchBarrier(_Ordered):
     """Tells every server in ``endpoints`` that this trainer has received all its variables."""
 
     type = "fetch_barrier"
     inputs = ("X*?",)
-    outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "endpoints": Strings(_NOWHERE)}
-    context = True
-    external = True
-
-    @staticmethod
-    def infer(x: list[Spec]) -> None:
-        """Leave ``Out`` as it is."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> None:
@@ -137,7 +126,7 @@ class FetchBarrier(OpDef):
 
 
 @register
-class ListenAndServ(OpDef):
+class ListenAndServ(_Remote):
     """Serves at ``endpoint`` until all ``Fanin`` trainers have left.
 
     Every round takes the gradients ``X``, runs ``lr_decay_block_id`` and ``optimize_blocks``, and sends
@@ -148,7 +137,6 @@ class ListenAndServ(OpDef):
 
     type = "listen_and_serv"
     inputs = ("X*",)
-    outputs = ()
     attrs = {
         "endpoint": String("127.0.0.1:6164"),
         "pserver_id": Int(-1),
@@ -165,8 +153,6 @@ class ListenAndServ(OpDef):
         "rpc_get_thread_num": Int(1),
         "rpc_prefetch_thread_num": Int(1),
     }
-    context = True
-    external = True
 
     @classmethod
     def more_blocks(cls, op: OpView) -> list[int]:
@@ -187,7 +173,7 @@ class ListenAndServ(OpDef):
 
 
 @register
-class RecvSave(OpDef):
+class RecvSave(_Remote):
     """Gathers the slices of one variable from servers into a file, without holding all of it.
 
     Slice i is called ``remote_varnames[i]`` at ``endpoints[i]`` and has ``slice_shapes[i]`` (``"100,8"``);
@@ -195,8 +181,6 @@ class RecvSave(OpDef):
     """
 
     type = "recv_save"
-    inputs = ()
-    outputs = ()
     attrs = {
         "dtype": Int(int(VarType.FP32)),
         "shape": Longs(()),
@@ -208,8 +192,6 @@ class RecvSave(OpDef):
         "slice_varnames": Strings(()),
         "slice_shapes": Strings(()),
     }
-    context = True
-    external = True
 
     @staticmethod
     def forward(ctx: Context) -> tuple[()]:
@@ -218,20 +200,16 @@ class RecvSave(OpDef):
 
 
 @register
-class CheckpointNotify(OpDef):
+class CheckpointNotify(_Remote):
     """Tells every server in ``epmap`` to save its shard of ``lookup_table`` into ``dir``."""
 
     type = "checkpoint_notify"
-    inputs = ()
-    outputs = ()
     attrs = {
         "epmap": Strings(_NOWHERE),
         "dir": String(REQUIRED),
         "lookup_table": String(REQUIRED),
         "trainer_id": Int(0),
     }
-    context = True
-    external = True
 
     @staticmethod
     def forward(ctx: Context) -> tuple[()]:
