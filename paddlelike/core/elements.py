@@ -53,7 +53,7 @@ class ElementAccess:
         array = np.zeros(dims, np.float32) if self.held_array is None else self.held_array
         if array.size != int(np.prod(dims)):
             raise EnforceNotMet(f"LoDTensor._set_dims: {list(array.shape)} cannot become {list(dims)}")
-        self.adopt(array.reshape(dims), self.lod())
+        self.adopt((array if array.flags.writeable else array.copy()).reshape(dims), self.lod())
 
     def _is_initialized(self) -> bool:
         """Return whether there is an array."""

@@ -1,24 +1,39 @@
-"""Which rows of large tables were written, noted by the updates that write single rows.
+"""Which rows of large tables were written, and what they were, noted by the updates that write single rows.
 
 Every write of a tensor increases its version. An update of rows notes them before it writes; a version that
 nobody noted was a write of unknown rows, and what was changed before it is unknown too. So a note that is
 left out, or a write that nobody knows of here, costs a comparison of the whole table and never a row.
+
+While a save reads a table beside training, its array is read-only: those who note rows are given a view to
+write, and the old rows are kept. Whatever else writes takes other memory, or is refused by numpy.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import weakref
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from sys import getrefcount
 from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
+from paddlelike.foundation.snapshot import POPULATE_WRITE, advise
 
-__all__ = ["find_written_rows", "note_rows", "watch_rows"]
+__all__ = ["OldRows", "Table", "find_written_rows", "keep_old_rows", "note_rows", "tables", "watch_rows"]
 
 Array = np.ndarray[Any, Any]
+
+LEAST: Final = 4 << 20  # bytes of an array whose old rows are kept, not its memory
+SHORTEST: Final = 64  # bytes of its rows, beside 4 for the place of each
+_PIECE: Final = 2 << 20  # bytes that are read at a time
+_AHEAD: Final = 8  # pieces of memory for old rows that is made ready before it is used
+_ONE_VIEW: Final = np.empty(2)[1:]
+_ALONE: Final = getrefcount(_ONE_VIEW.base)  # references to memory of which there is one view
 
 
 class _Rows:
@@ -76,14 +91,185 @@ def watch_rows(tensor: LoDTensor) -> None:
         _watched[id(array)] = _Rows(tensor, array)
 
 
-def note_rows(arrays: Iterable[Array], rows: Array) -> None:
-    """Note that these rows of arrays are about to be written, and no others."""
-    if not _watched:
-        return
-    found = [one for array in arrays if (one := _watched.get(id(array))) is not None and one.array() is array]
-    rows = rows.copy() if found else rows
-    for watched in found:
-        watched.note(rows)
+def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
+    """Note that these rows of arrays are about to be written, None: all; return where to write them."""
+    if _watched and rows is not None:
+        found = [
+            one for array in arrays if (one := _watched.get(id(array))) is not None and one.array() is array
+        ]
+        noted = rows.copy() if found else rows
+        for watched in found:
+            watched.note(noted)
+    return [array if array.nbytes < LEAST else _open_array(array, rows) for array in arrays]
+
+
+def _open_array(array: Array, rows: Array | None) -> Array:
+    """Return a view of a large array to write rows into, which are kept if a save reads it."""
+    if id(array) not in tables:
+        tables[id(array)] = _HostTable(array, by_rows=rows is not None)
+    while True:
+        # In this order: a save that does not see the view has put the old rows there before.
+        view, old = array.view(), _kept.get(id(array))
+        if old is not None:
+            if (kept := old.keep(rows)) is not None:
+                return kept
+        elif view.flags.writeable or not array.flags.writeable:
+            return view
+
+
+class Table(ABC):
+    """A large array that updates write, whole or by rows."""
+
+    by_rows = True
+    places: Array | None = None  # of a save before, all 0
+
+    @abstractmethod
+    def hold(self, saved: memoryview) -> OldRows | None:
+        """Return the rows as they are now; None where these bytes are not its own, or it cannot be."""
+
+
+class OldRows:
+    """The rows of a table as they are now, while updates go on: those that are about to be written are kept.
+
+    Iterating yields the bytes as they were, in pieces, once.
+    """
+
+    def __init__(self, table: Table, rows: Array) -> None:
+        self.span = rows.ctypes.data, rows.nbytes
+        self._table = table
+        self._rows = rows
+        self._old = np.empty_like(rows)  # takes memory where it is written
+        places, table.places = table.places, None
+        # Of each row among the old ones, + 1; 0: it has not been written.
+        self._places = np.zeros(len(rows), np.min_scalar_type(len(rows))) if places is None else places
+        self._count = self._next = 0  # old rows; the first row that has not been read
+        self._lock = threading.Lock()
+
+    def _keep(self, rows: Array) -> None:
+        """Keep rows that are about to be written, each once; the lock is held."""
+        new = rows[(self._places[rows] == 0) & (rows >= self._next)]
+        start, self._count = self._count, self._count + len(new)
+        self._rows.take(new, 0, self._old[start : self._count], "clip")
+        self._places[new] = np.arange(start + 1, self._count + 1)
+
+    def _keep_all(self) -> None:
+        self._keep(np.arange(len(self._rows)))
+
+    def __iter__(self) -> Iterator[memoryview]:
+        if self._next:
+            raise RuntimeError("the old rows have been read, and can be read once")
+        step, populated = max(_PIECE // self._rows[0].nbytes, 1), 0
+        ahead = _AHEAD * step if self._table.by_rows else 0
+        for start in range(0, len(self._rows), step):
+            until = min(self._count + ahead, len(self._old))
+            if populated < until:  # here, that no step waits for new memory
+                new = self._old[populated:until]
+                advise(new.ctypes.data, new.nbytes, POPULATE_WRITE)
+                populated = until
+            piece, places = self._read(start, start + step)
+            written = np.flatnonzero(places)
+            piece[written] = self._old[places[written] - 1]
+            yield piece.reshape(-1).view(np.uint8).data
+        self._old = self._rows[:0]
+
+    def _read(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Return copies of rows, some of which may be new, and of their places."""
+        piece = self._rows[start:stop].copy()
+        with self._lock:  # who writes before the copy has ended has kept; who keeps now writes later
+            return piece, self._pass(start, stop)
+
+    def _pass(self, start: int, stop: int) -> Array:
+        self._next = stop
+        return self._places[start:stop].copy()
+
+    def close(self) -> None:
+        """Let the table be written, and forget its rows."""
+        with self._lock:
+            self._open()
+            del self._rows, self._old
+        self._places.fill(0)
+        self._table.places = self._places
+
+    def _open(self) -> None:
+        """Let the table be written; the lock is held."""
+
+
+class _HostTable(Table):
+    """An array of numpy."""
+
+    def __init__(self, array: Array, *, by_rows: bool) -> None:
+        self.by_rows = by_rows
+        key = id(array)
+        self._array = weakref.ref(array, lambda _: tables.pop(key, None))
+
+    def hold(self, saved: memoryview) -> OldRows | None:
+        array, view = self._array(), np.asarray(saved.obj)
+        if array is None or array.ctypes.data != view.ctypes.data or array.nbytes != view.nbytes:
+            return None
+        del view
+        # Others with a view of it could write there unseen.
+        if not array.flags.carray or array[0].nbytes < SHORTEST or getrefcount(array.base) != _ALONE + 1:
+            return None
+        old = _HostRows(self, array)
+        if getrefcount(array.base) == _ALONE + 2:  # with its own; see _open_rows
+            return old
+        old.close()
+        return None
+
+
+class _HostRows(OldRows):
+    """The rows of an array of numpy, which is read-only until they are closed, or kept whole."""
+
+    def __init__(self, table: Table, array: Array) -> None:
+        super().__init__(table, array.reshape(len(array), -1))  # which stays writable
+        self.array = array
+        _kept[id(array)] = self
+        array.flags.writeable = False
+
+    def keep(self, rows: Array | None) -> Array | None:
+        """Keep rows that are about to be written, each once; return where, None: the array can be written."""
+        with self._lock:
+            if self.array.flags.writeable:
+                return None
+            if rows is None:
+                self._keep_all()
+                self._open()
+            else:
+                self._keep(rows)
+            return self._rows.reshape(self.array.shape)
+
+    def _open(self) -> None:
+        if not self.array.flags.writeable:
+            self.array.flags.writeable = True  # before nobody finds the old rows any more
+            del _kept[id(self.array)]
+
+
+#: By id of an array, or of the table itself.
+tables: Final[dict[int, Table]] = {}
+_kept: Final[dict[int, _HostRows]] = {}
+
+
+def keep_old_rows(saved: memoryview) -> OldRows | None:
+    """Return the rows of the table with these bytes as they are now, to be read while updates go on.
+
+    None where it is no table of which rows alone are written, or where that might not be seen.
+    """
+    with contextlib.suppress(MemoryError):
+        for table in list(tables.values()):
+            if (old := table.hold(saved)) is not None:
+                return old
+    return None
+
+
+def _forget_saves() -> None:
+    """Let arrays be written in a forked process, which has none of the saves of its parent."""
+    for old in _kept.values():
+        old.array.flags.writeable = True
+    _kept.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_saves)
 
 
 def find_written_rows(tensor: LoDTensor, version: int) -> Array | None:
@@ -91,7 +277,7 @@ def find_written_rows(tensor: LoDTensor, version: int) -> Array | None:
 
     >>> tensor = LoDTensor(np.zeros((5, 2), "float32"))
     >>> watch_rows(tensor)
-    >>> note_rows([tensor.held_array], np.array([3, 1]))
+    >>> _ = note_rows([tensor.held_array], np.array([3, 1]))
     >>> tensor.touch()
     >>> find_written_rows(tensor, 0), find_written_rows(tensor, 1)
     (array([1, 3]), array([], dtype=int64))

@@ -25,7 +25,7 @@ from paddlelike.foundation.display import Displayed
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows", "adopt_all"]
+__all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows", "adopt_all", "open_for"]
 
 Array = np.ndarray[Any, Any]
 LoD = list[list[int]]
@@ -85,12 +85,13 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         >>> t.array.tolist(), t.array.flags.writeable
         ([0.0, 5.0, 5.0], False)
         """
-        held = self._require_array("writing")
-        if not held.flags.writeable:  # adopted from somebody who keeps it read-only
-            held = self._array = memory.place(held)
+        view = self._require_array("writing").view()  # which a save would see
+        if not view.flags.writeable:  # adopted from somebody who keeps it read-only, or a save reads it
+            self._array = memory.place(view)
+            view = self._array.view()
         self.touch()
         try:
-            yield held
+            yield view
         finally:
             self.touch()
 
@@ -150,8 +151,8 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
             raise TypeError(f"LoDTensor.set: {error}") from None
         source = source.astype(source.dtype.newbyteorder("="), copy=False)
         old = self._array
-        if old is not None and old.shape == source.shape and old.dtype == source.dtype:
-            old[...] = source
+        if old is not None and (view := open_for(old, source)) is not None:
+            view[...] = source
         else:
             self._array = memory.place(source)
         self.version += 1
@@ -210,6 +211,12 @@ def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
         tensor._device_version = tensor.version = tensor.version + 1
         tensor._array = None
         del tensor._array
+
+
+def open_for(array: Array, value: Array) -> Array | None:
+    """Return a view to write a value over an array; None where it is of another kind, or read-only."""
+    view = array.view()
+    return view if view.shape == value.shape and view.dtype == value.dtype and view.flags.writeable else None
 
 
 @overload

@@ -19,13 +19,13 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
-__all__ = ["Snapshot"]
+__all__ = ["POPULATE_WRITE", "Rests", "Snapshot", "advise"]
 
 _PIECE: Final = 2 << 20  # bytes that are read at a time
 _PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
@@ -33,6 +33,11 @@ _LOOK: Final = 2000  # milliseconds between two looks whether the parent is aliv
 _SHARE: Final = 0.1  # of all processors, for the work of a snapshot that nobody waits for
 _RESTS: Final = 20.0  # seconds at most, for whoever waits in another process
 _REST: Final = 0.02  # seconds between two looks whether somebody waits
+
+# Advice of Linux's madvise.
+_DONTFORK: Final = 10
+_DOFORK: Final = 11
+POPULATE_WRITE: Final = 23  #: give memory now rather than at its first write; since Linux 5.14
 
 Work = Callable[[Any, Callable[[], None]], Any]
 
@@ -50,6 +55,8 @@ class Snapshot:
         What :meth:`ask` has the other process do: takes and returns what JSON can hold. No other thread
         exists there, so it must need no lock that one may have held. Its second argument is to be called
         after each few megabytes: it rests, so that the work takes a tenth of the processors (20 s at most).
+    without
+        Addresses and sizes of memory that it need not hold.
 
     Raises
     ------
@@ -57,7 +64,9 @@ class Snapshot:
         The system cannot fork the process, or does not let its memory be read.
     """
 
-    def __init__(self, work: Work = lambda request, rest: request) -> None:
+    def __init__(
+        self, work: Work = lambda request, rest: request, *, without: Sequence[tuple[int, int]] = ()
+    ) -> None:
         library = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if library is None or not hasattr(library, "process_vm_readv") or not hasattr(os, "pidfd_open"):
             raise OSError(errno.ENOSYS, "this system has no snapshots")
@@ -70,11 +79,11 @@ class Snapshot:
         self._waited_for = mmap.mmap(-1, 1)  # which both processes see
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the parent
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _left_out(without):
                 warnings.simplefilter("ignore")  # of the threads that the child lacks: it needs none of them
                 process = os.fork()
             if process == 0:
-                _serve(waiting, telling, max(highest, telling), parent, work, _Rests(self._waited_for))
+                _serve(waiting, telling, max(highest, telling), parent, work, Rests(self._waited_for))
         except OSError:
             os.close(self._end)
             os.close(answers)
@@ -161,24 +170,53 @@ class Snapshot:
         os.close(self._alive)
 
 
-class _Rests:
-    """Rests of a process that has done some work, so that it takes its share of the processors."""
+_forks: Final = threading.RLock()  # held by the thread that forks this process
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_forks.acquire, after_in_parent=_forks.release, after_in_child=_forks.release)
 
-    def __init__(self, waited_for: mmap.mmap) -> None:
+
+@contextlib.contextmanager
+def _left_out(spans: Sequence[tuple[int, int]]) -> Iterator[None]:
+    """Leave memory out of forks meanwhile, by its whole pages."""
+    with _forks:  # no other fork goes without
+        try:
+            for span in spans:
+                advise(*span, _DONTFORK)
+            yield
+        finally:
+            for span in spans:
+                advise(*span, _DOFORK)
+
+
+def advise(address: int, nbytes: int, advice: int) -> None:
+    """Advise the system on the whole pages of some memory, as ``madvise`` does; nothing where it has none."""
+    start, end = -(-address // mmap.PAGESIZE), (address + nbytes) // mmap.PAGESIZE
+    if start < end and hasattr(library := ctypes.CDLL(None), "madvise"):
+        size = (end - start) * mmap.PAGESIZE
+        library.madvise(ctypes.c_void_p(start * mmap.PAGESIZE), ctypes.c_size_t(size), advice)
+
+
+class Rests:
+    """Rests after some work, of which a clock tells the seconds, so that it takes its share of processors."""
+
+    def __init__(
+        self, waited_for: mmap.mmap | bytearray, clock: Callable[[], float] = time.process_time
+    ) -> None:
         self._waited_for = waited_for
+        self._clock = clock
         self._left = _RESTS
-        self._rested = time.process_time()
+        self._rested = clock()
         count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._factor = max(1 / (_SHARE * count) - 1, 0.0)
 
     def __call__(self) -> None:
-        worked = time.process_time() - self._rested
+        worked = self._clock() - self._rested
         begin = time.monotonic()
         end = begin + min(worked * self._factor, self._left)
         while not self._waited_for[0] and (now := time.monotonic()) < end:
             time.sleep(min(end - now, _REST))
         self._left -= time.monotonic() - begin
-        self._rested = time.process_time()
+        self._rested = self._clock()
 
 
 def _serve(

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.core import row_changes
 from paddlelike.errors import SaveError
 from paddlelike.io import asynchronous
 from paddlelike.io.asynchronous import PendingSave
@@ -615,15 +616,27 @@ def test_the_caller_waits_for_a_copy_only(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rows", [False, True], ids=["", "old rows"])
 @pytest.mark.parametrize("held", [0, sys.maxsize], ids=["snapshots", "copies"])
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
 def test_saves_hold_the_values_of_the_moment_whatever_trains_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, held: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, held: int, rows: bool
 ) -> None:
     """Of 100 steps, or as many as PADDLELIKE_STEPS says."""
     if backend == "jax":
         pytest.importorskip("jax")
     monkeypatch.setattr(copies, "_HELD", held)
+    tables = []
+
+    def keep(saved: memoryview) -> row_changes.OldRows | None:
+        if (old := row_changes.keep_old_rows(saved)) is not None:
+            tables.append(old._rows.shape)
+        return old
+
+    if rows:
+        monkeypatch.setattr(row_changes, "LEAST", 64 << 10)
+        monkeypatch.setattr(row_changes, "_PIECE", 1000)
+        monkeypatch.setattr(copies, "keep_old_rows", keep)
     fluid.set_flags({"FLAGS_backend": backend})
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
@@ -631,7 +644,7 @@ def test_saves_hold_the_values_of_the_moment_whatever_trains_on(
         words = fluid.embedding(ids, [4_000, 16], is_sparse=True, param_attr="table")
         hidden = fluid.layers.fc(fluid.layers.reduce_mean(words, 1), 300)
         loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), label))
-        fluid.optimizer.Adam(0.01).minimize(loss)
+        fluid.optimizer.Adam(0.01, lazy_mode=rows).minimize(loss)
     exe, rng = fluid.Executor(fluid.CPUPlace()), np.random.default_rng(0)
     exe.run(startup)
     names = [v.name for v in main.list_vars() if v.persistable]
@@ -660,3 +673,6 @@ def test_saves_hold_the_values_of_the_moment_whatever_trains_on(
     assert pending is not None
     pending.wait()
     assert checked >= 4
+    table_and_moments = [(4_000, 16)] * 3 if rows else []
+    assert tables[:3] == table_and_moments
+    assert len(tables) >= checked * len(table_and_moments)

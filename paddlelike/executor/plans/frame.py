@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import Scope, ScopeVariable
-from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
+from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows, open_for
 from paddlelike.executor.plans.layout import Layout
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
@@ -164,8 +164,8 @@ def write_persistable(frame: Frame, position: int, value: object, *, fresh: bool
     if fresh and memory.is_placed(value):
         tensor.adopt(value, lod)
         return value
-    if array is not None and array.shape == value.shape and array.dtype == value.dtype:
-        np.copyto(array, value)
+    if array is not None and (view := open_for(array, value)) is not None:
+        np.copyto(view, value)
         tensor.adopt(array, lod)
         return array
     placed = memory.place(value)

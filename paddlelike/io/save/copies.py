@@ -1,4 +1,8 @@
-"""The values of an asynchronous save, which training may change meanwhile."""
+"""The values of an asynchronous save, which training may change meanwhile.
+
+Large tables whose rows are updated are read here, while updates keep the old rows (``core/row_changes.py``):
+else a step that writes some thousand rows would copy a page for each. A snapshot holds all other memory.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,25 @@ import contextlib
 import ctypes
 import errno
 import functools
+import itertools
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.core import memory
+from paddlelike.core.row_changes import OldRows, keep_old_rows
 from paddlelike.formats.sources import Buffer
-from paddlelike.foundation.snapshot import Snapshot
+from paddlelike.foundation.snapshot import Rests, Snapshot
 from paddlelike.storage.hashing import Checksum, finish, new_hasher
 from paddlelike.storage.local.writing import Shared
 
 __all__ = ["Copies", "KeptMemory"]
 
 Array = np.ndarray[Any, Any]
+_Part = Buffer | OldRows
 
 _LARGE: Final = 64 << 10  # bytes; memory of smaller copies is not reused
 _PIECE: Final = 2 << 20  # bytes that are written at a time: Linux caches them in its largest pages
@@ -72,40 +80,53 @@ class Copies:
         self._checksum = checksum
         self._is_local = is_local
         self._used: list[Array] = []
+        self._tables: list[OldRows] = []
         self._snapshot: Snapshot | None = None
+        self._waited_for = bytearray(1)
 
     def hold(self, files: Sequence[Sequence[Buffer]]) -> list[Iterable[Buffer]]:
         """Return the contents of files as they are now, which can be read until :meth:`release`."""
-        large = [sum(memoryview(buffer).nbytes for buffer in buffers) >= _LARGE for buffers in files]
-        nbytes = sum(memoryview(b).nbytes for buffers in files for b in buffers)
-        if nbytes >= _HELD:
+        parts = [[self._keep_rows(buffer) for buffer in buffers] for buffers in files]
+        if sum(map(_count_bytes, parts)) >= _HELD:
             with contextlib.suppress(OSError):  # else they are copied
-                self._snapshot = Snapshot(_write_spans)
-        held: list[Iterable[Buffer]] = [
-            self._hold_large(self._snapshot, buffers)
-            if is_large and self._snapshot is not None
-            else [self._copy(buffer) for buffer in buffers]
-            for buffers, is_large in zip(files, large, strict=True)
-        ]
+                self._snapshot = Snapshot(_write_spans, without=[table.span for table in self._tables])
+        held = [self._hold(buffers) for buffers in parts]
         self._kept.clear()
-        return held
-
-    def _hold_large(self, snapshot: Snapshot, buffers: Sequence[Buffer]) -> Iterable[Buffer]:
-        held = _Held(snapshot, buffers)
         if not self._is_local:
             return held
-        size = sum(memoryview(b).nbytes for b in buffers)
-        return Shared(b"", size, functools.partial(held.write, self._checksum))
+        return [self._share(one) if isinstance(one, _Held) else one for one in held]
+
+    def _keep_rows(self, buffer: Buffer) -> _Part:
+        """Return the old rows of a table, which can be read once, as local saves do; else the buffer."""
+        if not self._is_local or not isinstance(buffer, memoryview) or (old := keep_old_rows(buffer)) is None:
+            return buffer
+        self._tables.append(old)
+        return old
+
+    def _hold(self, parts: list[_Part]) -> Iterable[Buffer]:
+        buffers = [part for part in parts if not isinstance(part, OldRows)]
+        if len(buffers) < len(parts):
+            apart = [part if isinstance(part, OldRows) else self._hold([part]) for part in parts]
+            return _Paced(apart, self._waited_for)
+        if self._snapshot is None or _count_bytes(buffers) < _LARGE:
+            return [self._copy(buffer) for buffer in buffers]
+        return _Held(self._snapshot, buffers)
+
+    def _share(self, held: _Held) -> Shared:
+        return Shared(b"", held.size, functools.partial(held.write, self._checksum))
 
     def hurry(self) -> None:
         """Have large files written without rests: somebody waits for them."""
+        self._waited_for[0] = 1
         if (snapshot := self._snapshot) is not None:
             snapshot.hurry()
 
     def release(self) -> None:
         """End the use of the contents; the memory of copies is for the next save."""
-        used, self._used = self._used, []
+        used, self._used, tables, self._tables = self._used, [], self._tables, []
         self._kept.give_back(used)
+        for table in tables:
+            table.close()
         snapshot, self._snapshot = self._snapshot, None
         if snapshot is not None:
             snapshot.close()
@@ -126,6 +147,7 @@ class _Held:
     """The contents of a file in a snapshot."""
 
     def __init__(self, snapshot: Snapshot, buffers: Sequence[Buffer]) -> None:
+        self.size = _count_bytes(buffers)
         self._snapshot = snapshot
         self._spans = [_find_span(buffer) for buffer in buffers]
 
@@ -142,6 +164,20 @@ class _Held:
                 yield span
             else:
                 yield from self._snapshot.read(*span)
+
+
+class _Paced:
+    """The contents of a file that are read here, with rests until somebody waits."""
+
+    def __init__(self, contents: Sequence[Iterable[Buffer]], waited_for: bytearray) -> None:
+        self._contents = contents
+        self._waited_for = waited_for
+
+    def __iter__(self) -> Iterator[Buffer]:
+        rest = Rests(self._waited_for, time.thread_time)
+        for piece in itertools.chain.from_iterable(self._contents):
+            yield piece
+            rest()
 
 
 def _write_spans(request: dict[str, Any], rest: Callable[[], None]) -> Checksum | None:
@@ -169,6 +205,11 @@ def _write_spans(request: dict[str, Any], rest: Callable[[], None]) -> Checksum 
     finally:
         os.close(fd)
     return None if hasher is None else finish(hasher, checksum)
+
+
+def _count_bytes(parts: Sequence[_Part]) -> int:
+    """Return the size of what is no table."""
+    return sum(memoryview(part).nbytes for part in parts if not isinstance(part, OldRows))
 
 
 def _find_span(buffer: Buffer) -> bytes | tuple[int, int]:

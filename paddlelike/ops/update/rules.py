@@ -13,12 +13,12 @@ and flags as keywords. The results are the new parameter and state. A call with 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.row_changes import note_rows
+from paddlelike.core import row_changes
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array
@@ -75,6 +75,10 @@ class Step:
 
     def update(self, *arrays: Array) -> None:
         """Write the results over the parameter and the state, which have the gradient between them."""
+        if arrays[0].nbytes >= row_changes.LEAST:
+            param, grad, *state = arrays
+            param, *state = row_changes.note_rows((param, *state), None)
+            arrays = (param, grad, *state)
         size, dtype = arrays[0].size, arrays[0].dtype
         recording = self._recording
         operands = self._operands[1] if self._operands[0] is dtype else self._make_operands(dtype)
@@ -86,9 +90,9 @@ class Step:
             for block in _split_blocks(arrays):
                 recording.evaluate(*block, *operands)
 
-    def update_rows(self, rows: Array, values: Array, arrays: tuple[Array, ...]) -> None:
+    def update_rows(self, rows: Array, values: Array, arrays: Sequence[Array]) -> None:
         """Do so in some rows of the parameter and the state, each there once; ``values``: their gradients."""
-        note_rows(arrays, rows)
+        arrays = row_changes.note_rows(arrays, rows)
         by_row = self._recording.by_row
         if by_row is not None and rows.dtype == np.int64 and rows.flags.carray:
             kernel = by_row.choose(values.size, values, *arrays)
@@ -132,6 +136,9 @@ def apply(
     Raises ShapeError when the shapes differ.
     """
     arrays = (param, *state)
+    if isinstance(grad, SelectedRows) and rows is not Rows.KEPT:
+        param, *rest = row_changes.note_rows(arrays, None)
+        state = tuple(rest)
     if not isinstance(grad, SelectedRows):
         if grad.shape != param.shape:
             raise ShapeError(f"Param has shape {param.shape} and Grad {grad.shape}; they must be equal")
