@@ -20,6 +20,7 @@ from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.state.alike import find_alike
 from paddlelike.compiled.state.repeats import CompiledFrame, create_repeat
+from paddlelike.compiled.state.tables import DeviceTables
 from paddlelike.compiled.tracing.draws import draw_all
 from paddlelike.compiled.tracing.sizes import KnownSizes, Sizes, describe_sizes
 from paddlelike.compiled.values import Packed, SparseRows, align_feed, find_array_type
@@ -67,6 +68,7 @@ class Piece:
         self._array_type: Any = find_array_type()
         # On a CPU the arrays of a run need no copies.
         self._reads_memory = device.platform == "cpu"
+        self._tables = DeviceTables(plan, start, stop) if self._reads_memory else None
         self._pads = any(pads_to_longest(plan.steps[index].op) for index in range(start, stop))
         self._counts = any(counts_rows(plan.steps[index].op) for index in range(start, stop))
         self._sizes = Sizes(plan, start, stop)
@@ -151,16 +153,17 @@ class Piece:
         """Return the results. Where a check does not hold, raise; then persistables have their old values."""
         if executable.check_first is not None:
             executable.require(executable.check_first(jax.tree_util.tree_leaves((donated, kept, draws))))
-        found = executable.run(list(donated), list(kept), draws)
+        if self._tables is None or not self._tables:
+            found = self._launch(executable, donated, kept, draws)
+        else:
+            begun = self._tables.begin(executable.donated, donated, frame.values)
+            by_position = {}
+            try:
+                found = self._launch(executable, donated, kept, draws)
+                by_position = dict(zip(executable.results, found[0], strict=True))
+            finally:
+                self._tables.end(begun, by_position)
         results: list[Any] = found[0]
-        if self._reads_memory:
-            # Before anybody writes into the memory it reads. Where JAX computes in a thread of its own, one
-            # result may be there before another.
-            for value in results:
-                if type(value) is self._array_type:
-                    value.block_until_ready()
-                else:
-                    jax.block_until_ready(value)
         if executable.check_first is None and executable.checks:
             try:
                 executable.require(found[1])
@@ -171,6 +174,20 @@ class Piece:
                     self._store_one(frame, position, value)
                 raise
         return results
+
+    def _launch(
+        self, executable: Executable, donated: Sequence[Any], kept: Sequence[Any], draws: Sequence[Any]
+    ) -> Any:
+        found = executable.run(list(donated), list(kept), draws)
+        if self._reads_memory:
+            # Before anybody writes into the memory it reads. Where JAX computes in a thread of its own, one
+            # result may be there before another.
+            for value in found[0]:
+                if type(value) is self._array_type:
+                    value.block_until_ready()
+                else:
+                    jax.block_until_ready(value)
+        return found
 
     # Inputs
 

@@ -1,0 +1,209 @@
+"""Tables on a CPU of which a step writes only rows that are fed, for saves that read them between steps.
+
+XLA writes such rows into the memory of the step before. With it shared with a forked process, as for other
+values, each row that is written costs a fault and a copy of its page: 18,000 in a step of a wide embedding.
+Here a save has the old rows kept before a step instead, and reads the others between two steps.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import math
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import jax
+import numpy as np
+
+from paddlelike.compiled.pieces.piece_plan import CompiledPlan
+from paddlelike.core import row_changes
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core.row_changes import OldRows, Table
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import registry
+from paddlelike.ops.update.base import Update
+from paddlelike.ops.update.rules import Rows
+
+__all__ = ["DeviceTables"]
+
+Array = np.ndarray[Any, Any]
+
+_LOOKUPS: Final = ("lookup_table_grad", "lookup_table_v2_grad")
+#: Operators whose result has the rows of X and no others.
+_SAME_ROWS: Final = ("clip", "elementwise_mul", "merge_selected_rows", "scale", "sum")
+_PATIENCE: Final = 0.005  # seconds for which a step lets a save read a piece first
+
+
+class DeviceTables:
+    """The tables of which a piece, steps ``start`` to ``stop``, writes only rows that are fed."""
+
+    def __init__(self, plan: CompiledPlan, start: int, stop: int) -> None:
+        self._ids = _find_ids(plan, start, stop)
+        self._tables = {position: _DeviceTable() for position in self._ids}
+        for table in self._tables.values():
+            row_changes.tables[id(table)] = table
+            weakref.finalize(self, row_changes.tables.pop, id(table), None)
+
+    def begin(
+        self, positions: Sequence[int], donated: Sequence[Any], values: Sequence[Any]
+    ) -> dict[int, _DeviceRows]:
+        """Keep the rows that a step is about to write, by position, until :meth:`end`."""
+        begun: dict[int, _DeviceRows] = {}
+        try:
+            for position, array in zip(positions, donated, strict=True) if _kept else ():
+                if (old := _kept.get(id(array))) is not None:
+                    ids = [np.asarray(values[n]).reshape(-1) for n in self._ids.get(position, ())]
+                    rows = np.unique(np.concatenate(ids)) if ids else None
+                    begun[position] = old
+                    old.begin(rows)
+        except BaseException:
+            self.end(begun, {})
+            raise
+        return begun
+
+    def end(self, begun: Mapping[int, _DeviceRows], results: Mapping[int, Any]) -> None:
+        """Let saves read on: in the arrays of the results, in the old ones where the step had none."""
+        for position, old in begun.items():
+            old.end(results.get(position))
+        for position, table in self._tables.items():
+            if (array := results.get(position)) is not None:
+                table.array = weakref.ref(array)
+
+    def __bool__(self) -> bool:
+        return bool(self._tables or _kept)
+
+
+class _DeviceTable(Table):
+    array: weakref.ref[jax.Array] | None = None
+
+    def hold(self, saved: memoryview) -> OldRows | None:
+        array = None if self.array is None else self.array()
+        if array is None or array.is_deleted() or array.nbytes != saved.nbytes:
+            return None
+        if array.unsafe_buffer_pointer() != np.asarray(saved.obj).ctypes.data or id(array) in _kept:
+            return None
+        return _DeviceRows(self, array)
+
+
+class _DeviceRows(OldRows):
+    """The rows of a table on a device, read under a lock that each step takes.
+
+    A step gives their memory away, most often to its result. So all rows that are neither read nor kept are
+    the same in the next array.
+    """
+
+    def __init__(self, table: Table, array: jax.Array) -> None:
+        super().__init__(table, _view(array))
+        self._array = array
+        self._is_open = False
+        self._waits = False
+        self._has_read = threading.Event()
+        _kept[id(array)] = self
+
+    def begin(self, rows: Array | None) -> None:
+        """Keep the rows that a step is about to write, None: all; take the lock."""
+        if self._waits:
+            self._has_read.wait(_PATIENCE)
+        self._lock.acquire()
+        if self._is_open:
+            return
+        if rows is None or (len(rows) and not 0 <= rows[0] <= rows[-1] < len(self._rows)):
+            self._keep_all()
+        else:
+            self._keep(rows)
+
+    def end(self, array: jax.Array | None) -> None:
+        """Go on in the array that the step has made of the old one; release the lock."""
+        if not self._is_open and array is not None:
+            del _kept[id(self._array)]
+            self._array, self._rows = array, _view(array)
+            _kept[id(array)] = self
+        self._lock.release()
+
+    def _read(self, start: int, stop: int) -> tuple[Array, Array]:
+        self._has_read.clear()
+        self._waits = True
+        with self._lock:
+            if self._array.is_deleted():
+                raise OSError(errno.EFAULT, "a step that failed has given the memory of a table away")
+            piece, places = self._rows[start:stop].copy(), self._pass(start, stop)
+            self._waits = False
+        self._has_read.set()
+        return piece, places
+
+    def _open(self) -> None:
+        self._is_open = True
+        _kept.pop(id(self._array), None)
+
+
+_kept: Final[dict[int, _DeviceRows]] = {}
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_kept.clear)  # the saves are the parent's
+
+
+def _view(array: jax.Array) -> Array:
+    """Return the rows of an array, without a reference that would keep its memory from the next step."""
+    memory = (ctypes.c_char * array.nbytes).from_address(array.unsafe_buffer_pointer())
+    return np.frombuffer(memory, array.dtype).reshape(len(array), -1)
+
+
+def _find_ids(plan: CompiledPlan, start: int, stop: int) -> dict[int, list[int]]:
+    """Return by position of a large table of which a piece writes rows alone: where their ids are fed."""
+    fed = {one.position for one in plan.fed.values()}
+    writers: dict[int, list[int]] = {}
+    for index in range(start, stop):
+        for position in plan.writes[index]:
+            writers.setdefault(position, []).append(index)
+    found: dict[int, list[int]] = {}
+    for index in range(start, stop):
+        op = plan.steps[index].op
+        cls = registry.find_for_version(op.type, plan.program.paddle_version)
+        if cls is None or not issubclass(cls, Update) or not cls.elements or id(op) in plan.row_updates:
+            continue
+        keywords = cls.make_forward_keywords(op.attrs, op.outputs)
+        if cls.choose_rows(keywords, as_dense=False) is not Rows.KEPT:
+            continue
+        given = _list_inputs(plan, op)
+        (gradient,) = given["Grad"]
+        ids = _find_rows_of(plan, gradient, writers)
+        written = [given[name][0] for name in cls.list_elements(keywords) if name != "Grad"]
+        if ids is not None and ids <= fed and all(writers[n] == [index] for n in written):
+            found |= {n: sorted(ids) for n in written if _is_large(plan.layout.persistables[n])}
+    return found
+
+
+def _list_inputs(plan: CompiledPlan, op: Operator) -> dict[str, list[int]]:
+    """Return the positions of the inputs of an operator by slot."""
+    cls = registry.find_for_version(op.type, plan.program.paddle_version)
+    slots = () if cls is None else cls.input_slots
+    positions = plan.inputs_of.get(id(op), ())
+    return {
+        slot.name: [found] if isinstance(found, int) else list(found)
+        for slot, found in zip(slots, positions, strict=False)
+    }
+
+
+def _find_rows_of(plan: CompiledPlan, gradient: int, writers: Mapping[int, Sequence[int]]) -> set[int] | None:
+    """Return the positions of the ids whose rows a sparse gradient has; None where others might be there."""
+    indexes = writers.get(gradient, ())
+    if len(indexes) != 1:
+        return None
+    op = plan.steps[indexes[0]].op
+    given = _list_inputs(plan, op)
+    if op.type in _LOOKUPS:
+        return set(given["Ids"])
+    if op.type not in _SAME_ROWS:
+        return None
+    found = [_find_rows_of(plan, part, writers) for part in given["X"]]
+    return None if None in found else set().union(*(ids for ids in found if ids is not None))
+
+
+def _is_large(variable: Variable) -> bool:
+    row = math.prod(variable.shape[1:]) * numpy_dtype(variable.dtype).itemsize
+    return row >= row_changes.SHORTEST and row * variable.shape[0] >= row_changes.LEAST

@@ -1,0 +1,134 @@
+"""Tables on a CPU that a save reads between steps, while the steps write rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core import row_changes
+from paddlelike.core.row_changes import OldRows, keep_old_rows
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import OperatorError
+from paddlelike.formats.elements import view_elements
+
+pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+pytestmark = pytest.mark.slow
+
+ROWS = 5000
+
+
+@pytest.fixture(autouse=True)
+def small_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Tables of some kilobytes count, and are read in pieces of 7 rows."""
+    monkeypatch.setattr(row_changes, "LEAST", 0)
+    monkeypatch.setattr(row_changes, "_PIECE", 7 * 64)
+    fluid.set_flags({"FLAGS_backend": "jax"})
+    with fluid.scope_guard(fluid.Scope()):
+        yield
+
+
+def build(write: Callable[[Any, Any], Any], *, is_sparse: bool = True) -> fluid.Program:
+    """Return a program whose loss is of the rows that are looked up in a table; ``write`` adds to it."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        ids = fluid.data("ids", [None, 2], "int64")
+        words = fluid.embedding(ids, [ROWS, 16], is_sparse=is_sparse, param_attr="table")
+        loss = fluid.layers.mean(fluid.layers.square(words))
+        write(loss, main.global_block().var("table"))
+    if fluid.global_scope().find_var("table") is None:
+        fluid.Executor(fluid.CPUPlace()).run(startup)
+    return main
+
+
+def train(loss: Any, table: Any) -> None:
+    fluid.optimizer.SGD(0.5).minimize(loss)
+
+
+def run(main: fluid.Program, ids: Any) -> None:
+    fluid.Executor(fluid.CPUPlace()).run(main, feed={"ids": np.asarray(ids, "int64")})
+
+
+def get_tensor() -> LoDTensor:
+    found: LoDTensor = fluid.global_scope().find_var("table").get_tensor()
+    return found
+
+
+def read() -> bytes:
+    return bytes(view_elements(np.array(get_tensor().borrow())))
+
+
+def keep() -> OldRows | None:
+    borrowed = get_tensor().borrow()
+    return keep_old_rows(view_elements(borrowed.held_array))
+
+
+def clip(loss: Any, table: Any) -> None:
+    fluid.optimizer.SGD(0.5, grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)).minimize(loss)
+
+
+def write_whole(loss: Any, table: Any) -> None:
+    fluid.layers.assign(fluid.layers.scale(table, 3.0), table)
+
+
+def train_dense(loss: Any, table: Any) -> None:
+    fluid.optimizer.SGD(0.5, regularization=fluid.regularizer.L2Decay(0.1)).minimize(loss)
+
+
+def fail(main: fluid.Program) -> None:
+    with pytest.raises(OperatorError):
+        run(main, [[1, ROWS + 7]])
+
+
+def replace(main: fluid.Program) -> None:
+    get_tensor().set(np.ones((ROWS, 16), "float32"))
+    run(main, [[0, 4]])
+
+
+BETWEEN: dict[str, Callable[[fluid.Program], None]] = {
+    "a step": lambda main: run(main, [[3, 4999], [0, 4999]]),
+    "another program that writes rows": lambda main: run(build(train), [[2, 3]]),
+    "a program that writes all": lambda main: run(build(write_whole), [[2, 3]]),
+    "a dense gradient": lambda main: run(build(train_dense, is_sparse=False), [[2, 3]]),
+    "a program that reads": lambda main: run(build(lambda loss, table: None), [[2, 3]]),
+    "a step that fails": fail,
+    "a value that is set": replace,
+    "numpy": lambda main: (fluid.set_flags({"FLAGS_backend": "numpy"}), run(main, [[3, 2]])),  # type: ignore[dict-item]
+}
+
+
+@pytest.mark.parametrize("what", BETWEEN)
+def test_a_table_is_read_as_it_was_whatever_comes_between(what: str) -> None:
+    main = build(clip if what == "a step" else train)
+    run(main, [[0, 1]])
+    run(main, [[0, 1]])
+    expected = read()
+    old = keep()
+    assert old is not None
+    pieces = iter(old)
+    found = bytes(next(pieces))
+    BETWEEN[what](main)
+    found += next(pieces)
+    run(main, [[1, 9], [ROWS - 1, 20]])
+    for piece in pieces:
+        found += piece
+    old.close()
+    assert found == expected
+    assert read() != expected
+
+
+def test_a_table_with_other_writes_is_not_read_between_steps() -> None:
+    """A save takes a snapshot of it, as of one on the host, or one that has not been written yet."""
+
+    def also_write(loss: Any, table: Any) -> None:
+        train(loss, table)
+        write_whole(loss, table)
+
+    for write, is_sparse in ((train_dense, True), (also_write, True), (train, False), (train_dense, False)):
+        main = build(write, is_sparse=is_sparse)
+        run(main, [[0, 1]])
+        run(main, [[0, 1]])
+        assert keep() is None
