@@ -367,7 +367,7 @@ def test_a_process_that_is_killed_leaves_old_or_new_in_s3(
     assert seen
 
 
-@pytest.mark.parametrize("fault", ["comes later", "is read back in part"])
+@pytest.mark.parametrize("fault", ["comes later", "is read back in part", "may not be read"])
 def test_the_files_of_a_marker_that_may_exist_are_not_removed(
     exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
@@ -380,6 +380,8 @@ def test_the_files_of_a_marker_that_may_exist_are_not_removed(
         raise TimeoutError("no answer")
 
     def read_half(self: fsspec_store.FsspecStore, path: str, *limits: int) -> bytes:
+        if path.endswith(".2") and fault == "may not be read":
+            raise PermissionError("no answer")
         data = read(self, path, *limits)
         return data[: len(data) // 2] if path.endswith(".2") else data
 

@@ -185,7 +185,8 @@ class RemoteTransaction:
                 raise self._conflict_error()
         except BaseException as error:
             with contextlib.suppress(Exception):
-                if safe or isinstance(error, PermissionError):  # else the marker may have come, or come yet
+                # else the marker may have come, or come yet
+                if safe or (isinstance(error, PermissionError) and not store.list_prefix(mark)):
                     store.remove(folder, changed)
             raise
         files = self._finish(Marker(number), files, at, gone)
