@@ -51,7 +51,7 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     where = locate(dirname)
     stamp, found = where.stamp(), where.verify()
     # S10, where it was saved anew meanwhile
-    return found if found or where.stamp() == stamp else where.verify()
+    return found if found or where.stamp() == stamp else verify(dirname)
 
 
 class Comparison(NamedTuple):
