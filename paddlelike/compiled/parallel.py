@@ -21,6 +21,7 @@ from paddlelike.compiled.backend import find_devices, find_options, settings
 from paddlelike.compiled.packing import find_largest, have_one_length, pack
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError, Uncovered
+from paddlelike.compiled.state.tables import keep_tables
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
 from paddlelike.compiled.tracing.orders import delay_transposes
 from paddlelike.compiled.tracing.trace import Trace
@@ -113,6 +114,7 @@ class Copies:
         with settings(self._mesh.devices.flat[0]):
             parts = self._collect_feeds(scope, feeds)
             fed = self._stack(parts)
+            keep_tables()
             updated, kept = self._collect_persistables(scope)
             leaves, form = jax.tree_util.tree_flatten((updated, kept, fed))
             signature = (form, tuple((leaf.shape, leaf.dtype) for leaf in leaves))

@@ -124,8 +124,8 @@ class Table(ABC):
     places: Array | None = None  # of a save before, all 0
 
     @abstractmethod
-    def hold(self, saved: memoryview) -> OldRows | None:
-        """Return the rows as they are now; None where these bytes are not its own, or it cannot be."""
+    def hold(self, address: int, nbytes: int) -> OldRows | None:
+        """Return the rows as they are now; None where they are not at this address, or it cannot be."""
 
 
 class OldRows:
@@ -162,10 +162,10 @@ class OldRows:
         ahead = _AHEAD * step if self._table.by_rows else 0
         for start in range(0, len(self._rows), step):
             until = min(self._count + ahead, len(self._old))
-            if populated < until:  # here, that no step waits for new memory
-                new = self._old[populated:until]
+            while populated < until:  # here, that no step waits for new memory, or long for what is made new
+                new = self._old[populated : populated + step]
                 advise(new.ctypes.data, new.nbytes, POPULATE_WRITE)
-                populated = until
+                populated += step
             piece, places = self._read(start, start + step)
             written = np.flatnonzero(places)
             piece[written] = self._old[places[written] - 1]
@@ -201,12 +201,11 @@ class _HostTable(Table):
         self.by_rows = by_rows
         key = id(array)
         self._array = weakref.ref(array, lambda _: tables.pop(key, None))
+        self._address = array.ctypes.data
 
-    def hold(self, saved: memoryview) -> OldRows | None:
-        array, view = self._array(), np.asarray(saved.obj)
-        if array is None or array.ctypes.data != view.ctypes.data or array.nbytes != view.nbytes:
+    def hold(self, address: int, nbytes: int) -> OldRows | None:
+        if self._address != address or (array := self._array()) is None or array.nbytes != nbytes:
             return None
-        del view
         # Others with a view of it could write there unseen.
         if not array.flags.carray or array[0].nbytes < SHORTEST or getrefcount(array.base) != _ALONE + 1:
             return None
@@ -254,9 +253,10 @@ def keep_old_rows(saved: memoryview) -> OldRows | None:
 
     None where it is no table of which rows alone are written, or where that might not be seen.
     """
+    address = np.asarray(saved.obj).ctypes.data
     with contextlib.suppress(MemoryError):
         for table in list(tables.values()):
-            if (old := table.hold(saved)) is not None:
+            if (old := table.hold(address, saved.nbytes)) is not None:
                 return old
     return None
 

@@ -68,7 +68,7 @@ class Piece:
         self._array_type: Any = find_array_type()
         # On a CPU the arrays of a run need no copies.
         self._reads_memory = device.platform == "cpu"
-        self._tables = DeviceTables(plan, start, stop) if self._reads_memory else None
+        self._tables = DeviceTables(plan, start, stop, self._donated) if self._reads_memory else None
         self._pads = any(pads_to_longest(plan.steps[index].op) for index in range(start, stop))
         self._counts = any(counts_rows(plan.steps[index].op) for index in range(start, stop))
         self._sizes = Sizes(plan, start, stop)

@@ -1,8 +1,8 @@
-"""Tables on a CPU of which a step writes only rows that are fed, for saves that read them between steps.
+"""Large persistables on a CPU, for saves that read them between steps.
 
-XLA writes such rows into the memory of the step before. With it shared with a forked process, as for other
-values, each row that is written costs a fault and a copy of its page: 18,000 in a step of a wide embedding.
-Here a save has the old rows kept before a step instead, and reads the others between two steps.
+XLA writes into the memory of the step before. With it shared with a forked process, each page that is written
+costs a fault and a copy: 18,000 in a step of a wide embedding. Here what a step is about to write is kept
+before it, rows whose ids are fed or else the whole array, and a save reads the others between two steps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import jax
@@ -29,7 +29,7 @@ from paddlelike.framework.opdef import registry
 from paddlelike.ops.update.base import Update
 from paddlelike.ops.update.rules import Rows
 
-__all__ = ["DeviceTables"]
+__all__ = ["DeviceTables", "keep_tables"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,12 +40,13 @@ _PATIENCE: Final = 0.005  # seconds for which a step lets a save read a piece fi
 
 
 class DeviceTables:
-    """The tables of which a piece, steps ``start`` to ``stop``, writes only rows that are fed."""
+    """The large persistables whose memory a piece, steps ``start`` to ``stop``, gives to the next values."""
 
-    def __init__(self, plan: CompiledPlan, start: int, stop: int) -> None:
-        self._ids = _find_ids(plan, start, stop)
-        self._tables = {position: _DeviceTable() for position in self._ids}
-        for table in self._tables.values():
+    def __init__(self, plan: CompiledPlan, start: int, stop: int, donated: Iterable[int]) -> None:
+        self._ids = _find_ids(plan, start, stop)  # of tables of which only rows are written
+        self._tables = {n: _DeviceTable() for n in donated if _is_large(plan.layout.persistables[n])}
+        for position, table in self._tables.items():
+            table.by_rows = position in self._ids
             row_changes.tables[id(table)] = table
             weakref.finalize(self, row_changes.tables.pop, id(table), None)
 
@@ -58,9 +59,8 @@ class DeviceTables:
             for position, array in zip(positions, donated, strict=True) if _kept else ():
                 if (old := _kept.get(id(array))) is not None:
                     ids = [np.asarray(values[n]).reshape(-1) for n in self._ids.get(position, ())]
-                    rows = np.unique(np.concatenate(ids)) if ids else None
+                    old.begin(np.unique(np.concatenate(ids)) if ids else None)
                     begun[position] = old
-                    old.begin(rows)
         except BaseException:
             self.end(begun, {})
             raise
@@ -68,10 +68,11 @@ class DeviceTables:
 
     def end(self, begun: Mapping[int, _DeviceRows], results: Mapping[int, Any]) -> None:
         """Let saves read on: in the arrays of the results, in the old ones where the step had none."""
+        arrays = {n: value for n, value in results.items() if isinstance(value, jax.Array)}
         for position, old in begun.items():
-            old.end(results.get(position))
+            old.end(arrays.get(position))
         for position, table in self._tables.items():
-            if (array := results.get(position)) is not None:
+            if (array := arrays.get(position)) is not None:
                 table.array = weakref.ref(array)
 
     def __bool__(self) -> bool:
@@ -81,11 +82,11 @@ class DeviceTables:
 class _DeviceTable(Table):
     array: weakref.ref[jax.Array] | None = None
 
-    def hold(self, saved: memoryview) -> OldRows | None:
+    def hold(self, address: int, nbytes: int) -> OldRows | None:
         array = None if self.array is None else self.array()
-        if array is None or array.is_deleted() or array.nbytes != saved.nbytes:
+        if array is None or array.is_deleted() or array.nbytes != nbytes:
             return None
-        if array.unsafe_buffer_pointer() != np.asarray(saved.obj).ctypes.data or id(array) in _kept:
+        if array.unsafe_buffer_pointer() != address or id(array) in _kept:
             return None
         return _DeviceRows(self, array)
 
@@ -110,12 +111,17 @@ class _DeviceRows(OldRows):
         if self._waits:
             self._has_read.wait(_PATIENCE)
         self._lock.acquire()
-        if self._is_open:
-            return
-        if rows is None or (len(rows) and not 0 <= rows[0] <= rows[-1] < len(self._rows)):
-            self._keep_all()
-        else:
-            self._keep(rows)
+        try:
+            if self._is_open:
+                return
+            if rows is not None and (not len(rows) or 0 <= rows[0] <= rows[-1] < len(self._places)):
+                self._keep(rows)
+            else:
+                self._keep_all()
+                self._open()
+        except BaseException:
+            self._lock.release()
+            raise
 
     def end(self, array: jax.Array | None) -> None:
         """Go on in the array that the step has made of the old one; release the lock."""
@@ -129,10 +135,14 @@ class _DeviceRows(OldRows):
         self._has_read.clear()
         self._waits = True
         with self._lock:
-            if self._array.is_deleted():
-                raise OSError(errno.EFAULT, "a step that failed has given the memory of a table away")
-            piece, places = self._rows[start:stop].copy(), self._pass(start, stop)
             self._waits = False
+            if self._is_open:
+                piece = np.empty_like(self._old[start:stop])  # all are kept
+            elif self._array.is_deleted():
+                raise OSError(errno.EFAULT, "a step that failed has given the memory of a table away")
+            else:
+                piece = self._rows[start:stop].copy()
+            places = self._pass(start, stop)
         self._has_read.set()
         return piece, places
 
@@ -145,6 +155,13 @@ _kept: Final[dict[int, _DeviceRows]] = {}
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_kept.clear)  # the saves are the parent's
+
+
+def keep_tables() -> None:
+    """Keep whole what saves read, before a computation that may write into any memory of persistables."""
+    for old in list(_kept.values()):
+        old.begin(None)
+        old.end(None)
 
 
 def _view(array: jax.Array) -> Array:
