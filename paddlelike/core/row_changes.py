@@ -105,8 +105,9 @@ def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
 
 def _open_array(array: Array, rows: Array | None) -> Array:
     """Return a view of a large array to write rows into, which are kept if a save reads it."""
-    if id(array) not in tables:
-        tables[id(array)] = _HostTable(array, by_rows=rows is not None)
+    # Not those that are written whole: other kernels compute with an array that is read-only meanwhile.
+    if rows is not None and id(array) not in tables:
+        tables[id(array)] = _HostTable(array)
     while True:
         # In this order: a save that does not see the view has put the old rows there before.
         view, old = array.view(), _kept.get(id(array))
@@ -197,8 +198,7 @@ class OldRows:
 class _HostTable(Table):
     """An array of numpy."""
 
-    def __init__(self, array: Array, *, by_rows: bool) -> None:
-        self.by_rows = by_rows
+    def __init__(self, array: Array) -> None:
         key = id(array)
         self._array = weakref.ref(array, lambda _: tables.pop(key, None))
         self._address = array.ctypes.data
