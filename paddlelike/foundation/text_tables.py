@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 
-__all__ = ["read_table"]
+__all__ = ["read_sections", "read_table"]
 
 
 def read_table(package: str, name: str) -> str:
@@ -16,3 +16,12 @@ def read_table(package: str, name: str) -> str:
     data = pkgutil.get_data(package, name)
     assert data is not None  # it would be with a loader that knows no files
     return data.decode()
+
+
+def read_sections(package: str, name: str) -> list[str]:
+    """Return what stands between the empty lines of a table, but for the comment in front.
+
+    >>> read_sections("paddlelike.left_out", "reasons.txt")[0].split()[0]
+    'dygraph'
+    """
+    return read_table(package, name).rstrip().split("\n\n")[1:]

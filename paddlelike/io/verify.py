@@ -47,11 +47,13 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     >>> bool(result), result.extra
     (False, ('fc_0.w_0',))
     """
-    asynchronous.wait_for_pending()
     where = locate(dirname)
-    stamp, found = where.stamp(), where.verify()
-    # S10, where it was saved anew meanwhile
-    return found if found or where.stamp() == stamp else verify(dirname)
+    while True:
+        asynchronous.wait_for_pending()
+        stamp, found = where.stamp(), where.verify()
+        # S10, unless it was saved anew meanwhile
+        if found or where.stamp() == stamp:
+            return found
 
 
 class Comparison(NamedTuple):

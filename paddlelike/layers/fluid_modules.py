@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final
 
-from paddlelike.foundation.text_tables import read_table
+from paddlelike.foundation.text_tables import read_sections
 from paddlelike.left_out import make_attribute_error
 from paddlelike.left_out.imported import find_imported
 
@@ -19,7 +19,7 @@ __all__ = ["LISTED", "UNLISTED", "make_fluid_module"]
 
 
 def _read_names() -> dict[str, tuple[str, ...]]:
-    sections = read_table("paddlelike.layers", "fluid_modules.txt").split("\n\n")[1:]
+    sections = read_sections("paddlelike.layers", "fluid_modules.txt")
     return {module: tuple(names) for module, *names in map(str.split, sections)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from paddlelike.foundation.text_tables import read_table
+from paddlelike.foundation.text_tables import read_sections
 
 __all__ = ["DYGRAPH", "MODULES", "NAMES", "OF_OTHERS", "PADDLE_NAMES", "Reason"]
 
@@ -17,13 +17,8 @@ class Reason(NamedTuple):
     instead: str
 
 
-def _read_sections(table: str) -> list[str]:
-    """Return what stands between the empty lines of a table, but for the comment in front."""
-    return read_table("paddlelike.left_out", table).rstrip().split("\n\n")[1:]
-
-
 def _read_reasons() -> dict[str, Reason]:
-    rows = (section.split("\n    ") for section in _read_sections("reasons.txt"))
+    rows = (section.split("\n    ") for section in read_sections("paddlelike.left_out", "reasons.txt"))
     return {key: Reason(why, instead) for key, why, instead in rows}
 
 
@@ -33,7 +28,7 @@ DYGRAPH: Final = _REASONS["dygraph"]
 
 def _read_names() -> dict[str, dict[str, Reason]]:
     found: dict[str, dict[str, Reason]] = {"modules": {}, "names": {}}
-    for section in _read_sections("names.txt"):
+    for section in read_sections("paddlelike.left_out", "names.txt"):
         header, _, names = section.partition("\n")
         kind, reason, *prefixes = header.split()
         found[kind] |= {

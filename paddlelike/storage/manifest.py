@@ -24,7 +24,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import stat
 import sys
 import time
@@ -162,11 +161,9 @@ def encode_json(
         "prefix": is_prefix,
         "authors": [each._asdict() for each in ends],
     }
-    named = sorted(files.items())
-    texts = _encode_records([record for _, record in named])
     entries = ",".join(
-        f"{_to_json(path)}:{text}{ends[record.author]}"
-        for (path, record), text in zip(named, texts, strict=True)
+        f"{_to_json(path)}:{_encode_record(record)}{ends[record.author]}"
+        for path, record in sorted(files.items())
     )
     end = "" if state is None else f',"state":{_to_json(state)}'
     text = f'{_to_json(front)[:-1]},"files":{{{entries}}}{end}'  # the last brace comes after the digest
@@ -242,21 +239,14 @@ def library_version() -> str | None:
     return getattr(sys.modules.get("paddlelike"), "__version__", None)
 
 
-def _encode_records(records: list[Record]) -> list[str]:
-    """Return the JSON of each record up to its author.
-
-    It is remembered, since most files of a save were in the one before. All others are encoded by one call.
-    """
-    known = [_texts.get(id(record)) for record in records]
-    fresh = [record for record, found in zip(records, known, strict=True) if found is None]
-    mark = secrets.token_hex(8)
-    listed = _to_json([each for record in fresh for each in (_entry(record), mark)])
-    made = [text.lstrip(",")[:-1] for text in listed[1:].split(f',"{mark}"')]
-    if len(_texts) + len(fresh) > _MOST:
-        _texts.clear()
-    _texts.update((id(one), (one, text)) for one, text in zip(fresh[:_MOST], made, strict=False))
-    rest = iter(made)
-    return [next(rest) if found is None else found[1] for found in known]
+def _encode_record(record: Record) -> str:
+    """Return the JSON of a record up to its author; it is remembered, since most are of the save before."""
+    found = _texts.get(id(record))
+    if found is None:
+        if len(_texts) >= _MOST:
+            _texts.clear()
+        found = _texts[id(record)] = record, _to_json(_entry(record))[:-1]
+    return found[1]
 
 
 def _entry(record: Record) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from paddlelike.errors import PaddlelikeError, StorageError
 
-__all__ = ["explain", "is_directory", "is_file", "is_system_error", "is_there"]
+__all__ = ["explain", "find_kind", "is_directory", "is_file", "is_system_error", "is_there"]
 
 Error = TypeVar("Error", bound=PaddlelikeError)
 
@@ -57,20 +57,21 @@ def is_directory(path: str, *, follow: bool = True) -> bool:
         The system refuses to say it; for ``os.path.isdir`` that is: no, and what is there would be taken for
         nothing.
     """
-    return _find_kind(path, follow=follow) == stat.S_IFDIR
+    return find_kind(path, follow=follow) == stat.S_IFDIR
 
 
 def is_file(path: str, *, follow: bool = True) -> bool:
     """Return whether a path is a regular file; see :func:`is_directory`."""
-    return _find_kind(path, follow=follow) == stat.S_IFREG
+    return find_kind(path, follow=follow) == stat.S_IFREG
 
 
 def is_there(path: str) -> bool:
     """Return whether there is anything at a path, a link that leads nowhere too; see :func:`is_directory`."""
-    return _find_kind(path, follow=False) is not None
+    return find_kind(path, follow=False) is not None
 
 
-def _find_kind(path: str, *, follow: bool) -> int | None:
+def find_kind(path: str, *, follow: bool) -> int | None:
+    """Return the kind of a path, as ``stat.S_IFMT``; None: nothing is there. See :func:`is_directory`."""
     try:
         return stat.S_IFMT(os.stat(path, follow_symlinks=follow).st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: a NUL character

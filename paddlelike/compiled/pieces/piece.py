@@ -153,7 +153,7 @@ class Piece:
         """Return the results. Where a check does not hold, raise; then persistables have their old values."""
         if executable.check_first is not None:
             executable.require(executable.check_first(jax.tree_util.tree_leaves((donated, kept, draws))))
-        if self._tables is None or not self._tables:
+        if not self._tables:
             found = self._launch(executable, donated, kept, draws)
         else:
             begun = self._tables.begin(executable.donated, donated, frame.values)

@@ -92,9 +92,7 @@ class Copies:
                 self._snapshot = Snapshot(_write_spans, without=[table.span for table in self._tables])
         held = [self._hold(buffers) for buffers in parts]
         self._kept.clear()
-        if not self._is_local:
-            return held
-        return [self._share(one) if isinstance(one, _Held) else one for one in held]
+        return [self._share(one) if self._is_local and isinstance(one, _Held) else one for one in held]
 
     def _keep_rows(self, buffer: Buffer) -> _Part:
         """Return the old rows of a table, which can be read once, as local saves do; else the buffer."""

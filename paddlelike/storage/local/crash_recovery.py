@@ -128,8 +128,7 @@ def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
     journal.finish(layout)
     new, old = os.path.join(layout.staging, "new"), os.path.join(layout.staging, "spare")
     staged = _read_staged(layout)
-    is_there = staged is not None and is_directory(new, follow=False)
-    if staged is not None and is_there and (synced or _settle(layout, staged, new)):
+    if staged is not None and is_directory(new, follow=False) and (synced or _settle(layout, staged, new)):
         rescue(new, layout.directory, staged.files, remove=False)
         if spare:
             remove_tree(old)

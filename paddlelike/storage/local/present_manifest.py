@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import Final
 
 from paddlelike.errors import FormatError, StorageError
@@ -10,7 +11,7 @@ from paddlelike.storage import verification
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.manifest import Manifest, Record, decode
-from paddlelike.storage.problems import is_file, is_there
+from paddlelike.storage.problems import find_kind
 
 __all__ = ["compare_with_record", "read_at"]
 
@@ -48,11 +49,12 @@ def compare_with_record(path: str, record: Record) -> tuple[str, str]:
     StorageError
         It cannot be read.
     """
-    if not is_there(path):
+    kind = find_kind(path, follow=False)
+    if kind is None:
         return "missing", ""
-    if os.path.islink(path):
+    if kind == stat.S_IFLNK:
         return "missing", f"it is a link to {os.readlink(path)!r}"
-    if not is_file(path, follow=False):
+    if kind != stat.S_IFREG:
         return "missing", "it is not a regular file"
     with File(path) as file:
         return verification.compare_file(file, record)

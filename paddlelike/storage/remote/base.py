@@ -91,9 +91,8 @@ def translate_errors(what: str) -> Iterator[None]:
         raise missing_extra(what, error) from error
     except Exception as error:
         reason = str(error) or type(error).__name__
-        refused = (
-            error if isinstance(error, OSError) else ConnectionError(reason)
-        )  # says nothing of the files
+        # Says nothing of the files, of whatever class the store's error is.
+        refused = error if isinstance(error, OSError) else ConnectionError(reason)
         hint = "check the address and the credentials"
         raise StorageError(f"{what} cannot be reached: {reason}", hint=hint) from refused
 
