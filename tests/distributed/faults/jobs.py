@@ -94,7 +94,7 @@ class Job:
     restart
         Whether a process that ends in a fault is restarted.
     job
-        See ``role``: steps, every, mode, network, think.
+        See ``role``: steps, every, mode, network, think, together (no trainer begins before all have joined).
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Job:
                 f"{host}:{one.rsplit(':')[-1]}" for host, one in zip(hosts, self.endpoints, strict=True)
             ]
         self.faults, self.settings, self.restart = dict(faults or {}), dict(settings or {}), restart
-        self.job = {"steps": 10, "every": 3, "mode": "sync", "network": "dense"} | job
+        self.job = {"steps": 10, "every": 3, "mode": "sync", "network": "dense", "together": False} | job
         self.processes: dict[str, Process] = {}
         self.everyone: list[Process] = []
         self.restarts = 0

@@ -1,8 +1,8 @@
 """The script of every process of a job: a server or a trainer by the environment.
 
-Besides Fluid's variables it reads JOB (JSON: steps, every, mode, network, think) and FAULT (see ``points``),
-when ``main`` is called: the fork server imports this module once for all processes. It reports its progress
-on standard output, one JSON object a line.
+Besides Fluid's variables it reads JOB (JSON: steps, every, mode, network, think, together) and FAULT
+(see ``points``), when ``main`` is called: the fork server imports this module once for all processes. It
+reports its progress on standard output, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -117,11 +117,21 @@ def serve(t: Any, exe: Any) -> None:
     say(end=state.round, finished=state.is_finished, rows=rows, updates=updates)
 
 
+def await_trainers(me: int) -> None:
+    """Wait until every trainer of the job has joined once."""
+    home = Path(os.environ["PADDLELIKE_CHECKPOINT_DIR"]).parent
+    (home / f"joined.{me}").touch()
+    while len(list(home.glob("joined.*"))) < int(os.environ["PADDLE_TRAINERS_NUM"]):
+        time.sleep(0.02)
+
+
 def train(t: Any, exe: Any, loss: Any) -> None:
     me = int(os.environ["PADDLE_TRAINER_ID"])
     main = t.get_trainer_program()
     exe.run(fluid.default_startup_program())
     say(joined=me)
+    if JOB["together"]:
+        await_trainers(me)
     for step in resumable_steps(JOB["steps"]):
         say(at=step)
         time.sleep(JOB.get("think", 0.0))
