@@ -34,8 +34,10 @@ class _Joined:
         self._contents = contents
         self._shapes = shapes
         where = locate(self.where)
-        self._shard_names = {name for name in contents.names() if name.startswith(TABLE_FOLDER + "/")}
-        self._shards = Shards(where, contents, where.manifest(), for_training=for_training)
+        manifest = where.manifest()
+        listed = {*contents.names(), *(manifest.files if manifest is not None else ())}
+        self._shard_names = [name for name in listed if name.startswith(TABLE_FOLDER + "/")]
+        self._shards = Shards(where, contents, manifest, for_training=for_training)
 
     @property
     def unnamed(self) -> Positional | None:
@@ -46,7 +48,8 @@ class _Joined:
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
         found = self._contents.look(name, kind)
-        if name not in self._shapes or shard_name(name, 0) not in self._shard_names:
+        begin = shard_name(name, 0)[:-1]
+        if name not in self._shapes or not any(one.startswith(begin) for one in self._shard_names):
             return found
         return self._shards.look_whole(name, self._shapes[name], found)
 

@@ -25,10 +25,10 @@ from paddlelike.formats.paddle.selected_rows import IDS_OFFSET
 from paddlelike.io.contents.allocation import get_offset
 from paddlelike.io.contents.interface import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.contents.read import view_bytes
-from paddlelike.storage.location import File, Location
+from paddlelike.storage.location import Location
 from paddlelike.storage.manifest import Manifest, Record
 
-__all__ = ["Shards"]
+__all__ = ["Shards", "find_misfit"]
 
 Array = np.ndarray[Any, Any]
 Choice = Callable[[Array], Array]
@@ -67,83 +67,91 @@ class Shards:
         self._contents = contents
         self._selections: dict[str, _Selection] = {}
         self._manifest = manifest
+        self._own: dict[str, Slice] = {}  # files that are read as they are
+        self._bad: list[str] = []
         self._replayed: tuple[str, LoDTensor | SelectedRows] | None = None
 
     def look(self, one: Slice) -> Held | Unreadable | None:
         """Return the value for server ``one.first_row`` of ``one.stride``, None if there is none."""
         whole = self._contents.look(one.origin, VarType.LOD_TENSOR)
-        parts = self._parts(one.origin)
+        parts = self._parts(one.origin, one.whole[0], whole)
         if isinstance(parts, Unreadable):
             return parts
-        if whole is not None and parts:
-            newer = self._newer_form(one.origin)
-            if newer is None:
-                return _both_forms(one.origin)
-            whole, parts = (whole, []) if newer == "whole" else (None, parts)
         server, servers = one.first_row, one.stride
         if len(parts) == servers and parts[server].header.shape == one.shape:
+            self._own[parts[server].name] = one
             return parts[server]
         if parts:
-            problem = _misfit(parts[0], one)
-            return Unreadable(parts[0].name, problem) if problem else self._take(parts, one)
+            return find_misfit(parts[0], one.shape, one.dtype) or self._take(parts, one)
         if not isinstance(whole, Held):
             return whole
         header = whole.header
-        if header.dtype != one.dtype or header.shape != one.whole:
-            return Unreadable(
-                whole.name,
-                f"file {whole.name} holds {header.dtype.name}{list(header.shape)}, the servers keep shards "
-                f"of {one.dtype.name}{list(one.whole)}",
-            )
+        if (header.dtype, header.shape) != (one.dtype, one.whole):
+            keep = f"the servers keep shards of {one.dtype.name}{list(one.whole)}"
+            what = f"file {whole.name} holds {header.dtype.name}{list(header.shape)}, {keep}"
+            return Unreadable(whole.name, what)
         return self._take([whole], one)
 
     def look_whole(
         self, table: str, shape: tuple[int, ...], whole: Held | Unreadable | None
     ) -> Held | Unreadable | None:
         """Return a table of that shape: its file ``whole``, or joined from its shards if they are newer."""
-        parts = self._parts(table)
+        parts = self._parts(table, shape[0] if shape else 0, whole)
         if isinstance(parts, Unreadable):
             return parts
         if not parts:
             return whole
-        if whole is not None:
-            newer = self._newer_form(table)
-            if newer != "shards":
-                return _both_forms(table) if newer is None else whole
-        if parts[0].header.shape[1:] != shape[1:]:
-            return Unreadable(
-                parts[0].name,
-                f"the shards have rows of {list(parts[0].header.shape[1:])}, expected {list(shape[1:])}",
-            )
-        name = shard_name(table, 0)
+        name, dtype = parts[0].name, parts[0].header.dtype
         self._selections[name] = _Selection(tuple(parts), np.ones_like, None)
-        return Held(name, Entry(name, parts[0].header.dtype, shape))
+        return find_misfit(parts[0], shape, dtype) or Held(name, Entry(name, dtype, shape))
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
         """Read values; those of tables are selected from the files that hold their rows."""
         plain = [want for want in wants if want.held.name not in self._selections]
-        reading = self._contents.read(plain, lazily=lazily)
+        chosen = [self._selections[want.held.name] for want in wants if want.held.name in self._selections]
+        files = [held for one in chosen for held in one.files if self._where.has(held.name)]
+        reading = self._contents.read([*plain, *map(_compare_alone, files)], lazily=lazily)
         values = iter(reading.values)
-        return reading._replace(
-            values=[
-                self._select(want.held) if want.held.name in self._selections else next(values)
-                for want in wants
-            ]
-        )
+        found = [
+            self._select(want.held) if want.held.name in self._selections else next(values) for want in wants
+        ]
+        for want, value in zip(wants, found, strict=True):
+            if (one := self._own.get(want.held.name)) is not None:
+                assert isinstance(value, SelectedRows)
+                self._check_ids(want.held, value.row_array, one.first_row, one.stride)
+        return reading._replace(values=found, bad=list(dict.fromkeys([*reading.bad, *self._bad])))
 
     # Headers
 
-    def _parts(self, table: str) -> list[Held] | Unreadable:
-        """Return the shards of the last save; a save by fewer servers leaves those of an earlier one."""
+    def _parts(self, table: str, height: int, whole: object) -> list[Held] | Unreadable:
+        """Return the shards of the last save, none if it wrote the table ``whole`` or there is neither.
+
+        A save by fewer servers leaves shards of an earlier one.
+        """
+        newer = "shards" if whole is None else self._newer_form(table)
+        if newer == "whole":
+            return []
         count = next((one.facts.get("shards") for one in self._list_records(shard_name(table, 0))), None)
         parts: list[Held] = []
         while len(parts) != count:
-            found = self._contents.look(shard_name(table, len(parts)), VarType.SELECTED_ROWS)
+            name = shard_name(table, len(parts))
+            found = self._contents.look(name, VarType.SELECTED_ROWS)
             if isinstance(found, Unreadable):
                 return found
             if found is None:
-                return parts
+                has_room = count is None and sum(one.header.shape[0] for one in parts) >= height
+                if has_room or (not parts and (newer is None or count is None)):
+                    break
+                saved = f"{count} shards were saved" if count else f"the others have less than {height} rows"
+                what = f"there is no such file, and {saved}: is a shard missing?"
+                return Unreadable(name, what, is_missing=True)
             parts.append(found)
+        if len(forms := {(one.header.dtype.name, one.header.shape[1:]) for one in parts}) > 1:
+            return Unreadable(parts[0].name, f"the shards hold rows of several kinds: {sorted(forms)}")
+        if parts and newer is None:
+            what = f"there are both a file {table} and shards of it ({parts[0].name}, ...)"
+            hint = "remove the older ones; one process saves a table whole, servers save it in shards"
+            return Unreadable(table, what, hint)
         return parts
 
     def _newer_form(self, table: str) -> Literal["whole", "shards"] | None:
@@ -233,12 +241,15 @@ class Shards:
             else:
                 assert isinstance(chained, SelectedRows)
                 ids = chained.row_array
-            if len(ids) > header.shape[0] or np.any(ids % len(taken.files) != shard) or np.any(ids < 0):
-                raise LoadError(
-                    f"{held.name} is not shard {shard} of {len(taken.files)}: it has ids of other shards",
-                    hint="is a shard missing?",
-                )
+            self._check_ids(held, ids, shard, len(taken.files))
             yield ids.astype(np.int64)
+
+    def _check_ids(self, held: Held, ids: Array, shard: int, shards: int) -> None:
+        """Raise LoadError for a shard that has ids of another one, or of a table that is taller."""
+        room = held.header.shape[0]
+        if len(ids) > room or np.any(ids % shards != shard) or np.any((ids < 0) | (ids >= shards * room)):
+            what = f"{self._where.path}/{held.name} is not shard {shard} of {shards}"
+            raise LoadError(f"{what}: it has ids of other shards", hint="is a shard missing?")
 
     def _fill(self, array: Array, taken: _Selection, places: Choice) -> int:
         """Copy rows to the indexes that ``places`` returns, -1 for none; return their count."""
@@ -259,8 +270,16 @@ class Shards:
         if chained is not None:
             yield 0, np.asarray(chained.held_array)[:count]
             return
+        header = held.header
+        dtype = TENSOR_DTYPES[header.dtype].numpy
+        width = int(np.prod(header.shape[1:], dtype=np.int64)) * dtype.itemsize
+        most = max(_CHUNK // max(width, 1), 1)
         with self._where.open_file(held.name) as file:
-            yield from _chunks(file, held, count)
+            for first in range(0, count, most):
+                rows = np.empty((min(most, count - first), *header.shape[1:]), dtype)
+                if file.readinto_at(get_offset(header) + first * width, view_bytes(rows)) != rows.nbytes:
+                    raise LoadError(f"{held.name} became shorter while it was read")
+                yield first, lod_tensor.to_native(rows)
 
     def _replay(self, held: Held) -> LoDTensor | SelectedRows | None:
         """Return a value that lies in a chain of deltas, whole; None: it has a file of its own."""
@@ -268,39 +287,21 @@ class Shards:
             return None
         if self._replayed is None or self._replayed[0] != held.name:
             self._replayed = None  # one shard at a time is in memory
-            self._replayed = held.name, self._contents.read([Want(held)]).values[0]
+            reading = self._contents.read([Want(held)])
+            self._bad += reading.bad
+            self._replayed = held.name, reading.values[0]
         return self._replayed[1]
 
 
-def _both_forms(table: str) -> Unreadable:
-    return Unreadable(
-        table,
-        f"there are both a file {table} and shards of it ({shard_name(table, 0)}, ...)",
-        "remove the older ones; one process saves a table whole, servers save it in shards",
-    )
+def _compare_alone(held: Held) -> Want:
+    """Return a want of no element of a file, which is compared with its record all the same."""
+    return Want(held._replace(header=held.header._replace(shape=(0,), nbytes=0, height=0, row_count=0)))
 
 
-def _misfit(part: Held, one: Slice) -> str | None:
+def find_misfit(part: Held, shape: tuple[int, ...], dtype: VarType) -> Unreadable | None:
+    """Return why a file does not hold rows of a table of that shape, or None."""
     header = part.header
-    if header.dtype == one.dtype and header.shape[1:] == one.shape[1:]:
+    if header.dtype == dtype and header.shape[1:] == shape[1:]:
         return None
-    return (
-        f"file {part.name} holds rows of {header.dtype.name}{list(header.shape[1:])}, the server keeps "
-        f"{one.dtype.name}{list(one.shape[1:])}"
-    )
-
-
-def _chunks(file: File, held: Held, count: int) -> Iterator[tuple[int, Array]]:
-    """Return the first ``count`` rows of a file in pieces: the index of the first row, and the rows."""
-    header = held.header
-    dtype = TENSOR_DTYPES[header.dtype].numpy
-    width = int(np.prod(header.shape[1:], dtype=np.int64))
-    most = max(_CHUNK // max(width * dtype.itemsize, 1), 1)
-    buffer = np.empty((min(most, count), *header.shape[1:]), dtype)
-    for first in range(0, count, most):
-        rows = buffer[: min(most, count - first)]
-        offset = get_offset(header) + first * width * dtype.itemsize
-        target = view_bytes(rows)
-        if file.readinto_at(offset, target) != len(target):
-            raise LoadError(f"{held.name} became shorter while it was read")
-        yield first, lod_tensor.to_native(rows)
+    has, keeps = (f"{d.name}{list(s[1:])}" for d, s in ((header.dtype, header.shape), (dtype, shape)))
+    return Unreadable(part.name, f"file {part.name} holds rows of {has}, expected {keeps}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.distributed.checkpoint.shards import Shards
+from paddlelike.distributed.checkpoint.shards import Shards, find_misfit
 from paddlelike.distributed.placement import TABLE_FOLDER, Kind, Slice
 from paddlelike.errors import LoadError
 from paddlelike.foundation.warn import warn_user
@@ -82,14 +82,8 @@ class View:
 
     def _look_growing(self, one: Slice) -> Held | Unreadable | None:
         found = self._contents.look(one.origin, VarType.SELECTED_ROWS)
-        if isinstance(found, Held) and (found.header.dtype, found.header.shape[1:]) != (
-            one.dtype,
-            one.whole[1:],
-        ):
-            has = f"{found.header.dtype.name}{list(found.header.shape[1:])}"
-            keeps = f"{one.dtype.name}{list(one.whole[1:])}"
-            return Unreadable(found.name, f"file {found.name} holds rows of {has}, the servers keep {keeps}")
-        return found
+        misfit = find_misfit(found, one.whole, one.dtype) if isinstance(found, Held) else None
+        return misfit or found
 
     def _keep_own(self, name: str, value: Value) -> Value:
         """Return of a growing table the rows of this server's ids."""

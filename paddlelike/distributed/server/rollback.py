@@ -12,9 +12,11 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.server.position import read_position
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.load.load import load_persistables, load_vars
 from paddlelike.ops.kernels.growing_rows import GrowingRows
+from paddlelike.storage.location import locate
 
 __all__ = ["RollbackPoints", "load_table"]
 
@@ -91,9 +93,11 @@ class RollbackPoints:
         found: dict[int, str] = {}
         for path in self._directories():
             try:
+                locate(path).read_manifest()  # raises where it is damaged
                 position = read_position(path, self._endpoint)
-            except (PaddlelikeError, OSError, ValueError):
-                continue  # half written, or not a save
+            except (PaddlelikeError, OSError, ValueError) as error:
+                warn_user(f"{path} is left out of the saves to go back to: {error}")
+                continue
             if position is not None and isinstance(position.get("round"), int):
                 found[position["round"]] = path
         return found

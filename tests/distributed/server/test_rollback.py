@@ -12,8 +12,10 @@ import paddlelike as fluid
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.server.rollback import RollbackPoints
 from paddlelike.errors import LoadError
+from paddlelike.storage.names import MANIFEST
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.jobs import MOMENTUM, perceptron_feeds
+from tests.distributed.server.test_position import save_with
 
 
 def points_of(scope: Any, root: Path | None, program: Any = None, endpoint: str = "a:1") -> RollbackPoints:
@@ -57,3 +59,19 @@ def test_saves_are_found_below_a_directory_and_restored(tmp_path: Path) -> None:
     points.restore(2)
     saved = fluid.io.load_program_state(str(tmp_path / "saves" / "two"))
     assert np.array_equal(np.array(scope.find_var("fc_0.w_0").get_tensor()), saved["fc_0.w_0"])
+
+
+@pytest.mark.parametrize("damage", ["cut", "forbidden"])
+def test_a_save_whose_manifest_cannot_be_read_is_left_out_with_a_warning(tmp_path: Path, damage: str) -> None:
+    for name, number in (("one", 1), ("two", 2)):
+        state = {"servers": {"a:1": {"round": number}}}
+        save_with(tmp_path / name, state)
+    manifest = tmp_path / "two" / MANIFEST
+    if damage == "cut":
+        manifest.write_bytes(manifest.read_bytes()[:-40])
+    else:
+        manifest.unlink()
+        manifest.mkdir()
+    points = points_of(fluid.Scope(), tmp_path)
+    with pytest.warns(UserWarning, match=r"/two is left out of the saves to go back to"):
+        assert points.rounds() == [1, 3]
