@@ -16,7 +16,7 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.load.load import load_persistables, load_vars
 from paddlelike.ops.kernels.growing_rows import GrowingRows
-from paddlelike.storage.location import locate
+from paddlelike.storage.location import LocalDirectory
 
 __all__ = ["RollbackPoints", "load_table"]
 
@@ -93,7 +93,7 @@ class RollbackPoints:
         found: dict[int, str] = {}
         for path in self._directories():
             try:
-                locate(path).read_manifest()  # raises where it is damaged
+                LocalDirectory(path).read_manifest()  # raises where it is damaged
                 position = read_position(path, self._endpoint)
             except (PaddlelikeError, OSError, ValueError) as error:
                 warn_user(f"{path} is left out of the saves to go back to: {error}")
