@@ -148,10 +148,16 @@ class OldRows:
 
     def _keep(self, rows: Array) -> None:
         """Keep rows that are about to be written, each once; the lock is held."""
-        new = rows[(self._places[rows] == 0) & (rows >= self._next)]
+        new = self._choose(rows)
         start, self._count = self._count, self._count + len(new)
         self._rows.take(new, 0, self._old[start : self._count], "clip")
         self._places[new] = np.arange(start + 1, self._count + 1)
+
+    def _choose(self, rows: Array) -> Array:
+        """Return those of some rows that are neither read nor kept."""
+        unread = rows[rows >= self._next] if self._next else rows
+        new: Array = unread[self._places[unread] == 0]
+        return new
 
     def _keep_all(self) -> None:
         self._keep(np.arange(len(self._rows)))

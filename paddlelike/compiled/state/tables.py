@@ -23,6 +23,7 @@ from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.core import row_changes
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.row_changes import OldRows, Table
+from paddlelike.core.rows import unique_rows
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
@@ -59,7 +60,7 @@ class DeviceTables:
             for position, array in zip(positions, donated, strict=True) if _kept else ():
                 if (old := _kept.get(id(array))) is not None:
                     ids = [np.asarray(values[n]).reshape(-1) for n in self._ids.get(position, ())]
-                    old.begin(np.unique(np.concatenate(ids)) if ids else None)
+                    old.begin(np.concatenate(ids) if ids else None)
                     begun[position] = old
         except BaseException:
             self.end(begun, {})
@@ -107,15 +108,15 @@ class _DeviceRows(OldRows):
         _kept[id(array)] = self
 
     def begin(self, rows: Array | None) -> None:
-        """Keep the rows that a step is about to write, None: all; take the lock."""
+        """Keep the rows that a step is about to write, in any order, None: all; take the lock."""
         if self._waits:
             self._has_read.wait(_PATIENCE)
         self._lock.acquire()
         try:
             if self._is_open:
                 return
-            if rows is not None and (not len(rows) or 0 <= rows[0] <= rows[-1] < len(self._places)):
-                self._keep(rows)
+            if rows is not None and (not len(rows) or 0 <= rows.min() <= rows.max() < len(self._places)):
+                self._keep(unique_rows(self._choose(rows)))
             else:
                 self._keep_all()
                 self._open()

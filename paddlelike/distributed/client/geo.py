@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core.rows import unique_rows
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.client.client import Client
@@ -57,7 +58,7 @@ class Geo:
     def step(self, scope: Scope, looked_up: Mapping[str, list[Array]]) -> None:
         """Note the ids of a step by table, and exchange if it is due."""
         for name, ids in looked_up.items():
-            self._ids[name] += [np.unique(one) for one in ids]
+            self._ids[name] += [unique_rows(one) for one in ids]
         self._steps += 1
         self._pending = True
         if self._steps % self._push_nums == 0:
@@ -75,7 +76,7 @@ class Geo:
             self.begin(scope)
         for name, slices in self._slices.items():
             if name in self._ids:
-                ids = np.unique(np.concatenate([np.empty(0, np.int64), *self._ids[name]]))
+                ids = unique_rows(np.concatenate([np.empty(0, np.int64), *self._ids[name]]))
                 self._ids[name].clear()
                 delta = self._subtract(name, self._find(scope, name).array[ids], ids)
                 for one in slices:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.core.rows import unique_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.ops.kernels.cold_rows import ColdRows
 
@@ -166,7 +167,7 @@ class GrowingRows(SelectedRows):
         if cold is None:
             return places
         if (places < 0).any():
-            ids = np.unique(rows[places < 0])
+            ids = unique_rows(rows[places < 0])
             held, values = ids[:0], self.make_rows(ids[:0])
             if cold.count > len(self._rows):
                 there, values = cold.read(ids)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.rows import unique_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
@@ -124,7 +125,7 @@ class SplitIds(OpDef):
         count = len(wanted[0])
         grads = [one for one in ids if isinstance(one, SelectedRows)]
         if not grads:
-            unique = np.unique(np.concatenate([np.asarray(one).reshape(-1) for one in ids]))
+            unique = unique_rows(np.concatenate([np.asarray(one).reshape(-1) for one in ids]))
             return [unique[unique % count == j].reshape(-1, 1) for j in range(count)]
         if len(ids) > 1:
             raise EnforceNotMet(
