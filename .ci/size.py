@@ -19,9 +19,9 @@ README = PROJECT / "README.md"
 ROOMS = {
     "ops": 23_500,
     "layers": 8_530,
-    "io": 6_860,
+    "io": 6_870,
     "storage": 4_620,
-    "framework": 4_240,
+    "framework": 4_230,
     "formats": 3_700,
     "executor": 3_500,
     "core": 1_440,

@@ -15,7 +15,7 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from sys import getrefcount
 from typing import Any, Final
 
@@ -24,7 +24,16 @@ import numpy as np
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.foundation.snapshot import POPULATE_WRITE, advise
 
-__all__ = ["OldRows", "Table", "find_written_rows", "keep_old_rows", "note_rows", "tables", "watch_rows"]
+__all__ = [
+    "OldRows",
+    "Table",
+    "find_tables",
+    "find_written_rows",
+    "keep_old_rows",
+    "note_rows",
+    "tables",
+    "watch_rows",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -105,9 +114,8 @@ def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
 
 def _open_array(array: Array, rows: Array | None) -> Array:
     """Return a view of a large array to write rows into, which are kept if a save reads it."""
-    # Not those that are written whole: other kernels compute with an array that is read-only meanwhile.
-    if rows is not None and id(array) not in tables:
-        tables[id(array)] = _HostTable(array)
+    if id(array) not in tables:
+        tables[id(array)] = _HostTable(array, by_rows=rows is not None)
     while True:
         # In this order: a save that does not see the view has put the old rows there before.
         view, old = array.view(), _kept.get(id(array))
@@ -125,8 +133,12 @@ class Table(ABC):
     places: Array | None = None  # of a save before, all 0
 
     @abstractmethod
-    def hold(self, address: int, nbytes: int) -> OldRows | None:
-        """Return the rows as they are now; None where they are not at this address, or it cannot be."""
+    def find(self) -> int:
+        """Return the address of its memory; 0: it has none."""
+
+    @abstractmethod
+    def hold(self, nbytes: int) -> OldRows | None:
+        """Return the rows as they are now; None where they are other bytes, or it cannot be."""
 
 
 class OldRows:
@@ -204,13 +216,17 @@ class OldRows:
 class _HostTable(Table):
     """An array of numpy."""
 
-    def __init__(self, array: Array) -> None:
+    def __init__(self, array: Array, *, by_rows: bool) -> None:
+        self.by_rows = by_rows
         key = id(array)
         self._array = weakref.ref(array, lambda _: tables.pop(key, None))
         self._address = array.ctypes.data
 
-    def hold(self, address: int, nbytes: int) -> OldRows | None:
-        if self._address != address or (array := self._array()) is None or array.nbytes != nbytes:
+    def find(self) -> int:
+        return self._address
+
+    def hold(self, nbytes: int) -> OldRows | None:
+        if (array := self._array()) is None or array.nbytes != nbytes:
             return None
         # Others with a view of it could write there unseen.
         if not array.flags.carray or array[0].nbytes < SHORTEST or getrefcount(array.base) != _ALONE + 1:
@@ -254,16 +270,19 @@ tables: Final[dict[int, Table]] = {}
 _kept: Final[dict[int, _HostRows]] = {}
 
 
-def keep_old_rows(saved: memoryview) -> OldRows | None:
+def find_tables() -> dict[int, Table]:
+    """Return the tables that updates have written, by the address of their memory."""
+    return {table.find(): table for table in list(tables.values())}
+
+
+def keep_old_rows(found: Mapping[int, Table], saved: memoryview) -> OldRows | None:
     """Return the rows of the table with these bytes as they are now, to be read while updates go on.
 
-    None where it is no table of which rows alone are written, or where that might not be seen.
+    None where it is no table of those found, or where a write might not be seen.
     """
-    address = np.asarray(saved.obj).ctypes.data
+    table = found.get(np.asarray(saved.obj).ctypes.data)
     with contextlib.suppress(MemoryError):
-        for table in list(tables.values()):
-            if (old := table.hold(address, saved.nbytes)) is not None:
-                return old
+        return None if table is None else table.hold(saved.nbytes)
     return None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from paddlelike.core import memory, row_changes
-from paddlelike.core.row_changes import OldRows, keep_old_rows, note_rows
+from paddlelike.core.row_changes import OldRows, find_tables, keep_old_rows, note_rows
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.formats.elements import view_elements
 
@@ -43,7 +43,7 @@ def update(table: Array, rows: Array, number: float) -> None:
 
 
 def keep(table: Array) -> OldRows:
-    old = keep_old_rows(view_elements(table))
+    old = keep_old_rows(find_tables(), view_elements(table))
     assert old is not None
     return old
 
@@ -135,20 +135,21 @@ def test_a_table_whose_memory_others_may_write_is_not_read_here() -> None:
     table = make_table(2000)
     tensor = LoDTensor(table)
     array = table[3:]
-    assert keep_old_rows(view_elements(table)) is None
+    assert keep_old_rows(find_tables(), view_elements(table)) is None
     del array
     with tensor.writing() as array:
-        assert keep_old_rows(view_elements(table)) is None
+        assert keep_old_rows(find_tables(), view_elements(table)) is None
     del array
     old = keep(table)
-    assert keep_old_rows(view_elements(table)) is None  # two saves at once
+    assert keep_old_rows(find_tables(), view_elements(table)) is None  # two saves at once
     old.close()
-    assert keep_old_rows(view_elements(make_table(2000)[1:])) is None  # not all of it
+    assert keep_old_rows(find_tables(), view_elements(make_table(2000)[1:])) is None  # not all of it
     narrow = memory.empty((50_000, 2), np.dtype("float32"))
     update(narrow, np.array([0]), 0)
-    assert keep_old_rows(view_elements(narrow)) is None  # the places of its rows take half as much as they do
+    # The places of its rows would take half as much as they do.
+    assert keep_old_rows(find_tables(), view_elements(narrow)) is None
     whole = memory.empty((5000, 16), np.dtype("float32"))
-    assert keep_old_rows(view_elements(whole)) is None  # nobody notes its rows
+    assert keep_old_rows(find_tables(), view_elements(whole)) is None  # nobody notes its rows
 
 
 def test_a_forked_process_writes_into_tables() -> None:

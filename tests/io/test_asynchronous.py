@@ -628,8 +628,8 @@ def test_saves_hold_the_values_of_the_moment_whatever_trains_on(
     monkeypatch.setattr(copies, "_HELD", held)
     tables = []
 
-    def keep(saved: memoryview) -> row_changes.OldRows | None:
-        if (old := row_changes.keep_old_rows(saved)) is not None:
+    def keep(found: Any, saved: memoryview) -> row_changes.OldRows | None:
+        if (old := row_changes.keep_old_rows(found, saved)) is not None:
             tables.append(old._rows.shape)
         return old
 

@@ -83,13 +83,19 @@ class DeviceTables:
 class _DeviceTable(Table):
     array: weakref.ref[jax.Array] | None = None
 
-    def hold(self, address: int, nbytes: int) -> OldRows | None:
-        array = None if self.array is None else self.array()
-        if array is None or array.is_deleted() or array.nbytes != nbytes:
-            return None
-        if array.unsafe_buffer_pointer() != address or id(array) in _kept:
+    def find(self) -> int:
+        array = self._find_array()
+        return 0 if array is None else array.unsafe_buffer_pointer()
+
+    def hold(self, nbytes: int) -> OldRows | None:
+        array = self._find_array()
+        if array is None or array.nbytes != nbytes or id(array) in _kept:
             return None
         return _DeviceRows(self, array)
+
+    def _find_array(self) -> jax.Array | None:
+        array = None if self.array is None else self.array()
+        return None if array is None or array.is_deleted() else array
 
 
 class _DeviceRows(OldRows):

@@ -89,7 +89,8 @@ class Geo:
                 client.stage(one.endpoint, one.gradient, _rows_of(delta, one))
         client.push()
         self._take_dense(scope)
-        self._take_rows(scope)
+        if self._ids:
+            self._take_rows(scope)
         self._pending = False
 
     def _subtract(self, name: str, new: Array, at: Any = slice(None)) -> Array:
@@ -108,8 +109,6 @@ class Geo:
             old[...] = value
 
     def _take_rows(self, scope: Scope) -> None:
-        if not self._ids:
-            return
         since = [self._seen.get(endpoint, 0) for endpoint in self._client.endpoints]
         for endpoint, (number, rows) in zip(
             self._client.endpoints, self._client.find_touched(since), strict=True

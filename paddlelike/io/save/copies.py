@@ -14,13 +14,13 @@ import functools
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.core import memory
-from paddlelike.core.row_changes import OldRows, keep_old_rows
+from paddlelike.core.row_changes import OldRows, Table, find_tables, keep_old_rows
 from paddlelike.formats.sources import Buffer
 from paddlelike.foundation.snapshot import Rests, Snapshot
 from paddlelike.storage.hashing import Checksum, finish, new_hasher
@@ -86,7 +86,8 @@ class Copies:
 
     def hold(self, files: Sequence[Sequence[Buffer]]) -> list[Iterable[Buffer]]:
         """Return the contents of files as they are now, which can be read until :meth:`release`."""
-        parts = [[self._keep_rows(buffer) for buffer in buffers] for buffers in files]
+        tables = find_tables() if self._is_local else {}
+        parts = [[self._keep_rows(tables, buffer) for buffer in buffers] for buffers in files]
         if sum(map(_count_bytes, parts)) >= _HELD:
             with contextlib.suppress(OSError):  # else they are copied
                 self._snapshot = Snapshot(_write_spans, without=[table.span for table in self._tables])
@@ -94,9 +95,9 @@ class Copies:
         self._kept.clear()
         return [self._share(one) if self._is_local and isinstance(one, _Held) else one for one in held]
 
-    def _keep_rows(self, buffer: Buffer) -> _Part:
+    def _keep_rows(self, tables: Mapping[int, Table], buffer: Buffer) -> _Part:
         """Return the old rows of a table, which can be read once, as local saves do; else the buffer."""
-        if not self._is_local or not isinstance(buffer, memoryview) or (old := keep_old_rows(buffer)) is None:
+        if not isinstance(buffer, memoryview) or (old := keep_old_rows(tables, buffer)) is None:
             return buffer
         self._tables.append(old)
         return old

@@ -13,7 +13,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core import row_changes
-from paddlelike.core.row_changes import OldRows, keep_old_rows
+from paddlelike.core.row_changes import OldRows, find_tables, keep_old_rows
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import OperatorError
 from paddlelike.formats.elements import view_elements
@@ -66,7 +66,7 @@ def read() -> bytes:
 
 def keep() -> OldRows | None:
     borrowed = get_tensor().borrow()
-    return keep_old_rows(view_elements(borrowed.held_array))
+    return keep_old_rows(find_tables(), view_elements(borrowed.held_array))
 
 
 def clip(loss: Any, table: Any) -> None:

@@ -108,8 +108,9 @@ class FastKernel:
     def choose(self, size: int, *arrays: Array) -> Callable[..., Any] | None:
         """Return the compiled function for work of this size on ``arrays``, or None: let numpy do it.
 
-        The arrays are of one of the kernel's types, contiguous in C order, aligned and writeable; for
-        others it is None.
+        The arrays are of one of the kernel's types, contiguous in C order and aligned; for others it is
+        None, as for memory that nobody can write. Parameters are read-only while a save reads them: a kernel
+        that reads one then is the same.
         """
         if size < self.least and (self.asked is None or size < self.asked or not is_set(FLAG)):
             return None
@@ -118,10 +119,15 @@ class FastKernel:
         dtype = arrays[0].dtype
         if dtype not in self.dtypes:
             return None
+        are_open = True
         for array in arrays:
             # Compiled programs evaluate kernels with arrays of JAX.
-            if not isinstance(array, np.ndarray) or array.dtype != dtype or not array.flags.carray:
+            if not isinstance(array, np.ndarray) or array.dtype != dtype:
                 return None
+            if not array.flags.carray:
+                if not array.flags.c_contiguous or not array.flags.aligned or _open(array) is None:
+                    return None
+                are_open = False
         try:
             found = self.get_compiled(dtype)
         except Exception as error:  # of whatever numba is installed
@@ -129,7 +135,7 @@ class FastKernel:
             is_on()  # raises if the flag insists
             return None
         self.calls += 1
-        return found
+        return found if are_open else functools.partial(_run_opened, found)
 
     def get_compiled(self, dtype: np.dtype[Any]) -> Callable[..., Any]:
         """Return the compiled function for one type, once another kernel was chosen for such arrays."""
@@ -143,6 +149,21 @@ class FastKernel:
                     self.function, signature, reorder=self.reorder, helpers=self.helpers, text=self.text
                 )
             return self._compiled[dtype]
+
+
+def _open(array: Array) -> Array | None:
+    """Return a view that can be written, which numba asks for; None where the memory cannot be."""
+    view = array.view()
+    try:
+        view.flags.writeable = True
+    except ValueError:
+        return None
+    return view
+
+
+def _run_opened(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a kernel on arrays some of which are read-only, and which it only reads."""
+    return kernel(*(_open(one) if isinstance(one, np.ndarray) else one for one in arguments))
 
 
 _work = [0]  # elements that exact kernels have left to numpy

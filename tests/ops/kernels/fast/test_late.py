@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.core import row_changes
 from paddlelike.errors import UnsupportedError
 from paddlelike.ops.kernels.fast import late, sums
 from paddlelike.ops.kernels.fast.late import FLAG, FastKernel, compile_late
@@ -73,6 +74,54 @@ def test_the_size_and_the_flag_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel.choose(1000, LARGE) is kernel.function
     fluid.set_flags({FLAG: False})
     assert kernel.choose(1000, LARGE) is None
+
+
+@needs_numba
+def test_a_kernel_that_reads_computes_the_same_of_what_is_read_only() -> None:
+    fluid.set_flags({FLAG: True})
+    rows, values = np.arange(4096) % 7, np.random.default_rng(0).random((4096, 64), np.float32)
+    expected = sums.sum_rows(rows, values, 9)
+    values = values[:]
+    values.flags.writeable = False
+    assert (sums.sum_rows(rows, values, 9) == expected).all()
+    assert sums.add_rows.choose(values.size, values) is not None
+    assert not values.flags.writeable
+    nobodys = np.frombuffer(values.tobytes(), np.float32).reshape(values.shape)
+    assert sums.add_rows.choose(values.size, nobodys) is None
+
+
+@needs_numba
+def test_a_step_beside_a_save_has_the_bits_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chains of a CRF read its transitions in a compiled kernel; numpy adds in another order."""
+    fluid.set_flags({FLAG: True})
+    fluid.default_startup_program().random_seed = 5
+    monkeypatch.setattr(row_changes, "LEAST", 1 << 10)
+    x, label = fluid.data("x", [None, 24], lod_level=1), fluid.data("label", [None, 1], "int64", lod_level=1)
+    loss = fluid.layers.mean(fluid.layers.linear_chain_crf(x, label, fluid.ParamAttr("weights")))
+    fluid.optimizer.Momentum(0.1, 0.9, regularization=fluid.regularizer.L2Decay(0.1)).minimize(loss)
+    exe, rng = fluid.Executor(fluid.CPUPlace()), np.random.default_rng(0)
+    feed = {
+        "x": fluid.create_lod_tensor(rng.random((600, 24), np.float32), [[60] * 10], fluid.CPUPlace()),
+        "label": fluid.create_lod_tensor(rng.integers(0, 24, (600, 1)), [[60] * 10], fluid.CPUPlace()),
+    }
+    trained = []
+    for is_saved in (False, True):
+        with fluid.scope_guard(fluid.Scope()):
+            exe.run(fluid.default_startup_program())
+            weights = fluid.global_scope().find_var("weights").get_tensor()
+            exe.run(feed=feed)
+            before, calls = weights.array.tobytes(), late.count_calls()["sequence.sum_chains"]
+            found = row_changes.find_tables() if is_saved else {}
+            old = row_changes.keep_old_rows(found, weights.array.data)
+            for _ in range(3):
+                exe.run(feed=feed)
+            assert late.count_calls()["sequence.sum_chains"] == calls + 3
+            trained.append(weights.array.tobytes())
+            if is_saved:
+                assert old is not None
+                assert b"".join(old) == before
+                old.close()
+    assert trained[0] == trained[1]
 
 
 def test_a_kernel_that_is_asked_for_is_chosen_for_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
