@@ -75,7 +75,15 @@ def _read(data: bytes, _: Path) -> None:
         raise Fault("feeds or fetches that the program does not have")
 
 
+def _set_up(root: Path) -> None:
+    """Import what whole models need, which the first few inputs may not be."""
+    for sample in _samples():
+        _read(sample, root)
+
+
 _INSTALLED: Final = importlib.util.find_spec("onnx") is not None
 MODELS: Final = (
-    (Target("import_onnx", _make, _read, weight=1, memory=400, base=8 << 20),) if _INSTALLED else ()
+    (Target("import_onnx", _make, _read, weight=1, memory=400, base=8 << 20, set_up=_set_up),)
+    if _INSTALLED
+    else ()
 )
