@@ -161,7 +161,7 @@ def _open(array: Array) -> Array | None:
     return view
 
 
-def _run_opened(kernel: Callable[..., Any], *arguments: Any) -> Any:
+def _run_opened(kernel: Callable[..., object], *arguments: object) -> object:
     """Run a kernel on arrays some of which are read-only, and which it only reads."""
     return kernel(*(_open(one) if isinstance(one, np.ndarray) else one for one in arguments))
 

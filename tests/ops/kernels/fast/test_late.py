@@ -77,6 +77,7 @@ def test_the_size_and_the_flag_decide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_numba
+@pytest.mark.slow
 def test_a_kernel_that_reads_computes_the_same_of_what_is_read_only() -> None:
     fluid.set_flags({FLAG: True})
     rows, values = np.arange(4096) % 7, np.random.default_rng(0).random((4096, 64), np.float32)
@@ -91,6 +92,7 @@ def test_a_kernel_that_reads_computes_the_same_of_what_is_read_only() -> None:
 
 
 @needs_numba
+@pytest.mark.slow
 def test_a_step_beside_a_save_has_the_bits_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The chains of a CRF read its transitions in a compiled kernel; numpy adds in another order."""
     fluid.set_flags({FLAG: True})
@@ -214,11 +216,13 @@ assert "numba" not in sys.modules and "llvmlite" not in sys.modules
 
 @needs_numba
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_small_network_does_not_import_numba() -> None:
     subprocess.run([sys.executable, "-c", _SCRIPT], check=True, env={**os.environ, FLAG: "1"}, timeout=120)
 
 
 @needs_numba
+@pytest.mark.slow
 @pytest.mark.slow
 def test_explain_names_the_compiled_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
