@@ -156,8 +156,8 @@ class Piece:
         if not self._tables:
             found = self._launch(executable, donated, kept, draws)
         else:
-            begun = self._tables.begin(executable.donated, donated, frame.values)
             by_position = {}
+            begun = self._tables.begin(executable.donated, donated, frame.values)
             try:
                 found = self._launch(executable, donated, kept, draws)
                 by_position = dict(zip(executable.results, found[0], strict=True))

@@ -50,7 +50,6 @@ def find_records(
 def remove_old_manifest(layout: Layout) -> None:
     """Remove the manifest that earlier versions of this library wrote beside the directory."""
     path = layout.earlier_manifest
-    if os.path.isfile(path):
-        with contextlib.suppress(OSError, PaddlelikeError), File(path) as file:  # it is not read any more
-            if file.read_at(0, 1) == b"{":
-                os.unlink(path)
+    with contextlib.suppress(OSError, PaddlelikeError), File(path) as file:  # it is not read any more
+        if file.read_at(0, 1) == b"{":
+            os.unlink(path)

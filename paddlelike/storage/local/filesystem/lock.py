@@ -54,6 +54,7 @@ _FLAGS: Final = (
 _NO_FLOCK: Final = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _PAUSE: Final = 0.02  # seconds between the first two attempts
 _TURN: Final = 0.04  # seconds in which threads of a process follow each other before another is let go first
+_GONE: Final = 5.0  # seconds without a look after which a thread was interrupted, and waits no more
 _TRIES: Final = 200  # to take a lock whose file its last holder may remove at this moment
 _LONG: Final = 2.0  # seconds of waiting after which the user is told
 _DISK: Final = 60.0  # seconds in which the disk takes a save that has taken place
@@ -91,15 +92,17 @@ class Lock:
         self._token: str | None = None  # of the file, where there is no flock
         self._heartbeat: Heartbeat | None = None
         self._seen: Seen = {}
+        self._looked = 0.0
         self.waited: str | None = None
 
     def __enter__(self) -> Lock:
-        _waiting.append(self)
         try:
+            _waiting.append(self)
             if self._fd < 0:
                 self._wait_for_turn()
         finally:
-            _waiting.remove(self)
+            if self in _waiting:  # no call before it, in which Ctrl-C may arrive
+                _waiting.remove(self)
         return self
 
     def _wait_for_turn(self) -> None:
@@ -134,22 +137,23 @@ class Lock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        fd, self._fd = self._fd, -1
-        _held.discard(self)
-        if fd < 0:  # this is a process that was forked meanwhile, and the lock is its parent's
+        if self._fd < 0:  # this is a process that was forked meanwhile, and the lock is its parent's
             return
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
-        content, now = read_content(self._path), time.monotonic()
-        if content is None or not content.is_awaited:
-            _turns.pop(self._path, None)
-        elif now - _turns.get(self._path, 0.0) >= _TURN:
-            _turns[self._path] = now + _TURN  # whoever waits looks within half of it
         with contextlib.suppress(OSError):  # else the next save takes the file over
-            if not self.is_lost():
-                os.unlink(self._path)  # while it is held: whoever waits for this file looks again
-        with contextlib.suppress(OSError):  # an error of the disk; the lock is released all the same
-            os.close(fd)
+            try:
+                if self._heartbeat is not None:
+                    self._heartbeat.stop()
+                content, now = read_content(self._path), time.monotonic()
+                if content is None or not content.is_awaited:
+                    _turns.pop(self._path, None)
+                elif now - _turns.get(self._path, 0.0) >= _TURN:
+                    _turns[self._path] = now + _TURN  # whoever waits looks within half of it
+                if not self.is_lost():
+                    os.unlink(self._path)  # while it is held: whoever waits for this file looks again
+            finally:  # released all the same, after an error of the disk or Ctrl-C
+                fd, self._fd = self._fd, -1
+                os.close(fd)
+        _held.discard(self)
         self._token = self._heartbeat = None
         with contextlib.suppress(OSError):  # something is in it
             os.rmdir(os.path.dirname(self._path))
@@ -158,7 +162,8 @@ class Lock:
 
     def is_next(self) -> bool:
         """Return whether no other thread, nor a process that is let go first, waited before this lock did."""
-        first = next((one for one in _waiting if one._path == self._path), self)
+        self._looked = now = time.monotonic()
+        first = next((one for one in _waiting if one._path == self._path and now - one._looked < _GONE), self)
         return first is self and time.monotonic() >= _turns.get(self._path, 0.0)
 
     def acquire(self, *, create: bool = True) -> bool:
@@ -219,10 +224,13 @@ class Lock:
         with _opening:
             other._token, other._heartbeat = self._token, self._heartbeat
             self._token = self._heartbeat = None
-            other._fd, self._fd = self._fd, -1
             _held.discard(self)
             _held.add(other)
+            other._fd, self._fd = self._fd, -1
         return other
+
+    def __del__(self) -> None:
+        self.release()  # of one that Ctrl-C kept from whoever was to release it
 
     def _limit(self, wait: float, content: Content | None) -> float:
         """Return the seconds to wait for the present holder."""
@@ -253,8 +261,10 @@ class Lock:
                 return None
             os.ftruncate(fd, 0)
             os.write(fd, make_content())
-        except OSError as error:
+        except BaseException as error:
             self._give_back(fd)
+            if not isinstance(error, OSError):
+                raise  # such as Ctrl-C
             raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
         self._fd = fd
         _held.add(self)
@@ -354,10 +364,8 @@ def _flock(fd: int) -> bool:
     """Return whether the lock is ours now."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            return False
-        raise
+    except (BlockingIOError, PermissionError):
+        return False
     return True
 
 

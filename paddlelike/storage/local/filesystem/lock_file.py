@@ -120,10 +120,8 @@ def renew(path: str, token: str) -> bool:
     """Change a lock file, so that others see a holder that lives; return whether it is still this one's."""
     if not _is_held(path, token):
         return False
-    try:
+    with contextlib.suppress(FileNotFoundError):  # then it is not held either
         append(path, _ALIVE)
-    except FileNotFoundError:
-        return False
     return _is_held(path, token)
 
 
