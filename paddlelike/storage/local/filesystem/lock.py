@@ -324,7 +324,7 @@ _turns: Final[dict[str, float]] = {}  # by path: since when, or from when on, it
 def _leave_to_parent() -> None:
     """Close the locks in a forked process: else they would outlive their holder if that is killed."""
     _opening.release()
-    for lock in list(_held):
+    for lock in [one for one in _held if one._fd >= 0]:  # others are being released
         fd, lock._fd = lock._fd, -1
         os.close(fd)
     _held.clear()
