@@ -1,11 +1,12 @@
-"""Which rows of large tables were written, and what they were, noted by the updates that write single rows.
+"""Which rows of large tables were written, and what they were, noted by the updates that write them.
 
 Every write of a tensor increases its version. An update of rows notes them before it writes; a version that
 nobody noted was a write of unknown rows, and what was changed before it is unknown too. So a note that is
 left out, or a write that nobody knows of here, costs a comparison of the whole table and never a row.
 
-While a save reads a table beside training, its array is read-only: those who note rows are given a view to
-write, and the old rows are kept. Whatever else writes takes other memory, or is refused by numpy.
+While a save reads a large array beside training, it is read-only: those who note what they write, rows or
+all, are given a view to write, and the old rows are kept. Whatever else writes takes other memory, or is
+refused by numpy.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ class Table(ABC):
 
     @abstractmethod
     def find(self) -> int:
-        """Return the address of its memory; 0: it has none."""
+        """Return the address of its memory, 0 if it has none."""
 
     @abstractmethod
     def hold(self, nbytes: int) -> OldRows | None:
@@ -232,7 +233,7 @@ class _HostTable(Table):
         if not array.flags.carray or array[0].nbytes < SHORTEST or getrefcount(array.base) != _ALONE + 1:
             return None
         old = _HostRows(self, array)
-        if getrefcount(array.base) == _ALONE + 2:  # with its own; see _open_rows
+        if getrefcount(array.base) == _ALONE + 2:  # with its own; see _open_array
             return old
         old.close()
         return None
