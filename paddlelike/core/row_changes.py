@@ -159,9 +159,8 @@ class OldRows:
         self._count = self._next = 0  # old rows; the first row that has not been read
         self._lock = threading.Lock()
 
-    def _keep(self, rows: Array) -> None:
-        """Keep rows that are about to be written, each once; the lock is held."""
-        new = self._choose(rows)
+    def _keep(self, new: Array) -> None:
+        """Keep chosen rows, each there once, that are about to be written; the lock is held."""
         start, self._count = self._count, self._count + len(new)
         self._rows.take(new, 0, self._old[start : self._count], "clip")
         self._places[new] = np.arange(start + 1, self._count + 1)
@@ -169,11 +168,10 @@ class OldRows:
     def _choose(self, rows: Array) -> Array:
         """Return those of some rows that are neither read nor kept."""
         unread = rows[rows >= self._next] if self._next else rows
-        new: Array = unread[self._places[unread] == 0]
-        return new
+        return unread.compress(self._places[unread] == 0)
 
     def _keep_all(self) -> None:
-        self._keep(np.arange(len(self._rows)))
+        self._keep(self._choose(np.arange(len(self._rows))))
 
     def __iter__(self) -> Iterator[memoryview]:
         if self._next:
@@ -257,7 +255,7 @@ class _HostRows(OldRows):
                 self._keep_all()
                 self._open()
             else:
-                self._keep(rows)
+                self._keep(self._choose(rows))
             return self._rows.reshape(self.array.shape)
 
     def _open(self) -> None:

@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 
 from paddlelike.core.scope import Scope
 from paddlelike.storage.location import locate
+from paddlelike.storage.manifest import Manifest
 
-__all__ = ["empty_load", "note_empty_load", "read_position"]
+__all__ = ["empty_load", "find_position", "note_empty_load", "read_position"]
 
 #: The directory that a server without variables was told to load, by its scope: no variable remembers it.
 _empty_loads: WeakKeyDictionary[Scope, str] = WeakKeyDictionary()
@@ -26,7 +27,11 @@ def read_position(dirname: str | os.PathLike[str], endpoint: str | None = None) 
     A server that is not among those that saved (their count has changed) begins with what all have in
     common: the round.
     """
-    manifest = locate(dirname).manifest()
+    return find_position(locate(dirname).manifest(), endpoint)
+
+
+def find_position(manifest: Manifest | None, endpoint: str | None = None) -> Mapping[str, Any] | None:
+    """Return the position that a manifest has; see :func:`read_position`."""
     state = None if manifest is None else manifest.state
     positions = state.get("servers") if isinstance(state, Mapping) else None
     if not isinstance(positions, Mapping) or not positions:

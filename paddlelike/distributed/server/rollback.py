@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.distributed.server.position import read_position
+from paddlelike.distributed.server.position import find_position
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.warn import warn_user
@@ -93,8 +93,7 @@ class RollbackPoints:
         found: dict[int, str] = {}
         for path in self._directories():
             try:
-                LocalDirectory(path).read_manifest()  # raises where it is damaged
-                position = read_position(path, self._endpoint)
+                position = find_position(LocalDirectory(path).read_manifest(), self._endpoint)
             except (PaddlelikeError, OSError, ValueError) as error:
                 warn_user(f"{path} is left out of the saves to go back to: {error}")
                 continue

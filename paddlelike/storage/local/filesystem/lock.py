@@ -364,8 +364,10 @@ def _flock(fd: int) -> bool:
     """Return whether the lock is ours now."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise
     return True
 
 

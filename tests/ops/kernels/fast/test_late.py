@@ -216,13 +216,11 @@ assert "numba" not in sys.modules and "llvmlite" not in sys.modules
 
 @needs_numba
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_small_network_does_not_import_numba() -> None:
     subprocess.run([sys.executable, "-c", _SCRIPT], check=True, env={**os.environ, FLAG: "1"}, timeout=120)
 
 
 @needs_numba
-@pytest.mark.slow
 @pytest.mark.slow
 def test_explain_names_the_compiled_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
