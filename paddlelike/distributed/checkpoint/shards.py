@@ -15,6 +15,7 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
+from paddlelike.core.rows import unique_rows
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import TABLE_FOLDER, Slice, shard_name
@@ -261,7 +262,7 @@ class Shards:
             for first, rows in self._read_rows(held, len(ids)):
                 some = where[first : first + len(rows)]
                 array[some[some >= 0]] = rows[some >= 0]
-            count += len(np.unique(where[where >= 0]))
+            count += len(unique_rows(where[where >= 0]))
         return count
 
     def _read_rows(self, held: Held, count: int) -> Iterator[tuple[int, Array]]:
