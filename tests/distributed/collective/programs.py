@@ -217,6 +217,23 @@ def operators() -> None:
     report(**{name: value.tolist() for name, value in zip(fetched, found, strict=True)})
 
 
+def scatter_large(steps: str) -> None:
+    """Add up rows of 11 MB so that each worker has its own, and report in how many steps they were wrong."""
+    count, width = len(ENDPOINTS), 1_441_200
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        x = fluid.data("x", [count, width], "float64")
+        out = collective._c_reducescatter(x, count)
+    exe = fluid.Executor()
+    sent = [np.random.RandomState(rank).randint(-1000, 1000, (count, width)) for rank in range(count)]
+    right = sum(sent)[RANK]
+    wrong = 0
+    for step in range(int(steps)):
+        (found,) = exe.run(main, feed={"x": (sent[RANK] + step).astype("float64")}, fetch_list=[out])
+        wrong += not np.array_equal(found[0], right + count * step)
+    report(wrong=wrong)
+
+
 def differ() -> None:
     """Exchange arrays of another shape in every worker."""
     main = fluid.Program()
