@@ -19,7 +19,7 @@ from paddlelike.executor.exchange.files import provide_files
 from paddlelike.executor.exchange.remote import RemoteSwitch
 from paddlelike.executor.explain import explain_plan
 from paddlelike.executor.plans.cached import get_plan
-from paddlelike.executor.startup import warn_overwriting
+from paddlelike.executor.startup import warn_alone, warn_overwriting
 from paddlelike.executor.steps import run_plan
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.warn import warn_user
@@ -191,6 +191,8 @@ class Executor(Displayed):
             if runner is None:
                 raise TypeError(_describe_no_program(program))
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged, use_prune))
+        if program._workers > 1:
+            warn_alone(program)
         return self._run_program(program, feed, fetch_list, scope, return_numpy, use_prune)
 
     def _run_program(

@@ -1,11 +1,24 @@
-"""The warning of a startup program that runs after a load."""
+"""Warnings of programs that run where something else should: a startup program, a worker alone."""
 
 from __future__ import annotations
 
 from paddlelike.core.scope import Scope
 from paddlelike.foundation.warn import warn_user
+from paddlelike.framework.graph.operator import OpRole
+from paddlelike.framework.graph.program import Program
 
-__all__ = ["warn_overwriting"]
+__all__ = ["warn_alone", "warn_overwriting"]
+
+
+def warn_alone(program: Program) -> None:
+    """Warn, once, when a program of the mode nccl2 updates parameters by this worker's gradients alone."""
+    if any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in program.global_block().ops):
+        count, program._workers = program._workers, 1
+        warn_user(
+            f"this program was transpiled for {count} workers in the mode nccl2, in which only "
+            "CompiledProgram(program).with_data_parallel adds their gradients up: run as it is, this worker "
+            "trains alone"
+        )
 
 
 def warn_overwriting(scope: Scope, names: list[str]) -> None:

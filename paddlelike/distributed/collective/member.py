@@ -32,6 +32,7 @@ from paddlelike.distributed.collective.jax_runtime import (
     stdout_to_stderr,
 )
 from paddlelike.distributed.collective.job import Job
+from paddlelike.distributed.collective.meeting import meet
 from paddlelike.distributed.collective.shares import Shares
 from paddlelike.distributed.collective.watch import Watch
 from paddlelike.distributed.settings import Settings
@@ -57,6 +58,7 @@ class Member:
         self._ending = threading.Event()
         limits = settings.limits
         with _listen_at(job):
+            meet(job, limits.window)
             self._notes = connect(job, window=limits.window, lease=self._lease, ending=self._ending)
         self._work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
         self._fault: FaultError | None = None
@@ -194,7 +196,8 @@ class Member:
 def _listen_at(job: Job) -> Iterator[None]:
     """Listen at this worker's endpoint while it joins: worker 0 of some scripts waits for that, as in Fluid.
 
-    Nobody is answered. Worker 0 has JAX's coordinator there; an address that cannot be used is left alone.
+    Nobody is answered. Worker 0 has the meeting and JAX's coordinator there; an address that cannot be used
+    is left alone.
     """
     host, _, port = job.endpoints[job.rank].rpartition(":")
     with ExitStack() as stack:

@@ -54,6 +54,7 @@ def transpile_collective(
     endpoints = trainers.split(",") if isinstance(trainers, str) else list(trainers)
     if config.mode == "nccl2":
         _append_gen_nccl_id(config, startup, rank, endpoints, current_endpoint)
+        main._workers = len(endpoints)
         return
     transpiler: Collective
     if config.collective_mode == SingleProcessMultiThread.mode:

@@ -109,12 +109,12 @@ async def _launch_locally(
         logs = "" if log_dir is None else f"; logs: {log_dir}/workerlog.N"
         viewer.report(f"{workers} {','.join(job.trainer_endpoints)}{logs}")
 
-        def shrink() -> Sequence[Slot]:
+        def replan() -> Sequence[Slot]:
             nonlocal job
-            job = job.shrink(options.elastic[0])
+            job = job.renew() if options.elastic is None else job.shrink(options.elastic[0]).renew()
             return make_slots(job)
 
-        return await _supervise(slots, options, viewer, shrink=None if options.elastic is None else shrink)
+        return await _supervise(slots, options, viewer, replan=replan)
     logs = "" if log_dir is None else f"; logs: {log_dir}/serverlog.N, {log_dir}/workerlog.N"
     viewer.report(f"servers {','.join(job.servers)}, {workers}{logs}")
     viewer.watch(job.servers, environment)
@@ -137,7 +137,7 @@ async def _supervise(
     prepare: Callable[[], Awaitable[None]] | None = None,
     *,
     peers: Peers | None = None,
-    shrink: Callable[[], Sequence[Slot]] | None = None,
+    replan: Callable[[], Sequence[Slot]] | None = None,
 ) -> int:
     supervisor = Supervisor(
         slots,
@@ -148,7 +148,7 @@ async def _supervise(
         prepare=prepare,
         restart_single=options.restart == "process",
         peers=peers,
-        shrink=shrink,
+        replan=replan,
     )
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -152,15 +152,16 @@ def _plan_workers(parser: Parser, options: argparse.Namespace) -> JobPlan:
         parser.error("several options say how many workers there are: give one of them")
     if options.elastic is not None and len(hosts) > 1:
         parser.error("--elastic is for one machine")
+    is_free = not options.trainers and hosts == (LOOPBACK,) and options.start_port is None
     if options.trainers:
         endpoints = options.trainers
-    elif len(hosts) == 1 and options.start_port is None and hosts[0] == LOOPBACK:
+    elif is_free:
         endpoints = free_endpoints(next(iter(found), DEFAULT_WORKERS), LOOPBACK)  # scripts say --node_ip
     else:
         start = DEFAULT_PORT if options.start_port is None else options.start_port
         ports = range(start, start + next(iter(found), DEFAULT_WORKERS))
         endpoints = tuple(f"{host}:{port}" for host in hosts for port in ports)
-    return JobPlan((), tuple(one.rpartition(":")[0] for one in endpoints), endpoints, devices)
+    return JobPlan((), tuple(one.rpartition(":")[0] for one in endpoints), endpoints, devices, is_free)
 
 
 def _read_cloud(name: str, parser: Parser) -> tuple[str, ...]:

@@ -83,12 +83,21 @@ class JobPlan:
         The trainers' endpoints if they were given, else empty. A job without servers has them.
     devices
         For jobs without servers: the numbers of the devices of each host's trainers, by ``--selected_gpus``.
+    has_free_ports
+        For jobs without servers: the launcher chose the ports, and may choose others.
     """
 
     servers: tuple[str, ...]
     trainer_hosts: tuple[str, ...]
     trainer_endpoints: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    has_free_ports: bool = False
+
+    def renew(self) -> JobPlan:
+        """Return the job with other ports where the launcher chose them, since one may be taken."""
+        if not self.has_free_ports:
+            return self
+        return replace(self, trainer_endpoints=free_endpoints(len(self.trainer_hosts), LOOPBACK))
 
     def shrink(self, least: int) -> JobPlan:
         """Return the job with one trainer less, but at least ``least``; it has no servers."""

@@ -112,7 +112,7 @@ class Supervisor:
     peers
         The servers of other launchers of the same job, if there are any: the job is restarted when one of
         them has reached a later attempt, and workers start when all of them have reached the same.
-    shrink
+    replan
         Returns the processes to go on with after a failure; None: the same.
     """
 
@@ -127,7 +127,7 @@ class Supervisor:
         prepare: Callable[[], Awaitable[None]] | None = None,
         restart_single: bool = False,
         peers: Peers | None = None,
-        shrink: Callable[[], Sequence[Slot]] | None = None,
+        replan: Callable[[], Sequence[Slot]] | None = None,
     ) -> None:
         self.slots = slots
         self.max_restarts = max_restarts
@@ -138,7 +138,7 @@ class Supervisor:
         self._prepare = prepare
         self._restart_single = restart_single
         self._peers = peers
-        self._shrink = shrink
+        self._replan = replan
         self._restarts: Counter[str] = Counter()  # by process, where processes are restarted singly
         self._interrupt = asyncio.Event()
         self._running: dict[asyncio.Task[int], Slot] = {}
@@ -185,9 +185,9 @@ class Supervisor:
                 self.report(f"no restart is left of {self.max_restarts}")
                 return shell_code(code)
             whole = "of the whole job"
-            if self._shrink is not None:
-                self.slots = self._shrink()
-                whole = f"with {len(self.slots)} workers"
+            if self._replan is not None:
+                count, self.slots = len(self.slots), self._replan()
+                whole = whole if len(self.slots) == count else f"with {len(self.slots)} workers"
             self.report(f"restart {attempt} of {self.max_restarts}, {whole}")
             await self._pause(_backoff(attempt))
 

@@ -43,6 +43,7 @@ _OF_JOBS: Final = (
     "_parameters_on_pservers",
     "_distributed_lookup_table",
     "_sharding",
+    "_workers",
 )
 
 
@@ -88,6 +89,7 @@ class Program(EncodedState, Displayed):
         self._distributed_lookup_table: str | None = None
         self._startup: Program | None = None  # of the last program_guard around it
         self._sharding: Any = None  # of workers that share the optimizer's state out, who holds what
+        self._workers = 1  # whose gradients only CompiledProgram.with_data_parallel adds up (mode nccl2)
 
     # Blocks, variables, seed
 

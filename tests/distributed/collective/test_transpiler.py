@@ -6,6 +6,7 @@ import json
 import lzma
 from typing import Any
 
+import numpy as np
 import pytest
 
 import paddlelike as fluid
@@ -81,6 +82,20 @@ def test_configs_that_do_not_fit_are_errors() -> None:
     config.mode = "nccl2"
     with pytest.raises(ValueError, match=r"trainer_id is 1 and current_endpoint '127\.0\.0\.1:6170'"):
         transpiler.transpile(1, trainers=",".join(PAIR), current_endpoint=PAIR[0])
+
+
+def test_a_program_of_nccl2_that_is_not_compiled_warns_once_that_it_trains_alone() -> None:
+    main, _ = make_programs(CASES["nccl2_rank0"])
+    plain = fluid.Program()
+    with fluid.program_guard(plain, fluid.Program()), fluid.unique_name.guard():
+        build(fluid, CASES["nccl2_rank0"])
+    exe, initial = fluid.Executor(), plain._startup
+    exe.run(initial)
+    feed = {"x": np.ones((2, 4), "float32"), "y": np.ones((2, 1), "float32")}
+    with pytest.warns(UserWarning, match="transpiled for 2 workers in the mode nccl2.* trains alone"):
+        exe.run(main, feed=feed)
+    exe.run(main, feed=feed)  # warnings are errors
+    exe.run(make_programs(CASES["nccl2_rank0"])[0].clone(for_test=True), feed=feed)
 
 
 def make_programs(case: dict[str, Any]) -> tuple[fluid.Program, fluid.Program]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -188,3 +189,15 @@ def test_workers_alone_have_the_variables_of_collective_training() -> None:
         assert environ["PADDLE_CURRENT_ENDPOINT"] == endpoints[index]
     fewer = plan.shrink(3)
     assert fewer.trainer_endpoints == fewer.shrink(3).trainer_endpoints == endpoints[:3]
+
+
+def test_workers_get_other_ports_at_a_restart_where_the_launcher_chose_them() -> None:
+    endpoints = free_endpoints(2, "127.0.0.1")
+    plan = JobPlan((), ("127.0.0.1",) * 2, endpoints, has_free_ports=True)
+    host, _, port = endpoints[0].rpartition(":")
+    with socket.create_server((host, int(port))):  # the other process, which has taken it
+        again = plan.renew()
+    assert endpoints[0] not in again.trainer_endpoints
+    assert {one.rpartition(":")[0] for one in again.trainer_endpoints} == {"127.0.0.1"}
+    assert replace(again, trainer_endpoints=endpoints) == plan
+    assert JobPlan((), ("10.0.0.1",), ("10.0.0.1:6070",)).renew().trainer_endpoints == ("10.0.0.1:6070",)
