@@ -58,14 +58,19 @@ _ANSWERS: Final[dict[str, Any]] = {
     "gpu_device_id": 0,
     "memory_pool_init_size_mb": 100,
 }
-_MEANT: Final = {"switch_specify_input_names"}  # a switch that means something
+#: Switches that mean something.
+_MEANT: Final = {"switch_specify_input_names", "enable_onnxruntime", "disable_onnxruntime"}
+#: Those that mean something where onnxruntime computes.
+_ENGINE: Final = {"enable_ort_optimization", "set_cpu_math_library_num_threads", "switch_ir_optim"}
 
 
 class AnalysisConfig:
     """Where a model is: ``AnalysisConfig(directory)``, ``AnalysisConfig(program_file, parameter_file)``.
 
     Every switch of Paddle's engine (GPU, MKLDNN, TensorRT, passes ...) may be called; :meth:`summary` lists
-    the calls, which have no effect.
+    the calls that have no effect. ``enable_onnxruntime()`` has onnxruntime compute what it can of the model
+    (extra ``onnxruntime``), on ``set_cpu_math_library_num_threads(n)`` threads; ``switch_ir_optim(False)``
+    forbids it to rewrite the graph.
 
     >>> config = AnalysisConfig("model/__model__", "model/__params__")
     >>> config.enable_mkldnn()
@@ -85,7 +90,8 @@ class AnalysisConfig:
         self._model_dir = self._prog_file = self._params_file = ""
         self._buffers: tuple[bytes, bytes] | None = None
         self._answers = dict(_ANSWERS)
-        self._called: list[str] = []
+        self._called: list[tuple[str, str]] = []
+        self._reports: dict[str, str] = {}  # what became of the model, by title
         if isinstance(model, AnalysisConfig):
             vars(self).update(copy.deepcopy(vars(model)))
         elif model:
@@ -132,15 +138,24 @@ class AnalysisConfig:
         return self._buffers
 
     def summary(self) -> str:
-        """Return where the model is, and which switches were called that have no effect here."""
+        """Return where the model is, what computes it, and which switches were called without effect here.
+
+        What a predictor has made of the model is known once it is created.
+        """
+        meant = _ENGINE if self._answers["onnxruntime_enabled"] else set()
         rows = [
             ("model", self._model_dir),
             ("program file", self._prog_file),
             ("parameter file", self._params_file),
             ("model", "from memory" if self._buffers else ""),
-            ("without effect", ", ".join(self._called)),
+            *self._reports.items(),
+            ("without effect", ", ".join(call for name, call in self._called if name not in meant)),
         ]
         return "\n".join(f"{name:<16} {value}" for name, value in rows if value)
+
+    def _report(self, title: str, text: str) -> None:
+        """Note what a predictor has made of the model."""
+        self._reports[title] = text
 
     def to_native_config(self) -> NativeConfig:
         """Return the configuration of the engine without passes."""
@@ -159,7 +174,7 @@ class AnalysisConfig:
     def _switch(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
         if name not in _MEANT:
-            self._called.append(f"{name}({', '.join(given)})")
+            self._called.append((name, f"{name}({', '.join(given)})"))
         if name in _SETTERS:
             question, fixed = _SETTERS[name]
             value = next(iter([*args, *kwargs.values()]), True) if fixed is None else fixed

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddlelike.core.places import CPUPlace
 from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core.tensor import Array, LoD, LoDTensor
 from paddlelike.errors import FeedError, LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
@@ -19,6 +18,9 @@ from paddlelike.inference.config import AnalysisConfig, NativeConfig
 from paddlelike.inference.follow import Follower
 from paddlelike.inference.tensors import PaddleTensor, ZeroCopyTensor, make_output
 from paddlelike.io.export.load import load_inference_model
+
+if TYPE_CHECKING:
+    from paddlelike.inference.onnxruntime_engine import OnnxEngine
 
 __all__ = ["PaddlePredictor", "PredictorPool", "create_paddle_predictor"]
 
@@ -34,6 +36,8 @@ class PaddlePredictor:
         scope = Scope()
         program, feeds, fetches = _load(config, scope)
         self._set_up(config, program, scope, feeds, [variable.name for variable in fetches])
+        if config.onnxruntime_enabled():
+            self._use_onnxruntime()
 
     def _set_up(
         self, config: AnalysisConfig, program: Program, scope: Scope, feeds: list[str], fetches: list[str]
@@ -45,6 +49,23 @@ class PaddlePredictor:
         self._fetches = fetches
         self._by_name = config.specify_input_name()
         self._follower: Follower | None = None
+        self._engine: OnnxEngine | None = None
+        self._compute: Callable[[Mapping[str, Any]], list[tuple[Array, LoD]]] = self._run_program
+
+    def _use_onnxruntime(self) -> None:
+        from paddlelike.inference.onnxruntime_engine import OnnxEngine
+
+        config = self._config
+        self._engine = OnnxEngine(
+            self._program,
+            self._parameters,
+            list(self._inputs),
+            self._fetches,
+            threads=max(1, config.cpu_math_library_num_threads()),
+            optimize=config.ir_optim(),
+        )
+        config._report("engine", self._engine.describe())
+        self._compute = self._engine.make_runner(self._executor, self._scope)
 
     def clone(self) -> PaddlePredictor:
         """Return another predictor of the same parameters, for another thread."""
@@ -52,6 +73,9 @@ class PaddlePredictor:
         program = self._program.clone(for_test=True)
         other._set_up(self._config, program, self._parameters, list(self._inputs), self._fetches)
         other._follower = self._follower
+        if self._engine is not None:
+            other._engine = self._engine
+            other._compute = self._engine.make_runner(other._executor, other._scope)
         return other
 
     def follow(self, dirname: str | os.PathLike[str]) -> Follower:
@@ -86,9 +110,10 @@ class PaddlePredictor:
         Raises what :meth:`Executor.run <paddlelike.Executor.run>` raises, and FeedError for an input that was
         not set.
         """
-        feed = {name: tensor._to_feed() for name, tensor in self._inputs.items()}
-        for name, value in zip(self._fetches, self._run(feed), strict=True):
-            self._outputs[name]._take(_get_array(value), value.lod())
+        values = self._run({name: tensor._to_feed() for name, tensor in self._inputs.items()})
+        for name, (array, lod) in zip(self._fetches, values, strict=True):
+            output = self._outputs[name]
+            output._array, output._lod = array, lod
         return True
 
     def run(self, inputs: Sequence[PaddleTensor] | Sequence[Array] | None = None) -> bool | list[Any]:
@@ -126,17 +151,24 @@ class PaddlePredictor:
             feed[name] = LoDTensor(one._view(), one.lod) if one.lod else one._view()
         values = self._run(feed)
         if not any(isinstance(one, PaddleTensor) for one in inputs):
-            return [_get_array(value) for value in values]
+            return [array for array, _ in values]
         return [
-            make_output(name, _get_array(value), value.lod())
-            for name, value in zip(self._fetches, values, strict=True)
+            make_output(name, array, lod) for name, (array, lod) in zip(self._fetches, values, strict=True)
         ]
 
-    def _run(self, feed: Mapping[str, Any]) -> list[LoDTensor]:
-        with nullcontext() if self._follower is None else self._follower.newest():
-            return self._executor.run(
-                self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
-            )
+    def _run(self, feed: Mapping[str, Any]) -> list[tuple[Array, LoD]]:
+        if self._follower is None:
+            return self._compute(feed)
+        with self._follower.newest():
+            if self._engine is not None:
+                self._engine.follow(self._follower.taken)
+            return self._compute(feed)
+
+    def _run_program(self, feed: Mapping[str, Any]) -> list[tuple[Array, LoD]]:
+        values = self._executor.run(
+            self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
+        )
+        return [(_get_array(value), value.lod()) for value in values]
 
     def get_serialized_program(self) -> bytes:
         """Return the program as bytes."""

@@ -244,6 +244,3 @@ class ZeroCopyTensor:
 
     def _to_feed(self) -> NDArray[np.generic] | LoDTensor:
         return LoDTensor(self._get(), self._lod) if self._lod else self._get()
-
-    def _take(self, array: NDArray[np.generic], lod: LoD) -> None:
-        self._array, self._lod = array, lod

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -33,11 +33,15 @@ from paddlelike.interop.onnx.exporter.sequences import pad_rows, unpad_rows
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
 
-__all__ = ["OnnxReport", "export_onnx"]
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+__all__ = ["NEWEST", "OnnxReport", "Translation", "export_onnx", "find_refused", "translate"]
 
 Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
 
+NEWEST: Final = 18  # the version that is written unless another one is asked for
 _OLDEST: Final = 9  # what CNTK 2.7 loads
 _SEQUENCES: Final = 11  # which CumSum, Range and ScatterND came with
 _PORTS: Final = ("feed", "fetch")
@@ -65,13 +69,37 @@ class OnnxReport(NamedTuple):
     bytes: int
 
 
+class Translation(NamedTuple):
+    """A program as an ONNX model.
+
+    Attributes
+    ----------
+    model
+        Without the values of its parameters.
+    arrays
+        The values of parameters and other constants.
+    outputs
+        The declarations of the outputs as the program has them.
+    sequences
+        The inputs and outputs of the program that are a batch and its lengths.
+    operators
+        How often each of Paddle's operators was translated.
+    """
+
+    model: ModelProto
+    arrays: Mapping[str, Array]
+    outputs: list[Any]
+    sequences: frozenset[str]
+    operators: Counter[str]
+
+
 def export_onnx(
     source: Path | Program,
     file: Path,
     feeds: Sequence[str] | None = None,
     fetches: Sequence[Variable | str] | None = None,
     *,
-    opset: int = 18,
+    opset: int = NEWEST,
     scope: Scope | None = None,
     model_filename: str | None = None,
     params_filename: str | None = None,
@@ -141,27 +169,56 @@ def export_onnx(
         values = Scope()
         with scope_guard(values):
             program = load_inference_model(source, Executor(), model_filename, params_filename)[0]
-    graph = Graph(opset, program.paddle_version)
-    inputs, outputs = find_ports(program, "the program")
-    parameters = _bind(graph, program, inputs)
-    ports = _make_inputs(graph, program, inputs)
-    graph.read = {name for block in program.blocks for op in block.ops for name in op.input_arg_names}
-    counts = _convert(graph, program)
-    given, declared = _make_outputs(graph, program, outputs)
-    model = build_model(graph, ports, given)
-    arrays = collect_constants(graph, model, parameters, values)
+    translation = translate(program, *find_ports(program, "the program"), values, opset)
+    model, arrays = translation.model, translation.arrays
     size = sum(array.nbytes for array in arrays.values())
     apart = size > LARGEST if external_data is None else external_data
-    write_model(model, arrays, os.fspath(file), declared, apart=apart)
+    write_model(model, arrays, os.fspath(file), translation.outputs, apart=apart)
     return OnnxReport(
         os.fspath(file),
         opset,
         [port.name for port in model.graph.input],
         [port.name for port in model.graph.output],
-        dict(counts),
+        dict(translation.operators),
         len(model.graph.node),
         size,
     )
+
+
+def translate(
+    program: Program, inputs: list[str], outputs: list[str], scope: Scope, opset: int = NEWEST
+) -> Translation:
+    """Return a program for prediction as an ONNX model.
+
+    Raises UnsupportedError with all that ONNX cannot express, and NotInitializedError for a parameter without
+    a value.
+    """
+    graph, parameters, ports, refused = _translate_operators(program, inputs, opset)
+    if refused:
+        missing = Counter(kind for kind, reason in refused.values() if not reason)
+        unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
+        reasons = [f"{kind} {reason}" for kind, reason in refused.values() if reason]
+        raise UnsupportedError(
+            "export_onnx: nothing was written; ONNX cannot express, or not here: "
+            + "; ".join(unknown + reasons),
+            hint="choose fetches before these operators, and compute the rest outside of the model",
+        )
+    given, declared = _make_outputs(graph, program, outputs)
+    model = build_model(graph, ports, given)
+    arrays = collect_constants(graph, model, parameters, scope)
+    operators = Counter(op.type for op in program.global_block().ops if op.type not in _PORTS)
+    sequences = frozenset(name for name in (*inputs, *outputs) if name in graph.lengths)
+    return Translation(model, arrays, declared, sequences, operators)
+
+
+def find_refused(program: Program, inputs: list[str], opset: int = NEWEST) -> dict[int, str]:
+    """Return the operators of the outermost block that ONNX cannot express, by index, with their types."""
+    refused = _translate_operators(program, inputs, opset)[-1]
+    found = {index: kind for index, (kind, _) in refused.items() if index >= 0}
+    if len(found) < len(refused):  # some are in blocks of others
+        ops = program.global_block().ops
+        found |= {index: op.type for index, op in enumerate(ops) if op.sub_blocks()}
+    return found
 
 
 def _import_onnx() -> ModuleType:
@@ -183,36 +240,42 @@ def _bind(graph: Graph, program: Program, inputs: list[str]) -> set[str]:
     return names
 
 
-def _convert(graph: Graph, program: Program) -> Counter[str]:
-    """Translate every operator. Raises UnsupportedError with all that ONNX cannot express."""
-    counts = Counter[str]()
-    missing: Counter[str] = Counter()
-    refused: list[str] = []
-    inner = [op for block in program.blocks[1:] for op in block.ops]
-    missing.update(op.type for op in inner if find_converter(op) is None)
-    for op in program.global_block().ops:
+def _translate_operators(
+    program: Program, inputs: list[str], opset: int
+) -> tuple[Graph, set[str], list[Any], dict[int, tuple[str, str]]]:
+    """Return the graph, the parameters, the declared inputs, and :func:`_convert`."""
+    graph = Graph(opset, program.paddle_version)
+    parameters = _bind(graph, program, inputs)
+    ports = _make_inputs(graph, program, inputs)
+    graph.read = {name for block in program.blocks for op in block.ops for name in op.input_arg_names}
+    return graph, parameters, ports, _convert(graph, program)
+
+
+def _convert(graph: Graph, program: Program) -> dict[int, tuple[str, str]]:
+    """Translate every operator. Return those that ONNX cannot express: their types and the reasons.
+
+    Those of the outermost block have their index, others negative numbers; without a reason ONNX has nothing
+    for operators of that type.
+    """
+    refused: dict[int, tuple[str, str]] = {}
+    for op in (op for block in program.blocks[1:] for op in block.ops):
+        if find_converter(op) is None:
+            refused[-1 - len(refused)] = op.type, ""
+    for index, op in enumerate(program.global_block().ops):
         if op.type in _PORTS:
             continue
         try:
             convert = find_converter(op)
             if convert is None:
-                missing[op.type] += 1
+                refused[index] = op.type, ""
                 raise InexpressibleError
             convert(Step(graph, op))
-            counts[op.type] += 1
         except InexpressibleError as error:
             if str(error):
-                refused.append(f"{op.type} ({op.output_arg_names[0]}): {error}")
+                refused[index] = op.type, f"({op.output_arg_names[0]}): {error}"
             for name in op.output_arg_names:  # so that those which read them are looked at, too
                 graph.values[name] = name
-    if missing or refused:
-        unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
-        raise UnsupportedError(
-            "export_onnx: nothing was written; ONNX cannot express, or not here: "
-            + "; ".join(unknown + refused),
-            hint="choose fetches before these operators, and compute the rest outside of the model",
-        )
-    return counts
+    return refused
 
 
 def _make_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[Any]:

@@ -22,7 +22,15 @@ from paddlelike.storage.manifest import library_version
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
-__all__ = ["LARGEST", "build_model", "collect_constants", "describe", "find_reads", "write_model"]
+__all__ = [
+    "LARGEST",
+    "build_model",
+    "collect_constants",
+    "declare_constants",
+    "describe",
+    "find_reads",
+    "write_model",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -111,23 +119,34 @@ def write_model(
     directory, name = os.path.split(file)
     if not name:
         raise SaveError(f"export_onnx: {file!r} names no file", hint='a name such as "model.onnx"')
+    pieces = declare_constants(model, arrays, f"{name}.data" if apart else None)
+    _set_output_types(model, outputs)
+    files: dict[str, Any] = {name: [model.SerializeToString(deterministic=True)]}
+    if apart:
+        files[f"{name}.data"] = [array.reshape(-1).view(np.uint8).data for array in pieces.values()]
+    write_all(directory or ".", files)
+
+
+def declare_constants(
+    model: ModelProto, arrays: Mapping[str, Array], location: str | None
+) -> dict[str, Array]:
+    """Add constants to a model. Return those whose elements go to a place of their own, in their order.
+
+    ``location`` is the name of that place; None: all elements go into the model.
+    """
+    apart: dict[str, Array] = {}
     offset = 0
-    pieces: list[Any] = []
     for key, array in arrays.items():
         tensor = model.graph.initializer.add(
             name=key, dims=array.shape, data_type=dtype_row(array.dtype).onnx
         )
-        if not apart or array.nbytes < _SMALL:
+        if location is None or array.nbytes < _SMALL:
             tensor.raw_data = array.tobytes()
             continue
         tensor.data_location = tensor.EXTERNAL
-        where = {"location": f"{name}.data", "offset": str(offset), "length": str(array.nbytes)}
+        where = {"location": location, "offset": str(offset), "length": str(array.nbytes)}
         for field, text in where.items():
             tensor.external_data.add(key=field, value=text)
-        pieces.append(array.reshape(-1).view(np.uint8).data)
+        apart[key] = array
         offset += array.nbytes
-    _set_output_types(model, outputs)
-    files: dict[str, Any] = {name: [model.SerializeToString(deterministic=True)]}
-    if apart:
-        files[f"{name}.data"] = pieces
-    write_all(directory or ".", files)
+    return apart

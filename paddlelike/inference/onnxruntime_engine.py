@@ -1,0 +1,312 @@
+"""Models that onnxruntime computes: the program is translated in memory, whole or in parts.
+
+What ONNX cannot express, or not as Paddle does it, stays on the Executor. It also runs a part again that
+onnxruntime refuses to run, so that the errors for bad input are the same on both.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import Array, LoD, LoDTensor
+from paddlelike.errors import ExtraMissingError, UnsupportedError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.flags import flag
+from paddlelike.framework.graph.program import Program
+from paddlelike.inference.parts import Part, cut_into_parts, find_kept
+
+__all__ = ["OnnxEngine", "Value"]
+
+Value = tuple[Array, LoD]
+
+_logger: Final = logging.getLogger(__name__)
+_SMALL: Final = 64 << 10  # bytes of inputs and outputs together that get memory of their own
+#: Operators whose ids count from the end in onnxruntime where they are negative; here that is an error.
+_TAKES_IDS: Final = ("lookup_table", "gather")
+
+
+class OnnxEngine:
+    """A program as sessions of onnxruntime; predictors of the same parameters share it.
+
+    Parameters
+    ----------
+    threads
+        How many threads one operator may take.
+    optimize
+        Whether onnxruntime may rewrite the graph.
+
+    Raises
+    ------
+    ExtraMissingError
+        onnx or onnxruntime is not installed.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        scope: Scope,
+        feeds: list[str],
+        fetches: list[str],
+        *,
+        threads: int,
+        optimize: bool,
+    ) -> None:
+        self._runtime = _import_runtime()
+        self._options = (threads, optimize)
+        self._taken = 0
+        self._scope, self._feeds, self._fetches = scope, feeds, fetches
+        whole = Part(program, feeds, fetches, stays=False)
+        self._whole, self._kept = whole, find_kept(program)
+        session = None if self._kept else self._open(whole)
+        self._parts: list[tuple[Part, _Session | None]] = [(whole, session)]
+        if session is None:
+            self._open_parts(program)
+
+    def _open_parts(self, program: Program) -> None:
+        from paddlelike.interop.onnx.exporter.export import find_refused
+
+        try:
+            self._kept |= find_refused(program, self._feeds)
+        except UnsupportedError as error:  # inputs that ONNX does not have
+            _logger.info("%s", error)
+            return
+        parts = cut_into_parts(program, self._feeds, self._fetches, self._kept)
+        if parts is not None:
+            self._parts = [(part, None if part.stays else self._open(part)) for part in parts]
+
+    def _open(self, part: Part) -> _Session | None:
+        """Return a session for a part; None: the Executor has to run it."""
+        try:
+            return _Session(self._runtime, part, self._scope, *self._options)
+        except UnsupportedError as error:
+            _logger.info("%s", error)
+        except Exception as error:  # of whatever onnxruntime is installed
+            _logger.info("onnxruntime does not take %d operators: %s", len(_list_types(part)), error)
+        return None
+
+    def follow(self, taken: int) -> None:
+        """Take over the values of the parameters if they have changed since: ``taken`` counts how often."""
+        if taken == self._taken:
+            return
+        self._taken = taken
+        self._parts = [(part, session and self._open(part)) for part, session in self._parts]
+
+    def describe(self) -> str:
+        """Return what onnxruntime runs, and what stays on the Executor."""
+        goes = sum(len(_list_types(part)) for part, session in self._parts if session is not None)
+        stays = [kind for part, session in self._parts if session is None for kind in _list_types(part)]
+        if not stays:
+            return f"onnxruntime {self._runtime.__version__}, all {goes} operators"
+        named = ", ".join(sorted(set(self._kept.values()) & set(stays)) or sorted(set(stays)))
+        if not goes:
+            return f"the Executor, all {len(stays)} operators: onnxruntime cannot run {named}"
+        count = len(self._parts)
+        return (
+            f"onnxruntime {self._runtime.__version__}, {goes} operators; the Executor, {len(stays)} "
+            f"({named}); {count} parts in turn"
+        )
+
+    def make_runner(self, executor: Executor, scope: Scope) -> Callable[[Mapping[str, Any]], list[Value]]:
+        """Return the function that one thread runs the model with: the outputs of some feeds."""
+        bound: dict[int, _Bound] = {}
+        bound_to = self._parts
+
+        def run(feed: Mapping[str, Any]) -> list[Value]:
+            nonlocal bound_to
+            if flag("FLAGS_check_nan_inf"):
+                return _run_part(self._whole, executor, scope, feed)
+            parts = self._parts
+            if parts is not bound_to:
+                bound_to = parts
+                bound.clear()
+            if len(parts) == 1:
+                ((part, session),) = parts
+                found = None if session is None else session.run(feed, bound)
+                return _run_part(part, executor, scope, feed) if found is None else found
+            values = dict(feed)
+            for part, session in parts:
+                found = None if session is None else session.run(values, bound)
+                if found is None:
+                    found = _run_part(part, executor, scope, {name: values[name] for name in part.inputs})
+                values.update(
+                    (name, LoDTensor(array, lod) if lod else array)
+                    for name, (array, lod) in zip(part.outputs, found, strict=True)
+                )
+            return [_split(values[name]) for name in self._fetches]
+
+        return run
+
+
+def _list_types(part: Part) -> list[str]:
+    return [op.type for op in part.program.global_block().ops if op.type not in ("feed", "fetch")]
+
+
+def _run_part(part: Part, executor: Executor, scope: Scope, feed: Mapping[str, Any]) -> list[Value]:
+    found = executor.run(part.program, feed=feed, fetch_list=part.outputs, scope=scope, return_numpy=False)
+    return [_split(value) for value in found]
+
+
+def _split(value: Array | LoDTensor) -> Value:
+    """Return the array and the LoD of a value."""
+    if not isinstance(value, LoDTensor):
+        return value, []
+    array = value.held_array
+    return (np.empty(0, np.float32) if array is None else array), value.lod()
+
+
+def _import_runtime() -> ModuleType:
+    try:
+        import onnx  # noqa: F401  (the exporter needs it)
+        import onnxruntime
+    except ImportError as error:
+        raise ExtraMissingError(
+            f"enable_onnxruntime() needs {error.name}, which is not installed",
+            hint='pip install "paddlelike[onnxruntime]"; without the call the Executor computes the same',
+        ) from error
+    runtime: ModuleType = onnxruntime
+    return runtime
+
+
+class _Port(NamedTuple):
+    """An input or output of a program, and the one or two of the model."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+class _Bound(NamedTuple):
+    """Memory of inputs and outputs that a session reads and writes at every run with inputs of this shape."""
+
+    inputs: list[tuple[str, Array, tuple[int, ...], np.dtype[Any]]]
+    outputs: list[Array]
+    run: Callable[[object], None]
+    binding: object
+
+
+class _Session:
+    """One part as a session of onnxruntime, which several threads may run at the same time."""
+
+    def __init__(self, runtime: ModuleType, part: Part, scope: Scope, threads: int, optimize: bool) -> None:
+        from paddlelike.interop.onnx.exporter.export import translate
+        from paddlelike.interop.onnx.exporter.model import declare_constants
+
+        made = translate(part.program, part.inputs, part.outputs, scope)
+        for port, declared in zip(made.model.graph.output, made.outputs, strict=True):
+            port.type.tensor_type.elem_type = declared.type.tensor_type.elem_type
+        apart = declare_constants(made.model, made.arrays, "memory")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.log_severity_level = 4  # the Executor words the errors
+        if not optimize:
+            options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        # The session reads the parameters where they are.
+        self._constants = list(apart.values())
+        held = [runtime.OrtValue.ortvalue_from_numpy(array) for array in self._constants]
+        options.add_external_initializers(list(apart), held)
+        self._runtime = runtime
+        self._session = runtime.InferenceSession(
+            made.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs = _pair(part.inputs, made.sequences, [one.name for one in made.model.graph.input])
+        self._outputs = _pair(part.outputs, made.sequences, [one.name for one in made.model.graph.output])
+        self._names = [value for port in self._outputs for value in port.values]
+        types = _list_types(part)
+        self._takes_ids = any(kind.startswith(_TAKES_IDS) for kind in types)
+        self._can_bind = not made.sequences and not self._takes_ids
+
+    def run(self, feed: Mapping[str, Any], bound: dict[int, _Bound]) -> list[Value] | None:
+        """Return the outputs; None: onnxruntime cannot run the part on this, or refuses to.
+
+        ``bound`` is the memory of the calling thread.
+        """
+        if self._can_bind:
+            kept = bound.get(id(self))
+            if kept is not None and (found := _run_bound(feed, kept)) is not None:
+                return found
+        given: dict[str, Array] = {}
+        for name, ports in self._inputs:
+            array, lod = _split(feed[name])
+            if bool(lod) != (len(ports) > 1) or len(lod) > 1:
+                return None
+            if lod:
+                lengths = np.diff(lod[0])
+                if not len(lengths) or lengths.min() < 1 or lod[0][-1] != len(array):
+                    return None
+                given[ports[1]] = lengths.astype(np.int64)
+                given[ports[0]] = _pad(array, lengths)
+            else:
+                given[ports[0]] = array
+            if self._takes_ids and array.dtype.kind == "i" and array.size and array.min() < 0:
+                return None
+        try:
+            found = self._session.run(self._names, given)
+        except Exception as error:  # of whatever onnxruntime is installed
+            _logger.debug("onnxruntime: %s", error)
+            return None
+        if self._can_bind:
+            bound.pop(id(self), None)
+            if sum(array.nbytes for array in (*given.values(), *found)) <= _SMALL:
+                self._bind(list(given.values()), found, bound)
+        return self._take(found)
+
+    def _take(self, found: Sequence[Array]) -> list[Value]:
+        arrays = iter(found)
+        values: list[Value] = []
+        for port in self._outputs:
+            array = next(arrays)
+            if len(port.values) == 1:
+                values.append((array, []))
+                continue
+            lengths = next(arrays)
+            mask = np.arange(array.shape[1]) < lengths[:, None]
+            values.append((array[mask], [[0, *np.cumsum(lengths).tolist()]]))
+        return values
+
+    def _bind(self, given: list[Array], found: list[Array], bound: dict[int, _Bound]) -> None:
+        """Give inputs and outputs memory of their own, where the shapes of inputs say those of outputs."""
+        dims: dict[str, int] = {}
+        for port, array in zip(self._session.get_inputs(), given, strict=True):
+            dims.update(zip(map(str, port.shape), array.shape, strict=True))
+        for port, array in zip(self._session.get_outputs(), found, strict=True):
+            known = [dims.get(str(dim), dim) for dim in port.shape]
+            if known != list(array.shape) or not array.size:
+                return
+        inputs, outputs = [np.array(one, order="C") for one in given], [np.empty_like(one) for one in found]
+        binding = self._session.io_binding()
+        of_numpy = self._runtime.OrtValue.ortvalue_from_numpy
+        for port, array in zip(self._inputs, inputs, strict=True):
+            binding.bind_ortvalue_input(port.values[0], of_numpy(array))
+        for name, array in zip(self._names, outputs, strict=True):
+            binding.bind_ortvalue_output(name, of_numpy(array))
+        kept = [(port.name, a, a.shape, a.dtype) for port, a in zip(self._inputs, inputs, strict=True)]
+        bound[id(self)] = _Bound(kept, outputs, self._session.run_with_iobinding, binding)
+
+
+def _run_bound(feed: Mapping[str, Any], kept: _Bound) -> list[Value] | None:
+    """Return the outputs of a run in memory of its own; None: the inputs are others than that is for."""
+    inputs, outputs, run, binding = kept
+    for name, array, shape, dtype in inputs:
+        value = feed[name]
+        if type(value) is not np.ndarray or value.shape != shape or value.dtype is not dtype:
+            return None
+        array[...] = value
+    run(binding)
+    return [(array.copy(), []) for array in outputs]
+
+
+def _pair(names: list[str], sequences: frozenset[str], values: list[str]) -> list[_Port]:
+    rest = iter(values)
+    return [_Port(name, tuple(next(rest) for _ in range(1 + (name in sequences)))) for name in names]
+
+
+def _pad(rows: Array, lengths: Array) -> Array:
+    """Return sequences of rows as a batch ``(N, T, ...)`` with zeros after their ends."""
+    out = np.zeros((len(lengths), int(lengths.max()), *rows.shape[1:]), rows.dtype)
+    out[np.arange(out.shape[1]) < lengths[:, None]] = rows
+    return out
