@@ -3,11 +3,15 @@
 It holds what a process has no memory for, and nothing else reads its files: a row is durable when it is
 saved, not here. They lie in a folder of their own, which goes with the store; what a killed process left is
 removed by whoever opens the next store beside it. The README of this room says why RocksDB.
+
+RocksDB checks the blocks that it reads. Where it fails it raises, or, iterating, just ends: so a scan asks for
+the iterator's status at its end. Every failure is a StorageError; a write leaves the memory of the caller alone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -18,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.errors import ExtraMissingError
+from paddlelike.errors import ExtraMissingError, StorageError
 
 try:
     import fcntl
@@ -32,18 +36,21 @@ Array = np.ndarray[Any, Any]
 _FOLDER: Final = "paddlelike-rows-"
 _CACHE: Final = 32 << 20  # bytes of blocks that RocksDB keeps, and of rows before it writes them
 _BLOCK: Final = 1 << 16  # rows of one call
+_HINT: Final = "what training changed since the last save is lost: load that save in a new process"
+_open: Final = weakref.WeakSet[Any]()  # the stores of this process
 
 
 class RowStore:
     """Rows of ``width`` bytes, in a new folder below ``PADDLELIKE_TABLE_STORE`` (default: that of tempfile).
 
-    Raises ExtraMissingError without the extra ``store``, OSError where the folder cannot be made.
+    Raises ExtraMissingError without the extra ``store``, OSError where the folder cannot be made. Every method
+    raises StorageError where RocksDB fails.
     """
 
     def __init__(self, width: int) -> None:
         rocksdb = _load_rocksdb()
         self._width = width
-        folder, lock = _make_folder(get_folder())
+        self._folder, lock = _make_folder(get_folder())
         options = rocksdb.Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_compression_type(rocksdb.DBCompressionType.none())  # numbers of training hardly shrink
@@ -53,48 +60,117 @@ class RowStore:
         blocks.set_bloom_filter(10, False)
         options.set_block_based_table_factory(blocks)
         self._new_batch = rocksdb.WriteBatch
-        self._db = rocksdb.Rdict(str(folder / "rows"), options)
+        try:
+            with self._failures("opened"):
+                self._db = rocksdb.Rdict(str(self._folder / "rows"), options)
+        except StorageError:
+            _close(None, self._folder, lock, os.getpid())
+            raise
         written = rocksdb.WriteOptions()
         written.disable_wal = True
         self._db.set_write_options(written)
-        self.close = weakref.finalize(self, _close, self._db, folder, lock, os.getpid())
+        self.close = weakref.finalize(self, _close, self._db, self._folder, lock, os.getpid())
+        _open.add(self)
 
     def read(self, ids: Array) -> tuple[Array, Array]:
         """Return which ids have rows, and the bytes of these rows, (n, width)."""
-        found = [
-            one for at in range(0, len(ids), _BLOCK) for one in self._db.get(_keys(ids[at : at + _BLOCK]))
-        ]
-        there = np.fromiter((one is not None for one in found), np.bool_, len(found))
-        data = b"".join(one for one in found if one is not None)
-        return there, np.frombuffer(bytearray(data), np.uint8).reshape(-1, self._width)
+        found: list[bytes | None] = []
+        for at in range(0, len(ids), _BLOCK):
+            with self._failures("read"):
+                found += self._db.get(_keys(ids[at : at + _BLOCK]))
+        there = np.fromiter((one is not None for one in found), np.bool_, len(ids))
+        return there, self._join([one for one in found if one is not None])
 
-    def write(self, ids: Array, rows: Array) -> None:
-        """Set the rows of ids, given as arrays of ``width`` bytes each."""
+    def write(self, ids: Array, rows: Array, *, reserve: bool = True) -> None:
+        """Set the rows of ids, given as arrays of ``width`` bytes each.
+
+        With ``reserve`` the disk must have room for what all stores may write next, too: so a step finds out
+        that the disk is full at its first look-up, before it has changed anything.
+        """
+        if not len(ids):
+            return
+        self._check_room(len(ids) * (8 + self._width), reserve=reserve)
         for at in range(0, len(ids), _BLOCK):
             data = np.ascontiguousarray(rows[at : at + _BLOCK]).view(f"V{self._width}").reshape(-1).tolist()
-            batch = self._new_batch(raw_mode=True)
-            for key, row in zip(_keys(ids[at : at + _BLOCK]), data, strict=True):
-                batch.put(key, row)
-            self._db.write(batch)
+            with self._failures("written"):
+                batch = self._new_batch(raw_mode=True)
+                for key, row in zip(_keys(ids[at : at + _BLOCK]), data, strict=True):
+                    batch.put(key, row)
+                self._db.write(batch)
 
     def remove(self, ids: Array) -> None:
         """Remove the rows of ids, where there are any."""
         for at in range(0, len(ids), _BLOCK):
-            batch = self._new_batch(raw_mode=True)
-            for key in _keys(ids[at : at + _BLOCK]):
-                batch.delete(key)
-            self._db.write(batch)
+            with self._failures("written"):
+                batch = self._new_batch(raw_mode=True)
+                for key in _keys(ids[at : at + _BLOCK]):
+                    batch.delete(key)
+                self._db.write(batch)
 
     def scan(self) -> Iterator[tuple[Array, Array]]:
         """Yield all ids and rows of now in parts, by rising id (as unsigned numbers)."""
-        items = self._db.items()
+        last = None
+        with self._failures("read"):
+            items = self._db.items()
         while True:
-            part = [pair for _, pair in zip(range(_BLOCK), items, strict=False)]
-            if not part:
-                return
+            with self._failures("read"):
+                part = [pair for _, pair in zip(range(_BLOCK), items, strict=False)]
+                if not part:
+                    self._check_end(last)
+                    return
+            last = part[-1][0]
             ids = np.frombuffer(b"".join(key for key, _ in part), ">i8").astype(np.int64)
-            data = bytearray(b"".join(row for _, row in part))
-            yield ids, np.frombuffer(data, np.uint8).reshape(-1, self._width)
+            yield ids, self._join([row for _, row in part])
+
+    def _check_end(self, last: bytes | None) -> None:
+        """Raise StorageError unless there is nothing behind a key, the last that an iteration has given."""
+        cursor = self._db.iter()
+        if last is None:
+            cursor.seek_to_first()
+        else:
+            cursor.seek(last)
+            cursor.next()
+        cursor.status()  # raises what ended it
+        if cursor.valid():
+            raise StorageError(f"the rows in {self._folder} end too early", hint=_HINT)
+
+    def _join(self, found: list[bytes]) -> Array:
+        """Return rows as bytes, (n, width)."""
+        data = bytearray(b"".join(found))
+        if len(data) != len(found) * self._width or any(len(one) != self._width for one in found):
+            raise StorageError(f"a row in {self._folder} has not {self._width} bytes", hint=_HINT)
+        return np.frombuffer(data, np.uint8).reshape(-1, self._width)
+
+    def _check_room(self, size: int, *, reserve: bool) -> None:
+        if not hasattr(os, "statvfs"):
+            return
+        facts = os.statvfs(self._folder)
+        free, needed = facts.f_bavail * facts.f_frsize, 2 * size
+        if reserve:  # each may write two buffers
+            needed += 2 * _CACHE * len(_open)
+        if free < needed:
+            raise _make_full(
+                f"{self._folder} has {free >> 20} MiB left on its disk, {max(needed >> 20, 1)} MiB are needed"
+            )
+
+    @contextlib.contextmanager
+    def _failures(self, done: str) -> Iterator[None]:
+        """Raise StorageError for what RocksDB raises."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except Exception as error:  # it has no class of its own
+            text = f"the rows in {self._folder} cannot be {done}: {error}"
+            if "No space left" in str(error):
+                raise _make_full(text) from error
+            raise StorageError(text, hint=_HINT) from error
+
+
+def _make_full(text: str) -> StorageError:
+    error = StorageError(text, hint="free space, or let PADDLELIKE_TABLE_STORE name a folder on another disk")
+    error.errno = errno.ENOSPC
+    return error
 
 
 def get_folder() -> Path:
@@ -103,12 +179,21 @@ def get_folder() -> Path:
 
 
 def map_array(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return an array in an unnamed file beside the stores, which the system may take out of memory."""
+    """Return an array in an unnamed file beside the stores, which the system may take out of memory.
+
+    Raises StorageError where the disk is full.
+    """
     count = int(np.prod(shape))
     if not count:
         return np.empty(shape, dtype)
+    size = count * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(dir=get_folder()) as file:
-        return np.asarray(np.memmap(file, dtype, "w+", shape=shape))
+        try:
+            if hasattr(os, "posix_fallocate"):  # else a full disk kills whoever writes into the array
+                os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            raise _make_full(f"{get_folder()} has no room for {size} bytes: {error.strerror}") from error
+        return np.asarray(np.memmap(file, dtype, "r+" if file.seek(0, 2) else "w+", shape=shape))
 
 
 def _keys(ids: Array) -> list[bytes]:
@@ -151,6 +236,8 @@ def _remove_if_left(folder: Path) -> None:
 def _close(db: Any, folder: Path, lock: int, owner: int) -> None:
     """Remove the files; a forked process, which saves, leaves them to its parent."""
     if os.getpid() == owner:
-        db.close()
+        with contextlib.suppress(Exception):  # it writes what is in memory, for which the disk may be full
+            if db is not None:
+                db.close()
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)

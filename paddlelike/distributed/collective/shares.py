@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
+import os
 import secrets
 import socket
 import tempfile
@@ -160,7 +162,8 @@ def _make_array(dtype: np.dtype[Any], shape: list[int]) -> Array:
     if not all(shape):
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
-        return np.asarray(np.memmap(file, dtype, "w+", shape=tuple(shape)))
+        os.posix_fallocate(file.fileno(), 0, math.prod(shape) * dtype.itemsize)  # a full disk is an error now
+        return np.asarray(np.memmap(file, dtype, "r+", shape=tuple(shape)))
 
 
 def _transfer(move: Callable[[memoryview], int], array: Array, watch: _Watch) -> None:

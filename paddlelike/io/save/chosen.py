@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from paddlelike.errors import SaveError
+from paddlelike.errors import SaveError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
@@ -74,7 +74,7 @@ def save_chosen(
     Raises
     ------
     SaveError
-        A file cannot be written; the directory is as it was.
+        A file cannot be written, or a value cannot be read; the directory is as it was.
     NotInitializedError
         A variable holds no value.
     """
@@ -108,7 +108,10 @@ def save_chosen(
         if copies is not None:
             ending.callback(copies.release)
         with collections_paused():
-            _run_save(executor, writer, share, filename)
+            try:
+                _run_save(executor, writer, share, filename)
+            except StorageError as error:  # rows on disk that cannot be read
+                raise SaveError(f"nothing was saved: {error}", hint=_describe_last(where)) from error
             writer.prepare(copies)
             later = ending.pop_all()
 
@@ -122,6 +125,16 @@ def save_chosen(
             if copies is None:
                 return work()
             return asynchronous.start_save(writer.target, work, copies.hurry)
+
+
+def _describe_last(where: Location) -> str:
+    """Return what to do where the values of this process cannot be read, in words."""
+    manifest = None
+    with contextlib.suppress(StorageError):
+        manifest = where.manifest()
+    if manifest is None:
+        return "load the last save in a new process"
+    return f"{where.path} holds the whole save of {manifest.time}: load it in a new process"
 
 
 def _plan_share(executor: Executor, request: SaveRequest) -> SaveShare:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.errors import StorageError
 from paddlelike.storage.row_store import RowStore, map_array
 
 __all__ = ["ColdRows"]
@@ -42,8 +43,8 @@ class ColdRows:
         return there, rows.view(self._dtype).reshape(-1, self._width)
 
     def write(self, ids: Array, rows: Array) -> None:
-        """Put rows here."""
-        self._store.write(ids, rows)
+        """Put rows here. Tables that follow another write in the middle of a step: for them there is room."""
+        self._store.write(ids, rows, reserve=self.most is not None)
 
     def remove(self, ids: Array) -> None:
         """Forget rows."""
@@ -55,9 +56,19 @@ class ColdRows:
         self._store, self.count = RowStore(self._width * self._dtype.itemsize), 0
 
     def scan(self) -> Iterator[tuple[Array, Array]]:
-        """Yield the ids and rows that are here, in parts."""
+        """Yield the ids and rows that are here, in parts. All rows of the table must be.
+
+        Raises StorageError where they are not as many as the table has.
+        """
+        found = 0
         for ids, rows in self._store.scan():
+            found += len(ids)
             yield ids, rows.view(self._dtype).reshape(-1, self._width)
+        if found != self.count:
+            raise StorageError(
+                f"a table of {self.count} rows has {found} in its store",
+                hint="what training changed since the last save is lost: load that save in a new process",
+            )
 
     def map_all(self) -> tuple[Array, Array]:
         """Return all ids and rows, which must be here, in memory that the system may write out."""
@@ -65,6 +76,8 @@ class ColdRows:
         rows = map_array((self.count, self._width), self._dtype)
         at = 0
         for some, values in self.scan():
+            if at + len(some) > self.count:
+                continue  # scan() counts them
             ids[at : at + len(some)], rows[at : at + len(some)] = some, values
             at += len(some)
         return ids, rows
