@@ -4,8 +4,8 @@ It holds what a process has no memory for, and nothing else reads its files: a r
 saved, not here. They lie in a folder of their own, which goes with the store; what a killed process left is
 removed by whoever opens the next store beside it. The README of this room says why RocksDB.
 
-RocksDB checks the blocks that it reads. Where it fails it raises, or, iterating, just ends: so a scan asks for
-the iterator's status at its end. Every failure is a StorageError; a write leaves the memory of the caller alone.
+RocksDB checks the blocks that it reads. Where that fails a look-up raises, and an iteration just ends: so a
+scan asks for the iterator's status at its end. Every failure is a StorageError.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _open: Final = weakref.WeakSet[Any]()  # the stores of this process
 class RowStore:
     """Rows of ``width`` bytes, in a new folder below ``PADDLELIKE_TABLE_STORE`` (default: that of tempfile).
 
-    Raises ExtraMissingError without the extra ``store``, OSError where the folder cannot be made. Every method
-    raises StorageError where RocksDB fails.
+    Raises ExtraMissingError without the extra ``store``, OSError where the folder cannot be made. All methods
+    raise StorageError where RocksDB fails.
     """
 
     def __init__(self, width: int) -> None:

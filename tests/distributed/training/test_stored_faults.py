@@ -82,7 +82,7 @@ def test_a_table_is_right_or_an_error_whichever_call_of_its_store_fails() -> Non
             found = use(table)
         except StorageError as error:
             assert "of a test" in str(error)  # noqa: PT017
-            assert "last save" in str(error.hint)
+            assert "last save" in str(error.hint)  # noqa: PT017
             continue
         assert database.calls < number  # no failure went unseen
         found["sum"] = right["sum"] = pytest.approx(found["sum"], rel=1e-6)
@@ -173,7 +173,7 @@ def test_a_save_of_a_damaged_store_writes_nothing_and_names_the_last_one(
         path = max(stores.glob("paddlelike-rows-*/rows/*.sst"), key=lambda one: one.stat().st_size)
         damage(path, path.stat().st_size // 2)
         for delta in (False, True):
-            with pytest.raises(SaveError, match="nothing was saved: .* checksum mismatch") as info:
+            with pytest.raises(SaveError, match=r"nothing was saved: .* checksum mismatch") as info:
                 fluid.io.save_persistables(exe, saved, main, delta=delta)
             assert f"{saved} holds the whole save of" in str(info.value.hint)
         assert {path.name: path.read_bytes() for path in Path(saved).iterdir()} == before
