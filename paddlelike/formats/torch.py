@@ -22,6 +22,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.core.tensor import Array
+from paddlelike.core.views import view_strided
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, view_elements
@@ -102,8 +103,7 @@ class Torch(FileFormat):
             file, Entry(entry.name, entry.dtype, (_span(view),), (), begin, _span_bytes(view))
         ).held_array
         assert flat is not None
-        strides = [stride * flat.itemsize for stride in view.strides]
-        strided = np.lib.stride_tricks.as_strided(flat, view.shape, strides, writeable=False)
+        strided = view_strided(flat, view.shape, view.strides)
         return deliver(np.ascontiguousarray(strided).reshape(view.shape), into)
 
     def write(self, values: Values) -> Iterator[Buffer]:

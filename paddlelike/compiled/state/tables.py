@@ -7,7 +7,6 @@ before it, rows whose ids are fed or else the whole array, and a save reads the 
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import math
 import os
@@ -24,6 +23,7 @@ from paddlelike.core import row_changes
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.row_changes import OldRows, Table
 from paddlelike.core.rows import unique_rows
+from paddlelike.core.views import view_bytes_at
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
@@ -173,7 +173,7 @@ def keep_tables() -> None:
 
 def _view(array: jax.Array) -> Array:
     """Return the rows of an array, without a reference that would keep its memory from the next step."""
-    memory = (ctypes.c_char * array.nbytes).from_address(array.unsafe_buffer_pointer())
+    memory = view_bytes_at(array.unsafe_buffer_pointer(), array.nbytes)
     return np.frombuffer(memory, array.dtype).reshape(len(array), -1)
 
 

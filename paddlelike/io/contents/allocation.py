@@ -10,6 +10,7 @@ import numpy as np
 from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core.views import view_strided
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.io.contents.interface import Array, Value, Want
@@ -91,7 +92,7 @@ def _copy_run(data: bytes, run: Sequence[Want], arena: Arena) -> list[Value]:
     stride = get_offset(run[1].held.header) - get_offset(header)
     size = stride * (len(run) - 1) + header.nbytes
     raw = np.frombuffer(data, np.uint8, size, get_offset(header))
-    raw = np.lib.stride_tricks.as_strided(raw, (len(run), header.nbytes), (stride, 1))
+    raw = view_strided(raw, (len(run), header.nbytes), (stride, 1))
     arrays = arena.empty((len(run), header.nbytes), np.dtype(np.uint8))
     arrays[...] = raw
     arrays = lod_tensor.to_native(arrays.view(dtype)).reshape(len(run), *header.shape)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import ctypes
 import errno
 import functools
 import itertools
@@ -21,6 +20,7 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.core.row_changes import OldRows, Table, find_tables, keep_old_rows
+from paddlelike.core.views import view_bytes_at
 from paddlelike.formats.sources import Buffer
 from paddlelike.foundation.snapshot import Rests, Snapshot
 from paddlelike.storage.hashing import Checksum, finish, new_hasher
@@ -186,10 +186,7 @@ def _write_spans(request: dict[str, Any], rest: Callable[[], None]) -> Checksum 
     fd = os.open(request["path"], os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
     try:
         for span in request["spans"]:
-            if isinstance(span, str):
-                view = memoryview(base64.b64decode(span))
-            else:
-                view = memoryview((ctypes.c_char * span[1]).from_address(span[0])).cast("B")
+            view = memoryview(base64.b64decode(span)) if isinstance(span, str) else view_bytes_at(*span)
             for start in range(0, len(view), _PIECE):
                 if os.getppid() != request["parent"]:  # the save is dead, and another may be under way
                     raise OSError(errno.ESRCH, "the process that saves was killed")

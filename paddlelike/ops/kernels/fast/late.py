@@ -267,7 +267,9 @@ def compile_function(
     try:
         if folder is not None:
             # read when the function is made; the rest of the process keeps its own setting
-            numba.config.CACHE_DIR = str(folder / f"numba-{numba.__version__}" / hash_source(function, text))
+            checked = "-checked" if numba.config.BOUNDSCHECK else ""  # NUMBA_BOUNDSCHECK=1, as tests set it
+            made_by = f"numba-{numba.__version__}{checked}"
+            numba.config.CACHE_DIR = str(folder / made_by / hash_source(function, text))
         compiled: Callable[..., Any] = numba.njit(signature, cache=folder is not None, **options)(
             _copy_with(function, names)
         )

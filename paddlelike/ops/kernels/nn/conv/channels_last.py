@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
+from paddlelike.core.views import count_steps, view_strided
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.kernels.nn.conv import tiles, winograd
@@ -180,17 +180,16 @@ def _map_rows(
     The memory of the windows is used again.
     """
     padded = pad_pixels(x, windows)
-    by_image, by_row, by_pixel, by_channel = padded.strides
+    by_image, by_row, by_pixel, _ = count_steps(padded.shape)
     down, right = windows.strides
     channels = x.shape[-1]
     (high, wide), (skip, step) = windows.kernel, windows.dilations
     runs = (wide * channels,) if step == 1 else (wide, channels)
-    inner = (by_channel,) if step == 1 else (by_pixel * step, by_channel)
-    view = as_strided(
+    inner = (1,) if step == 1 else (by_pixel * step, 1)
+    view = view_strided(
         padded,
         (len(x), *count, high, *runs),
         (by_image, by_row * down, by_pixel * right, by_row * skip, *inner),
-        writeable=False,
     )
     width = high * wide * channels
     parts = [part for part, _ in _split(len(x), count, width * x.itemsize, least)]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
+from paddlelike.core.views import count_steps, view_strided
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast import depthwise as fast
 from paddlelike.ops.kernels.nn.conv.channels_last import pad_pixels
@@ -83,14 +83,14 @@ def _turn(windows: Windows, count: Sequence[int], spatial: Sequence[int]) -> Win
 
 def _view_windows(x: Array, windows: Windows, count: Sequence[int]) -> Array:
     """Return the windows of padded pixels, ``(N, H', h, w, W' C)`` or, strided, ``(N, H', W', h, w, C)``."""
-    by_image, by_row, by_pixel, by_channel = x.strides
+    by_image, by_row, by_pixel, _ = count_steps(x.shape)
     (high, wide), (down, right), (skip, step) = windows.kernel, windows.strides, windows.dilations
     places, steps = (high, wide), (by_row * skip, by_pixel * step)
     batch, channels = len(x), x.shape[-1]
     if right == 1:
         shape: tuple[int, ...] = (batch, count[0], *places, count[1] * channels)
-        strides: tuple[int, ...] = (by_image, by_row * down, *steps, by_channel)
+        strides: tuple[int, ...] = (by_image, by_row * down, *steps, 1)
     else:
         shape = (batch, *count, *places, channels)
-        strides = (by_image, by_row * down, by_pixel * right, *steps, by_channel)
-    return as_strided(x, shape, strides, writeable=False)
+        strides = (by_image, by_row * down, by_pixel * right, *steps, 1)
+    return view_strided(x, shape, strides)

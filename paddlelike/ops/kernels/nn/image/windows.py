@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
+from paddlelike.core.views import count_steps, view_strided
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Spec
 from paddlelike.framework.quirks import follows_fluid
@@ -95,16 +95,13 @@ class Windows(NamedTuple):
     def unfold(self, x: Array) -> Array:
         """Return all windows of a padded array as a view ``(N, C, *kernel, *count)``."""
         count = self._replace(pads=((0, 0),) * len(self.kernel)).counts(x.shape[2:])
-        steps = x.strides[2:]
-        return as_strided(
-            x,
+        by_image, by_channel, *steps = count_steps(x.shape)
+        between_places = (d * step for d, step in zip(self.dilations, steps, strict=True))
+        between_windows = (s * step for s, step in zip(self.strides, steps, strict=True))
+        return view_strided(
+            np.ascontiguousarray(x),
             (*x.shape[:2], *self.kernel, *count),
-            (
-                *x.strides[:2],
-                *(d * step for d, step in zip(self.dilations, steps, strict=True)),
-                *(s * step for s, step in zip(self.strides, steps, strict=True)),
-            ),
-            writeable=False,
+            (by_image, by_channel, *between_places, *between_windows),
         )
 
     def fold_into(self, x: Array, windows: Array) -> None:
