@@ -81,7 +81,7 @@ _FURTHER = {
 }
 # The modules of ``paddle.fluid`` beside those: the same modules as without ``fluid``.
 _SAME = """
-    average backward clip core dataset distributed dygraph evaluator executor framework initializer input
+    average backward clip core dataset distributed evaluator executor framework initializer input
     io layers metrics nets optimizer param_attr profiler reader regularizer unique_name
 """
 _BELOW_FLUID = [*_SAME.split(), *(name for name, origin in _FURTHER.items() if "fluid." not in name + origin)]

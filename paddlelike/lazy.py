@@ -24,9 +24,13 @@ __all__ = ["AliasFinder", "add_function_module", "attach_stub", "read_stub"]
 
 def read_stub(path: Path) -> dict[str, tuple[str, str]]:
     """Return the imports of a stub: by name, the module and the name there."""
+    return _find_imports(ast.parse(path.read_bytes()))
+
+
+def _find_imports(stub: ast.Module) -> dict[str, tuple[str, str]]:
     return {
         alias.asname or alias.name: (node.module or "", alias.name)
-        for node in ast.parse(path.read_bytes()).body
+        for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
@@ -35,11 +39,13 @@ def read_stub(path: Path) -> dict[str, tuple[str, str]]:
 def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a package with that stub.
 
-    Every module of the package is an attribute of it, whether the stub lists it or not; for any other name
-    ``__getattr__`` raises AttributeError.
+    The stub lists ``__all__``; what it imports besides is there, too, and so is every module of the package.
+    For any other name ``__getattr__`` raises AttributeError.
     """
-    origins = read_stub(stub)
-    names = sorted(origins)
+    tree = ast.parse(stub.read_bytes())
+    origins = _find_imports(tree)
+    listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
+    names: list[str] = sorted(ast.literal_eval(listed))
 
     def get(name: str) -> Any:
         module, attribute = origins.get(name, (package, name))

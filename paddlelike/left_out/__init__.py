@@ -30,11 +30,6 @@ __all__ = [
 ]
 
 
-#: Modules below those: scripts that import only the upper one reach them as attributes.
-_SUBMODULES: Final = frozenset(
-    "base checkpoint container jit layers learning_rate_scheduler nn parallel".split()  # noqa: SIM905
-)
-
 #: Modules of the face that are searched for a name that another one does not have.
 _ROOMS: Final = ("layers", "optimizer", "io", "initializer", "regularizer", "clip", "metrics", "nets")
 
@@ -42,7 +37,7 @@ _ROOMS: Final = ("layers", "optimizer", "io", "initializer", "regularizer", "cli
 def find_reason(path: str) -> Reason | None:
     """Return why Fluid's ``path`` is left out; None if it is not.
 
-    >>> find_reason("dygraph.nn.Conv2D") is find_reason("enable_dygraph")
+    >>> find_reason("dygraph.jit.declarative") is find_reason("enable_dygraph")
     True
     """
     return NAMES.get(path) or _find_in_modules(path)
@@ -151,18 +146,17 @@ class _LeftOutModule(ModuleType):
         self.__path__: list[str] = []
         self._path = path
 
-    def __getattr__(self, name: str) -> type | ModuleType:
+    def __getattr__(self, name: str) -> type:
         if name.startswith("__"):
             raise AttributeError(name)
-        path = f"{self._path}.{name}"
-        return _LeftOutModule(path) if name in _SUBMODULES else _LeftOutName(name, (), {"path": path})
+        return _LeftOutName(name, (), {"path": f"{self._path}.{name}"})
 
     def __repr__(self) -> str:
         return f"<module {self._path}: {self._why}>"
 
 
 class LeftOutFinder(MetaPathFinder, Loader):
-    """Imports the modules of Fluid's that are left out, as ``paddlelike.dygraph.nn``."""
+    """Imports the modules of Fluid's that are left out, as ``paddlelike.dygraph.jit``."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         """Return a spec for a module below ``paddlelike`` that is left out; None for every other name."""

@@ -191,6 +191,6 @@ def test_messages_of_programs_are_the_real_ones(tmp_path: Path) -> None:
     assert [op.type for op in program.blocks[0].ops] == ["relu"]
     (x,) = (var for var in program.blocks[0].vars if var.name == "x")
     assert x.type.lod_tensor.tensor.data_type == framework_pb2.VarType.FP32 == 5
-    assert (framework_pb2.AttrType["INTS"], framework_pb2.INTS) == (3, 3)
+    assert (framework_pb2.AttrType.Value("INTS"), framework_pb2.INTS) == (3, 3)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         framework_pb2.Nothing  # noqa: B018

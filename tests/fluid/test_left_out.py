@@ -22,7 +22,7 @@ from paddlelike.left_out import MODULES, NAMES, find_reason
     ("use", "path", "why"),
     [
         (lambda: fluid.dygraph.guard(), "dygraph.guard", "only static programs"),
-        (lambda: fluid.dygraph.parallel.Env().nranks, "dygraph.parallel.Env", "only static programs"),
+        (lambda: fluid.dygraph.jit.declarative(len), "dygraph.jit.declarative", "only static programs"),
         (lambda: fluid.load_dygraph("x"), "load_dygraph", "only static programs"),
         (lambda: fluid.contrib.slim.Compressor(1), "contrib.slim.Compressor", "slim: pruning"),
         (lambda: fluid.core.PaddlePassBuilder.passes, "core.PaddlePassBuilder.passes", "inference engine"),
@@ -49,11 +49,11 @@ from paddle.fluid.incubate.fleet.collective import DistributedStrategy, fleet
 from paddle.fluid.incubate.fleet.parameter_server.pslib import fleet as pslib
 class Model(fluid.dygraph.layers.Layer): pass
 class Other(nn.Linear): pass
-print(isinstance(3, to_variable), fluid.dygraph)
+print(isinstance(3, to_variable), fluid.dygraph.jit)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stderr == ""
-    assert done.stdout.startswith("False <module dygraph: only static programs are built and run here")
+    assert done.stdout.startswith("False <module dygraph.jit: only static programs are built and run here")
 
 
 @pytest.mark.parametrize("path", [*MODULES, *NAMES])

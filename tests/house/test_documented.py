@@ -48,6 +48,7 @@ TAKES_ANYTHING = (
     r"(fluid\.)?layers\.(DynamicRNN|StaticRNN)\.__call__",  # one variable or several
     r"(fluid\.)?layer_helper\.LayerHelper\.create_parameter",  # None without a parameter
     r"(Tensor|LoDTensor)\.(adopt_from_device|keep_on_device|find_on_device)",  # an array of JAX
+    r"(fluid\.)?dygraph\.(Layer|LayerList|ParameterList|Sequential)\..*",  # what one's own layer takes
     r"(fluid\.)?framework\.Operator\.attr",
     r"(fluid\.)?framework\.Parameter\.__init__",  # a regularizer, of a higher floor
     r"Program\.plot",  # of matplotlib

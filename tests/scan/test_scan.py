@@ -21,7 +21,7 @@ SCRIPTS = {
     "dygraph": (FLUID + "with fluid.dygraph.guard():\n    pass", "stops", "paddle.fluid.dygraph.guard"),
     "dygraph that is only imported": ("from paddle.fluid.dygraph import Linear\nprint(Linear)", "runs", ""),
     "a layer of dygraph": (
-        FLUID + "class Net(fluid.dygraph.Layer):\n    pass\nNet()", "stops", "paddle.fluid.dygraph.Layer",
+        FLUID + "class Net(fluid.dygraph.Layer):\n    pass\nNet()", "runs", "",
     ),
     "Paddle 2": ("import paddle\npaddle.nn.Linear(2, 3)", "stops", "paddle.nn"),
     "a module of Paddle 2": ("import paddle.nn.functional as F", "stops", "paddle.nn"),

@@ -56,6 +56,7 @@ class Messages:
     CompatibleInfo: MessageClass
     OpVersionMap: MessageClass
     OpVersion: MessageClass
+    OpProto: MessageClass
     Scalar: MessageClass
     Complex: MessageClass
 

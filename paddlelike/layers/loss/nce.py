@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["nce"]
 
 
-_SAMPLERS: Final = ("uniform", "log_uniform", "custom_dist")
+SAMPLERS: Final = ("uniform", "log_uniform", "custom_dist")
 
 
 def nce(
@@ -57,7 +57,7 @@ def nce(
     """
     check_variable("nce", "input", input, WIDE_FLOATS)
     check_variable("nce", "label", label, (VarType.INT64,))
-    check_choice("nce", "sampler", sampler, _SAMPLERS)
+    check_choice("nce", "sampler", sampler, SAMPLERS)
     helper = LayerHelper("nce", name=name)
     weight = helper.create_parameter(param_attr, [num_total_classes, input.shape[1]], input.dtype)
     inputs = {"Input": input, "Label": label, "Weight": weight}
@@ -72,7 +72,7 @@ def nce(
         "SampleLabels": helper.create_variable_for_type_inference(label.dtype),
     }
     if sampler == "custom_dist":
-        inputs |= _alias_parameters(helper, custom_dist, num_total_classes)
+        inputs |= create_alias_parameters(helper, custom_dist, num_total_classes)
     samples = 10 if num_neg_samples is None else int(num_neg_samples)
     helper.append_op(
         type="nce",
@@ -82,7 +82,7 @@ def nce(
             "num_total_classes": int(num_total_classes),
             "num_neg_samples": samples,
             "seed": seed,
-            "sampler": _SAMPLERS.index(sampler),
+            "sampler": SAMPLERS.index(sampler),
             "is_sparse": is_sparse,
             "remote_prefetch": is_sparse,
         },
@@ -90,7 +90,7 @@ def nce(
     return outputs["Cost"] / (samples + 1)
 
 
-def _alias_parameters(
+def create_alias_parameters(
     helper: LayerHelper, distribution: Sequence[float] | None, classes: int
 ) -> dict[str, Variable]:
     """Return the constants with which the operator draws classes of a given distribution."""

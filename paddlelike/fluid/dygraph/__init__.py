@@ -1,0 +1,10 @@
+"""``fluid.dygraph`` in static programs: layers as objects, which build the operators of ``fluid.layers``.
+
+The dynamic graph itself (``guard``, ``to_variable``) is left out.
+"""
+
+from pathlib import Path as _Path
+
+from paddlelike import lazy as _lazy
+
+__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with_suffix(".pyi"))

@@ -1,0 +1,31 @@
+"""What of the switch between static and dynamic graphs has a meaning where all graphs are static."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar, overload
+
+from paddlelike.framework.environment import in_dygraph_mode as enabled
+from paddlelike.left_out import make_getattr
+
+__all__ = ["disable_dygraph", "disable_imperative", "enabled", "no_grad"]
+__getattr__ = make_getattr(__name__, "dygraph.base")
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@overload
+def no_grad(func: None = None) -> AbstractContextManager[None]: ...
+@overload
+def no_grad(func: _Function) -> _Function: ...
+def no_grad(func: _Function | None = None) -> AbstractContextManager[None] | _Function:
+    """Return ``func`` itself, or a context that does nothing, as in a static program of Fluid's."""
+    return nullcontext() if func is None else func
+
+
+def disable_dygraph() -> None:
+    """Do nothing: graphs are static."""
+
+
+disable_imperative = disable_dygraph

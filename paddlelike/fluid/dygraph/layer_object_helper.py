@@ -1,0 +1,42 @@
+"""The helper of a ``Layer`` object, whose methods take the inputs that a layer's helper is made with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.param_attr import ParamAttrLike
+
+__all__ = ["LayerObjectHelper"]
+
+
+class LayerObjectHelper(LayerHelper):
+    """What a layer object creates parameters, temporaries and operators with; ``name`` begins their names."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, name=name)
+
+    def input_dtype(self, inputs_in: object) -> VarType:  # type: ignore[override]  # Fluid's argument
+        """Return the element type of the inputs. Raises GraphError when they differ."""
+        return LayerHelper(self.name, name=self.name, input=inputs_in).input_dtype()
+
+    def iter_inputs_and_params(  # type: ignore[override]
+        self, inputs_in: object, param_attr_in: ParamAttrLike = None
+    ) -> Iterator[tuple[Variable, Any]]:
+        """Yield every input with the attribute of its weight."""
+        given = LayerHelper(self.name, name=self.name, input=inputs_in, param_attr=param_attr_in)
+        return given.iter_inputs_and_params()
+
+    def append_activation(
+        self,
+        input_var: Variable,
+        act: str | None = None,
+        use_cudnn: bool | None = None,
+        use_mkl_dnn: bool | None = None,
+    ) -> Variable:
+        """Return the activation ``act`` of ``input_var``, or ``input_var`` itself."""
+        flags = {"use_cudnn": use_cudnn, "use_mkldnn": use_mkl_dnn}
+        return LayerHelper(self.name, name=self.name, act=act, **flags).append_activation(input_var)
