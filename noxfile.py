@@ -76,7 +76,7 @@ def floors(session: nox.Session) -> None:
 
 @nox.session
 def size(session: nox.Session) -> None:
-    """Count the lines of every room against its budget; ``nox -s size -- --fix`` writes README.md's table."""
+    """Compare each room's tokens with its budget; ``nox -s size -- --fix`` writes CONTRIBUTING.md's table."""
     session.run("python", ".ci/size.py", *session.posargs)
 
 
