@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddlelike.core.describe import describe
 from paddlelike.core.dtypes import convert_dtype, numpy_dtype, unify_dtype
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
 from paddlelike.executor.plans.frame import Frame, write_persistable
 from paddlelike.executor.plans.run_plan import Plan
+from paddlelike.foundation.describe import describe
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program

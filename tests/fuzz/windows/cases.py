@@ -1,18 +1,12 @@
-"""Random convolutions and pools against sums over the places of the kernel.
-
-``python -m tests.fuzz.windows --first 0 --count 10000 [--kernels numpy|compiled] [--jax]``
+"""Random convolutions and pools, and what sums over the places of the kernel give.
 
 A case draws the size of the image (1 to 40 along each axis), the kernel, strides, paddings, dilations, groups, channels, the
-data format and the memory order of each input. Value and gradients are compared. ``--kernels compiled`` runs the loops of numba
-whatever the size; with ``NUMBA_BOUNDSCHECK=1`` they check each index. ``--jax`` runs the compiled program.
+data format and the memory order of each input. Value and gradients are compared.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import itertools
-import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -20,7 +14,6 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike.framework.opdef import registry
-from tests.helpers.fast_kernels import force_kernels
 from tests.ops.harness import contract
 
 Pads = list[tuple[int, int]]
@@ -217,37 +210,3 @@ def _draw_pool(rng: np.random.Generator) -> Drawn:
         attrs["data_format"] = "NHWC"
         x, out, dx, d_out = (np.moveaxis(value, 1, -1) for value in (x, out, dx, d_out))
     return Drawn(f"pool{rank}d", {"X": _lay_out(rng, x)}, attrs, out, _lay_out(rng, d_out), {"X": dx})
-
-
-def main() -> int:
-    """Run the cases that the command line asks for; 1 when any is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.windows", description=__doc__)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--count", type=int, default=1000, help="how many seeds")
-    parser.add_argument("--kernels", choices=("chosen", "numpy", "compiled"), default="chosen")
-    parser.add_argument("--jax", action="store_true", help="run compiled programs")
-    given = parser.parse_args()
-    forced = contextlib.nullcontext()
-    if given.kernels == "compiled":
-        forced = force_kernels(compiled=True)
-    elif given.kernels == "numpy":
-        fluid.set_flags({"FLAGS_use_fast_kernels": False})
-    find = find_compiled_differences if given.jax else find_differences
-    faulty = 0
-    with forced:
-        for seed in range(given.first, given.first + given.count):
-            drawn = draw(seed)
-            try:
-                lines = list(find(drawn))
-            except Exception as error:
-                lines = [f"{type(error).__name__}: {error}"]
-            faulty += bool(lines)
-            for line in lines:
-                shapes = {slot: array.shape for slot, array in drawn.inputs.items()}
-                print(f"seed {seed}: {drawn.type} {shapes} {drawn.attrs}: {line}", flush=True)
-    print(f"{given.count} cases, {faulty} with a fault")
-    return int(faulty > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.fuzz.windows import Drawn, draw, find_compiled_differences, find_differences
+from tests.fuzz.windows.cases import Drawn, draw, find_compiled_differences, find_differences
 from tests.helpers.fast_kernels import force_kernels
 
 
