@@ -40,9 +40,11 @@ __all__ = [
     "CountFilterEntry",
     "ProbabilityEntry",
     "ShowClickEntry",
+    "age",
     "clear",
     "find_counts",
     "find_name",
+    "list_tables",
     "load_all",
     "load_one_table",
     "print_table_stat",
@@ -186,25 +188,35 @@ def shrink(
     delete_after_unseen_days: float = 30,
     nonclk_coeff: float = 0.1,
     click_coeff: float = 1.0,
+    days: float = 1,
+    table: str | None = None,
 ) -> dict[str, int]:
     """End a day: forget the ids that were not seen for long or count little; return how many, by table.
 
-    Each call adds a day to what was not seen since and multiplies shows and clicks by
-    ``show_click_decay_rate``. An id is forgotten, with its row, its optimizer state and its counters, when
-    it was not seen for more than ``delete_after_unseen_days``, or its score, ``nonclk_coeff`` times shows
-    without a click plus ``click_coeff`` times clicks, is below ``threshold`` (None: no id is). What is
-    returned counts rows. The coefficients are those of Paddle's accessors.
+    Of all tables, or of one. Each call adds ``days`` to what was not seen since and multiplies shows and
+    clicks by ``show_click_decay_rate``. An id is forgotten, with its row, state and counters, when it was
+    not seen for more than ``delete_after_unseen_days``, or its score, ``nonclk_coeff`` times shows without a
+    click plus ``click_coeff`` times clicks, is below ``threshold`` (None: no id is). What is returned counts
+    rows. The coefficients, and the order of decay and score, are those of Paddle's accessors
+    (``CtrCommonAccessor::Shrink`` in ``distributed/ps/table/ctr_accessor.cc``).
     """
     answers = _edit_tables(
         program,
         "shrink",
+        table,
         threshold=threshold,
         show_click_decay_rate=show_click_decay_rate,
         delete_after_unseen_days=delete_after_unseen_days,
         nonclk_coeff=nonclk_coeff,
         click_coeff=click_coeff,
+        days=days,
     )
     return {name: int(answer["forgotten"]) for name, answer in answers.items()}
+
+
+def age(program: Program | None = None) -> None:
+    """Add a day to what was not seen since, in all tables, and forget nothing."""
+    _edit_tables(program, "age")
 
 
 def clear(program: Program | None = None, table: str | None = None) -> None:
@@ -251,9 +263,14 @@ def load_all(path: str, program: Program) -> None:
     _ask_servers(program, lambda client: client.load_table(path, None))
 
 
+def list_tables(program: Program) -> list[str]:
+    """Return the names of a program's tables."""
+    return list(_find_tables(program))
+
+
 def find_name(table: int | str, program: Program) -> str:
     """Return the name of a table, given that or its index among the program's."""
-    names = list(_find_tables(program))
+    names = list_tables(program)
     if isinstance(table, int) and 0 <= table < len(names):
         return names[table]
     if table not in names:

@@ -194,6 +194,37 @@ def test_shows_and_clicks_are_counted_and_ids_forgotten_by_score_and_by_days(
     assert not job.look_up([1, 2, 3]).any()
 
 
+def test_a_year_of_pslib_days_forgets_what_its_accessor_does() -> None:
+    """Against its formulas by hand: shrink decays, then scores; a save of mode 3 makes ids a day older."""
+    job = Job(lambda: fluid.optimizer.SGD(0.1), entry=tables.ShowClickEntry("shown", "clicked"))
+    rng, held, forgotten = np.random.default_rng(5), {}, 0
+    rates = {"threshold": 0.3, "show_click_decay_rate": 0.9, "nonclk_coeff": 0.2, "click_coeff": 0.7}
+    for _ in range(40):
+        ids = rng.integers(0, _IDS, (4, 3)) ** 2
+        clicked = rng.integers(0, 2, (4, 1)).astype("float32")
+        job.run(job.main, ids=ids, y=clicked, shown=np.ones((4, 1), "float32"), clicked=clicked)
+        for row, click in zip(ids.tolist(), clicked[:, 0].tolist(), strict=True):
+            for one in row:
+                show, clicks, _ = held.get(one, (0.0, 0.0, 0))
+                held[one] = show + 1, clicks + click, 0
+        with fluid.scope_guard(job.scope):
+            found = tables.shrink(program=job.main, table="emb", days=0, delete_after_unseen_days=5, **rates)
+            tables.age(job.main)
+        decayed = {one: (0.9 * show, 0.9 * click, unseen) for one, (show, click, unseen) in held.items()}
+        held = {
+            one: (show, click, unseen + 1)
+            for one, (show, click, unseen) in decayed.items()
+            if 0.2 * (show - click) + 0.7 * click >= 0.3 and unseen <= 5
+        }
+        assert found == {"emb": len(decayed) - len(held)}
+        forgotten += found["emb"]
+    assert forgotten > 100
+    counts = job.scope.find_var("emb_counts").value
+    assert set(counts.rows()) == held.keys() == set(job.scope.find_var("emb").value.rows())
+    expected = [held[one] for one in counts.rows()]
+    np.testing.assert_allclose(np.asarray(counts.held_array), expected, rtol=1e-5)  # float32
+
+
 def test_training_continues_from_a_save_with_the_same_bits(tmp_path: Path) -> None:
     start = fluid.initializer.Normal(0.0, 0.1, seed=3)
     job, other = (Job(_OPTIMIZERS["adagrad"], start=start, entry=tables.CountFilterEntry(2)) for _ in "ab")

@@ -39,7 +39,7 @@ class TableFleet(Fleet):
             self._scope or global_scope(), find_trainer_id(block), block
         ).exchange(text)
 
-    def shrink(self, threshold: float | None = None, **how: float) -> dict[str, int]:
+    def shrink(self, threshold: float | None = None, **how: Any) -> dict[str, int]:
         """End a day: see :func:`paddlelike.distributed.growing_tables.shrink`."""
         return self._together(lambda program: growing_tables.shrink(threshold, program, **how)) or {}
 

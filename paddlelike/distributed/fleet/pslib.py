@@ -1,7 +1,14 @@
 """``fluid.incubate.fleet.parameter_server.pslib``: the face of Baidu's own servers, on those of this package.
 
 Sparse tables are growing tables; training is asynchronous, by the optimizer that the script gives, for
-the tables as well. Ids that are forgotten follow the numbers of pslib's accessors.
+the tables as well.
+
+Counters follow pslib's accessors (``distributed/table/downpour_accessor.cc`` of Paddle): each id of a batch
+counts a show, and a click where the label of its sample is 1. The label is the variable of
+``fleet_embedding(click_name=...)``, or else the one named ``click`` (``label_var_name`` in 1.8.5's
+``device_worker.py``). ``shrink_sparse_table`` multiplies shows and clicks, then forgets what scores too
+little or was not seen for too many days. A save with ``mode=3`` ends a day: what was not seen since is a
+day older.
 """
 
 from __future__ import annotations
@@ -32,14 +39,17 @@ from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
     from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
+    from paddlelike.framework.graph.block import Block
     from paddlelike.io.report import SaveReport
     from paddlelike.optimizer.base import Optimizer
 
 __all__ = ["DownpourOptimizer", "PSLib", "fleet", "fleet_embedding"]
 
+_CLICK: Final = "click"  # label_var_name
 _LOOKUPS: Final = ("lookup_table", "lookup_table_v2")
 #: By ``mode`` of pslib's saves: all, the difference, a base, all.
 _MODES: Final[dict[int, dict[str, Any]]] = {0: {}, 1: {"delta": True}, 2: {"delta": "base"}, 3: {}}
+_END_OF_DAY: Final = 3
 #: By the key of a strategy, the argument of ``shrink`` and pslib's own value.
 _ACCESSOR: Final = {
     "sparse_delete_threshold": ("threshold", 0.8),
@@ -60,8 +70,9 @@ _WITHOUT_EFFECT: Final = {
 class DownpourOptimizer(TranspilerOptimizer):
     """An optimizer whose ``minimize`` makes the programs of asynchronous training with servers.
 
-    ``sparse_delete_threshold``, ``sparse_show_click_decay_rate``, ``sparse_nonclk_coeff`` and
-    ``sparse_click_coeff`` of a dict ``strategy``, or of the dict of a table in it, say what is forgotten.
+    ``sparse_delete_threshold``, ``sparse_show_click_decay_rate``, ``sparse_delete_after_unseen_days``,
+    ``sparse_nonclk_coeff`` and ``sparse_click_coeff`` say what is forgotten: of the dict of a table in the
+    dict ``strategy``, or else of ``strategy`` itself.
     """
 
     def __init__(self, optimizer: Optimizer, strategy: Mapping[str, Any] | None = None) -> None:
@@ -135,11 +146,18 @@ class PSLib(DistributedTranspiler):
         mode: int = 0,
         **_: Any,
     ) -> SaveReport | None:
-        """Save all; ``mode`` 1: what changed, 2: a base of that, 3: as 0. Waits for all trainers."""
+        """Save all; ``mode`` 1: what changed, 2: a base of that, 3: all, at the end of a day."""
         if mode not in _MODES:
             raise ValueError(f"fleet: mode is 0 or 3 (all), 1 (delta) or 2 (base), not {mode!r}")
-        save, how = save_persistables, _MODES[mode]
-        return self._together(lambda own: save(self._executor, dirname, main_program or own, **how))
+
+        def save(program: Program) -> SaveReport | None:
+            report: SaveReport | None
+            report = save_persistables(self._executor, dirname, main_program or program, **_MODES[mode])
+            if mode == _END_OF_DAY:
+                growing_tables.age(program)
+            return report
+
+        return self._together(save)
 
     def save_model(self, model_dir: str, mode: int = 0, **_: Any) -> None:
         """Do as :meth:`save_persistables`."""
@@ -174,11 +192,17 @@ class PSLib(DistributedTranspiler):
         return int(self.print_table_stat(table).get("rows", -1))
 
     def shrink_sparse_table(self) -> dict[str, int]:
-        """End a day of all tables."""
-        tables = (one for one in self._accessor.values() if isinstance(one, Mapping))
-        given = {**next(tables, {}), **self._accessor}
-        how = {name: given.get(key, value) for key, (name, value) in _ACCESSOR.items()}
-        return self.shrink(how.pop("threshold"), **how)
+        """Decay the counters of all tables and forget ids, each table by its part of the strategy."""
+        return self._together(self._shrink) or {}
+
+    def _shrink(self, program: Program) -> dict[str, int]:
+        forgotten: dict[str, int] = {}
+        for name in growing_tables.list_tables(program):
+            own = self._accessor.get(name)
+            given = {**self._accessor, **(own if isinstance(own, Mapping) else {})}
+            how = {key: given.get(theirs, value) for theirs, (key, value) in _ACCESSOR.items()}
+            forgotten |= growing_tables.shrink(program=program, table=name, days=0, **how)
+        return forgotten
 
     def shrink_dense_table(self, decay: float, *_: Any, **__: Any) -> None:
         """Do nothing, with a warning: the sums of data_norm are the trainers' own here."""
@@ -210,6 +234,7 @@ fleet = PSLib()
 def _grow_tables(program: Program, startup: Program) -> None:
     """Let look-ups with ``is_distributed`` read growing tables: pslib takes no heed of their heights."""
     block, first = program.global_block(), startup.global_block()
+    clicks: dict[str, str] = {}  # by the name of ids, the variable with a click for each
     read = {name for op in block.ops for name in op.input_arg_names}
     for old in [op for op in block.ops if op.type in _LOOKUPS and op.attrs.get("is_distributed")]:
         (name,), (ids,), (out,) = old.input("W"), old.input("Ids"), old.output("Out")
@@ -238,12 +263,32 @@ def _grow_tables(program: Program, startup: Program) -> None:
         with program_guard(program, startup):
             counts = growing_tables.find_counts(LayerHelper("sparse_embedding"), table)
         given = {"W": table, "Counts": counts, "Ids": ids}
+        if block.has_var(_CLICK) and block.var(_CLICK).is_data:
+            if ids not in clicks:
+                clicks[ids], index = _insert_clicks(block, index, block.var(ids))
+            given["Click"] = clicks[ids]
         block._insert_op(index, "sparse_embedding", given, {"Out": rows}, {"padding_idx": padding})
         if flat:
             squeezed = block.create_var(name=f"{out}@FLAT", dtype=table.dtype)
             where = {"Out": squeezed, "XShape": block.create_var(name=f"{out}@SHAPE", dtype=table.dtype)}
             block._insert_op(index + 1, "squeeze2", {"X": rows}, where, {"axes": [len(shape) - 2]})
             block._insert_op(index + 2, "lod_reset", {"X": squeezed, "Y": ids}, {"Out": out})
+
+
+def _insert_clicks(block: Block, index: int, ids: Variable) -> tuple[str, int]:
+    """Insert operators that give each id, or each sequence of ids, the click of its sample.
+
+    Return the name of the clicks, and the index behind the operators.
+    """
+    like = {"dtype": "float32", "shape": (-1, 1), "stop_gradient": True}
+    found, click = block.create_var(name=f"{ids.name}@CLICK", **like), block.var(_CLICK)
+    attrs = {"in_dtype": click.dtype, "out_dtype": found.dtype}
+    block._insert_op(index, "cast", {"X": click}, {"Out": found}, attrs)
+    if not ids.lod_level:
+        return found.name, index + 1
+    spread = block.create_var(name=f"{ids.name}@CLICKS", lod_level=ids.lod_level, **like)
+    block._insert_op(index + 1, "sequence_expand_as", {"X": found, "Y": ids}, {"Out": spread})
+    return spread.name, index + 2
 
 
 def _pull_sparse(

@@ -300,8 +300,9 @@ def edit_table(
 ) -> dict[str, float]:
     """Shrink or clear a table with its counts (show, click, unseen days) and its state; return what it holds.
 
-    ``do``: ``shrink`` (``how`` as of :func:`paddlelike.distributed.growing_tables.shrink`), ``clear`` or
-    ``count``. The answer says how many rows were forgotten, and what there is.
+    ``do``: ``shrink`` (``how`` as of :func:`paddlelike.distributed.growing_tables.shrink`), ``age`` (add a
+    day to what is unseen), ``clear`` or ``count``. The answer says how many rows were forgotten, and what
+    there is.
     """
     before, every = table.count_rows(), (table, counts, *states)
     if do == "shrink":
@@ -309,10 +310,14 @@ def edit_table(
         gone = np.concatenate([np.empty(0, np.int64), *parts])
         for one in every:
             one.forget(gone)
+    elif do == "age":
+        for _, rows in counts.blocks(change=True):
+            rows[:, 2] += 1
+        counts.get_tensor().touch()
     elif do == "clear":
         for one in every:
             one.adopt(one.row_array[:0].copy(), np.asarray(one.held_array)[:0].copy())
-    if do != "count":
+    if do in ("shrink", "clear"):
         for one in states:
             one.follow(table)
     sums = sum((rows.sum(0, np.float64) for _, rows in counts.blocks()), np.zeros(3))
@@ -334,10 +339,11 @@ def _age(
     delete_after_unseen_days: float,
     nonclk_coeff: float,
     click_coeff: float,
+    days: float = 1,
 ) -> Array:
-    """Add a day to counts, and return which of them stay."""
+    """Add days to counts, and return which of them stay."""
     values[:, :2] *= show_click_decay_rate
-    values[:, 2] += 1
+    values[:, 2] += days
     shows, clicks, unseen = values.T
     keep: Array = unseen <= delete_after_unseen_days
     if threshold is not None:

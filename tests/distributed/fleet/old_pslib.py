@@ -80,9 +80,10 @@ for at in (1, 2):
     util.save_paddle_params(exe, scope, main, f"dense.{at}", where[0], 20200101, at, *where[1:],
                             var_names=["fc_0.w_0", "fc_0.b_0"])  # fmt: skip
     fleet.shrink_sparse_table()
+stat = fleet.print_table_stat(0)
 assert util.get_last_save_model(*where) == [20200101, 2, f"{where[0]}/20200101/2/", 7]
 assert util.get_last_save_xbox(*where)[:2] == [20200101, 2]
 util.load_model(sys.argv[1], 20200101, 1)
 fleet.stop_worker()
 fleet._role_maker._barrier_all()
-print("ended", auc, totals[4], rows, totals[8])  # noqa: T201
+print("ended", auc, totals[4], rows, totals[8], stat.get("shows"), stat.get("clicks"))  # noqa: T201

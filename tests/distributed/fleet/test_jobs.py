@@ -176,10 +176,13 @@ def test_an_old_script_of_pslib_trains_passes_of_its_own_files(tmp_path: Path) -
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     log = (tmp_path / "log" / "workerlog.0").read_text()
     assert done.returncode == 0, done.stderr + log
-    _, auc, rate, rows, count = log.splitlines()[-1].split()
+    _, auc, rate, rows, count, shows, clicks = log.splitlines()[-1].split()
     drawn = np.concatenate([np.random.RandomState(k).randint(0, 20, 400) % 2 for k in (0, 1)])
     assert (float(auc), float(rate)) == (1.0, pytest.approx(drawn.mean()))
     assert (rows, count) == ("20", "800")
+    days = 0.98 * (1 + 0.98)  # pslib's decay, after each of two passes of three epochs
+    assert float(shows) == pytest.approx(3 * 800 * days, rel=1e-5)  # counted in float32
+    assert float(clicks) == pytest.approx(3 * drawn.sum() * days, rel=1e-5)
     assert "'copied'" not in log
     assert "pslib's use_cvm have no effect here" in log
     passes = tmp_path / "saves" / "20200101"
