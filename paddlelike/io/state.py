@@ -24,6 +24,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.hooks import Hook
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.file import FileContents
+from paddlelike.io.deltas.chain import list_chains
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.misplaced import check_tensor_file, list_prefixes, suggest_prefix
@@ -273,7 +274,7 @@ def _load_older(
         )
     wanted = list(program.list_vars() if var_list is None else var_list)
     if is_directory:
-        present = set(directory.list_names())
+        present = {*directory.list_names(), *list_chains(directory)}
         kept = [v for v in wanted if is_persistable(v)]
         # Where there are none of them at all, the load of all says what is there instead.
         found = [v for v in kept if os.path.normpath(v.name) in present] or kept
