@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -120,4 +121,16 @@ def _start(
 
 def main() -> None:
     """Run the command line of this process."""
+    warnings.showwarning = _show_warning
     app()
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
+    """Print a warning of this package as a sentence; others as Python does."""
+    if issubclass(category, UserWarning) and not issubclass(category, DeprecationWarning):
+        typer.echo(f"paddlelike: warning: {message}", err=True)
+    else:
+        _show(message, category, *where, **options)
+
+
+_show = warnings.showwarning

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -18,7 +19,9 @@ from paddlelike.errors import PaddlelikeError
 from paddlelike.foundation.progress import report_progress, show_progress
 
 __all__ = [
+    "FAILED",
     "FOUND",
+    "UNREAD",
     "Json",
     "Verify",
     "end",
@@ -32,18 +35,25 @@ __all__ = [
     "say",
 ]
 
-#: What hints of the library say to scripts, in the words of the command line.
+#: What hints of the library say to scripts, as patterns, in the words of the command line.
 _OPTIONS: Final = {
     "overwrite=True": "--overwrite",
     "verify=False": "--no-verify",
     "drop_lod=True": "--drop-lod",
-    "names=[...], for example [v.name for v in program.list_vars() if v.persistable]": "--names a,b,c",
-    "names=": "--names",
-    "format=": "--format",
-    "model_filename=": "--model-filename ",
-    "params_filename=": "--params-filename ",
+    r"names=\[\.\.\.\](, for example \[.*\])?": "--names a,b,c",
+    r"\bnames=(?=\w)": "--names ",
+    r"\bnames=": "--names",
+    r"\bformat='(\w+)'": r"--format \1",
+    r"\bformat=": "--format",
+    r"\bmodel_filename='([^' ]+)'": r"--model-filename \1",
+    r"\bmodel_filename=": "--model-filename ",
+    r"\bparams_filename='([^' ]+)'": r"--params-filename \1",
+    r"\bparams_filename=": "--params-filename ",
 }
 FOUND: Final = 1  # the exit status where a command found something
+FAILED: Final = 2  # wrong use, or nothing of what was asked about could be read: there is no verdict
+FAULT: Final = 70  # an error that nobody foresaw (EX_SOFTWARE of sysexits.h)
+UNREAD: Final = 3  # nothing was found, and some files could not be read
 Json = typer.Option(False, "--json", help="Print JSON.")
 Verify = typer.Option(True, "--verify/--no-verify", help="Compare with the manifest first, if there is one.")
 
@@ -130,19 +140,40 @@ def end(status: int) -> NoReturn:
 
 @contextmanager
 def exits() -> Iterator[None]:
-    """Turn an error of this package, or of a file, into its text on standard error and the exit status 2."""
+    """Turn an error of this package, or of a file, into its text on standard error and an exit status.
+
+    The status is 2 for an error that was raised on purpose or comes from the system, 70 for any other.
+    """
     try:
         yield
-    except BrokenPipeError:
+    except (BrokenPipeError, typer.Exit):
         raise  # the reader of standard output has gone: not an error of the command
-    except (PaddlelikeError, OSError) as error:
-        text = str(error)
-        if not isinstance(error, PaddlelikeError) and error.filename is not None:
-            text = f"{error.filename}: {error.strerror}"
-        for keyword, option in _OPTIONS.items():
-            text = text.replace(keyword, option)
-        say(f"paddlelike: {'; '.join(escape(line) for line in text.splitlines())}".replace(";   ", "\n  "))
-        end(2)
+    except Exception as error:
+        if os.environ.get("PADDLELIKE_TRACEBACK") == "full":
+            raise
+        fault = not isinstance(error, PaddlelikeError | OSError | MemoryError) and "\n  hint: " not in str(
+            error
+        )
+        text = _describe_fault(error) if fault else _describe(error)
+        for pattern, option in _OPTIONS.items():
+            text = re.sub(pattern, option, text)
+        lines = [escape(line) for line in text.splitlines() if line.strip()]
+        say(f"paddlelike: {'; '.join(lines)}".replace(";   ", "\n  "))
+        end(FAULT if fault else FAILED)
+
+
+def _describe(error: Exception) -> str:
+    """Return the text of an error that was raised on purpose, or by the system."""
+    if isinstance(error, OSError) and not isinstance(error, PaddlelikeError) and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return str(error) or "there is not enough memory"
+
+
+def _describe_fault(error: Exception) -> str:
+    return (
+        f"the command failed with {type(error).__name__}: {error}\n  hint: this is not expected; set "
+        "PADDLELIKE_TRACEBACK=full to see where it failed, and report it with the file if you can"
+    )
 
 
 @contextmanager

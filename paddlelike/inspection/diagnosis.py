@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
-from paddlelike.errors import PaddlelikeError
+from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.formats import registry
 from paddlelike.foundation.display import Displayed
 from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
@@ -44,12 +45,20 @@ class Diagnosis(Displayed):
     ----------
     calls
         Who opens it, and the call: "paddlelike", "Paddle 1.8", "Paddle 2.x", "Paddle 3.x".
+    files, variables, nbytes
+        How many files and variables were looked at, and the bytes of their elements.
+    unread
+        How many of the files could not be read.
     """
 
     path: str
     title: str
     findings: tuple[Finding, ...]
     calls: tuple[tuple[str, str], ...]
+    files: int = 0
+    variables: int = 0
+    nbytes: int = 0
+    unread: int = 0
 
     def __bool__(self) -> bool:
         return all(finding.level == "note" for finding in self.findings)
@@ -109,7 +118,9 @@ def diagnose(
             )
         order = {"error": 0, "warning": 1, "note": 2}
         findings.sort(key=lambda finding: order[finding.level])
-        return Diagnosis(content.path, found.title, tuple(findings), calls)
+        unread = sum(file.kind == "other" for file in found.files)
+        counts = len(found.files), len(found.variables), found.nbytes, unread
+        return Diagnosis(content.path, found.title, tuple(findings), calls, *counts)
 
 
 def _find_unreadable(found: Inspection) -> Iterator[Finding]:
@@ -182,7 +193,10 @@ def _find_manifest_problems(content: Content) -> Iterator[Finding]:
     if not content.files:
         return
     if content.is_file:
-        yield from (Finding("error", line, "restore it from a copy") for line in list_damage(content.path))
+        with suppress(FormatError):  # which is a finding already
+            yield from [
+                Finding("error", line, "restore it from a copy") for line in list_damage(content.path)
+            ]
         return
     if content.manifest is None:
         yield Finding("note", "there is no manifest: flipped bits cannot be found", "save it again once")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import os
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.errors import FormatError
+from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.program import Program
 from paddlelike.inspection.inspect import array_of
@@ -62,6 +62,11 @@ class Difference(Displayed):
         How many variables are equal bit for bit.
     operators
         Lines of the difference of the programs, as ``diff -u`` has them without context.
+    programs
+        How many programs each side has; they are compared where both have one.
+    unread
+        Pairs of a file and what it is, for the files that could not be read and that the other side does not
+        have with the same bytes: nothing is known of their differences.
     """
 
     left: str
@@ -72,6 +77,8 @@ class Difference(Displayed):
     changed: tuple[Change, ...] = ()
     same: int = 0
     operators: tuple[str, ...] = ()
+    programs: tuple[int, int] = (0, 0)
+    unread: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.renamed or self.changed or self.operators)
@@ -102,7 +109,7 @@ def compare(
     Raises
     ------
     FormatError
-        A file on either side is damaged.
+        A file on either side is damaged, or a side holds neither values nor programs.
     MissingFileError
         There is nothing under a path.
 
@@ -118,6 +125,7 @@ def compare(
         one, other = stack.enter_context(open_content(left)), stack.enter_context(open_content(right))
         for content in (one, other):
             _check_readable(content)
+            content.check_readable("values and no programs to compare")
         before = {held.name: held for held in one.variables}
         after = {held.name: held for held in other.variables}
         both = [name for name in before if name in after]
@@ -144,13 +152,37 @@ def compare(
             tuple(changes),
             len(both) - len(changes),
             tuple(_compare_programs(list(one.programs.values()), list(other.programs.values()))),
+            (len(one.programs), len(other.programs)),
+            tuple(_list_unread(one, other)),
         )
 
 
 def _check_readable(content: Content) -> None:
     for file in content.files:
         if file.problem is not None:
-            raise FormatError(f"{os.path.join(content.path, file.name)} cannot be read: {file.problem}")
+            raise FormatError(f"{_locate(content, file.name)} cannot be read: {file.problem}")
+
+
+def _locate(content: Content, name: str) -> str:
+    """Return the path of a file of a content."""
+    return content.path if content.is_file else os.path.join(content.path, name)
+
+
+def _list_unread(one: Content, other: Content) -> Iterator[tuple[str, str]]:
+    """Yield the files of both sides that could not be read and are not the same bytes on the other side."""
+    sides = [one.list_unread(), other.list_unread()]
+    same = {name for name in sides[0].keys() & sides[1].keys() if _hash(one, name) == _hash(other, name)}
+    for content, unread in zip((one, other), sides, strict=True):
+        yield from ((_locate(content, name), text) for name, text in unread.items() if name not in same)
+
+
+def _hash(content: Content, name: str) -> str | None:
+    """Return the checksum of a file, or None for a name that cannot be opened."""
+    try:
+        with content.where.open_file(name) as file:
+            return hashing.hash_bytes(file.read())
+    except (PaddlelikeError, OSError):
+        return None
 
 
 def _compare_values(name: str, one: Content, left: Held, other: Content, right: Held) -> Change | None:

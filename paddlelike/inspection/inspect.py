@@ -104,7 +104,7 @@ class Inspection(Displayed):
 
     def __bool__(self) -> bool:
         """Whether everything could be read and is finite, and there is something."""
-        known = not self.files or any(file.kind != "other" for file in self.files)
+        known = any(file.kind != "other" for file in self.files)
         return known and not self.flagged and not any(file.problem for file in self.files)
 
     def __repr__(self) -> str:

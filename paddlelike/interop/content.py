@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import Scope
-from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
+from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError, StorageError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, Value
 from paddlelike.formats.entry import Entry
@@ -31,9 +31,13 @@ from paddlelike.storage.manifest import Manifest
 if TYPE_CHECKING:
     from paddlelike.storage.interfaces import File
 
-__all__ = ["Content", "FileFacts", "Held", "find_model_files", "open_content"]
+__all__ = ["Content", "FileFacts", "Held", "ModelFiles", "find_model_files", "open_content"]
 
 _LARGEST_MODEL: Final = 1 << 28  # bytes of an ONNX file whose program is looked into
+_STATES: Final = (
+    ".pdparams",
+    ".pdopt",
+)  # of fluid.save, which writes them for programs without variables, too
 _LARGEST_PROGRAM: Final = 1 << 31  # bytes: what protobuf reads
 
 
@@ -81,16 +85,19 @@ class Content:
 
     Attributes
     ----------
-    is_file
-        Whether the path is one file.
+    is_file, is_directory
+        Whether the path is one file, or a directory; else it is a prefix of files.
     programs
         By file name. They were decoded, and are not run.
     unnamed
         Combined files whose values have no names that are known; they are called by position.
     """
 
-    def __init__(self, path: str, where: Location, *, is_file: bool) -> None:
+    def __init__(
+        self, path: str, where: Location, *, is_file: bool = False, is_directory: bool = False
+    ) -> None:
         self.path = path
+        self.is_directory = is_directory
         self.where = where
         self.is_file = is_file
         self.files: list[FileFacts] = []
@@ -121,6 +128,37 @@ class Content:
             self._opened[held.file] = self._stack.enter_context(self.where.open_file(held.file))
         return held.format.read(self._opened[held.file], held.entry)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no file holds a value or a program that can be read."""
+        return not (self.variables or self.programs)
+
+    def list_unread(self) -> dict[str, str]:
+        """Return what is known of each file that could not be read, by its name."""
+        return {one.name: one.problem or one.title for one in self.files if one.kind == "other"}
+
+    def explain_unread(self) -> str | None:
+        """Return what the files that could not be read are, and what to do; None if there are none."""
+        unread = self.list_unread()
+        if self.is_file:
+            return next(iter(unread.values()), None)
+        if not self.files:
+            return "the directory is empty: its save was stopped or never made; name another one"
+        texts = [f"{name}: {text}" for name, text in list(unread.items())[:3]]
+        more = f"; and {len(unread) - 3} more files" if len(unread) > 3 else ""
+        return "; ".join(texts) + more or None
+
+    def check_readable(self, asked: str = "values and no programs") -> None:
+        """Check that some file holds a value or a program.
+
+        Raises
+        ------
+        FormatError
+            None does. The hint says what the files are.
+        """
+        if self.is_empty:
+            raise FormatError(f"{self.path} holds no {asked}", hint=self.explain_unread())
+
     def get_program(self) -> Program:
         """Return the one program.
 
@@ -130,7 +168,11 @@ class Content:
             There is none, or there are several.
         """
         if not self.programs:
-            raise LoadError(f"{self.path} holds no program", hint="name a __model__ or .pdmodel file")
+            unread = self.explain_unread()
+            raise LoadError(
+                f"{self.path} holds no program",
+                hint=unread or "name a __model__, .pdmodel or .json file, or a directory with one",
+            )
         if len(self.programs) > 1:
             names = ", ".join(os.path.join(self.path, name) for name in self.programs)
             raise LoadError(f"{self.path} holds {len(self.programs)} programs", hint=f"name one of {names}")
@@ -138,13 +180,29 @@ class Content:
 
     def add(self, name: str) -> None:
         """Look into a file."""
-        with self.where.open_file(name) as file:
-            size = file.size
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            self.files.append(FileFacts(name, "other", "a file whose name is not UTF-8: rename it", 0))
+            return
+        try:
+            file = self.where.open_file(name)
+        except (StorageError, OSError) as error:
+            if self.is_file:
+                raise
+            why = getattr(error, "message", None) or str(error)
+            self.files.append(FileFacts(name, "other", "a file that cannot be read", 0, why))
+            return
+        with file:
+            size, count = file.size, len(self.variables)
             try:
                 kind, title = self._add_contents(name, file, bytes(file.read_at(0, SNIFF_BYTES)))
+                if kind not in ("program", "manifest") and name not in self.programs:
+                    empty = len(self.variables) == count and not name.endswith(_STATES)
+                    kind, title = ("other", f"{title}, which holds no arrays") if empty else (kind, title)
                 self.files.append(FileFacts(name, kind, title, size))
             except _UnknownError as unknown:
-                self.files.append(FileFacts(name, "other", str(unknown) or "of no known format", size))
+                self.files.append(FileFacts(name, "other", str(unknown) or _explain_unknown(name), size))
             except (FormatError, MemoryError) as error:
                 why = getattr(error, "message", None) or "it is larger than the memory"
                 self.files.append(FileFacts(name, "other", "a file that cannot be read", size, why))
@@ -237,16 +295,51 @@ class Content:
         return None
 
 
-def find_model_files(path: str | os.PathLike[str]) -> tuple[str | None, str | None]:
-    """Return the names of the only program and of the only combined file in a directory, if there is one."""
-    if os.path.isfile(path):
-        return None, None
+class ModelFiles(NamedTuple):
+    """Where a model is: a directory, and the names of the program and of the combined file in it, or None."""
+
+    directory: str
+    program: str | None
+    values: str | None
+
+
+def find_model_files(path: str | os.PathLike[str]) -> ModelFiles:
+    """Return where a model is that is named by its directory, its program, or the prefix of both its files.
+
+    In a directory a name is None where none or several files can be meant.
+
+    Raises
+    ------
+    MissingFileError
+        There is nothing.
+    LoadError
+        There is no program.
+    """
+    text = os.fspath(path)
     with open_content(path) as content:
+        if not content.programs:
+            unread = content.explain_unread() if content.is_empty else None
+            hint = "name the directory of a model (with __model__), or a .pdmodel beside its values"
+            raise LoadError(f"{text} holds no program", hint=unread or hint)
         kinds = [file.kind for file in content.files]
         programs = list(content.programs)
         combined = [file.name for file in content.files if file.kind == "combined"]
+        directory = text
+        if not content.is_directory:
+            directory = os.path.dirname(text) or "."
+        if content.is_file and programs:  # its values are beside it
+            beside = f"{os.path.splitext(programs[0])[0]}.pdiparams"
+            combined = [beside] if content.where.has(beside) else []
     model = programs[0] if len(programs) == 1 else None
-    return model, combined[0] if len(combined) == 1 and "variable" not in kinds else None
+    values = combined[0] if len(combined) == 1 and "variable" not in kinds else None
+    return ModelFiles(directory, model, values)
+
+
+def _explain_unknown(name: str) -> str:
+    """Return what a file of no known format should be, by its name."""
+    if name.endswith(".pdmodel") or os.path.basename(name) == "__model__":
+        return "this is not a whole program: it was cut while it was written or copied; copy or save it again"
+    return "of no known format"
 
 
 class _UnknownError(Exception):
@@ -274,14 +367,14 @@ def open_content(path: str | os.PathLike[str]) -> Content:
     where = locate(text)
     is_directory = where.exists()
     if is_directory:
-        content = Content(text, where, is_file=False)
+        content = Content(text, where, is_directory=True)
         names = where.list_names()
     else:
         where, name = locate_prefix(text)
         is_file = bool(name) and where.has(name)
         names = [name] if is_file else _list_under(where, name)
         if not names:
-            raise MissingFileError(f"there is no file or directory {text}", hint=_find_near(where, name))
+            raise _make_missing(text, where, name)
         content = Content(text, where, is_file=is_file)
         if is_file:  # what else its directory holds may name its values
             names = [*_find_companions(where, name), name]
@@ -302,6 +395,15 @@ def open_content(path: str | os.PathLike[str]) -> Content:
         content.variables = [held for held in content.variables if held.file == names[-1]]
         content.programs = {k: v for k, v in content.programs.items() if k == names[-1]}
     return content
+
+
+def _make_missing(text: str, where: Location, name: str) -> MissingFileError:
+    """Return the error for a path that is neither a file nor a directory."""
+    if os.path.islink(text):
+        return MissingFileError(f"{text} is a link to {os.readlink(text)!r}, which does not exist")
+    if os.path.lexists(text):
+        return MissingFileError(f"{text} is neither a file nor a directory")
+    return MissingFileError(f"there is no file or directory {text}", hint=_find_near(where, name))
 
 
 def _order(name: str) -> tuple[int, str]:

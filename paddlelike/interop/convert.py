@@ -24,7 +24,7 @@ from paddlelike.formats.state.fluid_save import PrefixedFolder
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.progress import show_progress
-from paddlelike.interop.content import find_model_files, open_content
+from paddlelike.interop.content import ModelFiles, find_model_files, open_content
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.renaming import Recipe, arrange
 from paddlelike.interop.spool import Spool
@@ -39,13 +39,14 @@ if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
     from paddlelike.interop.onnx.models import ModelReport
 
-__all__ = ["ConvertReport", "convert"]
+__all__ = ["ConvertReport", "convert", "find_model"]
 
 Path = str | os.PathLike[str]
 Rename = Mapping[str, str] | Callable[[str], str]
 AnyFormat = FileFormat | FolderFormat
 
 _HEAD: Final = 1024
+_ONNX: Final = ".onnx"
 _LISTED: Final = 20
 _UNKNOWN: Final = "its first bytes are those of no kind of file that is known here"
 _SHARED: Final = ".model"  # the suffix of CNTK's files and of DyNet's, whose names begin with a slash
@@ -180,9 +181,14 @@ def convert(
                 source, target, overwrite=overwrite, verify=verify, durability=durability
             )
         if is_model_conversion(source, target):
-            found = find_model_files(source)
+            found = find_model(source, target)
             return convert_model(
-                source, target, model_filename=found[0], params_filename=found[1], overwrite=overwrite
+                source,
+                target,
+                directory=found.directory,
+                model_filename=found.program,
+                params_filename=found.values,
+                overwrite=overwrite,
             )
     target_format = _find_target(target, format)
     if not overwrite and is_there(target):
@@ -195,6 +201,12 @@ def convert(
         )
     with ExitStack() as stack:
         source_format, opened, entries = _open_named(source, names, stack)
+        if (
+            not entries
+            and not source.endswith((".pdparams", ".pdopt"))
+            and source_format.name != "fluid_save"
+        ):
+            raise FormatError(f"{source} is {source_format.title}, and holds no arrays")
         renamed = _rename([entry.name for entry in entries], rename)
         if format is None and target.endswith(_SHARED) and renamed and all(one[:1] == "/" for one in renamed):
             target_format = registry.find("dynet")
@@ -230,6 +242,25 @@ def convert(
     )
 
 
+def find_model(source: str, target: str) -> ModelFiles:
+    """Return where the model is that becomes the ONNX file ``target``; the source itself, if it is one.
+
+    Raises
+    ------
+    LoadError
+        There is no program.
+    """
+    if not target.endswith(_ONNX) or source.endswith(_ONNX):
+        return ModelFiles(source, None, None)
+    try:
+        return find_model_files(source)
+    except MissingFileError:
+        raise
+    except LoadError as error:
+        message = f"{error.message}, which an ONNX model is made of"
+        raise LoadError(message, hint=f"{error.hint}; format='onnx' writes values alone") from error
+
+
 # The source
 
 
@@ -239,7 +270,11 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
     if where.exists():
         found = registry.sniff(where)
         if found is None:
-            raise FormatError(f"{path} is a directory of no known format: no file in it is a Paddle variable")
+            with open_content(path) as content:
+                raise FormatError(
+                    f"{path} is a directory of no known format: no file in it is a Paddle variable",
+                    hint=content.explain_unread(),
+                )
         return found, where
     folder, name = locate_prefix(path)
     if folder.has(name):

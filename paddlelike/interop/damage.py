@@ -6,19 +6,23 @@ The copy would get checksums of its own, which fit the damaged values.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import NamedTuple
 
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES
 from paddlelike.formats.state.fluid_save import FluidSave
 from paddlelike.foundation.warn import warn_user
+from paddlelike.interop.content import open_content
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.compare import compare_file
-from paddlelike.io.verify import NO_COMPARISON, Comparison, check_problems, choose_comparison
+from paddlelike.io.verify import NO_COMPARISON, Comparison, check_problems, choose_comparison, verify
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.threads import map_in_threads
+from paddlelike.storage.verification import Verification
+from paddlelike.storage.verification import compare_file as compare_record
 
-__all__ = ["list_damage", "refuse_damage"]
+__all__ = ["list_damage", "refuse_damage", "verify_path"]
 
 _MODEL = ".pdmodel"
 
@@ -52,6 +56,55 @@ def list_damage(path: str) -> list[str]:
     """Return a line for every file under a path that is not what was saved."""
     asynchronous.wait_for_pending()
     return _compare(path).bad
+
+
+def verify_path(path: str) -> Verification:
+    """Compare a directory, a file or the files of ``fluid.save`` under a prefix with their manifest.
+
+    Raises
+    ------
+    MissingFileError
+        There is nothing under the path.
+    """
+    if locate(path).exists():
+        found_there = verify(path)
+        if found_there.problem is None:
+            return found_there
+        with open_content(path) as content:
+            unread = f" ({content.explain_unread()})" if content.is_empty else ""
+        return replace(found_there, problem=f"{found_there.problem}{unread}")
+    asynchronous.wait_for_pending()
+    where, only, comparison = _find_manifest(path)
+    chosen = None if only is None else {only}
+    if comparison.records is None:
+        with open_content(path) as content:  # which raises where there is nothing
+            files = [file.name for file in content.files]
+        directory = locate(os.path.dirname(path) or ".")  # whose manifest may have the files of a prefix
+        comparison = choose_comparison(directory, None, verify=None, lazy=False)
+        if comparison.records is not None and not comparison.records.keys().isdisjoint(files):
+            where, chosen = directory, set(files)
+        else:
+            comparison = NO_COMPARISON
+    if comparison.records is None:
+        damage = [one for name in files for one in _find_own_damage(where, name)]
+        if damage:
+            return Verification(path, changed=tuple(files), why=dict.fromkeys(files, "; ".join(damage)))
+        unread = f" ({content.explain_unread()})" if content.is_empty else ""
+        return Verification(path, problem=f"no manifest says how it was saved{unread}")
+    found: dict[str, list[str]] = {}
+    why = {}
+    for name, record in comparison.records.items():
+        if chosen is not None and name not in chosen:
+            continue
+        if not where.has(name):
+            found.setdefault("missing", []).append(name)
+            continue
+        with where.open_file(name) as file:
+            verdict, reason = compare_record(file, record)
+        found.setdefault(verdict, []).append(name)
+        why.update({name: reason} if reason else {})
+    fields = {what: tuple(names) for what, names in found.items()}
+    return replace(Verification(path, why=why), **fields)  # type: ignore[arg-type]
 
 
 class _Found(NamedTuple):

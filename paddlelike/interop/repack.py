@@ -178,7 +178,7 @@ def _check_absent(target: Path) -> None:
 
 def _check_variables(content: Content) -> list[Held]:
     if not content.variables:
-        raise LoadError(f"{content.path} holds no variables")
+        raise LoadError(f"{content.path} holds no variables", hint=content.explain_unread())
     return content.variables
 
 

@@ -9,12 +9,14 @@ from itertools import groupby
 from typing import Final
 
 from paddlelike.errors import PaddlelikeError
+from paddlelike.formats.base import SNIFF_BYTES
+from paddlelike.formats.paddle.recognize import is_pir
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.content import Content, list_persistables, open_content
 from paddlelike.scan.report import FileFinding
 
-__all__ = ["look_into_files"]
+__all__ = ["look_into_files", "look_into_path"]
 
 #: Files that say by their name that they are neither models nor values.
 _OTHERS: Final = frozenset({
@@ -36,12 +38,28 @@ _VALUES: Final = (
 )
 
 
+def look_into_path(path: str, home: str) -> tuple[list[FileFinding], Counter[str], set[str]]:
+    """Return what :func:`look_into_files` does, for one file or the files of ``fluid.save`` under a prefix.
+
+    Raises
+    ------
+    MissingFileError
+        There is nothing.
+    """
+    operators: Counter[str] = Counter()
+    unknown: set[str] = set()
+    with open_content(path) as content:
+        names = [file.name for file in content.files]
+        folder = os.path.relpath(os.path.dirname(os.path.abspath(path)), home)
+        return _look_into(content, names, folder, operators, unknown), operators, unknown
+
+
 def look_into_files(files: Iterable[str], home: str) -> tuple[list[FileFinding], Counter[str], set[str]]:
     """Return what files are, the operators of all programs among them, and those that cannot run here."""
     findings: list[FileFinding] = []
     operators: Counter[str] = Counter()
     unknown: set[str] = set()
-    names = [one for one in files if os.path.splitext(one)[1].lower() not in _OTHERS]
+    names = [one for one in files if _may_be_model(one)]
     for folder, group in groupby(names, os.path.dirname):
         listed = [os.path.basename(one) for one in group]
         try:
@@ -54,6 +72,18 @@ def look_into_files(files: Iterable[str], home: str) -> tuple[list[FileFinding],
     return findings, operators, unknown
 
 
+def _may_be_model(path: str) -> bool:
+    """Return whether a file may hold a program or values, by its name; of JSON by its first bytes."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix != ".json":
+        return suffix not in _OTHERS
+    try:
+        with open(path, "rb") as file:
+            return is_pir(file.read(SNIFF_BYTES))
+    except OSError:
+        return False
+
+
 def _look_into(
     content: Content, listed: Sequence[str], folder: str, operators: Counter[str], unknown: set[str]
 ) -> list[FileFinding]:
@@ -62,11 +92,12 @@ def _look_into(
         if file.name not in listed:
             continue
         stops, step = "", ""
-        if file.kind == "other" and not (content.programs or file.name.endswith(_VALUES)):
+        needed = file.name.endswith(_VALUES)
+        if file.kind == "other" and not (content.programs or needed):
             pass  # a file of the script's own
         elif file.problem is not None:
             stops, step = file.problem, "copy or save the file again"
-        elif file.kind == "other" and file.name.endswith(_VALUES):
+        elif file.kind == "other" and needed:
             stops, step = file.title, "find out what wrote it; paddlelike doctor says more"
         elif file.name in content.programs:
             program = content.programs[file.name]
@@ -94,7 +125,7 @@ def _find_stop(content: Content, program: Program, unknown: set[str]) -> tuple[s
         )
     held = {one.name for one in content.variables}
     missing = sorted({one.name for one in list_persistables(program)} - held)
-    if held and missing and not content.unnamed and len(content.programs) == 1:
+    if held and missing and not content.unnamed and not content.is_file and len(content.programs) == 1:
         return (
             f"no values of {', '.join(missing[:5])}{' ...' * (len(missing) > 5)}",
             "copy their files beside it",

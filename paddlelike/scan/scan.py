@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
-from paddlelike.errors import MissingFileError
+from paddlelike.errors import FormatError, StorageError
+from paddlelike.foundation.amounts import format_count
+from paddlelike.interop.content import open_content
 from paddlelike.scan.evaluation import Evaluation
 from paddlelike.scan.execution_path import Folder
-from paddlelike.scan.models import look_into_files
+from paddlelike.scan.models import look_into_files, look_into_path
 from paddlelike.scan.python_names import PythonNames
-from paddlelike.scan.report import Scan, ScriptFinding, ScriptVerdict, Verdict
+from paddlelike.scan.report import FileFinding, Scan, ScriptFinding, ScriptVerdict, Verdict
 from paddlelike.scan.sources import is_installed, read_source, walk_files
 
 __all__ = ["scan"]
@@ -32,6 +35,8 @@ def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] |
     ------
     MissingFileError
         There is nothing under the path.
+    FormatError
+        There are no scripts, models and values under the path.
 
     >>> import pathlib, tempfile
     >>> home = pathlib.Path(tempfile.mkdtemp())
@@ -40,9 +45,9 @@ def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] |
     >>> bool(found), found.scripts[0].verdict, found.scripts[0].findings[0].line
     (False, 'stops', '2')
     """
-    root = os.path.realpath(path)
-    if not os.path.lexists(root):
-        raise MissingFileError(f"there is no file or directory {os.fspath(path)}")
+    root = _resolve(os.fspath(path))
+    if not os.path.lexists(root) or (os.path.isfile(root) and not root.endswith(_SCRIPTS)):
+        return _scan_path(os.fspath(path), root)
     files = list(walk_files(root))
     sources = {one: read_source(one) for one in files if one.endswith(_SCRIPTS)}
     home = root if os.path.isdir(root) else os.path.dirname(root)
@@ -54,8 +59,10 @@ def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] |
             if progress is not None:
                 progress(index + 1, len(sources))
     kinds, operators, unknown = look_into_files([one for one in files if not one.endswith(_SCRIPTS)], home)
+    if not sources and not _are_of_use(kinds):
+        _refuse(os.fspath(path), len(files))
     return Scan(
-        path=os.fspath(path),
+        path=os.fspath(path) or ".",
         scripts=tuple(verdicts),
         files=tuple(kinds),
         names=dict(sorted(folder.uses.items())),
@@ -63,6 +70,37 @@ def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] |
         operators=dict(sorted(operators.items())),
         unknown_operators=tuple(sorted(unknown)),
     )
+
+
+def _resolve(path: str) -> str:
+    """Return the real path. Raises StorageError for a text that is not a path."""
+    try:
+        return os.path.realpath(path)
+    except ValueError as error:
+        raise StorageError(f"{path!r} is not a path: {error}") from error
+
+
+def _scan_path(path: str, root: str) -> Scan:
+    """Return what a file, or the files under a prefix, are."""
+    kinds, operators, unknown = look_into_path(path, os.path.dirname(root))
+    if not _are_of_use(kinds):
+        with open_content(path) as content:
+            raise FormatError(f"{path} is not a script, a model or values", hint=content.explain_unread())
+    return Scan(path, (), tuple(kinds), {}, {}, dict(sorted(operators.items())), tuple(sorted(unknown)))
+
+
+def _are_of_use(files: Sequence[FileFinding]) -> bool:
+    """Return whether one of the files is a model or values, or should be by its name."""
+    return any(one.stops or one.kind not in ("other", "manifest") for one in files)
+
+
+def _refuse(path: str, count: int) -> NoReturn:
+    """Raise the error for a folder that holds nothing to judge."""
+    with open_content(path or ".") as content:
+        raise FormatError(
+            f"none of the {format_count(count, 'file')} in {path} is a script, a model or values",
+            hint=content.explain_unread(),
+        )
 
 
 def _judge(path: str, findings: list[ScriptFinding]) -> ScriptVerdict:

@@ -179,7 +179,7 @@ def test_diff_and_its_status(tmp_path: Path) -> None:
 
 
 def test_verify_without_manifest() -> None:
-    assert run("verify", FIT / "persistables").exit_code == 1
+    assert run("verify", FIT / "persistables").exit_code == 2
     assert run("verify", FIT / "nothing").exit_code == 2
 
 

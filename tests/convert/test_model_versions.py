@@ -12,7 +12,6 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.interop.model_versions import convert_arrangement
-from paddlelike.interop.onnx.models import convert_model
 from tests.models.archive import find_names, read_archive, run_model, write_files
 
 MODELS = read_archive("models185")
@@ -100,7 +99,6 @@ def test_without_a_program_or_values_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "old" / "__model__").write_bytes((FIT / "inference" / "__model__").read_bytes())
     with pytest.raises(LoadError, match=r"holds no values of fc_0\.b_0, fc_0\.w_0"):
         convert_arrangement(tmp_path / "old", tmp_path / "a.pdmodel")
-    for make in (convert_model, fluid.convert):
-        with pytest.raises(LoadError, match="holds no program, which an ONNX model is made of"):
-            make(FIT / "persistables", tmp_path / "a.onnx")
+    with pytest.raises(LoadError, match="holds no program, which an ONNX model is made of"):
+        fluid.convert(FIT / "persistables", tmp_path / "a.onnx")
     assert list_names(tmp_path) == ["old"]

@@ -30,4 +30,7 @@ def command(
     if json:
         print_json({"directory": done.directory, "files": sorted(done.files)})
         return
+    if not done.written:
+        say(f"{done.directory} holds no chains of deltas: nothing was changed")
+        return
     say(f"wrote {format_count(done.written, 'file')} to {done.directory}")

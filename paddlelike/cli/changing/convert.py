@@ -114,8 +114,7 @@ def command(
     Parquet file when DST ends in .arrow, .feather or .parquet; such a file as SRC is put over the saved
     table in the directory DST, as a delta, with --overwrite.
     """
-    from paddlelike.interop.content import find_model_files
-    from paddlelike.interop.convert import ConvertReport, convert
+    from paddlelike.interop.convert import ConvertReport, convert, find_model
     from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
     from paddlelike.interop.recipes import find_rules
 
@@ -125,13 +124,14 @@ def command(
     with exits():
         report: ConvertReport | ModelReport
         if format is None and not rules and is_model_conversion(source, target):
-            found = find_model_files(source)
+            found = find_model(source, target)
             report = convert_model(
                 source,
                 target,
                 opset=opset,
-                model_filename=model_filename or found[0],
-                params_filename=params_filename or found[1],
+                directory=found.directory,
+                model_filename=model_filename or found.program,
+                params_filename=params_filename or found.values,
                 overwrite=overwrite,
             )
         else:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any
 
 import typer
 
 from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, say
-from paddlelike.errors import FeedError, MissingFileError
+from paddlelike.errors import FeedError
 
 __all__ = ["command"]
 
 
 def command(
-    model: Annotated[str, typer.Argument(metavar="DIR", help="A model for prediction.")],
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="A model for prediction: a directory, a program, or a prefix."),
+    ],
     inputs: Annotated[str, typer.Argument(metavar="INPUTS.npz", help="Arrays by the names of the feeds.")],
     expected: Annotated[
         str | None,
@@ -31,21 +33,24 @@ def command(
 ) -> None:
     """Run a model on given inputs, and compare.
 
-    Without --expected, the exit status is 1 if an output holds NaN or infinite elements.
+    The exit status is 1 if an output differs from --expected or, without it, holds NaN or infinite elements;
+    2 if the model cannot be run on the inputs.
     """
     import numpy as np
 
     from paddlelike.interop.content import find_model_files
 
     with exits():
-        names = find_model_files(model)
-        found = _run(model, inputs, model_filename or names[0], params_filename or names[1])
+        where = find_model_files(model)
+        found = _run(
+            where.directory, inputs, model_filename or where.program, params_filename or where.values
+        )
         if output is not None:
             with open(output, "wb") as file:
                 np.savez(file, **found)
         wanted = None if expected is None else _read(expected)
     if wanted is not None and len(wanted) == len(found) and not set(wanted) & set(found):
-        say("the names of the outputs differ: they are compared by their order")
+        say("no name of --expected is an output of the model: they are compared by their order")
         wanted = dict(zip(found, wanted.values(), strict=True))
     rows = [_compare(name, array, wanted, rtol, atol) for name, array in found.items()]
     fine = all(row["fine"] for row in rows)
@@ -91,15 +96,17 @@ def _run(model: str, inputs: str, model_filename: str | None, params_filename: s
 
 
 def _read(path: str) -> dict[str, Any]:
-    import numpy as np
+    """Return the arrays of a file, of any known format."""
+    from paddlelike.inspection.inspect import array_of
+    from paddlelike.interop.content import open_content
 
-    if not os.path.exists(path):
-        raise MissingFileError(f"there is no file {path}")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, AttributeError, EOFError) as error:
-        raise FeedError(f"{path} is no npz file: {error}", hint="numpy.savez(file, name=array)") from error
+    with open_content(path) as content:
+        if not content.variables:
+            raise FeedError(
+                f"{path} holds no arrays",
+                hint=content.explain_unread() or "write an npz file with numpy.savez(file, name=array)",
+            )
+        return {held.name: array_of(content.read(held)) for held in content.variables}
 
 
 def _compare(

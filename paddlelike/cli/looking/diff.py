@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, progress
+from paddlelike.cli.output import FOUND, UNREAD, Json, end, escape, exits, print_columns, print_json, progress
 from paddlelike.foundation.amounts import format_count
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def command(
 ) -> None:
     """Compare two sets of values, and their programs.
 
-    Values are compared bit for bit, programs operator by operator. The exit status is 1 if they differ.
+    Values are compared bit for bit, programs operator by operator. The exit status is 1 if they differ, 2 if
+    a side cannot be read or holds neither values nor programs, 3 if what could be read is the same.
     """
     from paddlelike.inspection.difference import compare
 
@@ -34,7 +35,7 @@ def command(
         print_json(found.to_dict())
     else:
         _print(found)
-    end(FOUND if found else 0)
+    end(FOUND if found else UNREAD if found.unread else 0)
 
 
 def _print(found: Difference) -> None:
@@ -59,3 +60,11 @@ def _print(found: Difference) -> None:
         typer.echo(escape(line))
     changed = f"{len(found.changed)} changed, {len(found.added)} added, {len(found.removed)} removed"
     typer.echo(f"{format_count(found.same, 'variable')} the same, {changed}, {len(found.renamed)} renamed")
+    if all(found.programs):
+        how = "differ" if found.operators else "are the same"
+        typer.echo(f"the programs {how}{'' if found.programs == (1, 1) else ' (the first of each side)'}")
+    elif any(found.programs):
+        side = escape(found.left if found.programs[0] else found.right)
+        typer.echo(f"only {side} holds a program: programs were not compared")
+    for file, text in found.unread:
+        typer.echo(f"not compared: {escape(file)}: {escape(text)}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json, print_text, progress
+from paddlelike.foundation.amounts import format_count, format_size
 
 if TYPE_CHECKING:
     from paddlelike.inspection.diagnosis import Diagnosis
@@ -22,7 +23,8 @@ def command(
 ) -> None:
     """Say what is odd about files, and what opens them.
 
-    Also what real Paddle does with each oddity. The exit status is 1 if anything but notes was found.
+    Also what real Paddle does with each oddity. The exit status is 1 if anything but notes was found, as
+    files that cannot be read are.
     """
     from paddlelike.inspection.diagnosis import diagnose
 
@@ -37,6 +39,9 @@ def command(
 
 def _print(found: Diagnosis) -> None:
     print_text(f"{found.path}: {found.title}")
+    counts = [format_count(found.files, "file"), format_count(found.variables, "variable")]
+    unread = f"; {format_count(found.unread, 'file')} could not be read" if found.unread else ""
+    print_text(f"looked at {', '.join(counts)}, {format_size(found.nbytes)} of elements{unread}")
     if not found.findings:
         typer.echo("nothing odd was found")
     for finding in found.findings:

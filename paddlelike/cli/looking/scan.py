@@ -39,7 +39,7 @@ def command(
     Nothing of the folder is run. Scripts and notebooks are followed from their first line as Python would:
     names of Paddle, arguments of its functions, names that Python, numpy and Pillow no longer have. Programs
     are read for operators that are not here, other files for their format. The exit status is 1 if a script
-    or a file stops.
+    or a file stops, 2 if the path holds no scripts, models and values.
     """
     from paddlelike.scan import scan
 
@@ -88,8 +88,11 @@ def _print(found: Scan) -> None:
     for file in stopped:
         print_text(f"  {file.path}: {file.title}: {file.stops}")
         print_text(f"      {file.step}")
-    fine = sum(one.verdict == "runs" for one in found.scripts)
-    print_text(f"{format_count(fine, 'script')}: nothing that stops was found")
+    fine = [format_count(sum(one.verdict == "runs" for one in found.scripts), "script")] * bool(found.scripts)
+    read = [one for one in found.files if not one.stops and one.kind not in ("other", "manifest")]
+    fine += [format_count(len(read), "model or value file")] * bool(read)
+    if fine:
+        print_text(f"{' and '.join(fine)}: nothing that stops was found")
     absent = [name for name, here in found.packages.items() if not here]
     if absent:
         print_text(f"packages that are imported and not installed: {', '.join(absent)}")

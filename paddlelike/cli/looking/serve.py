@@ -14,7 +14,10 @@ __all__ = ["command"]
 
 
 def command(
-    model: Annotated[str, typer.Argument(metavar="DIR", help="A model for prediction.")],
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="A model for prediction: a directory, a program, or a prefix."),
+    ],
     model_filename: Annotated[str | None, typer.Option(help="The program, if there are several.")] = None,
     params_filename: Annotated[
         str | None, typer.Option(help="The combined file of the parameters, if there are several.")

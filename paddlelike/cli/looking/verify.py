@@ -7,30 +7,49 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import FOUND, Json, end, exits, print_json, print_text
-from paddlelike.errors import MissingFileError
+from paddlelike.cli.output import (
+    FAILED,
+    FOUND,
+    UNREAD,
+    Json,
+    end,
+    escape,
+    exits,
+    print_json,
+    print_text,
+    progress,
+    say,
+)
 
 __all__ = ["command"]
 
 
 def command(
-    directory: Annotated[str, typer.Argument(metavar="DIR", help="A directory that paddlelike saved.")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH", help="What paddlelike saved: a directory, a file, a prefix of fluid.save."
+        ),
+    ],
     json: bool = Json,
 ) -> None:
     """Compare saved files with their manifest.
 
     Any flipped bit is found.
-    The exit status is 1 if a file is missing, cut, changed or extra, or if there is no manifest.
+    The exit status is 1 if a file is missing, cut, changed or extra, 2 if there is no manifest to compare
+    with, 3 if the manifest has no checksum of some files and the others are as they were saved.
     """
-    from paddlelike.io.verify import verify
-    from paddlelike.storage.location import locate
+    from paddlelike.interop.damage import verify_path
 
-    with exits():
-        if not locate(directory).exists():
-            raise MissingFileError(f"there is no directory {directory}")
-        found = verify(directory)
+    with exits(), progress(f"comparing {path} with its manifest"):
+        found = verify_path(path)
     if json:
         print_json({**asdict(found), "fine": bool(found)})
+    elif found.problem:
+        say(f"paddlelike: {escape(found)}")
     else:
         print_text(str(found))
-    end(0 if found else FOUND)
+    if found.problem:
+        end(FAILED)
+    damaged = found.missing or found.cut or found.changed or found.extra
+    end(FOUND if damaged else UNREAD if found.unchecked else 0)

@@ -7,22 +7,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.errors import LoadError, SaveError
+from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
-from paddlelike.formats.paddle.recognize import is_program
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.interop.onnx.exporter.export import export_onnx
 from paddlelike.interop.onnx.importer.build import import_onnx
 from paddlelike.io.export.save import save_inference_model
-from paddlelike.storage.problems import is_directory, is_file, is_there
+from paddlelike.storage.problems import is_file, is_there
 
 __all__ = ["ModelReport", "convert_model", "find_values", "is_model_conversion"]
 
 Path = str | os.PathLike[str]
 
 _SUFFIX: Final = ".onnx"
-_HEAD: Final = 1024
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,16 +64,6 @@ def is_model_conversion(source: Path, target: Path) -> bool:
     return there.endswith(_SUFFIX)
 
 
-def _has_program(path: str) -> bool:
-    """Return whether a file is a program, or a directory holds one."""
-    if is_directory(path):
-        return any(_has_program(os.path.join(path, name)) for name in os.listdir(path))
-    if not is_file(path):
-        return False
-    with open(path, "rb") as file:
-        return is_program(file.read(_HEAD))
-
-
 def find_values(path: str) -> str | None:
     """Return the name of the file of values beside a program, if there is one."""
     beside = f"{os.path.splitext(path)[0]}.pdiparams"
@@ -87,6 +75,7 @@ def convert_model(
     target: Path,
     *,
     opset: int = 18,
+    directory: str | None = None,
     model_filename: str | None = None,
     params_filename: str | None = None,
     overwrite: bool = False,
@@ -99,6 +88,8 @@ def convert_model(
     ----------
     opset
         Version of ONNX's operators in the file that is written.
+    directory
+        Where the model is that becomes an ONNX file; ``source`` if None.
     model_filename, params_filename
         Files of the directory, as ``load_inference_model`` and ``save_inference_model`` take them.
     overwrite
@@ -117,22 +108,12 @@ def convert_model(
     if not overwrite and is_there(there):
         raise SaveError(f"{there} exists", hint="remove it, choose another path, or pass overwrite=True")
     if there.endswith(_SUFFIX):
-        if is_there(here) and not here.endswith(_SUFFIX) and not _has_program(here):
-            raise LoadError(
-                f"{here} holds no program, which an ONNX model is made of",
-                hint="give the directory of a model (with __model__), or a .pdmodel beside its values; "
-                "--format onnx (format='onnx') writes values alone",
-            )
         if here.endswith(_SUFFIX):
             raise SaveError(
                 f"{here} is an ONNX file already", hint="to change its opset: onnx.version_converter"
             )
-        directory = here
-        if is_file(here):  # with its parameters beside it
-            directory, model_filename = os.path.split(here)
-            params_filename = params_filename or find_values(here)
         report = export_onnx(
-            directory or ".",
+            directory or here,
             there,
             opset=opset,
             model_filename=model_filename,

@@ -14,7 +14,7 @@ from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.places import CPUPlace
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.errors import EnforceNotMet, FeedError, LoadError
+from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.inference.follow import Follower
@@ -61,14 +61,12 @@ class Predictor:
         follow: str | None = None,
     ) -> None:
         self.path = os.fspath(path)
-        if os.path.isfile(self.path):
-            raise LoadError(f"{self.path} is a file, expected the directory of a model")
         found = find_model_files(self.path)
-        model_filename, params_filename = model_filename or found[0], params_filename or found[1]
+        model_filename, params_filename = model_filename or found.program, params_filename or found.values
         self._executor, self._scope, self._lock = Executor(CPUPlace()), Scope(), threading.Lock()
         with scope_guard(self._scope):
             self._program, feeds, self._fetches = load_inference_model(
-                path, self._executor, model_filename, params_filename
+                found.directory, self._executor, model_filename, params_filename
             )
         self._follower = None if follow is None else Follower(self._program, self._scope, follow)
         self._feeds: list[Variable] = [self._program.global_block().var(name) for name in feeds]
