@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor
@@ -12,7 +14,12 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.elements import TensorPart, check_total, read_elements
 from paddlelike.formats.sources import Source
 
-__all__ = ["Entry", "check_entries", "check_extent", "read_dense", "read_dense_rows"]
+__all__ = [
+    "Entry", "LeftOut", "Listing", "check_entries", "check_extent", "free_name", "list_left_out",
+    "note_left_out", "read_dense", "read_dense_rows",
+]  # fmt: skip
+
+_NOTED: Final = 8
 
 
 class Entry(NamedTuple):
@@ -86,16 +93,93 @@ class Entry(NamedTuple):
             )
 
 
-def check_entries(entries: list[Entry], size: int) -> list[Entry]:
+class LeftOut(NamedTuple):
+    """Something that a source holds and that no variable can be.
+
+    Attributes
+    ----------
+    name
+        Its path in the source, such as ``LR_Scheduler/last_epoch``.
+    what
+        What it is: ``"an array of uint16"``, or a value, such as ``"7"``.
+    is_value
+        False for what only describes the values: other names of the variables.
+    is_plain
+        Whether ``what`` is the value itself: a number or a text.
+    """
+
+    name: str
+    what: str
+    is_value: bool = True
+    is_plain: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name!r:.80} ({self.what})"
+
+
+class Listing(list[Entry]):
+    """The entries of a source, and what else it holds.
+
+    Attributes
+    ----------
+    left_out
+        Everything in the source that no entry stands for.
+    plain
+        Of that the numbers, texts, lists and dicts, by name, which a pickle can keep.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        left_out: Iterable[LeftOut] = (),
+        plain: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(entries)
+        self.left_out = tuple(left_out)
+        self.plain = plain
+
+
+def list_left_out(entries: Iterable[Entry]) -> tuple[LeftOut, ...]:
+    """Return what a source holds beside the entries that a format listed."""
+    return entries.left_out if isinstance(entries, Listing) else ()
+
+
+def note_left_out(left_out: Iterable[LeftOut], where: str) -> tuple[str, ...]:
+    """Return a remark for a report on the values that a load left out; none where there are none."""
+    names = [str(one) for one in sorted(left_out, key=lambda one: one.is_plain) if one.is_value]
+    more = f" and {len(names) - _NOTED} more" if len(names) > _NOTED else ""
+    return (f"{where} holds what no variable can: {', '.join(names[:_NOTED])}{more}",) if names else ()
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return the name, or, where it is taken, the name with the first number that is free.
+
+    >>> free_name("w", {"w"})
+    'w (2)'
+    """
+    found, count = name, 1
+    while found in taken:
+        count += 1
+        found = f"{name} ({count})"
+    return found
+
+
+def check_entries(
+    entries: Iterable[Entry],
+    size: int,
+    left_out: Iterable[LeftOut] = (),
+    plain: Mapping[str, Any] = MappingProxyType({}),
+) -> Listing:
     """Return the entries of a file of ``size`` bytes.
 
     Raises FormatError for two of one name, and for far more elements than a file of this size has.
     """
-    counts = Counter(entry.name for entry in entries)
+    listing = Listing(entries, left_out, plain)
+    counts = Counter(entry.name for entry in listing)
     if doubled := sorted(name for name, count in counts.items() if count > 1):
         raise FormatError(f"two arrays stand for one name: {doubled[:5]}")
-    check_total(sum(entry.nbytes for entry in entries), size)
-    return entries
+    check_total(sum(entry.nbytes for entry in listing), size)
+    return listing
 
 
 def read_dense(source: Source, entry: Entry, *, into: Array | None = None) -> LoDTensor:

@@ -2,9 +2,11 @@
 
 Three forms are read: one dataset a variable in the root group, with blanks for the slashes of its name (the
 recipe that many TensorFlow users followed); groups in place of the slashes; and Keras weight files, whose
-attributes ``layer_names`` and ``weight_names`` say the order. The first form is written. Datasets of texts
-are metadata, as attributes are: TensorFlow's version beside the weights, say. A ``.keras`` file of Keras 3 is
-a ZIP with such a file, ``model.weights.h5``, in it: its weights have names such as ``layers/dense/vars/0``.
+attributes ``layer_names`` and ``weight_names`` say the order; a weight whose name two layers have is called
+``LAYER/NAME``, and what the attributes do not name, such as the optimizer's arrays, by its path. The first
+form is written. Datasets of texts and of what no variable can be are left out, and named. A ``.keras`` file
+of Keras 3 is a ZIP with such a file, ``model.weights.h5``, in it: its weights have names such as
+``layers/dense/vars/0``.
 
 HDF5 knows no LoD. A file executes nothing, but the HDF5 library parses it: its errors become FormatError.
 What lies in other files is refused, so that a file can only give what it holds: external links, external
@@ -13,8 +15,10 @@ storage and virtual datasets, which name any file of this machine.
 
 from __future__ import annotations
 
+import itertools
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,13 +27,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.tensor import Array
 from paddlelike.errors import ExtraMissingError, FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape
-from paddlelike.formats.entry import Entry, check_entries, read_dense
-from paddlelike.formats.npz import deliver, to_var_type
+from paddlelike.formats.entry import Entry, LeftOut, check_entries, free_name, read_dense
+from paddlelike.formats.npz import deliver, is_held
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import SourceFile, open_zip
 
@@ -65,13 +69,24 @@ class Hdf5(FileFormat):
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
         with _open(file) as opened:
-            datasets = _list_datasets(opened)  # refuses external links, which Keras' names could follow
-            found = _list_keras(opened) or [(decode_name(path), dataset) for path, dataset in datasets]
-            begin = _find_inner(file)[1]
-            entries = [
-                _describe(name, dataset, file.size, begin) for name, dataset in found if not _is_text(dataset)
+            datasets = dict(_list_datasets(opened))  # refuses external links, which Keras' names could follow
+            keras = _list_keras(opened)
+            named = {str(dataset.name) for _, dataset in keras}
+            found = [
+                *keras,
+                *((decode_name(path), one) for path, one in datasets.items() if str(one.name) not in named),
             ]
-        return check_entries(entries, file.size)
+            begin = _find_inner(file)[1]
+            entries: dict[str, Entry] = {}
+            left_out = []
+            for name, dataset in found:
+                problem = _find_problem(name, dataset)
+                if problem is None:
+                    free = free_name(name, entries)
+                    entries[free] = _describe(free, dataset, file.size, begin)
+                else:
+                    left_out.append(LeftOut(name, problem))
+        return check_entries(entries.values(), file.size, left_out)
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
         file = as_source(source)
@@ -268,13 +283,28 @@ def _list_keras(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
     """Return name and dataset of every weight of a Keras file, in its order; [] for other files."""
     with _damage_named("the layer_names or weight_names of the Keras file are damaged"):
         root = opened.get("model_weights", opened)
-        if "layer_names" not in root.attrs:
+        layers = _read_names(root, "layer_names")
+        if layers is None:
             return []
-        found = []
-        for layer in _texts(root.attrs["layer_names"]):
-            group = root[layer]
-            found += [(name, group[name]) for name in _texts(group.attrs["weight_names"])]
-        return found
+        weights = [
+            (layer, name) for layer in layers for name in _read_names(root[layer], "weight_names") or ()
+        ]
+        counts = Counter(name for _, name in weights)  # two inner models of one architecture share names
+        return [
+            (name if counts[name] == 1 else f"{layer}/{name}", root[layer][name]) for layer, name in weights
+        ]
+
+
+def _read_names(group: h5py.Group, attribute: str) -> list[str] | None:
+    """Return a list of names of Keras: ``NAME``, or, over 64 kB, its parts ``NAME0``, ``NAME1``, ..."""
+    if attribute in group.attrs:
+        return _texts(group.attrs[attribute])
+    parts: list[str] = []
+    for index in itertools.count():
+        if f"{attribute}{index}" not in group.attrs:
+            return parts if index else None
+        parts += _texts(group.attrs[f"{attribute}{index}"])
+    raise AssertionError
 
 
 def _texts(value: object) -> list[str]:
@@ -287,13 +317,12 @@ def _texts(value: object) -> list[str]:
 def _describe(name: str, dataset: h5py.Dataset, size: int, begin: int | None) -> Entry:
     """Return the entry of a dataset of a file that begins at ``begin``, or is compressed."""
     with _damage_named(f"{name!r:.80}: its header is damaged"):
-        _check_readable(name, dataset)
         dtype, shape = np.dtype(dataset.dtype), tuple(int(dim) for dim in dataset.shape)
         contiguous = dataset.chunks is None and dataset.compression is None
         offset = dataset.id.get_offset() if contiguous and dtype.kind != "b" else None
         offset = None if offset is None or begin is None else offset + begin
         path, stored = str(dataset.name), int(dataset.id.get_storage_size())
-    var_type = to_var_type(dtype, name)
+    var_type = convert_dtype(dtype)
     nbytes = math.prod(shape) * dtype.itemsize
     check_shape(f"{name!r:.80}", shape, dtype.itemsize)
     if nbytes > _MOST_DEFLATED * max(stored, 0) + 64 or stored > size:
@@ -305,18 +334,26 @@ def _describe(name: str, dataset: h5py.Dataset, size: int, begin: int | None) ->
     return Entry(name, var_type, shape, offset=offset, nbytes=nbytes, payload=path)
 
 
-def _check_readable(name: str, dataset: h5py.Dataset) -> None:
-    """Raise FormatError for a dataset whose elements are not in this file, or that is no array of numbers."""
-    if dataset.is_virtual or dataset.external is not None:
-        kind = "a virtual dataset" if dataset.is_virtual else "external storage"
-        raise FormatError(f"{name!r:.80}: its elements are in other files ({kind}), not read", hint=_COPY)
-    if dataset.shape is None:
-        raise FormatError(f"{name!r:.80} is a null dataset, without shape and elements", hint=_LEAVE_OUT)
-    if _import_h5py().check_enum_dtype(dataset.dtype) is not None:
-        raise FormatError(f"{name!r:.80} is an array of an enumeration, not of numbers", hint=_LEAVE_OUT)
+def _find_problem(name: str, dataset: h5py.Dataset) -> str | None:
+    """Return why no variable can be a dataset, or None.
+
+    Raises FormatError for one whose elements are not in this file.
+    """
+    h5py = _import_h5py()
+    with _damage_named(f"{name!r:.80}: its header is damaged"):
+        if dataset.is_virtual or dataset.external is not None:
+            kind = "a virtual dataset" if dataset.is_virtual else "external storage"
+            raise FormatError(f"{name!r:.80}: its elements are in other files ({kind}), not read", hint=_COPY)
+        if dataset.shape is None:
+            return "a null dataset, without shape and elements"
+        if h5py.check_string_dtype(dataset.dtype) is not None:
+            return "texts"
+        if h5py.check_enum_dtype(dataset.dtype) is not None and dataset.dtype.kind != "b":
+            return "an array of an enumeration"
+        dtype = np.dtype(dataset.dtype)
+        return None if is_held(dtype) else f"an array of {'records' if dtype.names else dtype}"
 
 
 _COPY: Final = "copy the elements into one file, with h5py: file[name] = other[name][()]"
-_LEAVE_OUT: Final = "remove it from a copy of the file, with h5py: del file[name]; or keep it as an attribute"
 _MOST_PACKED: Final = 50  # weights hardly get smaller; a file of zeros would take memory without end
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor

@@ -2,7 +2,7 @@
 
 Specification: numpy.lib.format for NPY, PKZIP's APPNOTE for ZIP, ``theano/misc/pkl_utils.py`` for bundles.
 Members that are stored are read where they lie in the file; compressed ones (``numpy.savez_compressed``) are
-unpacked. Arrays of objects are pickles: refused in an npz, left out of a bundle.
+unpacked. What no variable can be (arrays of objects, texts, uint16) is left out.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from paddlelike.errors import FormatError
 from paddlelike.formats import npy
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import copy_into, view_elements
-from paddlelike.formats.entry import Entry, check_entries, read_dense
+from paddlelike.formats.entry import Entry, LeftOut, Listing, check_entries, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
-from paddlelike.foundation.warn import warn_user
 
-__all__ = ["Npz", "TheanoBundle", "deliver", "to_var_type"]
+__all__ = ["Npz", "TheanoBundle", "deliver", "is_held"]
 
 _SUFFIX: Final = ".npy"
 _PICKLE: Final = "pkl"  # the member of a bundle with its pickle
-_NO_NUMBERS: Final = tuple("O[VUSaMm")  # objects, records, texts, dates
+_NO_NUMBERS: Final = {
+    "O": "objects", "[": "records", "V": "records", "U": "texts", "S": "texts", "a": "texts", "M": "dates",
+    "m": "times",
+}  # fmt: skip
 _BEFORE: Final = 1 << 12  # an array of a GPU begins with a small pickle
 _DTYPES: Final = {row.numpy for row in TENSOR_DTYPES.values() if row.var_type != VarType.BF16}
 
@@ -53,8 +55,12 @@ class Npz(FileFormat):
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
-        found = [_parse_member(file, n.removesuffix(_SUFFIX), one) for n, one in open_zip(file).items()]
-        return check_entries(found, file.size)
+        held = open_zip(file)
+        members = {name.removesuffix(_SUFFIX): one for name, one in held.items()}
+        if len(members) < len(held):
+            doubled = sorted(name for name in members if name + _SUFFIX in held and name in held)
+            raise FormatError(f"two arrays stand for one name: {doubled[:5]}")
+        return _list_members(file, members)
 
     def find_damage(self, source: Readable) -> str | None:
         return find_damage(as_source(source))
@@ -112,26 +118,8 @@ class TheanoBundle(Npz):
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
-        found, left_out = [], []
-        for name, member in open_zip(file, doubled=True).items():
-            head = member.read(file, _BEFORE + npy.LARGEST_HEADER)
-            begin = head.find(npy.MAGIC, 0, _BEFORE)
-            if begin < 0:
-                continue
-            if npy.find_kind(head[begin:]) in _NO_NUMBERS:
-                left_out.append(name)
-                continue
-            dtype = npy.parse_header(head[begin:], name)[0]
-            if dtype.newbyteorder("=") in _DTYPES:
-                found.append(_parse_member(file, name, member, begin))
-            else:
-                left_out.append(f"{name} ({dtype})")
-        if left_out:
-            names = ", ".join(left_out[:5])
-            warn_user(
-                f"left out: {names}: no Paddle variable can hold them; paddlelike.bundle.load reads all"
-            )
-        return check_entries(found, file.size)
+        members = {name: one for name, one in open_zip(file, doubled=True).items() if name != _PICKLE}
+        return _list_members(file, members, _BEFORE)
 
     def write(self, values: Values) -> Iterator[Buffer]:
         arrays = self.take_arrays(values)
@@ -152,6 +140,29 @@ def _encode(
     return write_zip(members | dict(others or {}))
 
 
+def _list_members(file: Source, members: Mapping[str, Member], before: int = 0) -> Listing:
+    """Return the entries of the members, whose NPY files may begin up to ``before`` bytes within them."""
+    found, left_out = [], []
+    for name, member in members.items():
+        head = member.read(file, before + npy.LARGEST_HEADER)
+        begin = head.find(npy.MAGIC, 0, before + len(npy.MAGIC))
+        problem = "not an array" if begin < 0 else _find_problem(head[begin:], name)
+        if problem is None:
+            found.append(_parse_member(file, name, member, begin))
+        else:
+            left_out.append(LeftOut(name, problem))
+    return check_entries(found, file.size, left_out)
+
+
+def _find_problem(head: bytes, name: str) -> str | None:
+    """Return what an array is that no variable can be; None: one can."""
+    kind = _NO_NUMBERS.get(npy.find_kind(head))
+    if kind is not None:
+        return f"an array of {kind}"
+    dtype = npy.parse_header(head, name).dtype
+    return None if is_held(dtype) else f"an array of {dtype}"
+
+
 def _parse_member(file: Source, name: str, member: Member, begin: int = 0) -> Entry:
     """Return the entry of a member whose NPY file begins at ``begin``."""
     head = member.read(file, begin + npy.LARGEST_HEADER)[begin:]
@@ -159,25 +170,24 @@ def _parse_member(file: Source, name: str, member: Member, begin: int = 0) -> En
     length = begin + header
     in_place = member.offset is not None and not fortran and dtype.byteorder != ">"
     offset = (member.offset or 0) + length if in_place else None
-    var_type = to_var_type(dtype, name)
     nbytes = math.prod(shape) * dtype.itemsize
     if length + nbytes != member.size:
         raise FormatError(
             f"{name!r:.80}: {dtype} {list(shape)} takes {nbytes} bytes, its member has another size"
         )
     return Entry(
-        name, var_type, shape, offset=offset, nbytes=nbytes, payload=(member, length, fortran, dtype)
+        name,
+        convert_dtype(dtype),
+        shape,
+        offset=offset,
+        nbytes=nbytes,
+        payload=(member, length, fortran, dtype),
     )
 
 
-def to_var_type(dtype: np.dtype[Any], name: str) -> VarType:
-    """Return the element type of an array of numpy's.
-
-    Raises FormatError for one that no Paddle variable has. uint16 is one of them, not BF16.
-    """
-    if dtype.newbyteorder("=") not in _DTYPES:
-        raise FormatError(f"{name!r:.80} is an array of {dtype}, which no Paddle variable can be")
-    return convert_dtype(dtype)
+def is_held(dtype: np.dtype[Any]) -> bool:
+    """Return whether a variable can have elements of a numpy dtype. uint16 is not one, nor BF16."""
+    return dtype.newbyteorder("=") in _DTYPES
 
 
 def deliver(array: Array, into: Array | None) -> LoDTensor:

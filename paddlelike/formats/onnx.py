@@ -26,7 +26,7 @@ from paddlelike.core.tensor import Array
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, view_elements
-from paddlelike.formats.entry import Entry
+from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.npz import deliver
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 
@@ -64,15 +64,19 @@ class OnnxFile(FileFormat):
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
         found: dict[str, Entry] = {}
+        left_out = []
         for start, end in _find_graphs(file):
             for field in _walk(file, start, end):
                 if (field.number, field.kind) != (5, _BYTES):
                     continue
                 entry = _read_tensor(file, field)
+                if isinstance(entry, LeftOut):
+                    left_out.append(entry)
+                    continue
                 if entry.name in found:
                     raise FormatError(f"two initializers are called {entry.name!r:.80}")
                 found[entry.name] = entry
-        return list(found.values())
+        return Listing(found.values(), left_out)
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
         if entry.offset is not None:
@@ -144,7 +148,7 @@ def _find_graphs(file: Source) -> list[tuple[int, int]]:
     return graphs
 
 
-def _read_tensor(file: Source, tensor: _Field) -> Entry:
+def _read_tensor(file: Source, tensor: _Field) -> Entry | LeftOut:
     dims: list[int] = []
     parts: dict[int, _Field] = {}
     for field in _walk(file, tensor.start, tensor.end):
@@ -160,7 +164,7 @@ def _read_tensor(file: Source, tensor: _Field) -> Entry:
     name = _read_name(file, parts.get(8))
     code = parts[2].value if 2 in parts else 0
     if code not in _TYPES:
-        raise FormatError(f"{name!r:.80} has elements of ONNX type {code}, which no Paddle variable has")
+        return LeftOut(name, f"a tensor of ONNX type {code}")
     dtype, shape = _TYPES[code], tuple(dims)
     check_shape(f"{name!r:.80}", shape, numpy_dtype(dtype).itemsize)
     nbytes = math.prod(shape) * numpy_dtype(dtype).itemsize

@@ -27,7 +27,7 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, FolderFormat, Values
 from paddlelike.formats.elements import check_shape, view_elements
-from paddlelike.formats.entry import Entry
+from paddlelike.formats.entry import Entry, LeftOut, Listing, list_left_out
 from paddlelike.formats.sources import Buffer, Folder, Readable, Source, as_source
 
 __all__ = ["Safetensors", "SafetensorsFolder"]
@@ -88,7 +88,10 @@ class Safetensors(FileFormat):
         header, start = _read_header(file)
         found = [_parse_entry(name, row, start) for name, row in header.items() if name != _METADATA]
         _check_extents(found, start, file.size)
-        return found
+        known = [one for one in found if one.payload is None]
+        return Listing(
+            known, [LeftOut(one.name, str(one.payload)) for one in found if one.payload is not None]
+        )
 
     def write(self, values: Values) -> Iterator[Buffer]:
         return self._encode(self.take_arrays(values))
@@ -155,16 +158,19 @@ class SafetensorsFolder(FolderFormat):
             raise FormatError(f"the folder has several indexes: {', '.join(indexes[:5])}")
         files = _read_index(source, indexes[0]) if indexes else {_SINGLE: None}
         found: list[Entry] = []
+        left_out: list[LeftOut] = []
         for name, wanted in files.items():
             if not source.has(name):
                 raise FormatError(f"{indexes[0]} names {name!r:.80}, which is not in the folder")
             with source.open_file(name) as file:
                 held = Safetensors().entries(file)
-            missing = sorted((wanted or set()) - {entry.name for entry in held})
+            left_out += list_left_out(held)
+            there = {one.name for one in held} | {one.name for one in list_left_out(held)}
+            missing = sorted((wanted or set()) - there)
             if missing:
                 raise FormatError(f"{name} has no {missing[0]!r:.80}, which {indexes[0]} looks for in it")
             found += [one._replace(file=name) for one in held if wanted is None or one.name in wanted]
-        return found
+        return Listing(found, left_out)
 
     def write(self, values: Values) -> dict[str, Iterator[Buffer]]:
         arrays = Safetensors().take_arrays(values)
@@ -243,14 +249,14 @@ def _parse_entry(name: str, row: Mapping[str, Any], start: int) -> Entry:
         dtype, shape, (begin, end) = row["dtype"], tuple(row["shape"]), row["data_offsets"]
     except (KeyError, TypeError, ValueError):
         raise FormatError(f"{name!r:.80}: the header has no dtype, shape and data_offsets of it") from None
-    if not isinstance(dtype, str) or dtype not in _NAMES:
-        raise FormatError(
-            f"{name!r:.80} has the element type {dtype!r:.20}, which no Paddle variable has",
-            hint=f"convert it where the file was made, to one of {', '.join(sorted(_NAMES))}",
-        )
+    if not isinstance(dtype, str):
+        raise FormatError(f"{name!r:.80} has the element type {dtype!r:.20}")
     if not all(type(number) is int and 0 <= number < 2**62 for number in (*shape, begin, end)):
         raise FormatError(f"{name!r:.80}: shape {row['shape']!r:.80} or offsets that are no whole numbers")
     check_shape(f"{name!r:.80}", shape, 16)
+    if dtype not in _NAMES:
+        what = f"a tensor of {dtype!s:.20}"  # its bytes count, so that no hole hides
+        return Entry(name, VarType.UINT8, (end - begin,), (), start + begin, end - begin, payload=what)
     return Entry(name, VarType(_NAMES[dtype]), shape, offset=start + begin, nbytes=end - begin)
 
 

@@ -5,8 +5,9 @@ Since 1.6 ``torch.save`` writes a ZIP file: ``NAME/data.pkl``, a pickle whose te
 pickles (magic number, protocol, system, object, keys), and then every storage as its count (8 bytes) and its
 elements. Both are read, the first is written.
 
-The pickle is walked by :mod:`paddlelike.formats.state.pickles`, which executes nothing. Dicts inside of dicts
-are read as one, their keys joined by dots; what is no tensor is left out.
+The pickle is walked by :mod:`paddlelike.formats.state.pickles`, which executes nothing. Tensors in dicts,
+lists and objects are called by their paths: ``model/0.weight``; what is no tensor or array is left out, and
+named by :class:`~paddlelike.formats.entry.Listing`.
 """
 
 from __future__ import annotations
@@ -30,12 +31,16 @@ from paddlelike.formats.entry import Entry, check_entries, read_dense
 from paddlelike.formats.npz import deliver
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state import pickles
+from paddlelike.formats.state.format import describe_array
 from paddlelike.formats.state.machine import Reference
+from paddlelike.formats.state.nested import Flat, flatten
+from paddlelike.formats.state.pickled import Foreign, PickledArray
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
 
 __all__ = ["Torch"]
 
+_SLACK: Final = 1 << 12
 _MAGIC: Final = 0x1950A86A20F9469CFC6C
 _LEGACY: Final = (
     b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M"  # the magic number and the next pickle's begin
@@ -46,8 +51,19 @@ _STORAGES: Final = {
     "Byte": VarType.UINT8, "Bool": VarType.BOOL, "ComplexFloat": VarType.COMPLEX64,
     "ComplexDouble": VarType.COMPLEX128,
 }  # fmt: skip
+_FOREIGN: Final = {
+    "QInt8": 1,
+    "QUInt8": 1,
+    "QInt32": 4,
+    "ComplexHalf": 4,
+    "Untyped": 1,
+}  # bytes of an element
 _NAMES: Final = {dtype: f"{name}Storage" for name, dtype in _STORAGES.items()}
-_REFERENCES: Final = {("torch", f"{name}Storage"): Reference("torch", f"{name}Storage") for name in _STORAGES}
+_REFERENCES: Final = {
+    (module, f"{name}Storage"): Reference(module, f"{name}Storage")
+    for module in ("torch", "torch.storage")
+    for name in (*_STORAGES, *_FOREIGN)
+}
 
 
 @dataclass(frozen=True)
@@ -55,8 +71,9 @@ class _Storage:
     """A storage that a tensor is a view of."""
 
     key: str
-    dtype: VarType
+    dtype: VarType | None  # None: no variable has such elements
     size: int  # in elements
+    itemsize: int
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,13 @@ class _View:
     offset: int  # in elements, as the strides
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    problem: str | None = None  # why no variable can be this tensor
+
+    @property
+    def dtype(self) -> VarType:
+        """The type of the elements, unless there is a problem."""
+        assert self.storage.dtype is not None
+        return self.storage.dtype
 
 
 @dataclass(frozen=True)
@@ -87,8 +111,9 @@ class Torch(FileFormat):
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
-        views, storages = _read_legacy(file) if bytes(file.read_at(0, 2)) == b"\x80\x02" else _read_zip(file)
-        return check_entries([_describe(name, view, storages) for name, view in views.items()], file.size)
+        flat, storages = _read_legacy(file) if bytes(file.read_at(0, 2)) == b"\x80\x02" else _read_zip(file)
+        entries = [_describe(name, view, storages) for name, view in flat.arrays.items()]
+        return check_entries(entries, file.size, flat.left_out, flat.plain)
 
     def find_damage(self, source: Readable) -> str | None:
         file = as_source(source)
@@ -98,6 +123,8 @@ class Torch(FileFormat):
         file = as_source(source)
         if entry.payload is None:
             return read_dense(file, entry, into=into)
+        if isinstance(entry.payload, PickledArray):
+            return deliver(entry.payload.read(), into)
         begin, view = cast("tuple[int, _View]", entry.payload)
         flat = read_dense(
             file, Entry(entry.name, entry.dtype, (_span(view),), (), begin, _span_bytes(view))
@@ -175,15 +202,32 @@ def _rebuild_tensor(
         raise FormatError("a tensor whose storage, shape or strides are none")
     if len(shape) != len(strides):
         raise FormatError(f"a tensor of shape {shape!r:.80} and strides {strides!r:.80}")
-    check_shape("a tensor", shape, numpy_dtype(storage.dtype).itemsize)
-    view = _View(storage, offset, tuple(shape), tuple(strides))
+    check_shape("a tensor", shape, storage.itemsize)
+    problem = "a tensor of elements that no Paddle variable has" if storage.dtype is None else None
+    view = _View(storage, offset, tuple(shape), tuple(strides), problem)
     if offset + _span(view) > storage.size:
         raise FormatError(f"a tensor of shape {shape!r:.80} exceeds its storage of {storage.size} elements")
     return view
 
 
-def _rebuild_parameter(view: object, *_: object) -> _View:
-    if not isinstance(view, _View):
+def _rebuild_typed(
+    storage: object, offset: int, shape: Sequence[int], strides: Sequence[int], *more: object
+) -> _View:
+    """Return a tensor of a type without a storage class of its own, such as float8; its bytes are stored."""
+    dtype = more[2] if len(more) > 2 else None
+    if not isinstance(storage, _Storage):
+        raise FormatError("a tensor whose storage is none")
+    return _View(storage, 0, tuple(shape), (), f"a tensor of {dtype}")
+
+
+def _rebuild_quantized(storage: object, offset: int, shape: Sequence[int], *_: object) -> _View:
+    if not isinstance(storage, _Storage):
+        raise FormatError("a tensor whose storage is none")
+    return _View(storage, 0, tuple(shape), (), "a quantized tensor")
+
+
+def _rebuild_parameter(view: object, *_: object) -> object:
+    if not isinstance(view, _View | Foreign):
         raise FormatError("a parameter that is no tensor")
     return view
 
@@ -191,7 +235,10 @@ def _rebuild_parameter(view: object, *_: object) -> _View:
 _CONSTRUCTORS: Final[dict[tuple[str, str], Callable[..., Any]]] = {
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
     ("torch._utils", "_rebuild_tensor"): _rebuild_tensor,
+    ("torch._utils", "_rebuild_tensor_v3"): _rebuild_typed,
+    ("torch._utils", "_rebuild_qtensor"): _rebuild_quantized,
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
+    ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,
 }
 
 
@@ -201,9 +248,15 @@ def _find_storage(identifier: object) -> _Storage:
         raise FormatError("the pickle refers to something that is no storage")
     reference, key, count = identifier[1], identifier[2], identifier[4]
     name = reference.name.removesuffix("Storage") if isinstance(reference, Reference) else ""
-    if name not in _STORAGES or not isinstance(key, str) or type(count) is not int or not 0 <= count < 2**48:
+    if (
+        name not in {**_STORAGES, **_FOREIGN}
+        or not isinstance(key, str)
+        or type(count) is not int
+        or not 0 <= count < 2**48
+    ):
         raise FormatError("a storage has a class, key or count that cannot be")
-    return _Storage(key, _STORAGES[name], count)
+    dtype = _STORAGES.get(name)
+    return _Storage(key, dtype, count, _FOREIGN[name] if dtype is None else numpy_dtype(dtype).itemsize)
 
 
 def _span(view: _View) -> int:
@@ -214,10 +267,13 @@ def _span(view: _View) -> int:
 
 
 def _span_bytes(view: _View) -> int:
-    return _span(view) * numpy_dtype(view.storage.dtype).itemsize
+    return _span(view) * view.storage.itemsize
 
 
-def _read_zip(file: Source) -> tuple[dict[str, _View], dict[str, Member]]:
+_Tensors = Flat[Any]  # of _View and PickledArray
+
+
+def _read_zip(file: Source) -> tuple[_Tensors, dict[str, Member]]:
     """Return the tensors by name, and where the elements of each storage are."""
     members = open_zip(file)
     roots = [name.removesuffix("data.pkl") for name in members if name.endswith("/data.pkl")]
@@ -226,62 +282,65 @@ def _read_zip(file: Source) -> tuple[dict[str, _View], dict[str, Member]]:
     order = members.get(roots[0] + "byteorder")
     if order is not None and bytes(file.read_at(order.offset or 0, 6)) != b"little":
         raise FormatError("the elements are big-endian")
-    (value,), _ = _load_pickles(members[roots[0] + "data.pkl"].read(file), 1)
+    data = members[roots[0] + "data.pkl"].read(file)
+    (value,), _, _ = _load_pickles(data, 1)
     prefix = roots[0] + "data/"
     found = {name.removeprefix(prefix): member for name, member in members.items() if name.startswith(prefix)}
-    return _flatten(value), found
+    return _flatten(value, len(data)), found
 
 
-def _load_pickles(data: Buffer, count: int) -> tuple[list[Any], int]:
-    return pickles.load_all(
-        data, _REFERENCES, constructors=_CONSTRUCTORS, persistent=_find_storage, count=count
+def _load_pickles(data: Buffer, count: int) -> tuple[list[Any], int, dict[str, _Storage]]:
+    """Return the objects of some pickles, where they end, and their storages by key."""
+    storages: dict[str, _Storage] = {}
+
+    def find(identifier: object) -> _Storage:
+        found = _find_storage(identifier)
+        return storages.setdefault(found.key, found)
+
+    values, at = pickles.load_all(
+        data, _REFERENCES, constructors=_CONSTRUCTORS, persistent=find, count=count, foreign=True
     )
+    return values, at, storages
 
 
-def _read_legacy(file: Source) -> tuple[dict[str, _View], dict[str, Member]]:
+def _read_legacy(file: Source) -> tuple[_Tensors, dict[str, Member]]:
     """Return the tensors by name, and where the elements of each storage are, of a file before 1.6."""
     data = file.read_at(0, file.size)
-    (magic, _, _, value, keys), at = _load_pickles(data, 5)
+    (magic, _, _, value, keys), at, by_key = _load_pickles(data, 5)
     if magic != _MAGIC or not isinstance(keys, list):
         raise FormatError(
             "the file begins as one of torch.save, but has another magic number or no list of keys"
         )
-    views = _flatten(value)
-    by_key = {view.storage.key: view.storage for view in views.values()}
+    flat = _flatten(value, at)
     storages = {}
     for key in keys:
         count = int.from_bytes(bytes(data[at : at + 8]), "little")
         storage = by_key.get(key)
         if storage is None:
             raise FormatError(f"the storage {key!r:.40} belongs to no tensor: its element type is not known")
-        size = count * numpy_dtype(storage.dtype).itemsize
+        size = count * storage.itemsize
         if count != storage.size or at + 8 + size > file.size:
             raise FormatError(
                 f"offset {at}: the storage {key!r:.40} has {count} elements, expected {storage.size}"
             )
         storages[key] = Member(at + 8, size, size, None)
         at += 8 + size
-    return views, storages
+    return flat, storages
 
 
-def _flatten(value: object, prefix: str = "", depth: int = 0) -> dict[str, _View]:
-    """Return the tensors in dicts inside of dicts, keys joined by dots."""
-    if not isinstance(value, dict) or depth > 8:
-        if depth:
-            return {}
-        raise FormatError(f"the pickle holds a {type(value).__name__}, not a dict of tensors")
-    found: dict[str, _View] = {}
-    for key, item in value.items():
-        if isinstance(item, _View):
-            found[f"{prefix}{key}"] = item
-        elif isinstance(item, dict):
-            found |= _flatten(item, f"{prefix}{key}.", depth + 1)
-    return found
+def _flatten(value: object, size: int) -> _Tensors:
+    """Return the tensors and arrays in a pickle of ``size`` bytes by path, and what else it holds."""
+    flat = flatten(value, (_View, PickledArray), _SLACK + size)
+    if not isinstance(value, dict) and not flat.arrays:
+        raise FormatError(f"the pickle holds a {type(value).__name__}, and no tensor in it")
+    return flat
 
 
-def _describe(name: str, view: _View, storages: Mapping[str, Member]) -> Entry:
+def _describe(name: str, view: _View | PickledArray, storages: Mapping[str, Member]) -> Entry:
+    if isinstance(view, PickledArray):
+        return describe_array(name, view)
     member = storages.get(view.storage.key)
-    itemsize = numpy_dtype(view.storage.dtype).itemsize
+    itemsize = view.storage.itemsize
     if member is None or member.offset is None or member.size < view.storage.size * itemsize:
         raise FormatError(
             f"{name!r:.80}: the elements of its storage {view.storage.key!r:.40} are missing or compressed"
@@ -291,7 +350,7 @@ def _describe(name: str, view: _View, storages: Mapping[str, Member]) -> Entry:
     contiguous = [math.prod(view.shape[axis + 1 :]) for axis in range(len(view.shape))]
     plain = all(dim <= 1 or s == c for dim, s, c in zip(view.shape, view.strides, contiguous, strict=True))
     if plain or nbytes == 0:
-        return Entry(name, view.storage.dtype, view.shape, offset=begin, nbytes=nbytes)
+        return Entry(name, view.dtype, view.shape, offset=begin, nbytes=nbytes)
     if nbytes > 64 * member.size:
         raise FormatError(f"{name!r:.80}: shape {view.shape} repeats the {member.size} bytes of its storage")
-    return Entry(name, view.storage.dtype, view.shape, nbytes=nbytes, payload=(begin, view))
+    return Entry(name, view.dtype, view.shape, nbytes=nbytes, payload=(begin, view))

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.formats import registry
+from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
 from paddlelike.interop.content import Content, list_persistables, open_content
@@ -102,6 +103,7 @@ def diagnose(
         findings = [
             *_find_unreadable(found),
             *_find_odd_values(found),
+            *_find_left_out(found),
             *_find_missing(content),
             *_find_manifest_problems(content),
             *left,
@@ -160,6 +162,25 @@ def _find_odd_values(found: Inspection) -> Iterator[Finding]:
             yield Finding(
                 "warning", f"{one.name}: all {one.statistics.count} elements are zero", "was it trained?"
             )
+
+
+def _find_left_out(found: Inspection) -> Iterator[Finding]:
+    """Find what files hold beside variables, and no conversion or load gives a program."""
+    for file, left_out in found.left_out.items():
+        for is_plain in (False, True):
+            some = [one for one in left_out if one.is_value and one.is_plain == is_plain]
+            if some:
+                names = _shorten([f"{one.name} ({one.what})" for one in some])
+                yield Finding(
+                    "note" if is_plain else "warning",
+                    f"{file} holds {format_count(len(some), 'value')} beside variables: {names}",
+                    "loads and conversions leave them out; "
+                    + (
+                        "a conversion to .pdparams or .pdopt keeps them"
+                        if is_plain
+                        else "the system that wrote the file reads them"
+                    ),
+                )
 
 
 def _find_missing(content: Content) -> Iterator[Finding]:

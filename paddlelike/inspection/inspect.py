@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
+from paddlelike.formats.entry import LeftOut
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.program import Program
 from paddlelike.inspection.statistics import Histogram, Sample, Statistics, count_bins, summarize, take_sample
@@ -77,6 +78,9 @@ class Inspection(Displayed):
         Who wrote the manifest, and when (UTC); None: there is no manifest.
     unnamed
         Combined files whose variables are called by position, because nothing says their names.
+    left_out
+        By file, what it holds beside variables: numbers and texts in a pickle, arrays of types that no
+        variable has, and the like.
     """
 
     path: str
@@ -87,6 +91,7 @@ class Inspection(Displayed):
     library: str | None = None
     saved: str | None = None
     unnamed: tuple[str, ...] = ()
+    left_out: dict[str, tuple[LeftOut, ...]] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -104,6 +109,8 @@ class Inspection(Displayed):
 
     def __bool__(self) -> bool:
         """Whether everything could be read and is finite, and there is something."""
+        if any(one.is_value and not one.is_plain for some in self.left_out.values() for one in some):
+            return False
         known = any(file.kind != "other" for file in self.files)
         return known and not self.flagged and not any(file.problem for file in self.files)
 
@@ -115,6 +122,7 @@ class Inspection(Displayed):
         """Return everything as plain values, for JSON."""
         plain = asdict(self)
         plain["files"] = [file._asdict() for file in self.files]
+        plain["left_out"] = {k: [one._asdict() for one in some] for k, some in self.left_out.items()}
         plain["programs"] = [program._asdict() for program in self.programs]
         plain["variables"] = [
             {
@@ -178,6 +186,7 @@ def inspect(
             None if found is None else found.library,
             None if found is None else found.time,
             tuple(content.unnamed),
+            content.left_out,
         )
 
 

@@ -11,7 +11,7 @@ from paddlelike.core.scope import Scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError, StorageError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, Value
-from paddlelike.formats.entry import Entry
+from paddlelike.formats.entry import Entry, LeftOut, list_left_out
 from paddlelike.formats.explain import explain
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import VariableDirectory
@@ -91,6 +91,8 @@ class Content:
         By file name. They were decoded, and are not run.
     unnamed
         Combined files whose values have no names that are known; they are called by position.
+    left_out
+        By file, what it holds and no variable can be.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Content:
         self.programs: dict[str, Program] = {}
         self.manifest: Manifest | None = where.manifest()
         self.unnamed: list[str] = []
+        self.left_out: dict[str, tuple[LeftOut, ...]] = {}
         self._stack = ExitStack()
         self._opened: dict[str, Any] = {}
 
@@ -241,8 +244,10 @@ class Content:
         known = registry.sniff_head(head, file.size)
         if known is None or isinstance(known, CombinedFile):
             return self._add_streams(name, file, head)
-        for entry in known.entries(file):
-            self.variables.append(Held(entry.name, entry, name, known))
+        entries = known.entries(file)
+        self.variables += [Held(entry.name, entry, name, known) for entry in entries]
+        if left_out := list_left_out(entries):
+            self.left_out[name] = left_out
         if known.name == "onnx":
             self._add_onnx(name, file)
         return known.name, known.title
@@ -394,6 +399,7 @@ def open_content(path: str | os.PathLike[str]) -> Content:
         content.files = content.files[-1:]
         content.variables = [held for held in content.variables if held.file == names[-1]]
         content.programs = {k: v for k, v in content.programs.items() if k == names[-1]}
+        content.left_out = {k: v for k, v in content.left_out.items() if k == names[-1]}
     return content
 
 

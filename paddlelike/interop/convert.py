@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core.dtypes import TENSOR_DTYPES, numpy_dtype
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
-from paddlelike.formats.entry import Entry
+from paddlelike.formats.entry import Entry, LeftOut, Listing, list_left_out
 from paddlelike.formats.explain import explain
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
+from paddlelike.formats.state.format import StateFile
+from paddlelike.formats.state.plain_pickles import encode_item
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.progress import show_progress
@@ -48,6 +50,7 @@ AnyFormat = FileFormat | FolderFormat
 _HEAD: Final = 1024
 _ONNX: Final = ".onnx"
 _LISTED: Final = 20
+_NAMED: Final = 200  # in a report
 _UNKNOWN: Final = "its first bytes are those of no kind of file that is known here"
 _SHARED: Final = ".model"  # the suffix of CNTK's files and of DyNet's, whose names begin with a slash
 
@@ -64,6 +67,9 @@ class ConvertReport(Displayed):
         Of the elements.
     without_lod
         The names whose LoD was left out.
+    left_out
+        What the source holds and the target does not: numbers and texts in a pickle, arrays of types that no
+        variable has, and the like.
     """
 
     source: str
@@ -74,6 +80,7 @@ class ConvertReport(Displayed):
     nbytes: int
     seconds: float
     without_lod: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def __repr__(self) -> str:
         return f"<ConvertReport: {str(self).partition(chr(10))[0]}>"
@@ -84,10 +91,18 @@ class ConvertReport(Displayed):
             f"in {self.seconds:.2f} s: "
             f"{self.source} ({self.source_format}) -> {self.target} ({self.target_format})"
         )
-        if not self.without_lod:
-            return line
-        more = f" and {len(self.without_lod) - _LISTED} more" if len(self.without_lod) > _LISTED else ""
-        return f"{line}\n  their LoD was left out: {', '.join(self.without_lod[:_LISTED])}{more}"
+        for label, names in (
+            ("their LoD was left out", self.without_lod),
+            ("left out", [str(one) for one in sorted(self.left_out, key=lambda one: one.is_plain)]),
+        ):
+            if names:
+                more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+                line += f"\n  {label}: {', '.join(names[:_NAMED])}{more}"
+        return line
+
+    def __bool__(self) -> bool:
+        """Whether all values of the source are in the target."""
+        return not any(one.is_value for one in self.left_out)
 
 
 def convert(
@@ -111,6 +126,11 @@ def convert(
     in ``.onnx``, ``.pdmodel`` or ``.json`` and ``format`` is None; and a ``.pdmodel``, ``.json`` or ``.onnx``
     a directory of Fluid 1.8 where ``dst`` has no suffix. Of the arguments below only ``overwrite``,
     ``verify`` and ``durability`` are for models. What follows is about values.
+
+    Values in the dicts and lists of a pickle are called by their paths, ``model/linear_0.w_0``; ``rename``
+    and ``rules`` take these names. What the target cannot hold is in ``left_out`` of the report, which is
+    false then: numbers, texts and objects in a pickle (another pickle keeps what is plain: the state of a
+    schedule, say), arrays of types that no variable has.
 
     Elements are copied bit for bit. Memory stays below the largest variable plus a constant: elements that
     lie in the source as they are in memory are mapped, others go through a temporary file. Files of DyNet
@@ -200,9 +220,10 @@ def convert(
             hint=f"`paddlelike compact {source}` writes them whole; or save it without delta=",
         )
     with ExitStack() as stack:
-        source_format, opened, entries = _open_named(source, names, stack)
+        source_format, opened, listed = _open_named(source, names, stack)
+        entries, left_out = _split_foreign(listed)
         if (
-            not entries
+            not (entries or left_out)
             and not source.endswith((".pdparams", ".pdopt"))
             and source_format.name != "fluid_save"
         ):
@@ -221,6 +242,12 @@ def convert(
         if drop_lod and not target_format.holds.lod:
             without_lod = [new for new, one in values.items() if isinstance(one, LoDTensor) and one.lod()]
             values |= {new: LoDTensor(_array(values[new])) for new in without_lod}
+        target_format, left_out = _keep_plain(target_format, listed, left_out, values)
+        if left_out and not values:
+            raise LoadError(
+                f"{source} holds no value that a variable can hold; it holds "
+                f"{', '.join(map(str, left_out[:_LISTED]))}"
+            )
         if target_format.holds.names is False:
             values = dict(sorted(values.items()))
         written = target_format.write(values)  # checks everything before the first byte
@@ -239,6 +266,7 @@ def convert(
         total,
         seconds,
         tuple(without_lod),
+        tuple(left_out),
     )
 
 
@@ -259,6 +287,32 @@ def find_model(source: str, target: str) -> ModelFiles:
     except LoadError as error:
         message = f"{error.message}, which an ONNX model is made of"
         raise LoadError(message, hint=f"{error.hint}; format='onnx' writes values alone") from error
+
+
+def _split_foreign(listed: list[Entry]) -> tuple[list[Entry], list[LeftOut]]:
+    """Return the entries that variables can hold, and what else the source holds."""
+    known = [entry for entry in listed if entry.dtype in TENSOR_DTYPES]
+    foreign = [entry for entry in listed if entry.dtype not in TENSOR_DTYPES]
+    others = [LeftOut(one.name, f"an array of {one.dtype.name.lower()}") for one in foreign]
+    return known, [*list_left_out(listed), *others]
+
+
+def _keep_plain(
+    target: AnyFormat, listed: list[Entry], left_out: list[LeftOut], values: Mapping[str, Value]
+) -> tuple[AnyFormat, list[LeftOut]]:
+    """Let a target that is a pickle hold the plain values of the source; return what is left out then."""
+    if not isinstance(target, StateFile) or not isinstance(listed, Listing):
+        return target, left_out
+    kept = {}
+    for name, value in listed.plain.items():
+        if name in values:
+            continue
+        with suppress(SaveError):  # a set, or bytes
+            encode_item(value)
+            kept[name] = value
+    inside = tuple(f"{name}/" for name in kept)
+    rest = [one for one in left_out if one.name not in kept and not one.name.startswith(inside)]
+    return replace(target, plain=(*target.plain, *kept.items())), rest
 
 
 # The source

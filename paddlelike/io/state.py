@@ -182,7 +182,7 @@ def load(
         prefix,
         moved,
         unexpected=unexpected,
-        notes=(*pickled.notes, *changed),
+        notes=(*pickled.notes, *pickled.left_out, *changed),
         seconds=time.perf_counter() - begin,
         verified=pickled.verified,
     )

@@ -66,9 +66,9 @@ def test_the_arrays_of_a_checkpoint_are_under_their_paths() -> None:
     values = CntkFile().read_all((GOLDEN / "ck-momentum.dnn.ckp").read_bytes())
     with np.load(GOLDEN / "ck-momentum.npz") as file:
         for index in range(4):
-            found = values[f"Learners.0.smoothed_gradients.{index}"].array
+            found = values[f"Learners/0/smoothed_gradients/{index}"].array
             np.testing.assert_array_equal(found, file[f"state{index}"])
-    np.testing.assert_array_equal(values["ExternalState.array"].array, np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(values["ExternalState/array"].array, np.arange(6.0).reshape(2, 3))
 
 
 VALUES: dict[str, Any] = {

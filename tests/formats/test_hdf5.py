@@ -13,6 +13,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import ExtraMissingError, FormatError
+from paddlelike.formats.entry import list_left_out
 from paddlelike.formats.hdf5 import Hdf5, read_attributes
 from paddlelike.testing.formats import Files, FormatContract
 
@@ -172,16 +173,58 @@ def test_links_within_the_file_are_followed() -> None:
         Hdf5().entries(file.getvalue())
 
 
-def test_null_and_enum_datasets_say_what_they_are() -> None:
-    for value, what in (
-        (h5py.Empty("f"), "null dataset"),
-        (np.ones(2, h5py.enum_dtype({"A": 0, "B": 1}, "i4")), "enumeration"),
-    ):
-        file = io.BytesIO()
-        with h5py.File(file, "w") as opened:
-            opened["w"] = value
-        with pytest.raises(FormatError, match=f"'w' is .*{what}"):
-            Hdf5().entries(file.getvalue())
+def test_what_no_variable_can_be_is_named_and_the_rest_is_read() -> None:
+    others = {
+        "null": h5py.Empty("f"),
+        "enumeration": np.ones(2, h5py.enum_dtype({"A": 0, "B": 1}, "i4")),
+        "texts": np.array([b"a", b"bc"]),
+        "records": np.zeros(1, "f4,i4"),
+        "unsigned": np.zeros(2, "u8"),
+    }
+    file = io.BytesIO()
+    with h5py.File(file, "w") as opened:
+        opened["w"] = np.ones(2, "f")
+        for name, value in others.items():
+            opened[name] = value
+    entries = Hdf5().entries(file.getvalue())
+    assert [entry.name for entry in entries] == ["w"]
+    assert {one.name: one.what for one in list_left_out(entries)} == {
+        "null": "a null dataset, without shape and elements",
+        "enumeration": "an array of an enumeration",
+        "texts": "texts",
+        "records": "an array of records",
+        "unsigned": "an array of uint64",
+    }
+
+
+def test_weights_of_two_inner_keras_models_of_one_architecture_have_their_layers_names() -> None:
+    file = io.BytesIO()
+    with h5py.File(file, "w") as opened:
+        opened.attrs["layer_names"] = [b"vgg", b"vgg_2", b"head"]
+        for index, layer in enumerate(("vgg", "vgg_2", "head")):
+            name = "out/kernel:0" if layer == "head" else "dense/kernel:0"
+            opened.create_group(layer)[name] = np.full(2, index, "f4")
+            opened[layer].attrs["weight_names"] = [name.encode()]
+    found = Hdf5().read_all(file.getvalue())
+    assert {name: value.array.tolist() for name, value in found.items()} == {
+        "vgg/dense/kernel:0": [0, 0],
+        "vgg_2/dense/kernel:0": [1, 1],
+        "out/kernel:0": [2, 2],
+    }
+
+
+def test_lists_of_keras_in_pieces_and_the_optimizer_s_arrays_are_read() -> None:
+    """``hdf5_format.save_attributes_to_hdf5_group`` cuts lists of over 64 kB."""
+    file = io.BytesIO()
+    with h5py.File(file, "w") as opened:
+        root = opened.create_group("model_weights")
+        root.attrs["layer_names0"], root.attrs["layer_names1"] = [b"b"], [b"a"]
+        for layer in "ab":
+            root.create_group(layer)[f"{layer}/kernel:0"] = np.ones(1, "f4")
+            root[layer].attrs["weight_names0"] = [f"{layer}/kernel:0".encode()]
+        opened["optimizer_weights/Adam/iterations:0"] = np.int64(3)
+    names = [entry.name for entry in Hdf5().entries(file.getvalue())]
+    assert names == ["b/kernel:0", "a/kernel:0", "optimizer_weights/Adam/iterations:0"]
 
 
 def test_broken_files_are_refused() -> None:

@@ -53,9 +53,9 @@ def test_a_view_is_read_by_its_strides_and_others_where_they_are() -> None:
     )
 
 
-def test_dicts_inside_of_a_checkpoint_are_joined_by_dots() -> None:
+def test_values_inside_of_a_checkpoint_are_called_by_their_paths() -> None:
     names = [entry.name for entry in Torch().entries((GOLDEN / "checkpoint.pt").read_bytes())]
-    assert names[0] == "model.0.weight"
+    assert names[0] == "model/0.weight"
     assert names[-1] == "param"
     assert len(names) == 8
 
@@ -94,7 +94,7 @@ def test_the_crafted_tensor_is_right_before_it_is_spoiled() -> None:
         (tensor(shape=b"K\xff\x85"), "exceeds its storage"),
         (tensor(strides=b"J\xff\xff\xff\xff\x85"), "storage, shape or strides are none"),
         (tensor(shape=b"J\xff\xff\xff\x7f\x85", strides=b"K\0\x85"), "repeats the 8 bytes"),
-        (tensor().replace(b"FloatStorage", b"QuadStorage"), "refused"),
+        (tensor().replace(b"FloatStorage", b"QuadStorage"), "class, key or count that cannot be"),
         (b"\x80\x02]." , "holds a list"),
         (b"\x80\x02}X\x01\x00\x00\x00wK\x05Qs.", "no storage"),
     ],

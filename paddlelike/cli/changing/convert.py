@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from paddlelike.cli.output import Json, Verify, exits, print_json, say
+from paddlelike.cli.output import FOUND, Json, Verify, end, escape, exits, print_json, say
 from paddlelike.errors import SaveError
 from paddlelike.storage.options import Durability, SaveOptions
 
@@ -112,7 +112,8 @@ def command(
     An ONNX file, a .pdmodel or a .json becomes a directory of Fluid 1.8 when DST has no suffix; operators
     that the other side does not have are refused by name. The rows of one table (--names) become an Arrow or
     Parquet file when DST ends in .arrow, .feather or .parquet; such a file as SRC is put over the saved
-    table in the directory DST, as a delta, with --overwrite.
+    table in the directory DST, as a delta, with --overwrite. The exit status is 1 if SRC holds values that
+    DST does not: they are named.
     """
     from paddlelike.interop.convert import ConvertReport, convert, find_model
     from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
@@ -151,4 +152,7 @@ def command(
     if json:
         print_json(asdict(report))
     else:
-        say(str(report))
+        for line in str(report).splitlines():
+            say(escape(line))
+    if isinstance(report, ConvertReport) and not report:
+        end(FOUND)

@@ -30,8 +30,8 @@ def command(
     """Say what files hold.
 
     That is their kind, variables with types, shapes, sizes and statistics, and programs.
-    The exit status is 1 if a file cannot be read, if none is of a known kind, or if a variable holds NaN
-    or infinite elements.
+    The exit status is 1 if a file cannot be read, if none is of a known kind, if a variable holds NaN or
+    infinite elements, or if a file holds what no variable can be: it is named.
     """
     from paddlelike.inspection.inspect import inspect
 
@@ -68,6 +68,12 @@ def _print(found: Inspection) -> None:
             typer.echo(f"! {escape(file.name)}: {escape(file.problem or file.title)}")
     for name in found.unnamed:
         typer.echo(f"! {escape(name)} stores no names: its variables are called by position")
+    for name, left_out in found.left_out.items():
+        for other in left_out:
+            mark, what = (" ", f"= {other.what}") if other.is_plain else (" ", f"({other.what})")
+            if other.is_value and not other.is_plain:
+                mark, what = "!", f"is {other.what}: no variable can hold it"
+            typer.echo(escape(f"{mark} {name}: {other.name} {what}"))
     if not found.variables:
         return
     rows: list[list[object]] = [

@@ -2,7 +2,7 @@
 
 In a function every parameter and constant is under its uid, which alone identifies it: in CNTK all layers
 call theirs ``W`` and ``b``. In another dictionary an array is under its path:
-``Learners.0.smoothed_gradients.2``.
+``Learners/0/smoothed_gradients/2``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.cntk.dictionary import LARGEST, Shape, SizeT, decode, encode
 from paddlelike.formats.elements import copy_into
-from paddlelike.formats.entry import Entry
+from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.sources import Readable, as_source
 
 __all__ = ["CntkFile", "check_function", "describe_variable", "is_function", "list_arrays"]
@@ -64,13 +64,17 @@ class CntkFile(FileFormat):
         if file.size > LARGEST:
             raise FormatError(f"the file has {file.size} bytes; files of CNTK over 2 GB are not read")
         found: dict[str, Entry] = {}
-        for name, array in list_arrays(decode(bytes(file.read_at(0, file.size)))):
+        tree = decode(bytes(file.read_at(0, file.size)))
+        for name, array in list_arrays(tree):
             if name in found:
                 raise FormatError(f"two values have the name {name!r:.200}")
             found[name] = Entry(
                 name, convert_dtype(array.dtype), array.shape, nbytes=array.nbytes, payload=array
             )
-        return list(found.values())
+        others = () if is_function(tree) else _walk(tree, "", others=True)
+        return Listing(
+            found.values(), [LeftOut(name, f"{value!r:.60}", is_plain=True) for name, value in others]
+        )
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
         array = cast("Array", entry.payload)
@@ -100,7 +104,7 @@ def list_arrays(tree: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
     """Yield the arrays of a dictionary with their names: uids in a function, else paths.
 
     >>> [name for name, _ in list_arrays({"a": {"b": [np.ones(1, "f"), 3]}})]
-    ['a.b.0']
+    ['a/b/0']
     """
     if not is_function(tree):
         yield from _walk(tree, "")
@@ -113,12 +117,13 @@ def list_arrays(tree: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
             yield one["uid"], one["value"]
 
 
-def _walk(value: object, where: str) -> Iterator[tuple[str, Array]]:
-    if isinstance(value, np.ndarray):
-        yield where, value
+def _walk(value: object, where: str, *, others: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays in a dictionary, or, with ``others``, all that are not arrays, with their paths."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if isinstance(value, np.ndarray) != others and not isinstance(value, dict | list):
+        yield where, value
     for key, item in items:
-        yield from _walk(item, f"{where}.{key}" if where else str(key))
+        yield from _walk(item, f"{where}/{key}" if where else str(key), others=others)
 
 
 def describe_variable(

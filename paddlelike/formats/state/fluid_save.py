@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FolderFormat, Value, Values
-from paddlelike.formats.entry import Entry
+from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.sources import Buffer, Folder, Source
 from paddlelike.formats.state.format import StateFile, decode, encode, list_entries, read_array, to_array
 
@@ -83,6 +83,8 @@ class FluidSave(FolderFormat):
 
     def entries(self, source: Folder) -> list[Entry]:
         found: dict[str, Entry] = {}
+        left_out: list[LeftOut] = []
+        plain: dict[str, Any] = {}
         files = [file for file in (PARAMETER_FILE, OPTIMIZER_FILE) if source.has(file)]
         if not files:
             raise FormatError(f"there is neither {PARAMETER_FILE} nor {OPTIMIZER_FILE}")
@@ -92,8 +94,11 @@ class FluidSave(FolderFormat):
                     contents = decode(opened.read_at(0, opened.size))
                 except FormatError as error:
                     raise FormatError(f"the {file} file: {error.message}", hint=error.hint) from None
-            found |= {entry.name: entry for entry in list_entries(contents, file)}
-        return list(found.values())
+            listing = list_entries(contents, file)
+            found |= {entry.name: entry for entry in listing}
+            left_out += listing.left_out
+            plain |= listing.plain
+        return Listing(found.values(), left_out, plain)
 
     def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:
         return LoDTensor(read_array(entry, into))

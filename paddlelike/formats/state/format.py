@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -19,17 +20,19 @@ from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import copy_into
-from paddlelike.formats.entry import Entry
+from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer, Readable, as_source
 from paddlelike.formats.state import pickles
+from paddlelike.formats.state.nested import flatten
 from paddlelike.formats.state.pickled import PickledArray
+from paddlelike.formats.state.plain_pickles import encode_item
 from paddlelike.formats.state.writer import StateWriter
 
 __all__ = ["StateContents", "StateFile", "decode", "encode"]
 
-_NAMES_KEY: Final = "StructuredToParameterName@@"
 _CUT_KEY: Final = "UnpackBigParamInfor@@"  # Paddle's spelling
+_SLACK: Final = 1 << 12
 _PROTOCOLS: Final = (b"\x02", b"\x03", b"\x04", b"\x05")
 _OTHER_DTYPES: Final = {"uint32": VarType.UINT32, "uint64": VarType.UINT64}  # in no Paddle 1.8 stream
 
@@ -38,9 +41,13 @@ _OTHER_DTYPES: Final = {"uint32": VarType.UINT32, "uint64": VarType.UINT64}  # i
 class StateFile(FileFormat):
     """A ``.pdparams`` or ``.pdopt``: a pickle of names to arrays.
 
+    ``plain`` are pairs of a name and a plain value that ``write`` adds: the state of a schedule, say.
+
     >>> [(entry.name, entry.shape) for entry in StateFile().entries(b"".join(encode({"w": np.ones(2)})))]
     [('w', (2,))]
     """
+
+    plain: tuple[tuple[str, Any], ...] = ()
 
     name = "state"
     title = "a pickle, as fluid.save writes .pdparams and .pdopt"
@@ -60,7 +67,10 @@ class StateFile(FileFormat):
 
     def write(self, values: Values) -> Iterator[Buffer]:
         self.check(values)
-        return encode({name: to_array(value) for name, value in values.items()})
+        doubled = [name for name, _ in self.plain if name in values]
+        if doubled:
+            raise FormatError(f"{doubled[0]!r:.80} is the name of an array and of a plain value")
+        return encode({name: to_array(value) for name, value in values.items()}, dict(self.plain))
 
 
 class StateContents(NamedTuple):
@@ -69,17 +79,24 @@ class StateContents(NamedTuple):
     Attributes
     ----------
     arrays
-        By the file's keys; their elements are still in the file: ``.dtype``, ``.shape``, ``.read()``.
+        By the file's keys, those in dicts and lists by path (``model/fc.weight``); their elements are still
+        in the file: ``.dtype``, ``.shape``, ``.read()``.
     parameter_names
         Filled for files of ``paddle.save``: key (``fc.weight``) to name of the variable
         (``linear_0.w_0``).
     other
         What is no array, for example the state of a learning rate schedule.
+    left_out
+        The values in ``other``, one by one, arrays that no variable can be, objects, and ``name_maps``.
+    name_maps
+        By path, the maps that ``parameter_names`` is made of.
     """
 
     arrays: dict[str, PickledArray]
     parameter_names: dict[str, str]
     other: dict[str, Any]
+    left_out: tuple[LeftOut, ...] = ()
+    name_maps: dict[str, dict[str, str]] = {}
 
     def read(self) -> dict[str, Array]:
         """Read all arrays. Raises FormatError when the elements of one are damaged."""
@@ -106,37 +123,39 @@ def decode(buffer: Buffer) -> StateContents:
         raise FormatError(
             f"not a pickled dict of arrays: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what
         )
-    held = pickles.load(buffer)
-    if not isinstance(held, dict):
+    held = pickles.load(buffer, foreign=True)
+    flat = flatten(held, PickledArray, _SLACK + len(memoryview(buffer)), _join_pieces)
+    if not isinstance(held, dict) and not flat.arrays:
         raise FormatError(
-            f"the pickle holds a {type(held).__name__}, not a dict of names to arrays",
+            f"the pickle holds a {type(held).__name__}, and no array of numbers in it",
             hint="if neither fluid.save nor paddle.save wrote it, paddlelike.bundle.load may read it",
         )
-    contents = StateContents({}, {}, {})
-    for key, value in held.items():
-        _add(contents, key, value)
-    _take_names(contents)
-    _join_pieces(contents)
-    return contents
+    names, left_out = flat.parameter_names, tuple(flat.left_out)
+    return StateContents(flat.arrays, names, flat.plain, left_out, flat.name_maps)
 
 
-def encode(values: Mapping[str, Array]) -> Iterator[Buffer]:
+def encode(values: Mapping[str, Array], plain: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Buffer]:
     """Encode ``values`` in their order as a state file, in pieces that are made when they are asked for.
+
+    ``plain`` are values that are no arrays: they follow.
 
     Raises
     ------
     FormatError
         While iterating: an array has more than 4 GiB, or elements that are no numbers.
     """
-    return StateWriter().write(values)
+    return StateWriter().write({**values, **{name: encode_item(value) for name, value in plain.items()}})
 
 
-def list_entries(contents: StateContents, file: str = "") -> list[Entry]:
+def list_entries(contents: StateContents, file: str = "") -> Listing:
     """Return the entries of a state file that was decoded; ``file`` is its name in a folder."""
-    return [
-        Entry(name, _dtype(array), array.shape, nbytes=array.nbytes, file=file, payload=array)
-        for name, array in contents.arrays.items()
-    ]
+    entries = [describe_array(name, array, file) for name, array in contents.arrays.items()]
+    return Listing(entries, contents.left_out, {**contents.other, **contents.name_maps})
+
+
+def describe_array(name: str, array: PickledArray, file: str = "") -> Entry:
+    """Return the entry of an array in a pickle."""
+    return Entry(name, _dtype(array), array.shape, nbytes=array.nbytes, file=file, payload=array)
 
 
 def read_array(entry: Entry, into: Array | None) -> Array:
@@ -163,35 +182,14 @@ def _dtype(array: PickledArray) -> VarType:
     return _OTHER_DTYPES.get(name) or convert_dtype(name)
 
 
-def _add(contents: StateContents, key: object, value: object) -> None:
-    if not isinstance(key, str):
-        raise FormatError(f"a key of the pickled dict is a {type(key).__name__}, not a name")
-    if isinstance(value, PickledArray):
-        contents.arrays[key] = value
-    elif (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and isinstance(value[0], str)
-        and isinstance(value[1], PickledArray)
-    ):
-        contents.parameter_names[key], contents.arrays[key] = value
-    else:
-        contents.other[key] = pickles.to_plain(value)
-
-
-def _take_names(contents: StateContents) -> None:
-    names = contents.other.pop(_NAMES_KEY, {})
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise FormatError(f"{_NAMES_KEY} is not a dict of names")
-    contents.parameter_names.update(names)
-
-
-def _join_pieces(contents: StateContents) -> None:
+def _join_pieces(held: dict[Any, Any]) -> None:
     """Join arrays of more than 2**30 bytes, which Paddle 2 cuts into flat pieces for protocols 2 and 3."""
-    cuts = contents.other.pop(_CUT_KEY, {})
+    cuts = held.pop(_CUT_KEY, {})
     try:
         for name, cut in cuts.items():
-            pieces = [contents.arrays.pop(piece) for piece in cut["slices"]]
-            contents.arrays[name] = PickledArray.join(pieces, cut["OriginShape"])
+            pieces = [held.pop(piece) for piece in cut["slices"]]
+            if not all(isinstance(piece, PickledArray) for piece in pieces):
+                raise TypeError("a piece is not an array")
+            held[name] = PickledArray.join(pieces, cut["OriginShape"])
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise FormatError(f"{_CUT_KEY} does not fit the arrays ({error!r:.200})") from error

@@ -8,12 +8,21 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Buffer
-from paddlelike.formats.state.pickled import HINT, Constructors, Latin1, PickledArray, Text, check_key
+from paddlelike.formats.state.pickled import (
+    HINT,
+    Constructors,
+    Foreign,
+    Latin1,
+    PickledArray,
+    Text,
+    check_key,
+)  # fmt: skip
 
 __all__ = ["Machine", "Reference"]
 
@@ -23,6 +32,14 @@ _ITEM: Final = 8  # what an item of a container, or an empty one, is counted for
 _SET: Final = 32
 _ITERABLE: Final = (str, bytes, memoryview, tuple, list, set, frozenset, dict)
 _MARK: Final = object()
+# What pickles that run code name. Nothing is called here, but such a file is not taken for data.
+_RUNS_CODE: Final = frozenset(
+    ("__builtin__", "builtins", "commands", "ctypes", "importlib", "nt", "os", "posix", "pty", "runpy")
+) | frozenset(("shutil", "socket", "subprocess", "sys"))
+_PLAIN_CLASSES: Final = frozenset(
+    ("bool", "complex", "dict", "float", "int", "list", "long", "object", "range", "slice", "str")
+)  # of builtins
+_OTHERS: Final = {"theano": "load it with paddlelike.bundle.load"}
 
 
 Kind = TypeVar("Kind")
@@ -36,12 +53,16 @@ class Reference:
     name: str
 
 
-class _Global(NamedTuple):
+@dataclass(frozen=True)
+class _Global:
     """A name that the pickle refers to, and the function of this package that it calls."""
 
     module: str
     name: str
     make: Callable[..., Any]
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
 
 
 class Machine:
@@ -53,8 +74,11 @@ class Machine:
         constructors: Constructors,
         references: Mapping[tuple[str, str], Reference] = MappingProxyType({}),
         persistent: Callable[[Any], Any] | None = None,
+        *,
+        foreign: bool = False,
     ) -> None:
         self._persistent = persistent
+        self._foreign = foreign
         self._data = memoryview(buffer).cast("B")
         self._constructors = constructors
         self._references = references
@@ -162,7 +186,8 @@ class Machine:
     # containers
 
     def set_items(self, items: list[Any]) -> None:
-        target = self.peek(dict)
+        value = self._stack[-1]
+        target = value.parts if isinstance(value, Foreign) else self.peek(dict)
         for key, value in zip(items[::2], items[1::2], strict=True):
             target[check_key(key)] = value
 
@@ -171,7 +196,11 @@ class Machine:
         self.set_items(items)
 
     def append(self, items: list[Any]) -> None:
-        self.peek(list).extend(items)
+        value = self._stack[-1]
+        if isinstance(value, Foreign):
+            value.parts.update({len(value.parts) + at: item for at, item in enumerate(items)})
+        else:
+            self.peek(list).extend(items)
 
     def add(self, items: list[Any]) -> None:
         self.peek(set).update(map(check_key, items))
@@ -187,16 +216,24 @@ class Machine:
             return
         make = self._constructors.get((module, name))
         if make is None:
-            raise FormatError(f"the pickle refers to {module}.{name}, which is refused", hint=HINT)
+            root = module.partition(".")[0]
+            runs_code = root in _RUNS_CODE and name not in _PLAIN_CLASSES
+            if not self._foreign or runs_code or root in _OTHERS:
+                hint = _OTHERS.get(root, HINT)
+                raise FormatError(f"the pickle refers to {module}.{name}, which is refused", hint=hint)
+            self._charge(_ITEM)
+            make = partial(Foreign, f"{module}.{name}")
         self._stack.append(_Global(module, name, make))
 
-    def call(self) -> None:
+    def call(self, keywords: object = None) -> None:
         given, function = self.pop(), self.pop()
         if not isinstance(function, _Global) or not isinstance(given, tuple):
             raise FormatError(f"a {type(function).__name__} is called with a {type(given).__name__}")
         # an argument may be used many times, so that its items cost nothing in the file
         self._charge(sum(len(item) for item in given if isinstance(item, _ITERABLE)))
         value = function.make(*given)
+        if isinstance(value, Foreign) and isinstance(keywords, dict):
+            value.parts.update(keywords)
         self._charge(_size(value))
         self._stack.append(value)
 
@@ -210,6 +247,9 @@ class Machine:
         state, value = self.pop(), self._stack[-1]
         if type(value) is OrderedDict and isinstance(state, dict):
             return  # attributes of a dict, such as the _metadata of a torch state_dict
+        if isinstance(value, Foreign):
+            value.add_state(state)
+            return
         if not isinstance(state, tuple) or not hasattr(value, "set_state"):
             raise FormatError(f"a {type(value).__name__} with a {type(state).__name__} as its state")
         value.set_state(*state)
@@ -227,8 +267,8 @@ def _size(value: object) -> int:
         return value.nbytes
     if isinstance(value, bytes):
         return len(value)
-    if isinstance(value, set | dict):
-        return _SET + 3 * _ITEM * len(value)
+    if isinstance(value, set | dict | Foreign):
+        return _SET + 3 * _ITEM * len(value.parts if isinstance(value, Foreign) else value)
     return len(value.view) if isinstance(value, Latin1) else 0
 
 
@@ -291,6 +331,7 @@ _STEPS: Final[dict[int, Callable[[Machine], Any]]] = {
         (pickle.STACK_GLOBAL, lambda m: m.push_global(*m.pop_tuple(2))),
         (pickle.REDUCE, lambda m: m.call()),
         (pickle.NEWOBJ, lambda m: m.call()),
+        (pickle.NEWOBJ_EX, lambda m: m.call(m.pop())),
         (pickle.BUILD, lambda m: m.build()),
         (pickle.BINPERSID, lambda m: m.push_persistent()),
         (pickle.BINPUT, lambda m: m.memoize(m.take_int(1))),

@@ -16,7 +16,10 @@ from paddlelike.core import memory
 from paddlelike.errors import FormatError
 from paddlelike.formats.elements import check_shape
 
-__all__ = ["CONSTRUCTORS", "HINT", "Constructors", "Latin1", "PickledArray", "Text", "check_key"]
+__all__ = [
+    "CONSTRUCTORS", "HINT", "Constructors", "Foreign", "Latin1", "PickledArray", "Text", "check_key",
+    "is_container", "list_parts",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 Constructors = Mapping[tuple[str, str], Callable[..., Any]]
@@ -53,12 +56,46 @@ class Latin1:
         return str(self.view, "utf-8").encode("latin1")
 
 
-class PickledArray:
-    """An array that is still in the file: dtype and shape are known, the elements are not read."""
+class Foreign:
+    """An object of a class that is not known here: its name, and what the pickle gives to it."""
 
-    __slots__ = ("_array", "_fortran", "_pieces", "_raw", "dtype", "shape")
+    __slots__ = ("kind", "parts")
+
+    def __init__(self, kind: str, *given: object) -> None:
+        self.kind = kind
+        self.parts: dict[Any, Any] = dict(enumerate(given))
+
+    def add_state(self, state: object) -> None:
+        """Add the attributes of the object."""
+        for one in state if isinstance(state, tuple) else (state,):
+            self.parts.update(one if isinstance(one, dict) else {"state": one})
+
+
+def is_container(value: object) -> bool:
+    """Return whether a value of a pickle has parts."""
+    return isinstance(value, dict | list | tuple | set | Foreign)
+
+
+def list_parts(value: Any) -> Iterable[tuple[object, Any]]:
+    """Return the parts of a container with their keys or positions."""
+    if isinstance(value, Foreign):
+        return value.parts.items()
+    return value.items() if isinstance(value, dict) else enumerate(value)
+
+
+class PickledArray:
+    """An array that is still in the file: dtype and shape are known, the elements are not read.
+
+    Attributes
+    ----------
+    problem
+        What it is instead where no variable can be such an array; its elements are not kept.
+    """
+
+    __slots__ = ("_array", "_fortran", "_pieces", "_raw", "dtype", "problem", "shape")
 
     def __init__(self) -> None:
+        self.problem: str | None = None
         self.dtype = np.dtype(np.uint8)
         self.shape: tuple[int, ...] = (0,)
         self._raw: bytes | memoryview | Latin1 = b""
@@ -77,12 +114,18 @@ class PickledArray:
         Raises
         ------
         FormatError
-            It is the state of an array of objects, or of more elements than the file has.
+            It is the state of more elements than the file has.
         """
         shape, dtype, fortran, raw = state[-4:]
         raw = raw.encode("latin1") if isinstance(raw, str) else raw
-        if not isinstance(dtype, _DType) or not isinstance(raw, bytes | memoryview | Latin1):
-            raise FormatError("an array of objects, which no Paddle variable is")
+        if not isinstance(dtype, _DType):
+            raise FormatError("an array without an element type")
+        self.problem = dtype.problem
+        if self.problem is None and not isinstance(raw, bytes | memoryview | Latin1):
+            self.problem = "an array of objects"
+        if self.problem is not None:
+            return
+        assert isinstance(raw, bytes | memoryview | Latin1)
         self.dtype = dtype.numpy()
         self.shape = _check_shape(shape, self.dtype)
         self._fortran, self._raw = bool(fortran), raw
@@ -116,6 +159,8 @@ class PickledArray:
         FormatError
             The elements are damaged.
         """
+        if self.problem is not None:
+            raise FormatError(f"{self.problem}, which no Paddle variable is")
         if self._array is None:
             array = memory.empty(self.shape, self.dtype.newbyteorder("="))
             if self._pieces:
@@ -153,21 +198,22 @@ def _check_shape(shape: object, dtype: np.dtype[Any]) -> tuple[int, ...]:
 class _DType:
     """A numpy dtype as it is pickled: a code such as ``f4``, then its byte order as the state."""
 
-    __slots__ = ("_code", "_order")
+    __slots__ = ("_code", "_order", "problem")
 
     def __init__(self, code: object, *flags: object) -> None:
+        self.problem: str | None = None
         if not isinstance(code, str) or code not in _CODES:
-            raise FormatError(f"an array of dtype {str(code)[:20]!r}, which no Paddle variable is")
+            self.problem = f"an array of dtype {str(code)[:20]!r}"
         self._code = code
         self._order = "="
 
     def set_state(self, version: object, order: str, *rest: object) -> None:
         if order not in ("<", ">", "|", "=") or rest[:3] != (None, None, None):
-            raise FormatError("an array of records, which no Paddle variable is")
+            self.problem = self.problem or "an array of records"
         self._order = order
 
     def numpy(self) -> np.dtype[Any]:
-        return np.dtype(self._order + self._code)
+        return np.dtype(f"{self._order}{self._code}")
 
 
 def check_key(value: object) -> object:

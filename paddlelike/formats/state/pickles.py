@@ -25,21 +25,23 @@ __all__ = ["load", "load_all", "to_plain"]
 _DAMAGE: Final = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
-def load(buffer: Buffer, *, constructors: Constructors | None = None) -> object:
+def load(buffer: Buffer, *, constructors: Constructors | None = None, foreign: bool = False) -> object:
     """Return the object that ``buffer`` holds, arrays as ``PickledArray`` (see :func:`to_plain`).
 
-    ``constructors`` are more globals that may be called, by (module, name).
+    ``constructors`` are more globals that may be called, by (module, name). With ``foreign`` an object of an
+    unknown class is a ``Foreign`` with its parts.
 
     Raises
     ------
     FormatError
-        For damaged bytes, and for every global that is not in the table: it names the global.
+        For damaged bytes; for every global that is not in the table, or, with ``foreign``, for those of
+        modules that run code: it names the global.
 
     >>> import pickle
     >>> load(pickle.dumps({"a": [1, 2.5], "b": (None, True)}))
     {'a': [1, 2.5], 'b': (None, True)}
     """
-    machine = Machine(buffer, {**CONSTRUCTORS, **(constructors or {})})
+    machine = Machine(buffer, {**CONSTRUCTORS, **(constructors or {})}, foreign=foreign)
     try:
         return machine.run()
     except FormatError as error:
@@ -55,6 +57,7 @@ def load_all(
     constructors: Constructors | None = None,
     persistent: Callable[[Any], Any] | None = None,
     count: int | None = None,
+    foreign: bool = False,
 ) -> tuple[list[Any], int]:
     """Return the objects of several pickles, one behind the other, and the offset behind the last.
 
@@ -68,6 +71,8 @@ def load_all(
         Returns the object that a persistent id stands for; None: such ids are refused.
     count
         How many pickles to read; None: all up to the end.
+    foreign
+        Take objects of unknown classes as :func:`load` does, and leave arrays and texts in the file.
 
     Raises
     ------
@@ -79,7 +84,8 @@ def load_all(
     [(1, 'a'), None]
     """
     values: list[Any] = []
-    machine = Machine(buffer, {**CONSTRUCTORS, **(constructors or {})}, references, persistent)
+    known = {**CONSTRUCTORS, **(constructors or {})}
+    machine = Machine(buffer, known, references, persistent, foreign=foreign)
     try:
         while len(values) < count if count is not None else not machine.is_at_end():
             values.append(machine.run())
@@ -87,7 +93,7 @@ def load_all(
         raise FormatError(f"offset {machine.at}: {error.message}", hint=error.hint) from None
     except _DAMAGE as error:
         raise FormatError(f"offset {machine.at}: the pickle is damaged ({error!r:.200})") from error
-    return [to_plain(value) for value in values], machine.at
+    return values if foreign else [to_plain(value) for value in values], machine.at
 
 
 def to_plain(value: object) -> object:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import pickle
 import struct
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from paddlelike.errors import SaveError
 from paddlelike.formats.state.machine import Reference
 
-__all__ = ["Reference", "encode_plain", "encode_text"]
+__all__ = ["Reference", "encode_item", "encode_plain", "encode_text"]
 
 
 def encode_plain(value: object) -> bytes:
@@ -25,10 +26,11 @@ def encode_plain(value: object) -> bytes:
     >>> pickle.loads(encode_plain((2, [0.5, None], {"a": True})))
     (2, [0.5, None], {'a': True})
     """
-    return pickle.PROTO + b"\x02" + _encode(value) + pickle.STOP
+    return pickle.PROTO + b"\x02" + encode_item(value) + pickle.STOP
 
 
-def _encode(value: object) -> bytes:
+def encode_item(value: object) -> bytes:
+    """Return the opcodes that push a value. Raises SaveError as :func:`encode_plain`."""
     encode = _ENCODERS.get(type(value))
     if encode is None:
         raise SaveError(
@@ -56,7 +58,7 @@ def encode_text(value: str) -> bytes:
 
 
 def _encode_items(begin: bytes, items: Iterable[object], end: bytes) -> bytes:
-    return begin + pickle.MARK + b"".join(map(_encode, items)) + end
+    return begin + pickle.MARK + b"".join(map(encode_item, items)) + end
 
 
 def _encode_tuple(value: tuple[Any, ...]) -> bytes:
@@ -82,5 +84,6 @@ _ENCODERS: Final[dict[type, Callable[[Any], bytes]]] = {
     tuple: _encode_tuple,
     list: _encode_list,
     dict: _encode_dict,
+    OrderedDict: _encode_dict,
     Reference: _encode_reference,
 }

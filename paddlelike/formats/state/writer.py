@@ -32,7 +32,8 @@ class StateWriter:
         self._memo: dict[Any, int] = {}
         self._next = 0
 
-    def write(self, values: Mapping[str, Array]) -> Iterator[Buffer]:
+    def write(self, values: Mapping[str, Array | bytes]) -> Iterator[Buffer]:
+        """Yield the pickle of ``values``: arrays, and opcodes that push a value."""
         self._put(pickle.EMPTY_DICT)
         items = list(values.items())
         if len(items) == 1:
@@ -48,8 +49,11 @@ class StateWriter:
         self._out += pickle.STOP
         yield bytes(self._out)
 
-    def _item(self, name: str, array: Array) -> Iterator[Buffer]:
+    def _item(self, name: str, array: Array | bytes) -> Iterator[Buffer]:
         self._text(name)
+        if isinstance(array, bytes):
+            self._out += array
+            return
         self._reference("numpy.core.multiarray", "_reconstruct")
         self._reference("numpy", "ndarray")
         self._out += pickle.BININT1 + b"\0"

@@ -12,7 +12,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat
-from paddlelike.formats.entry import Entry, check_extent
+from paddlelike.formats.entry import Entry, check_extent, list_left_out, note_left_out
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.io.contents.allocation import allocate, copy_from, count_bytes, to_native
 from paddlelike.io.contents.compare import compare_buffer, compare_file, compare_size
@@ -103,6 +103,7 @@ class FileContents:
             if self.format.holds.names:
                 problem = f"{self.where} cannot be read as {self.format.title}"
             raise LoadError(f"{problem}: {error.message}", hint=error.hint) from error
+        self.left_out = list_left_out(self.headers)
         self._names = [entry.name for entry in self.headers]
         self._indexes = {name: index for index, name in enumerate(self._names)}
         self._is_named = self.format.holds.names
@@ -138,7 +139,8 @@ class FileContents:
         """Return the header of a value; None: there is no such value."""
         index = self._indexes.get(name)
         if index is None:
-            return None
+            found = next((one for one in self.left_out if one.name == name), None)
+            return found and Unreadable(name, f"{self.where} holds {found.what}, which no variable can be")
         if kind == VarType.SELECTED_ROWS:
             return Unreadable(
                 name, f"{self.format.title} holds dense tensors, the program wants SelectedRows"
@@ -162,7 +164,7 @@ class FileContents:
                     damage = self.format.find_damage(file)
             if damage is not None:
                 reading.bad.append(f"{self.where}: {damage}")
-        return reading
+        return reading._replace(notes=(*reading.notes, *note_left_out(self.left_out, self.where)))
 
     def _read(self, wants: Sequence[Want], *, lazily: bool) -> Reading:
         if self._is_encoded:

@@ -12,8 +12,10 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
+from paddlelike.formats.entry import list_left_out, note_left_out
 from paddlelike.formats.paddle.directory import NO_VARIABLES
 from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave, PrefixedFolder
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.compare import ComparedFolder
@@ -49,6 +51,9 @@ def load_program_state(
     verify
         Compare the files with their manifest, if there is one.
 
+    Values in the dicts and lists of a pickle are called by their paths, ``model/linear_0.w_0``. What is no
+    array of numbers, such as the state of a schedule, is left out, and a warning names it.
+
     Raises
     ------
     LoadError
@@ -76,6 +81,7 @@ def load_program_state(
     asynchronous.wait_for_pending()
     pickled = read_pickles(prefix, verify=verify)
     if pickled is not None:
+        _warn_of(pickled.left_out)
         return pickled.values
     path = os.fspath(model_path)
     directory, (where, name) = locate(path), locate_prefix(path)
@@ -102,6 +108,7 @@ class PickledState(NamedTuple):
     values: dict[str, Array]
     verified: bool
     notes: tuple[str, ...] = ()  # for the report
+    left_out: tuple[str, ...] = ()  # likewise, on what is not in ``values``
 
 
 def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
@@ -129,7 +136,9 @@ def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> 
     comparison = choose_comparison(where, None, verify=None if verify else False, lazy=False)
     compared = ComparedFolder(where, comparison.records or {})
     try:
-        values = FluidSave().read_all(PrefixedFolder(compared, base))
+        pickled = PrefixedFolder(compared, base)
+        entries = FluidSave().entries(pickled)
+        values = {entry.name: FluidSave().read(pickled, entry) for entry in entries}
     except FormatError as error:  # what is not what was saved is told as that
         check_problems(where, comparison, compared.bad, shown=prefix, count=len(names))
         raise FormatError(f"{prefix}: {error.message}", hint=error.hint) from error.__cause__
@@ -138,7 +147,8 @@ def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> 
         *check_problems(where, comparison, compared.bad, shown=prefix, count=len(names)),
     )
     verified = comparison.covers(names) and not notes
-    return PickledState({name: _get_elements(value) for name, value in values.items()}, verified, notes)
+    arrays = {name: _get_elements(value) for name, value in values.items()}
+    return PickledState(arrays, verified, notes, note_left_out(list_left_out(entries), prefix))
 
 
 def _read_directory(
@@ -200,7 +210,13 @@ def _read_file(
     ]
     reading = contents.read(wants)
     check_problems(directory, comparison, reading.bad, shown=contents.where, count=1)
+    _warn_of(reading.notes)
     return {want.held.name: _get_elements(value) for want, value in zip(wants, reading.values, strict=True)}
+
+
+def _warn_of(left_out: Iterable[str]) -> None:
+    for note in left_out:
+        warn_user(note)
 
 
 def _get_elements(value: LoDTensor | SelectedRows) -> Array:

@@ -90,7 +90,7 @@ def _read_once(executor: Executor, request: LoadRequest, over: InPlaceTargets) -
     )
     notes = (*comparison.notes, *problems)
     verified = not notes and _is_compared(request, plan, comparison)
-    return Read(None, plan, reading._replace(notes=notes), values, verified)
+    return Read(None, plan, reading._replace(notes=(*notes, *reading.notes)), values, verified)
 
 
 def _choose_comparison(request: LoadRequest) -> Comparison:

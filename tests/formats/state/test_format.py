@@ -164,12 +164,60 @@ def test_named_tensors_and_tensors_by_eval(protocol):
         "tags": {"a"},
     }
     got = state.decode(pickle.dumps(held, protocol))
-    assert {name: array.shape for name, array in got.arrays.items()} == {"weight": (2,), "bias": (3,)}
+    shapes = {"weight": (2,), "bias": (3,), "LR_Scheduler/seen/0": (2,)}
+    assert {name: array.shape for name, array in got.arrays.items()} == shapes
     assert got.parameter_names == {"weight": "linear_0.w_0"}
-    assert got.other["LR_Scheduler"]["last_epoch"] == 3
-    assert got.other["LR_Scheduler"]["seen"][0].tolist() == [0, 1]
-    assert got.other["LR_Scheduler"]["seen"][1] == "text" * 500
+    assert got.other["LR_Scheduler/last_epoch"] == 3
+    assert got.other["LR_Scheduler/seen/1"] == "text" * 500
     assert got.other["tags"] == {"a"}
+
+
+def test_values_in_dicts_and_lists_are_read_and_the_others_named():
+    layer = {
+        "weight": Reduced(tuple, ("linear_0.w_0", np.ones(2))),
+        "StructuredToParameterName@@": {"b": "b_0"},
+    }
+    held = {
+        "epoch": 3,
+        "model": layer,
+        "shadow": [np.zeros(1), (np.zeros(2), "text")],
+        0: {"nothing": None, "LR_Scheduler": {"last_lr": 0.5, "inner": {"last_epoch": 4}}},
+        "counts": collections.Counter("aa"),
+        "labels": np.array(["a"]),
+        "dates": np.zeros(1, "M8[s]"),
+        "objects": np.array([None]),
+        "records": np.zeros(1, "f4,i4"),
+    }
+    got = state.decode(pickle.dumps(held, 2))
+    shapes = {"model/weight": (2,), "shadow/0": (1,), "shadow/1/0": (2,)}
+    assert {name: array.shape for name, array in got.arrays.items()} == shapes
+    assert got.parameter_names == {"model/weight": "linear_0.w_0", "model/b": "b_0"}
+    assert {one.name: one.what for one in got.left_out} == {
+        "epoch": "3",
+        "model/StructuredToParameterName@@": "the names of 1 variables",
+        "StructuredToParameterName@@": "the names of 1 variables",
+        "shadow/1/1": "'text'",
+        "0/LR_Scheduler/last_lr": "0.5",
+        "0/LR_Scheduler/inner/last_epoch": "4",
+        "counts": "an object of collections.Counter",
+        "counts/0/a": "2",
+        "labels": "an array of dtype 'U1'",
+        "dates": "an array of dtype 'M8'",
+        "objects": "an array of dtype 'O8'",
+        "records": "an array of dtype 'V8'",
+    }
+    assert got.other["0"]["LR_Scheduler"]["inner"] == {"last_epoch": 4}
+
+
+def test_one_tensor_and_a_list_of_them_have_names():
+    (one,) = state.decode(pickle.dumps(Reduced(tuple, ("linear_0.w_0", np.ones(2))), 2)).arrays
+    assert one == "linear_0.w_0"
+    assert list(state.decode(pickle.dumps([np.ones(2), np.ones(3)], 2)).arrays) == ["0", "1"]
+
+
+def test_two_paths_that_are_one_text_are_told_apart():
+    got = loads(pickle.dumps({"a/b": np.zeros(1), "a": {"b": np.ones(1)}}, 2))
+    assert {name: array.tolist() for name, array in got.items()} == {"a/b": [0], "a/b (2)": [1]}
 
 
 def test_an_array_cut_into_pieces():
@@ -196,8 +244,6 @@ def test_an_array_cut_into_pieces():
         (os.system, ("exit 7",), "system"),
         (print, ("x",), "builtins__.print|builtin__.print"),
         (getattr, (1, "real"), "getattr"),
-        (collections.Counter, ("aa",), "collections.Counter"),
-        (np.load, ("/etc/passwd",), "numpy.*load"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -219,13 +265,8 @@ def test_eval_of_anything_else_is_refused(arguments):
 @pytest.mark.parametrize(
     ("held", "message"),
     [
-        ([1, 2], "holds a list, not a dict of names to arrays"),
-        ({1: np.ones(1)}, "a key of the pickled dict is a int, not a name"),
-        ({"w": np.array(["text"])}, "dtype 'U4', which no Paddle variable is"),
-        ({"w": np.array([None])}, "dtype 'O8', which no Paddle variable is"),
-        ({"w": np.zeros(1, "f4,i4")}, "dtype 'V8', which no Paddle variable is"),
+        ([1, 2], "holds a list, and no array of numbers in it"),
         ({"w": {(1, 2): 3}}, "a tuple as a key of a dict or set"),
-        ({"w": np.zeros(1, "M8[s]")}, "dtype 'M8', which no Paddle variable is"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -346,8 +387,7 @@ def test_an_empty_array_does_not_hide_dims_that_cannot_be():
 
 
 def test_a_key_that_is_a_number_of_thousands_of_digits():
-    with pytest.raises(FormatError, match="a key of the pickled dict is a int"):
-        loads(pickle.dumps({1 << 30000: np.ones(1)}, 2))
+    assert list(loads(pickle.dumps({1 << 30000: np.ones(1)}, 2))) == ["a number of many digits"]
 
 
 CJK = "".join(map(chr, range(0x4E00, 0x4E00 + 340))).encode()
