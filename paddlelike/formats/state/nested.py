@@ -102,7 +102,7 @@ class _Walk(Generic[A]):
         self._left = most
         self._prepare = prepare or (lambda _: None)
 
-    def add(self, value: Any, path: str | None, depth: int) -> None:
+    def add(self, value: object, path: str | None, depth: int) -> None:
         """Add a value, and all that is in it."""
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
@@ -167,7 +167,7 @@ class _Walk(Generic[A]):
             key != _NAMES_KEY and self._is_plain(item, depth + 1) for key, item in list_parts(value)
         )
 
-    def _name_values(self, value: Any, path: str) -> None:
+    def _name_values(self, value: object, path: str) -> None:
         """Name every value in a plain one."""
         self._left -= 1
         if not is_container(value):

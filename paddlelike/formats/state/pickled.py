@@ -76,11 +76,13 @@ def is_container(value: object) -> bool:
     return isinstance(value, dict | list | tuple | set | Foreign)
 
 
-def list_parts(value: Any) -> Iterable[tuple[object, Any]]:
-    """Return the parts of a container with their keys or positions."""
+def list_parts(value: object) -> Iterable[tuple[object, Any]]:
+    """Return the parts of a container with their keys or positions; none of other values."""
     if isinstance(value, Foreign):
         return value.parts.items()
-    return value.items() if isinstance(value, dict) else enumerate(value)
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list | tuple | set) else ()
 
 
 class PickledArray:
