@@ -359,3 +359,9 @@ def _ratio(limit: Variable, norm: Variable) -> Variable:
 
 def _multiply(grad: Variable, factor: Variable) -> Variable:
     return elementwise_mul(grad, factor)
+
+
+# Fluid's shorter names.
+ClipByValue = GradientClipByValue
+ClipByNorm = GradientClipByNorm
+ClipByGlobalNorm = GradientClipByGlobalNorm

@@ -84,7 +84,8 @@ def drop_stopped_outputs(
     outputs = {}
     for slot, names in grad.outputs.items():
         kept = [EMPTY if GRAD in name and find_variable_name(name) in stops else name for name in names]
-        several = keep_empty or len(forward.input(slot.removesuffix(GRAD))) > 1
+        inputs = forward.input(slot.removesuffix(GRAD)) or names  # py_func names its slots as it likes
+        several = keep_empty or len(inputs) > 1
         outputs[slot] = kept if several else [name for name in kept if name != EMPTY]
     return grad._replace(outputs=outputs)
 

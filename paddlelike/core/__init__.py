@@ -3,6 +3,7 @@
 These are the names of ``fluid.core``.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core.dtypes import AttrType, VarType, convert_dtype, numpy_dtype
@@ -58,6 +59,11 @@ class op_proto_and_checker_maker:  # noqa: N801  (Fluid's name)
         """Return the name of the attribute that holds parameter and gradient."""
         return "op_role_var"
 
+    @staticmethod
+    def kOpDeviceAttrName() -> str:  # noqa: N802
+        """Return the name of the attribute that holds the device."""
+        return "op_device"
+
 
 def is_compiled_with_mkldnn() -> bool:
     """Return False: kernels are numpy's."""
@@ -80,7 +86,25 @@ def empty_var_name() -> str:
     return "@EMPTY@"
 
 
-kGradVarSuffix, kEmptyVarName = grad_var_suffix, empty_var_name  # noqa: N816  (Fluid's names)
+def temp_var_name() -> str:
+    """Return the name of a variable that nobody refers to."""
+    return "@TEMP@"
+
+
+# Fluid's names.
+kGradVarSuffix, kEmptyVarName, kTempVarName = grad_var_suffix, empty_var_name, temp_var_name  # noqa: N816
+
+
+def avx_supported() -> bool:
+    """Return whether the processor has AVX, as far as the system says."""
+    try:
+        return "avx" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+
+
+def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> None:
+    """Do nothing: temporaries are always dropped after their last reader."""
 
 
 def save_op_compatible_info(desc: Any) -> bool:

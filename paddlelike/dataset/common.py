@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from urllib.parse import unquote
 
 from paddlelike.errors import ExtraMissingError, MissingFileError
@@ -76,6 +76,19 @@ def md5file(fname: str) -> str:
     """Return the MD5 of a file in hexadecimal digits."""
     with open(fname, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def must_mkdirs(path: str) -> None:
+    """Make a folder, and those above it, unless it is there."""
+    Path(path).mkdir(parents=True, exist_ok=True)
+
+
+def fetch_all() -> NoReturn:
+    """Raise MissingFileError: nothing is downloaded here."""
+    raise MissingFileError(
+        "paddle.dataset: nothing is downloaded here",
+        hint="each data set says which file it lacks, and where to put it, when it is read",
+    )
 
 
 def load_pickle(data: bytes) -> Any:

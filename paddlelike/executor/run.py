@@ -14,7 +14,15 @@ from paddlelike.executor import profile
 from paddlelike.executor.backends import choose_backend, explain_pieces
 from paddlelike.executor.datasets import FetchHandler, run_dataset
 from paddlelike.executor.exchange.feeds import get_single_feed, warn_unknown
-from paddlelike.executor.exchange.fetches import collect_names, find_updates, get_fetched, read_fetch_list
+from paddlelike.executor.exchange.fetches import (
+    collect_names,
+    copy_value,
+    find_others,
+    find_updates,
+    get_fetched,
+    holds_value,
+    read_fetch_list,
+)
 from paddlelike.executor.exchange.files import provide_files
 from paddlelike.executor.exchange.remote import RemoteSwitch
 from paddlelike.executor.explain import explain_plan
@@ -216,7 +224,8 @@ class Executor(Displayed):
             computed = [
                 name
                 for name in fetches
-                if name not in feeds and (name not in held or not held[name].persistable)
+                if name not in feeds and not holds_value(scope, name)
+                if name not in held or not held[name].persistable
             ]
             if computed:
                 raise EnforceNotMet(
@@ -226,7 +235,16 @@ class Executor(Displayed):
         if use_prune and not updates:
             updates = find_updates(program)
         pruned_to = tuple(updates) if use_prune or updates else None
-        return self._run(program, feeds, fetches, scope, return_numpy, pruned_to, backend=backend)
+        try:
+            return self._run(program, feeds, fetches, scope, return_numpy, pruned_to, backend=backend)
+        except EnforceNotMet:
+            others = find_others(program, fetches, scope)
+            if not others:
+                raise
+        # As in Fluid, whose fetch operators read the scope, also for what the program does not know.
+        own = [name for name in fetches if name not in others]
+        found = iter(self._run(program, feeds, own, scope, return_numpy, pruned_to, backend=backend))
+        return [copy_value(scope, name, return_numpy) if name in others else next(found) for name in fetches]
 
     def train_from_dataset(
         self,

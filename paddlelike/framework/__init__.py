@@ -3,6 +3,7 @@
 from random import random
 from typing import TYPE_CHECKING
 
+from paddlelike.core import empty_var_name, grad_var_suffix, temp_var_name
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, is_compiled_with_cuda
 from paddlelike.framework.environment import _current_expected_place as _current_expected_place
@@ -10,6 +11,7 @@ from paddlelike.framework.environment import _dygraph_tracer as _dygraph_tracer
 from paddlelike.framework.environment import in_dygraph_mode, load_op_library, require_version
 from paddlelike.framework.flags import get_flags, set_flags
 from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.context import NAME_SCOPE
 from paddlelike.framework.graph.guards import _get_var as _get_var
 from paddlelike.framework.graph.guards import (
     default_main_program,
@@ -53,6 +55,19 @@ __all__ = [
     "switch_startup_program",
     "variable_kind",
 ]
+
+
+EMPTY_VAR_NAME, TEMP_VAR_NAME, GRAD_VAR_SUFFIX = empty_var_name(), temp_var_name(), grad_var_suffix()
+
+
+def _cpu_num() -> int:
+    """Return the count of copies that a parallel program runs by default: CPU_NUM, or 1."""
+    return len(cpu_places())
+
+
+def _full_name_scope() -> str:
+    """Return the path of the name scopes around what is built now, as ``encoder/layer/``."""
+    return NAME_SCOPE.get().path.removeprefix("/")
 
 
 def generate_control_dev_var_name() -> str:

@@ -14,6 +14,7 @@ from paddlelike.io.rules.rule import Init, Rename, Skip
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.save.compact import compact
 from paddlelike.io.save.save import save_params, save_persistables, save_vars
+from paddlelike.io.select import _clone_var_in_block_ as _clone_var_in_block_
 from paddlelike.io.select import (
     get_program_parameter,
     get_program_persistable_vars,

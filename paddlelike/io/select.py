@@ -11,6 +11,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import HOLDERS, Parameter, Variable
 
 if TYPE_CHECKING:
+    from paddlelike.framework.graph.block import Block
     from paddlelike.framework.typing import ProgramLike
 
 __all__ = [
@@ -124,3 +125,11 @@ def select(
         chosen = [v for v in program.list_vars() if predicate is None or predicate(v)]
     by_name = {v.name: v for v in chosen if v.type != VarType.RAW}
     return list(by_name.values())
+
+
+def _clone_var_in_block_(block: Block, var: Variable) -> Variable:
+    """Return a persistable variable of ``block`` with the name and description of ``var``."""
+    level = {"lod_level": var.lod_level} if var.type == VarType.LOD_TENSOR else {}
+    return block.create_var(
+        name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True, **level
+    )

@@ -20,6 +20,16 @@ def load_program(model_filename: str, is_text: bool = False) -> Program:
     return Program.parse_from_string(Path(model_filename).read_bytes())
 
 
+def load_program_binary(path: str) -> Program:
+    """Return the program in a file."""
+    return load_program(path)
+
+
+def load_program_text(path: str) -> Program:
+    """Raise UnsupportedError: programs in text cannot be read."""
+    return load_program(path, is_text=True)
+
+
 def save_program(program: Program, model_filename: str = "__model__", is_text: bool = False) -> None:
     """Write a program into a file, or its description as text."""
     if is_text:

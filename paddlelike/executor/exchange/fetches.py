@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 import numpy as np
@@ -26,8 +27,11 @@ __all__ = [
     "as_numpy",
     "collect_names",
     "collect_updates",
+    "copy_value",
+    "find_others",
     "find_updates",
     "get_fetched",
+    "holds_value",
     "read_fetch_list",
     "view_fetched",
 ]
@@ -99,6 +103,24 @@ def _fetch_var(name: str, scope: Scope | None = None, return_numpy: bool = True)
         )
     tensor = variable.get_tensor()
     return as_numpy(tensor) if return_numpy else tensor
+
+
+def holds_value(scope: Scope, name: str) -> bool:
+    """Return whether a variable of the scope, or of one above it, has a value."""
+    variable = scope.find_var(name)
+    return variable is not None and variable.value is not None
+
+
+def find_others(program: Program, fetches: Iterable[str], scope: Scope) -> set[str]:
+    """Return the fetches that no variable of the program is, but one of the scope with a value."""
+    block = program.global_block()
+    return {name for name in fetches if not block.has_var(name) and holds_value(scope, name)}
+
+
+def copy_value(scope: Scope, name: str, return_numpy: bool) -> Any:
+    """Return the value of a variable of the scope, as an array or a tensor that later runs do not change."""
+    found = _fetch_var(name, scope, return_numpy)
+    return found if return_numpy else LoDTensor(np.array(found), found.lod())
 
 
 def _is_minimize_result(item: object) -> TypeGuard[Minimized]:

@@ -22,16 +22,20 @@ from paddlelike.fluid.contrib.layers.nn import (
 )
 from paddlelike.fluid.contrib.layers.rnn_impl import BasicGRUUnit, BasicLSTMUnit, basic_gru, basic_lstm
 from paddlelike.fluid.contrib.memory_usage_calc import memory_usage
+from paddlelike.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, decorate
+from paddlelike.fluid.contrib.model_stat import summary
 from paddlelike.fluid.contrib.op_frequence import op_freq_statistic
 from paddlelike.fluid.contrib.reader import distributed_batch_reader
 
 __all__ = [
+    "AutoMixedPrecisionLists",
     "BasicGRUUnit",
     "BasicLSTMUnit",
     "HDFSClient",
     "basic_gru",
     "basic_lstm",
     "ctr_metric_bundle",
+    "decorate",
     "distributed_batch_reader",
     "extend_optimizer",
     "extend_with_decoupled_weight_decay",
@@ -49,6 +53,7 @@ __all__ = [
     "reader",
     "sequence_topk_avg_pooling",
     "shuffle_batch",
+    "summary",
     "tdm_child",
     "tdm_sampler",
     "tree_conv",

@@ -14,7 +14,7 @@ from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.context import DEVICE, NAME_SCOPE
 from paddlelike.framework.graph.desc import ProgramDesc
-from paddlelike.framework.graph.operator import OpRole
+from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.hooks import Hook
@@ -330,25 +330,29 @@ class Program(EncodedState, Displayed):
         """
         return _copy_for_test.function(self) if for_test else _copy_program.function(self)
 
-    def _prune(self, targets: Sequence[Variable | str] | Variable | str) -> Program:
+    def _prune(self, targets: Sequence[Variable | Operator | str] | Variable | Operator | str) -> Program:
         """Return a copy that computes ``targets`` and nothing else. Raises GraphError for unknown targets."""
         return self._prune_with_input([], targets)
 
     @pause_collection
     def _prune_with_input(
-        self, feeded_var_names: Sequence[str], targets: Sequence[Variable | str] | Variable | str
+        self,
+        feeded_var_names: Sequence[str],
+        targets: Sequence[Variable | Operator | str] | Variable | Operator | str,
     ) -> Program:
-        if isinstance(targets, Variable | str):
+        if isinstance(targets, Variable | Operator | str):
             targets = [targets]
-        names: list[Any] = [getattr(target, "name", target) for target in targets]
         block = self.global_block()
-        unknown = [n for n in names if not isinstance(n, str) or not block._has_var_recursive(n)]
+        ops = [target for target in targets if isinstance(target, Operator)]
+        names: list[Any] = [getattr(one, "name", one) for one in targets if not isinstance(one, Operator)]
+        unknown = [op.type for op in ops if op not in block.ops]
+        unknown += [n for n in names if not isinstance(n, str) or not block._has_var_recursive(n)]
         if unknown:
             raise GraphError(
-                f"the program cannot be pruned to {unknown}: it has no such variables",
-                hint="pass variables of the outermost block, or their names",
+                f"the program cannot be pruned to {unknown}: it has no such variables or operators",
+                hint="pass variables or operators of the outermost block, or names of variables",
             )
-        return _prune.function(self, feeds=list(feeded_var_names), targets=names)
+        return _prune.function(self, feeds=list(feeded_var_names), targets=names, ops=ops)
 
     def _inference_optimize(self, prune_read_op: bool = True) -> Program:
         return _copy_for_inference.function(self, without_readers=prune_read_op)

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
+import numpy as np
+
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
@@ -278,7 +280,19 @@ class Variable(EncodedState, Displayed):
         __int__ = __index__ = __float__
         __array_ufunc__ = None  # numpy's numbers leave operators to the variable
 
-        def __array__(self, *_: Any, **__: Any) -> Any:
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+            """Return an array of objects that holds the variable; arithmetic with it builds operators."""
+            if dtype is not None and np.dtype(dtype) != object:
+                self._refuse_numpy()
+            held = np.empty((), object)
+            held[()] = self
+            return held
+
+        def __array_function__(self, function: Any, *_: Any) -> Any:
+            """Return the shape; raise TypeError for other functions, which would take it for one number."""
+            return self.shape if function is np.shape else self._refuse_numpy()
+
+        def _refuse_numpy(self) -> NoReturn:
             raise TypeError(
                 f"numpy cannot compute with variable {self.name!r}: it gets its value when the program runs\n"
                 f"  hint: use functions of fluid.layers, or numpy behind (value,) = "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from paddlelike.core.dtypes import AttrType
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import OpRole
+from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.order import order_as_hashed
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import find_needed_ops
@@ -74,8 +74,12 @@ def copy_for_inference(program: Program, *, without_readers: bool) -> Program:
     return clone
 
 
-def prune(program: Program, *, feeds: Iterable[str], targets: Iterable[str]) -> Program:
+def prune(
+    program: Program, *, feeds: Iterable[str], targets: Iterable[str], ops: Collection[Operator] = ()
+) -> Program:
     """Return a copy with the operators that ``targets`` need; those that compute a fed variable are dropped.
+
+    ``ops``: operators of the program that are targets, too.
 
     The copy has no seed and no version, as in Paddle 1.8; the version of a program of Paddle 2 stays, as it
     says what the operators mean.
@@ -84,7 +88,8 @@ def prune(program: Program, *, feeds: Iterable[str], targets: Iterable[str]) -> 
     clone._seed = 0
     clone.is_versioned = clone.paddle_version >= PADDLE2_VERSION
     top = clone.global_block()
-    needed = find_needed_ops(top, targets=set(targets), fed=set(feeds))
+    kept = [mine for mine, op in zip(top.ops, program.global_block().ops, strict=True) if op in ops]
+    needed = find_needed_ops(top, targets=set(targets), fed=set(feeds), kept=kept)
     top.ops = [op for i, op in enumerate(top.ops) if i in needed]
     _drop_unreached_blocks(clone)
     drop_unused_variables(clone, keep=set(targets) | set(feeds))

@@ -111,6 +111,10 @@ def _make_ragged(module: ModuleType, values: Any, dtype: object = None, **option
     return module.array(values, dtype=object, **options)
 
 
+def _copy_ragged(module: ModuleType, values: Any, order: str = "K", subok: bool = False) -> Any:
+    return _make_ragged(module, values, order=order, subok=subok)
+
+
 def _read_bytes(module: ModuleType, data: Any, dtype: Any = float, count: int = -1, **_: Any) -> Any:
     """Return the array whose bytes ``data`` are; it can be written to, as that of ``fromstring`` could."""
     return module.frombuffer(data.encode("latin1") if isinstance(data, str) else data, dtype, count).copy()
@@ -121,6 +125,7 @@ def _restore_calls(numpy: ModuleType) -> None:
     for name, error, instead, fallback in (
         ("array", "inhomogeneous shape", "an array of objects", _make_ragged),
         ("asarray", "inhomogeneous shape", "an array of objects", _make_ragged),
+        ("copy", "inhomogeneous shape", "an array of objects", _copy_ragged),
         ("fromstring", "binary mode", "a copy of numpy.frombuffer", _read_bytes),
     ):
         setattr(numpy, name, _fall_back(numpy, getattr(numpy, name), error, instead, fallback))
@@ -158,7 +163,7 @@ def _fall_back(
                 raise
         if function.__name__ not in told:
             told.add(function.__name__)
-            what = "of rows of several lengths" if fallback is _make_ragged else "of bytes"
+            what = "of rows of several lengths" if fallback is not _read_bytes else "of bytes"
             _say(f"numpy.{function.__name__} {what}", instead)
         return fallback(numpy, *args, **options)
 

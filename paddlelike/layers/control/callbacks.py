@@ -72,7 +72,8 @@ def py_func(
     The function gets LoDTensors, which numpy accepts as arrays, and may return arrays. ``x`` and ``out`` are
     variables or lists of them; those of ``out`` have a shape and a dtype already. ``backward_func`` takes
     the inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and returns
-    the inputs' gradients; without it gradients stop here. A saved program does not contain the function.
+    one gradient per input, which may be None for an input whose gradients stop, a label say; without it
+    gradients stop here. A saved program does not contain the function.
     Raises TypeError when ``func`` is not callable, GraphError when an output has no shape.
 
     >>> import numpy as np

@@ -155,7 +155,11 @@ class PyFunc(OpDef):
         found = _FUNCTIONS[forward_callable_id](*given)
         results = list(found) if isinstance(found, list | tuple) else [] if found is None else [found]
         if len(results) != len(names):
-            raise EnforceNotMet(f"py_func: the function gave {len(results)} values for {len(names)}: {names}")
+            stopped = f"; one for {EMPTY} may be None: its input gets no gradient" * (EMPTY in names)
+            raise EnforceNotMet(
+                f"py_func: the function gave {len(results)} values for {len(names)}: {names}",
+                hint=f"return {len(names)} values{stopped}",
+            )
         outs: list[Array | None] = []
         for i, (name, result) in enumerate(zip(names, results, strict=True)):
             if isinstance(result, LoDTensor):

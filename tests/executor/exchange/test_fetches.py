@@ -72,6 +72,29 @@ def test_an_unknown_fetch_has_near_names(exe: fluid.Executor) -> None:
         exe.run(feed={"x": X}, fetch_list=["fc_0.tmp_9"])
 
 
+@pytest.mark.parametrize("program", ["default", "empty", "other"])
+@pytest.mark.parametrize("return_numpy", [True, False], ids=["arrays", "tensors"])
+def test_a_value_of_the_scope_is_fetched_though_the_program_does_not_know_it(
+    exe: fluid.Executor, program: str, return_numpy: bool
+) -> None:
+    main, startup, other = fluid.Program(), fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        fluid.layers.fc(fluid.data("x", [None, 4]), 3, param_attr="w")
+    with fluid.program_guard(other):
+        three = fluid.layers.fill_constant([1], "float32", 3.0)
+    exe.run(startup)
+    run = {"default": None, "empty": fluid.Program(), "other": other}[program]
+    fetches = ["w", main.global_block().var("w")] + ([three, "w"] if program == "other" else [])
+    got = [np.array(one) for one in exe.run(run, fetch_list=fetches, return_numpy=return_numpy)]
+    w = value("w")
+    for one, wanted in zip(got, [w, w, np.float32([3]), w], strict=False):
+        np.testing.assert_array_equal(one, wanted)
+    exe.run(run, fetch_list=["w"])[0][:] = 9
+    np.testing.assert_array_equal(value("w"), w)
+    with pytest.raises(EnforceNotMet, match="'nobody'"):
+        exe.run(run, fetch_list=["w", "nobody"])
+
+
 def test_none_among_the_fetches_is_refused(exe: fluid.Executor) -> None:
     x, other = fluid.data("x", [None, 4]), fluid.data("other", [None, 4])
     x.stop_gradient = other.stop_gradient = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import paddlelike as fluid
@@ -41,3 +42,20 @@ def test_a_variable_prints_in_one_line(block: Any) -> None:
     weight = block.create_parameter(name="w", shape=[2, 3], dtype="float32")
     assert repr(weight) == "<parameter w: fp32[2, 3]>"
     assert repr(fluid.data("x", [None, 4], "int64")) == "<temporary x: int64[-1, 4]>"
+
+
+def test_numpy_holds_a_variable_as_an_object_and_arithmetic_builds_operators() -> None:
+    n = fluid.data("n", [None], "int64")
+    out = (np.array(n) - 3 + 2 * 1) // 2 + 1
+    types = [op.type for op in fluid.default_main_program().global_block().ops]
+    # what 1.8.5 builds
+    assert types == ["scale", "scale", "fill_constant", "elementwise_floordiv", "scale"]
+    assert isinstance(out, fluid.Variable)
+    assert (np.array([n]).shape, np.shape(n)) == ((1,), (-1,))
+    assert isinstance(np.sum([n, n]), fluid.Variable)
+
+
+@pytest.mark.parametrize("function", [np.sum, np.mean, lambda x: np.array(x, "float32")])
+def test_numpy_does_not_compute_with_a_variable(function: Any) -> None:
+    with pytest.raises(TypeError, match="numpy cannot compute with variable 'x'"):
+        function(fluid.data("x", [3]))

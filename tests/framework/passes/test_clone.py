@@ -104,6 +104,21 @@ def test_pruning_keeps_blocks_that_are_run() -> None:
     assert exe.run(pruned, feed={"step": np.ones(1, "float32")}, fetch_list=["rate"])[0] == 1.0
 
 
+def test_a_program_is_pruned_to_operators_as_well_as_to_variables() -> None:
+    y = L.fc(fluid.data("x", [None, 4]), 3, act="relu")
+    side = L.scale(y, 2.0)
+    updates, _ = fluid.optimizer.SGD(0.1).minimize(L.mean(y))
+    main = fluid.default_main_program()
+    ops = main.global_block().ops
+    assert types(main._prune(ops[1])) == ["mul", "elementwise_add"]
+    assert types(main._prune([ops[1], side])) == ["mul", "elementwise_add", "relu", "scale"]
+    pruned = types(main._prune(updates))
+    assert pruned[-2:] == ["sgd", "sgd"]
+    assert "scale" not in pruned
+    with pytest.raises(GraphError, match=r"cannot be pruned to \['mul'\]"):
+        main.clone()._prune([ops[0]])  # an operator of the other program
+
+
 def test_pruning_to_an_unknown_variable_is_refused(main: fluid.Program) -> None:
     for target in ("nobody", 3):
         with pytest.raises(GraphError, match=r"cannot be pruned to \[.*\]: it has no such variables"):

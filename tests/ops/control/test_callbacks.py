@@ -91,6 +91,34 @@ def test_a_function_gives_gradients() -> None:
     np.testing.assert_array_equal(seen, [np.tanh(X)])
 
 
+@pytest.mark.parametrize("answer", [0, None, np.zeros([2, 3])], ids=["0", "None", "zeros"])
+def test_a_label_has_a_place_among_the_gradients(answer: Any) -> None:
+    x, label = fluid.data("x", [None, 3]), fluid.data("label", [None, 3])
+    x.stop_gradient = False
+    out = make_variable("out", [1])
+    layers.py_func(
+        lambda x, y: np.sum(np.square(np.array(x) - np.array(y))).reshape(1),
+        [x, label],
+        out,
+        lambda x, y, out, d_out: (2 * (np.array(x) - np.array(y)) * np.array(d_out), answer),
+    )
+    (gradient,) = fluid.gradients(out, x)
+    written = fluid.default_main_program().global_block().ops[-1].output_arg_names
+    assert written == ["x@GRAD", "@EMPTY@"]  # what 1.8.5 builds
+    np.testing.assert_allclose(run([gradient], x=X, label=X + 1)[0], np.full_like(X, -2), rtol=1e-6)
+
+
+def test_a_backward_function_that_forgets_the_label_is_told() -> None:
+    x, label = fluid.data("x", [None, 3]), fluid.data("label", [None, 3])
+    x.stop_gradient = False
+    out = make_variable("out", [-1, 3])
+    layers.py_func(lambda x, y: np.array(x), [x, label], out, lambda x, y, out, d_out: np.array(d_out))
+    (gradient,) = fluid.gradients(out, x)
+    with pytest.raises(OperatorError, match=r"gave 1 values for 2: \['x@GRAD', '@EMPTY@'\]") as caught:
+        run([gradient], x=X, label=X)
+    assert "return 2 values; one for @EMPTY@ may be None" in str(caught.value)
+
+
 def test_without_a_backward_function_gradients_stop() -> None:
     x = fluid.data("x", [None, 3])
     x.stop_gradient = False

@@ -25,6 +25,15 @@ _BLACK = """
     exp square log mean sum cos_sim softmax softmax_with_cross_entropy sigmoid_cross_entropy_with_logits
     cross_entropy cross_entropy2
 """
+_GRAY = """
+    batch_norm cast dropout elementwise_add elementwise_div elementwise_floordiv elementwise_max
+    elementwise_min elementwise_mod elementwise_mul elementwise_pow elementwise_sub fill_constant
+    flatten2 gather gaussian_random gaussian_random_batch_size_like get_tensor_from_selected_rows
+    leaky_relu lookup_table pool2d pool3d rank relu relu6 reshape2 scale sigmoid sign slice soft_relu
+    stack tanh top_k transpose2 uniform_random_batch_size_like unstack
+"""
+#: Operators that Fluid computes in float16, never, or as the operators before them.
+white_list, black_list, gray_list = set(_WHITE.split()), set(_BLACK.split()), set(_GRAY.split())
 
 
 class AutoMixedPrecisionLists:
@@ -42,8 +51,8 @@ class AutoMixedPrecisionLists:
         white, black = set(custom_white_list or ()), set(custom_black_list or ())
         if white & black:
             raise ValueError(f"both the white and the black list have {', '.join(sorted(white & black))}")
-        self.white_list = set(_WHITE.split()) - black | white
-        self.black_list = set(_BLACK.split()) - white | black
+        self.white_list = white_list - black | white
+        self.black_list = black_list - white | black
         self.black_varnames = set(custom_black_varnames or ())
 
 

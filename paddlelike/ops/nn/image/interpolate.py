@@ -96,7 +96,11 @@ class _Interpolation(OpDef):
         x = to_channels_first(x, attrs.data_layout)
         rank = x.ndim - 2
         size = [attrs.out_d, attrs.out_h, attrs.out_w][-rank:]
-        scale = attrs.scale if scale_tensor is None else float(scale_tensor.item())
+        scale = attrs.scale
+        if (
+            scale_tensor is not None and scale_tensor.size
+        ):  # one number, or ONNX's one per dim, as X2Paddle writes
+            scale = float(scale_tensor.flat[0])
         if scale > 0:
             size = scale_sizes(x.shape[2:], [scale] * rank)
         size = read_numbers(size, out_size, size_tensors)

@@ -85,6 +85,7 @@ CASES = [
     _case("nearest_interp", TEN, (7, 7), "float32-scale", {}, scale=float(np.float32(0.7)), **_FREE),
     _case("bilinear_interp", X, (7, 3), "size-tensor", {"OutSize": _int(7, 3)}, out_h=-1, out_w=-1),
     _case("bilinear_interp", X, (7, 3), "size-tensors", {"SizeTensor": [_int(7), _int(3)]}, out_h=7, out_w=3),
+    _case("nearest_interp", X, (5, 4), "scale-tensor-of-four", {"Scale": np.array([1.0, 1.0, 2.0, 2.0])}),
     _case("bilinear_interp", X, (10, 8), "scale-tensor", {"Scale": np.array([2.0])}, out_h=3, out_w=3),
     _case("bilinear_interp", LAST, (7, 3), "channels-last", data_layout="NHWC"),
     _case("bicubic_interp", X, (7, 6), "corners"),
