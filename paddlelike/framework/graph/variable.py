@@ -280,7 +280,7 @@ class Variable(EncodedState, Displayed):
         __int__ = __index__ = __float__
         __array_ufunc__ = None  # numpy's numbers leave operators to the variable
 
-        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        def __array__(self, dtype: object = None, copy: object = None) -> object:
             """Return an array of objects that holds the variable; arithmetic with it builds operators."""
             if dtype is not None and np.dtype(dtype) != object:
                 self._refuse_numpy()
@@ -288,7 +288,7 @@ class Variable(EncodedState, Displayed):
             held[()] = self
             return held
 
-        def __array_function__(self, function: Any, *_: Any) -> Any:
+        def __array_function__(self, function: object, *_: object) -> object:
             """Return the shape; raise TypeError for other functions, which would take it for one number."""
             return self.shape if function is np.shape else self._refuse_numpy()
 
