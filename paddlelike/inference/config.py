@@ -59,9 +59,14 @@ _ANSWERS: Final[dict[str, Any]] = {
     "memory_pool_init_size_mb": 100,
 }
 #: Switches that mean something.
-_MEANT: Final = {"switch_specify_input_names", "enable_onnxruntime", "disable_onnxruntime"}
+_MEANT: Final = {
+    "disable_onnxruntime",
+    "enable_onnxruntime",
+    "switch_ir_optim",
+    "switch_specify_input_names",
+}
 #: Those that mean something where onnxruntime computes.
-_ENGINE: Final = {"enable_ort_optimization", "set_cpu_math_library_num_threads", "switch_ir_optim"}
+_ENGINE: Final = {"enable_ort_optimization", "set_cpu_math_library_num_threads"}
 
 
 class AnalysisConfig:
@@ -69,8 +74,9 @@ class AnalysisConfig:
 
     Every switch of Paddle's engine (GPU, MKLDNN, TensorRT, passes ...) may be called; :meth:`summary` lists
     the calls that have no effect. ``enable_onnxruntime()`` has onnxruntime compute what it can of the model
-    (extra ``onnxruntime``), on ``set_cpu_math_library_num_threads(n)`` threads; ``switch_ir_optim(False)``
-    forbids it to rewrite the graph.
+    (extra ``onnxruntime``), on ``set_cpu_math_library_num_threads(n)`` threads. Otherwise operators are
+    joined, with results equal up to rounding; ``switch_ir_optim(False)`` runs them one by one, with the bits
+    of ``Executor.run``.
 
     >>> config = AnalysisConfig("model/__model__", "model/__params__")
     >>> config.enable_mkldnn()

@@ -13,17 +13,17 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.core.places import CPUPlace
 from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import Array, LoD, LoDTensor
+from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.program import Program
 from paddlelike.inference.parts import Part, cut_into_parts, find_kept
+from paddlelike.inference.values import Runner, Value, split_value
 
-__all__ = ["OnnxEngine", "Value"]
-
-Value = tuple[Array, LoD]
+__all__ = ["OnnxEngine"]
 
 _logger: Final = logging.getLogger(__name__)
 _SMALL: Final = 64 << 10  # bytes of inputs and outputs together that get memory of their own
@@ -62,7 +62,7 @@ class OnnxEngine:
         self._taken = 0
         self._scope, self._feeds, self._fetches = scope, feeds, fetches
         whole = Part(program, feeds, fetches, stays=False)
-        self._whole, self._kept = whole, find_kept(program)
+        self._kept = find_kept(program)
         session = None if self._kept else self._open(whole)
         self._parts: list[tuple[Part, _Session | None]] = [(whole, session)]
         if session is None:
@@ -112,23 +112,24 @@ class OnnxEngine:
             f"({named}); {count} parts in turn"
         )
 
-    def make_runner(self, executor: Executor, scope: Scope) -> Callable[[Mapping[str, Any]], list[Value]]:
-        """Return the function that one thread runs the model with: the outputs of some feeds."""
+    def make_runner(self, run_plain: Runner) -> Runner:
+        """Return the function of feeds that one thread runs; ``run_plain`` is the one without this engine."""
+        executor, scope = Executor(CPUPlace()), self._scope.new_scope()
         bound: dict[int, _Bound] = {}
         bound_to = self._parts
 
         def run(feed: Mapping[str, Any]) -> list[Value]:
             nonlocal bound_to
             if flag("FLAGS_check_nan_inf"):
-                return _run_part(self._whole, executor, scope, feed)
+                return run_plain(feed)
             parts = self._parts
             if parts is not bound_to:
                 bound_to = parts
                 bound.clear()
             if len(parts) == 1:
-                ((part, session),) = parts
+                ((_, session),) = parts
                 found = None if session is None else session.run(feed, bound)
-                return _run_part(part, executor, scope, feed) if found is None else found
+                return run_plain(feed) if found is None else found
             values = dict(feed)
             for part, session in parts:
                 found = None if session is None else session.run(values, bound)
@@ -138,7 +139,7 @@ class OnnxEngine:
                     (name, LoDTensor(array, lod) if lod else array)
                     for name, (array, lod) in zip(part.outputs, found, strict=True)
                 )
-            return [_split(values[name]) for name in self._fetches]
+            return [split_value(values[name]) for name in self._fetches]
 
         return run
 
@@ -149,15 +150,7 @@ def _list_types(part: Part) -> list[str]:
 
 def _run_part(part: Part, executor: Executor, scope: Scope, feed: Mapping[str, Any]) -> list[Value]:
     found = executor.run(part.program, feed=feed, fetch_list=part.outputs, scope=scope, return_numpy=False)
-    return [_split(value) for value in found]
-
-
-def _split(value: Array | LoDTensor) -> Value:
-    """Return the array and the LoD of a value."""
-    if not isinstance(value, LoDTensor):
-        return value, []
-    array = value.held_array
-    return (np.empty(0, np.float32) if array is None else array), value.lod()
+    return [split_value(value) for value in found]
 
 
 def _import_runtime() -> ModuleType:
@@ -231,7 +224,7 @@ class _Session:
                 return found
         given: dict[str, Array] = {}
         for name, ports in self._inputs:
-            array, lod = _split(feed[name])
+            array, lod = split_value(feed[name])
             if bool(lod) != (len(ports) > 1) or len(lod) > 1:
                 return None
             if lod:

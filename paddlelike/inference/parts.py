@@ -13,7 +13,7 @@ from paddlelike.framework.opdef import registry
 from paddlelike.framework.passes import clone as passes
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-__all__ = ["Part", "cut_into_parts", "find_kept"]
+__all__ = ["Part", "cut_into_parts", "find_kept", "writes_scope"]
 
 _PORTS: Final = ("feed", "fetch")
 #: Operators whose inputs out of range are errors here and zeros in onnxruntime.
@@ -38,7 +38,7 @@ def find_kept(program: Program) -> dict[int, str]:
     return {
         index: op.type
         for index, op in enumerate(program.global_block().ops)
-        if op.type not in _PORTS and (_is_random(op) or _writes_scope(op) or op.type in _STRICT)
+        if op.type not in _PORTS and (_is_random(op) or writes_scope(op) or op.type in _STRICT)
     }
 
 
@@ -47,8 +47,9 @@ def _is_random(op: Operator) -> bool:
     return cls is not None and "seed" in cls.attrs and not op.attrs.get("is_test")
 
 
-def _writes_scope(op: Operator) -> bool:
-    if op.attrs.get("is_test") or op.attrs.get("use_global_stats"):
+def writes_scope(op: Operator) -> bool:
+    """Return whether an operator changes a persistable."""
+    if op.type in _PORTS or op.attrs.get("is_test") or op.attrs.get("use_global_stats"):
         return False
     found = (op.block._find_var_recursive(name) for name in collect_writes(op))
     return any(variable is not None and variable.persistable for variable in found)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddlelike.core.places import CPUPlace
 from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.core.tensor import Array, LoD, LoDTensor
+from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FeedError, LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.inference.config import AnalysisConfig, NativeConfig
 from paddlelike.inference.follow import Follower
+from paddlelike.inference.plan import PlanEngine
 from paddlelike.inference.tensors import PaddleTensor, ZeroCopyTensor, make_output
+from paddlelike.inference.values import Runner, Value, split_value
 from paddlelike.io.export.load import load_inference_model
 
 if TYPE_CHECKING:
@@ -36,8 +38,7 @@ class PaddlePredictor:
         scope = Scope()
         program, feeds, fetches = _load(config, scope)
         self._set_up(config, program, scope, feeds, [variable.name for variable in fetches])
-        if config.onnxruntime_enabled():
-            self._use_onnxruntime()
+        self._open_engine()
 
     def _set_up(
         self, config: AnalysisConfig, program: Program, scope: Scope, feeds: list[str], fetches: list[str]
@@ -49,23 +50,28 @@ class PaddlePredictor:
         self._fetches = fetches
         self._by_name = config.specify_input_name()
         self._follower: Follower | None = None
-        self._engine: OnnxEngine | None = None
-        self._compute: Callable[[Mapping[str, Any]], list[tuple[Array, LoD]]] = self._run_program
+        self._engine: OnnxEngine | PlanEngine | None = None
+        self._compute: Runner = self._run_program
 
-    def _use_onnxruntime(self) -> None:
-        from paddlelike.inference.onnxruntime_engine import OnnxEngine
-
+    def _open_engine(self) -> None:
+        """Prepare what runs the model in place of a plan of the Executor."""
         config = self._config
-        self._engine = OnnxEngine(
-            self._program,
-            self._parameters,
-            list(self._inputs),
-            self._fetches,
-            threads=max(1, config.cpu_math_library_num_threads()),
-            optimize=config.ir_optim(),
-        )
-        config._report("engine", self._engine.describe())
-        self._compute = self._engine.make_runner(self._executor, self._scope)
+        model = self._program, self._parameters, list(self._inputs), self._fetches
+        if config.onnxruntime_enabled():
+            from paddlelike.inference.onnxruntime_engine import OnnxEngine
+
+            threads = max(1, config.cpu_math_library_num_threads())
+            runtime = OnnxEngine(*model, threads=threads, optimize=config.ir_optim())
+            config._report("engine", runtime.describe())
+            self._use_engine(runtime)
+        elif config.ir_optim():
+            joined = PlanEngine(*model)
+            config._report("joined", joined.describe())
+            self._use_engine(joined)
+
+    def _use_engine(self, engine: OnnxEngine | PlanEngine) -> None:
+        self._engine = engine
+        self._compute = engine.make_runner(self._run_program)
 
     def clone(self) -> PaddlePredictor:
         """Return another predictor of the same parameters, for another thread."""
@@ -74,8 +80,7 @@ class PaddlePredictor:
         other._set_up(self._config, program, self._parameters, list(self._inputs), self._fetches)
         other._follower = self._follower
         if self._engine is not None:
-            other._engine = self._engine
-            other._compute = self._engine.make_runner(other._executor, other._scope)
+            other._use_engine(self._engine)
         return other
 
     def follow(self, dirname: str | os.PathLike[str]) -> Follower:
@@ -156,7 +161,7 @@ class PaddlePredictor:
             make_output(name, array, lod) for name, (array, lod) in zip(self._fetches, values, strict=True)
         ]
 
-    def _run(self, feed: Mapping[str, Any]) -> list[tuple[Array, LoD]]:
+    def _run(self, feed: Mapping[str, Any]) -> list[Value]:
         if self._follower is None:
             return self._compute(feed)
         with self._follower.newest():
@@ -164,11 +169,11 @@ class PaddlePredictor:
                 self._engine.follow(self._follower.taken)
             return self._compute(feed)
 
-    def _run_program(self, feed: Mapping[str, Any]) -> list[tuple[Array, LoD]]:
+    def _run_program(self, feed: Mapping[str, Any]) -> list[Value]:
         values = self._executor.run(
             self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
         )
-        return [(_get_array(value), value.lod()) for value in values]
+        return [split_value(value) for value in values]
 
     def get_serialized_program(self) -> bytes:
         """Return the program as bytes."""
@@ -242,8 +247,3 @@ def _find(tensors: dict[str, ZeroCopyTensor], name: str, kind: str) -> ZeroCopyT
             f"predictor: the model has no {kind} {name!r}", hint=f"it has {', '.join(tensors) or 'none'}"
         )
     return tensors[name]
-
-
-def _get_array(value: LoDTensor) -> Array:
-    array = value.held_array
-    return np.empty(0, np.float32) if array is None else array

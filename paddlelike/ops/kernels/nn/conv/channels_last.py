@@ -23,7 +23,16 @@ from paddlelike.ops.kernels.nn.conv.phases import convolve_phases
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = ["convolve", "convolve_dw", "convolve_dx", "pad_pixels"]
+__all__ = [
+    "Part",
+    "convolve",
+    "convolve_dw",
+    "convolve_dx",
+    "is_pixelwise",
+    "map_rows",
+    "pad_pixels",
+    "take_pixels",
+]
 
 Part = tuple[slice, slice]  # images, and rows of their outputs
 Result = TypeVar("Result")
@@ -43,8 +52,8 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
         return winograd.convolve(x, w, windows)
     count = windows.counts(x.shape[1:3])
     out = np.empty((len(x), *count, len(w)), np.result_type(x, w))
-    if _is_pixelwise(windows):
-        multiply(_take_pixels(x, windows), w.reshape(len(w), -1).T, out=out.reshape(-1, len(w)))
+    if is_pixelwise(windows):
+        multiply(take_pixels(x, windows), w.reshape(len(w), -1).T, out=out.reshape(-1, len(w)))
         return out
     if _has_short_runs(x, windows):
         matrix = w.reshape(len(w), -1).T
@@ -59,7 +68,7 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
     def multiply_rows(part: Part, unfolded: Array) -> None:
         np.matmul(unfolded, matrix, out=out[part].reshape(-1, len(w)))
 
-    consume(_map_rows(multiply_rows, x, windows, count, _ROWS))
+    consume(map_rows(multiply_rows, x, windows, count, _ROWS))
     return out
 
 
@@ -68,8 +77,8 @@ def convolve_dw(x: Array, d_out: Array, windows: Windows) -> Array:
     filters, channels = d_out.shape[-1], x.shape[-1]
     if tiles.pays(x, d_out, filters, windows) and d_out.flags.carray:
         return tiles.convolve_dw(x, d_out, windows)
-    if _is_pixelwise(windows):
-        matrix = multiply(d_out.reshape(-1, filters).T, _take_pixels(x, windows))
+    if is_pixelwise(windows):
+        matrix = multiply(d_out.reshape(-1, filters).T, take_pixels(x, windows))
         return matrix.reshape(filters, channels, *windows.kernel)
     count = d_out.shape[1:3]
     if _has_short_runs(x, windows):
@@ -87,7 +96,7 @@ def convolve_dw(x: Array, d_out: Array, windows: Windows) -> Array:
         return unfolded.T @ d_out[part].reshape(-1, filters)
 
     total = np.zeros((0, filters), d_out.dtype)
-    for product in _map_rows(multiply_rows, x, windows, count, _ROWS_DW):
+    for product in map_rows(multiply_rows, x, windows, count, _ROWS_DW):
         if len(total):
             total += product
         else:
@@ -136,11 +145,12 @@ def pad_pixels(x: Array, windows: Windows) -> Array:
     return out
 
 
-def _is_pixelwise(windows: Windows) -> bool:
+def is_pixelwise(windows: Windows) -> bool:
+    """Return whether a window is one pixel."""
     return windows.kernel == (1, 1) and windows.pads == ((0, 0), (0, 0))
 
 
-def _take_pixels(x: Array, windows: Windows) -> Array:
+def take_pixels(x: Array, windows: Windows) -> Array:
     """Return the pixels ``(N H' W', C)`` that a 1x1 kernel sees."""
     down, right = windows.strides
     return x[:, ::down, ::right].reshape(-1, x.shape[-1])
@@ -172,8 +182,12 @@ def _split(batch: int, count: Sequence[int], size: int, least: int) -> Iterator[
             yield (slice(index, index + 1), slice(first, last)), (first, last - first)
 
 
-def _map_rows(
-    work: Callable[[Part, Array], Result], x: Array, windows: Windows, count: Sequence[int], least: int
+def map_rows(
+    work: Callable[[Part, Array], Result],
+    x: Array,
+    windows: Windows,
+    count: Sequence[int],
+    least: int = _ROWS,
 ) -> Iterator[Result]:
     """Yield ``work(part, unfolded)`` for parts of the outputs and the windows they see, ``(windows, h w C)``.
 

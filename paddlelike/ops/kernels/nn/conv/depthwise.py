@@ -18,7 +18,7 @@ from paddlelike.ops.kernels.nn.conv.channels_last import pad_pixels
 from paddlelike.ops.kernels.nn.conv.phases import convolve_phases
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
-__all__ = ["convolve", "convolve_dw", "convolve_dx"]
+__all__ = ["convolve", "convolve_dw", "convolve_dx", "sum_windows"]
 
 
 def convolve(x: Array, w: Array, windows: Windows) -> Array:
@@ -30,12 +30,18 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
     if (kernel := fast.convolve.choose(out.size, padded, places, out)) is not None:
         kernel(padded, places, *windows.strides, *windows.dilations, out)
         return out
+    sum_windows(padded, places, windows, out)
+    return out
+
+
+def sum_windows(padded: Array, places: Array, windows: Windows, out: Array) -> None:
+    """Write :func:`convolve` of padded pixels and a filter ``(h, w, C)`` by numpy alone."""
+    count = out.shape[1:3]
     view = _view_windows(padded, windows, count)
     if view.ndim == 5:
         np.einsum("nhijk,ijk->nhk", view, np.tile(places, count[1]), out=out.reshape(*out.shape[:2], -1))
     else:
         np.einsum("nhwijc,ijc->nhwc", view, places, out=out)
-    return out
 
 
 def convolve_dw(x: Array, d_out: Array, windows: Windows) -> Array:

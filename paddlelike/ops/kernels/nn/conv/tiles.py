@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,11 +20,11 @@ from paddlelike.ops.kernels.nn.conv.winograd import FILTER, transform_filter
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = ["convolve", "convolve_dw", "pays"]
+__all__ = ["CHANNELS", "convolve", "convolve_dw", "pays"]
 
 _CHUNK: Final = 512 << 10  # bytes of transformed tiles that are worked on at once
 _ROWS: Final = 128  # fewest tiles in a matrix product
-_CHANNELS: Final = 16  # fewest on both sides: below, the products are too small
+CHANNELS: Final = 16  # fewest on both sides: below, the products are too small
 _TILES: Final = 256  # fewest in all: with less, transforming the filter costs more
 
 
@@ -37,7 +37,7 @@ def pays(x: Array, filters: Array, channels: int, windows: Windows) -> bool:
         return False
     if len(x) * math.prod(windows.counts(x.shape[1:3])) < 4 * _TILES:
         return False
-    if filters.dtype != x.dtype or min(x.shape[-1], channels) < _CHANNELS:
+    if filters.dtype != x.dtype or min(x.shape[-1], channels) < CHANNELS:
         return False
     return fast.cut_tiles.choose(x.size, x) is not None
 
@@ -73,18 +73,37 @@ class _Tiling(NamedTuple):
             yield _Part(images, first, min(first + self.rows, self.high))
 
 
-def convolve(x: Array, w: Array, windows: Windows) -> Array:
-    """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p + k, c]``."""
+def convolve(
+    x: Array,
+    w: Array,
+    windows: Windows,
+    transformed: Array | None = None,
+    out: Array | None = None,
+    finish: Callable[[tuple[slice, slice]], None] | None = None,
+) -> Array:
+    """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p + k, c]``.
+
+    Parameters
+    ----------
+    transformed
+        What :func:`~paddlelike.ops.kernels.nn.conv.winograd.transform_filter` returns of ``w``, if known.
+    finish
+        Takes images and rows of the outputs once they are written.
+    """
     tiling = _Tiling.of(x, windows, max(w.shape[:2]))
-    filters = transform_filter(w)
+    filters = transform_filter(w) if transformed is None else transformed
     join = fast.join_tiles.get_compiled(x.dtype)
-    out = np.empty((len(x), *windows.counts(x.shape[1:3]), len(w)), x.dtype)
+    count = windows.counts(x.shape[1:3])
+    if out is None:
+        out = np.empty((len(x), *count, len(w)), x.dtype)
 
     def work(part: _Part) -> None:
         tiles = _cut(x, windows, tiling, part)
         products = np.matmul(tiles, filters)
         sums = np.empty((6, tiling.wide * len(w)), x.dtype)
         join(products.reshape(16, -1), 2 * part.first, sums, out[part.images])
+        if finish is not None:
+            finish((part.images, slice(2 * part.first, min(2 * part.last, count[0]))))
 
     consume(map_parts(work, tiling.split()))
     return out

@@ -18,11 +18,11 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = ["FILTER", "convolve", "pays", "transform_filter"]
+__all__ = ["CHANNELS", "FILTER", "convolve", "pays", "transform_filter"]
 
 _CHUNK: Final = 512 << 10  # bytes of transformed tiles that are worked on at once
 _ROWS: Final = 128  # fewest tiles in a matrix product
-_CHANNELS: Final = 64  # fewest channels on both sides with which the sums cost less than the products saved
+CHANNELS: Final = 64  # fewest channels on both sides with which the sums cost less than the products saved
 _TILES: Final = 256  # fewest tiles: with less, transforming the filter costs more
 FILTER: Final = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 
@@ -31,14 +31,19 @@ def pays(x: Array, w: Array, windows: Windows) -> bool:
     """Return whether a convolution is of the right kind, and faster this way."""
     if windows.kernel != (3, 3) or windows.strides != (1, 1) or windows.dilations != (1, 1):
         return False
-    return min(w.shape[:2]) >= _CHANNELS and len(x) * math.prod(windows.counts(x.shape[1:3])) >= 4 * _TILES
+    return min(w.shape[:2]) >= CHANNELS and len(x) * math.prod(windows.counts(x.shape[1:3])) >= 4 * _TILES
 
 
-def convolve(x: Array, w: Array, windows: Windows) -> Array:
-    """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p + k, c]``."""
+def convolve(x: Array, w: Array, windows: Windows, transformed: Array | None = None) -> Array:
+    """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p + k, c]``.
+
+    ``transformed`` is what :func:`transform_filter` returns of ``w``; None: it is computed.
+    """
     count = windows.counts(x.shape[1:3])
     high, wide = ((size + 1) // 2 for size in count)  # tiles
-    filters = transform_filter(w.astype(np.result_type(x, w), copy=False))
+    filters = transformed
+    if filters is None:
+        filters = transform_filter(w.astype(np.result_type(x, w), copy=False))
     (top, _), (left, _) = windows.pads
     out = np.empty((len(x), 2 * high, 2 * wide, len(w)), filters.dtype)
     at_once = max(_ROWS, _CHUNK // (16 * x.shape[-1] * x.itemsize))  # tiles

@@ -1,0 +1,298 @@
+"""Chains of operators that prediction computes as one: a product and what is done to its result.
+
+A product by parameters (a convolution, the ``mul`` of a fully connected layer) begins a chain. Constant
+factors and summands per channel, of batch_norm for instance, are folded into copies of the parameters; a
+residual and an activation follow while the result is in the cache. Results differ by rounding from those of
+the operators one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.errors import ShapeError
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import OpDef, registry
+from paddlelike.framework.passes.views import collect_reads, collect_writes
+from paddlelike.ops.kernels.linalg.products import multiply
+from paddlelike.ops.kernels.nn.conv.packed import Activation, PackedConv
+
+__all__ = ["Chain", "find_chains"]
+
+#: Products of matrices, with the attributes that transpose X and Y.
+_PRODUCTS: Final = {
+    "matmul": ("transpose_X", "transpose_Y"),
+    "matmul_v2": ("trans_x", "trans_y"),
+    "mul": (),
+}
+_FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+@dataclass
+class Chain:
+    """Operators, the first one a product, each of which alone reads the result of the one before.
+
+    Attributes
+    ----------
+    x, residual, out
+        Variables: what is multiplied, what is added to the result or None, the result.
+    w, bias
+        The parameters with all factors and summands: filters ``(O, ...)``, or a matrix ``(K, O)``.
+    cut
+        Of a product of matrices: how many dims of x are rows of the matrix; the others are its columns.
+    """
+
+    ops: list[Operator]
+    x: str
+    out: str
+    w: Array
+    cut: int = 0
+    bias: Array | None = None
+    residual: str | None = None
+    activation: Activation | None = None
+    indexes: list[int] = field(default_factory=list)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a product of matrices."""
+        return self.ops[0].type in _PRODUCTS
+
+    def make_kernel(self) -> Callable[..., Array]:
+        """Return the function of the values of x and residual."""
+        if self.is_product:
+            return functools.partial(_multiply, self.w, self.bias, self.activation, self.cut)
+        op, w = self.ops[0], self.w
+        attrs = _get_class(op).make_forward_keywords(op.attrs)["attrs"]
+        kernel = w.shape[2:]
+        return PackedConv(
+            w,
+            self.bias,
+            lambda spatial: attrs.windows(op.type, spatial, kernel),
+            attrs.groups,
+            self.activation,
+        )
+
+    def scale(self, by: Array | float, add: Array | float) -> None:
+        """Fold ``result * by + add`` per channel into the parameters."""
+        dtype = self.w.dtype
+        by = np.asarray(by, np.float64)
+        factors = (by if self.is_product else by.reshape(-1, *(1,) * (self.w.ndim - 1))).astype(dtype)
+        count = self.w.shape[1] if self.is_product else len(self.w)
+        before = 0.0 if self.bias is None else self.bias.astype(np.float64)
+        self.w = self.w * factors
+        self.bias = np.broadcast_to(before * by + add, count).astype(dtype)
+
+    def add(self, numbers: Array) -> None:
+        """Fold ``result + numbers`` per channel into the parameters."""
+        self.bias = numbers if self.bias is None else self.bias + numbers
+
+
+def find_chains(ops: Sequence[Operator], scope: Scope, kept: Collection[str]) -> list[Chain]:
+    """Return the chains among the operators of a block; ``kept`` are the variables that are fetched."""
+    return _Finder(ops, scope, kept).find()
+
+
+class _Finder:
+    def __init__(self, ops: Sequence[Operator], scope: Scope, kept: Collection[str]) -> None:
+        self._ops, self._scope = ops, scope
+        self._readers: defaultdict[str, list[int]] = defaultdict(list)
+        self._writes: Counter[str] = Counter()
+        self._joined: set[int] = set()
+        for index, op in enumerate(ops):
+            for name in collect_reads(op):
+                self._readers[name].append(index)
+            self._writes.update(collect_writes(op) - self._find_unchanged(op))
+        for name in kept:
+            self._readers[name] += [-1, -1]  # read by others, too
+
+    @staticmethod
+    def _find_unchanged(op: Operator) -> set[str]:
+        """Return the statistics that a batch_norm names as outputs and leaves as they are."""
+        if op.type != "batch_norm" or not _is_fixed(op):
+            return set()
+        return {*op.output("MeanOut"), *op.output("VarianceOut")}
+
+    def find(self) -> list[Chain]:
+        found = []
+        for index, op in enumerate(self._ops):
+            chain = self._begin(op)
+            if chain is None:
+                continue
+            chain.indexes.append(index)
+            while (following := self._find_next(chain)) is not None:
+                self._joined.add(following)
+                chain.ops.append(self._ops[following])
+                chain.indexes.append(following)
+            if len(chain.ops) > 1 or not chain.is_product:
+                found.append(chain)
+        return found
+
+    def _begin(self, op: Operator) -> Chain | None:
+        if op.type in ("conv2d", "depthwise_conv2d"):
+            return self._begin_convolution(op)
+        return self._begin_product(op) if op.type in _PRODUCTS else None
+
+    def _begin_product(self, op: Operator) -> Chain | None:
+        (x,), (y,) = op.input("X"), op.input("Y")
+        w, variable = self._get_parameter(y), op.block._find_var_recursive(x)
+        if w is None or w.ndim != 2 or self._writes[x] > 1 or variable is None:
+            return None
+        if op.type == "mul":
+            return Chain([op], x, op.output("Out")[0], w, cut=op.attrs.get("x_num_col_dims", 1))
+        transposes = [op.attrs.get(name, False) for name in _PRODUCTS[op.type]]
+        if transposes[0] or op.attrs.get("alpha", 1.0) != 1.0 or len(variable.shape) < 2:
+            return None
+        w = np.ascontiguousarray(w.T) if transposes[1] else w
+        return Chain([op], x, op.output("Out")[0], w, cut=len(variable.shape) - 1)
+
+    def _begin_convolution(self, op: Operator) -> Chain | None:
+        attrs = _get_class(op).make_forward_keywords(op.attrs)["attrs"]
+        w = self._get_parameter(op.input("Filter")[0])
+        x = op.input("Input")[0]
+        if w is None or w.ndim != 4 or self._writes[x] > 1 or op.input("Bias") or op.input("ResidualData"):
+            return None
+        variable = op.block._find_var_recursive(x)
+        if variable is None or len(variable.shape) != 4 or attrs.data_format not in ("NCHW", "AnyLayout"):
+            return None
+        by_channel = w.shape[1] == 1 and attrs.groups == len(w) == variable.shape[1]
+        if attrs.groups != 1 and not by_channel:
+            return None
+        return Chain([op], x, op.output("Output")[0], w)
+
+    def _get_parameter(self, name: str) -> Array | None:
+        """Return the value of a parameter that the program does not change."""
+        holder = self._scope.find_var(name)
+        value = None if holder is None else holder.value
+        variable = self._ops[0].block._find_var_recursive(name)
+        if not isinstance(value, LoDTensor) or variable is None or not variable.persistable:
+            return None
+        array = value.held_array
+        if array is None or array.dtype not in _FLOATS or list(array.shape) != list(variable.shape):
+            return None
+        return None if self._writes[name] else array
+
+    def _find_next(self, chain: Chain) -> int | None:
+        """Return the operator that continues a chain, which takes it up; None: the chain ends."""
+        name = chain.out
+        if len(self._readers[name]) != 1 or self._writes[name] != 1 or chain.activation is not None:
+            return None
+        (index,) = self._readers[name]
+        op = self._ops[index]
+        if (
+            index < chain.indexes[-1]
+            or index in self._joined
+            or op.input_arg_names.count(name) != 1
+            or op.sub_blocks()
+        ):
+            return None
+        join = _JOINERS.get(op.type, _Finder._join_activation)
+        out = join(self, chain, op)
+        if out is None:
+            return None
+        chain.out = out
+        return index
+
+    def _join_batch_norm(self, chain: Chain, op: Operator) -> str | None:
+        slots = ("Scale", "Bias", "Mean", "Variance")
+        numbers = [self._get_parameter(op.input(slot)[0]) for slot in slots]
+        attrs = _get_class(op).make_forward_keywords(op.attrs)["attrs"]
+        others = [name for slot in ("SavedMean", "SavedVariance", "ReserveSpace") for name in op.output(slot)]
+        if not _is_fixed(op) or chain.is_product or chain.residual is not None or attrs.data_layout != "NCHW":
+            return None
+        if any(one is None for one in numbers) or any(self._readers[name] for name in others):
+            return None
+        scale, bias, mean, variance = (one.astype(np.float64) for one in numbers if one is not None)
+        factor = scale / np.sqrt(variance + attrs.epsilon)
+        chain.scale(factor, bias - mean * factor)
+        return op.output("Y")[0]
+
+    def _join_affine(self, chain: Chain, op: Operator) -> str | None:
+        scale, bias = (self._get_parameter(op.input(slot)[0]) for slot in ("Scale", "Bias"))
+        if scale is None or bias is None or chain.is_product or chain.residual is not None:
+            return None
+        if op.attrs.get("data_layout") != "NCHW":
+            return None
+        chain.scale(scale, bias)
+        return op.output("Out")[0]
+
+    def _join_scale(self, chain: Chain, op: Operator) -> str | None:
+        keywords = _get_class(op).make_forward_keywords(op.attrs)
+        if op.input("ScaleTensor") or chain.residual is not None:
+            return None
+        by, add = keywords["scale"], keywords["bias"]
+        if (by, add) != (1.0, 0.0):
+            chain.scale(by, add if keywords["bias_after_scale"] else add * by)
+        return op.output("Out")[0]
+
+    def _join_addition(self, chain: Chain, op: Operator) -> str | None:
+        x, y = op.input("X")[0], op.input("Y")[0]
+        axis = _get_class(op).make_forward_keywords(op.attrs)["axis"]
+        find = op.block._find_var_recursive
+        first, second = find(chain.out), find(y if x == chain.out else x)
+        if first is None or second is None or first.dtype != second.dtype or chain.residual is not None:
+            return None
+        channel = len(first.shape) - 1 if chain.is_product else 1
+        numbers = self._get_parameter(y) if x == chain.out else None
+        count = chain.w.shape[1] if chain.is_product else len(chain.w)
+        if numbers is not None and numbers.shape == (count,):
+            if axis not in ({channel, -1} if chain.is_product else {channel}):
+                return None
+            chain.add(numbers)
+            return op.output("Out")[0]
+        if chain.is_product or list(first.shape) != list(second.shape) or self._writes[second.name] != 1:
+            return None
+        chain.residual = second.name
+        return op.output("Out")[0]
+
+    def _join_activation(self, chain: Chain, op: Operator) -> str | None:
+        cls = registry.find_for_version(op.type, op.block.program.paddle_version)
+        if cls is None or not cls.by_element or len(cls.input_slots) != 1 or len(op.output_arg_names) != 1:
+            return None
+        kernel = cls.make_overwriting_kernel(cls.make_forward_keywords(op.attrs))
+        if kernel is None:
+            return None
+        chain.activation = functools.partial(_overwrite, kernel)
+        return op.output_arg_names[0]
+
+
+_JOINERS: Final[Mapping[str, Callable[[_Finder, Chain, Operator], str | None]]] = {
+    "affine_channel": _Finder._join_affine,
+    "batch_norm": _Finder._join_batch_norm,
+    "elementwise_add": _Finder._join_addition,
+    "scale": _Finder._join_scale,
+}
+
+
+def _get_class(op: Operator) -> type[OpDef]:
+    cls = registry.find_for_version(op.type, op.block.program.paddle_version)
+    assert cls is not None  # the types are those of this module
+    return cls
+
+
+def _is_fixed(op: Operator) -> bool:
+    return bool(_get_class(op).make_forward_keywords(op.attrs)["attrs"].fixed_statistics)
+
+
+def _overwrite(kernel: Callable[[Array, Array], bool], array: Array) -> None:
+    kernel(array, array)
+
+
+def _multiply(w: Array, bias: Array | None, activation: Activation | None, cut: int, x: Array) -> Array:
+    """Return ``activation(x w + bias)``; the dims of ``x`` from ``cut`` on are the columns of a matrix."""
+    if x.dtype is not w.dtype and x.dtype != w.dtype:
+        raise ShapeError(f"mul: x has dtype {x.dtype}, y {w.dtype}")
+    out = multiply(x if x.ndim == 2 else x.reshape(math.prod(x.shape[:cut]), -1), w)
+    if bias is not None:
+        out += bias
+    if activation is not None:
+        activation(out)
+    return out if x.ndim == 2 else out.reshape(*x.shape[:cut], w.shape[1])

@@ -1,0 +1,164 @@
+"""Convolutions for prediction: the filter laid out once, with bias, residual and activation joined in.
+
+The ways are those of :mod:`paddlelike.ops.kernels.nn.conv.convolve` for two spatial dims, without groups or
+with a filter for each channel. What follows the products is done part by part, while a part is in the cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.fast import depthwise as fast_depthwise
+from paddlelike.ops.kernels.fast import winograd as fast_winograd
+from paddlelike.ops.kernels.nn.conv import channels_last, depthwise, tiles, winograd
+from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
+from paddlelike.ops.kernels.nn.image.windows import Windows
+from paddlelike.ops.kernels.threads import consume, map_parts
+
+__all__ = ["Activation", "PackedConv"]
+
+Activation = Callable[[Array], None]  # in place, of each element
+
+_PART: Final = 512 << 10  # bytes of outputs that are worked on at once
+_ROWS: Final = 256  # fewest rows in a product
+_WIDE: Final = 1024  # elements of a row to which a bias is added at once
+_TILES: Final = 32  # fewest of Winograd's: with less, BLAS reads the filter more than it multiplies
+
+
+class PackedConv:
+    """A convolution ``activation(conv(x) + bias + residual)`` with a fixed filter.
+
+    Parameters
+    ----------
+    w
+        The filter ``(O, C / groups, h, w)``.
+    bias
+        ``(O,)``, or None.
+    windows
+        Returns the windows over an image of these spatial dims.
+    groups
+        1, or as many as there are channels in and out.
+    """
+
+    def __init__(
+        self,
+        w: Array,
+        bias: Array | None,
+        windows: Callable[[tuple[int, int]], Windows],
+        groups: int,
+        activation: Activation | None,
+    ) -> None:
+        self._w, self._bias, self._activation = w, bias, activation
+        self._find_windows = functools.lru_cache(8)(windows)
+        self._by_channel = groups > 1
+        self._winograd: Array | None = None
+        self._repeats = max(1, _WIDE // len(w))
+        self._repeated = None if bias is None else np.tile(bias, self._repeats)
+        if self._by_channel:
+            self._matrix = np.ascontiguousarray(w[:, 0].transpose(1, 2, 0))  # (h, w, C)
+        else:
+            self._matrix = np.ascontiguousarray(w.transpose(2, 3, 1, 0)).reshape(-1, len(w))
+
+    def __call__(self, x: Array, residual: Array | None = None) -> Array:
+        """Return ``(N, O, H', W')``, the channels last in memory, of ``(N, C, H, W)``."""
+        pixels = as_channels_last(x)
+        windows = self._find_windows(x.shape[2:])
+        shape = (len(x), *windows.counts(x.shape[2:]), len(self._w))
+        out = np.empty(shape, np.result_type(x, self._w))
+        added = None
+        if residual is not None:
+            added = as_channels_last(np.broadcast_to(residual, view_channels_first(out).shape))
+        if self._by_channel:
+            self._convolve_channels(pixels, windows, out, added)
+        elif self._takes_tiles(pixels, out, windows):
+            self._convolve_tiles(pixels, windows, out, added)
+        elif channels_last.is_pixelwise(windows):
+            self._multiply_pixels(channels_last.take_pixels(pixels, windows), out, added)
+        else:
+            self._multiply_windows(pixels, windows, out, added)
+        return view_channels_first(out)
+
+    def _finish(self, out: Array, added: Array | None) -> None:
+        """Add bias and residual to a contiguous part ``(..., O)`` of the outputs, and activate it."""
+        if self._bias is not None and self._repeated is not None:
+            rows = out.reshape(-1, len(self._bias))
+            if len(rows) % self._repeats == 0:  # several short rows at once
+                rows = rows.reshape(-1, len(self._repeated))
+                np.add(rows, self._repeated, out=rows)
+            else:
+                np.add(rows, self._bias, out=rows)
+        if added is not None:
+            out += added
+        if self._activation is not None:
+            self._activation(out)
+
+    def _multiply_pixels(self, pixels: Array, out: Array, added: Array | None) -> None:
+        rows = out.reshape(-1, out.shape[-1])
+        more = None if added is None else added.reshape(rows.shape)
+        step = max(_ROWS, _PART // max(1, rows.shape[1] * rows.itemsize))
+
+        def work(part: slice) -> None:
+            np.matmul(pixels[part], self._matrix, out=rows[part])
+            self._finish(rows[part], None if more is None else more[part])
+
+        consume(map_parts(work, _cut(len(rows), step)))
+
+    def _multiply_windows(self, x: Array, windows: Windows, out: Array, added: Array | None) -> None:
+        def work(part: channels_last.Part, unfolded: Array) -> None:
+            rows = out[part]
+            np.matmul(unfolded, self._matrix, out=rows.reshape(-1, rows.shape[-1]))
+            self._finish(rows, None if added is None else added[part])
+
+        consume(channels_last.map_rows(work, x, windows, out.shape[1:3]))
+
+    def _convolve_channels(self, x: Array, windows: Windows, out: Array, added: Array | None) -> None:
+        padded = channels_last.pad_pixels(x, windows)
+        kernel = fast_depthwise.convolve.choose(out.size, padded, self._matrix, out)
+        if kernel is None:
+            depthwise.sum_windows(padded, self._matrix, windows, out)
+        else:
+            kernel(padded, self._matrix, *windows.strides, *windows.dilations, out)
+        rows = out.reshape(-1, *out.shape[2:])
+        more = None if added is None else added.reshape(rows.shape)
+        for part in _cut(len(rows), max(1, _PART // max(1, rows[:1].nbytes))):
+            self._finish(rows[part], None if more is None else more[part])
+
+    def _takes_tiles(self, x: Array, out: Array, windows: Windows) -> bool:
+        if windows.kernel != (3, 3) or windows.strides != (1, 1) or windows.dilations != (1, 1):
+            return False
+        if x.dtype != self._w.dtype or len(out) * math.prod(out.shape[1:3]) < 4 * _TILES:
+            return False
+        least = min(self._w.shape[:2])
+        if least >= tiles.CHANNELS and fast_winograd.cut_tiles.choose(x.size, x) is not None:
+            return True
+        return least >= winograd.CHANNELS
+
+    def _convolve_tiles(self, x: Array, windows: Windows, out: Array, added: Array | None) -> None:
+        if self._winograd is None:
+            self._winograd = winograd.transform_filter(self._w)
+        if fast_winograd.cut_tiles.choose(x.size, x) is None:
+            out[...] = winograd.convolve(x, self._w, windows, self._winograd)
+            rows = out.reshape(-1, out.shape[-1])
+            more = None if added is None else added.reshape(rows.shape)
+            for part in _cut(len(rows), max(1, _PART // max(1, rows[:1].nbytes))):
+                self._finish(rows[part], None if more is None else more[part])
+            return
+
+        def finish(part: tuple[slice, slice]) -> None:
+            self._finish(out[part], None if added is None else added[part])
+
+        tiles.convolve(x, self._w, windows, self._winograd, out, finish)
+
+
+def _cut(size: int, step: int) -> list[slice]:
+    """Return even parts of a dim, of about ``step`` each."""
+    count = max(1, round(size / step))
+    bounds = [size * index // count for index in range(count + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(bounds)]

@@ -1,0 +1,222 @@
+"""Predictors that join operators give what those give one by one, up to rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike import inference
+from paddlelike.errors import FeedError, OperatorError
+from paddlelike.inference import plan as plans
+
+L = fluid.layers
+#: Of the largest number: sums in another order, several layers deep.
+CLOSE = 2e-6
+Build = Callable[[], tuple[list[str], list[Any]]]
+
+
+def save(folder: Path, build: Build, seed: int = 3) -> None:
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    main.random_seed = startup.random_seed = seed
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup), fluid.scope_guard(scope):
+        inputs, outputs = build()
+        exe = fluid.Executor()
+        exe.run(startup)
+        rng = np.random.default_rng(seed)
+        for variable in main.list_vars():  # statistics and biases that count
+            if variable.persistable and variable.name not in ("feed", "fetch") and len(variable.shape) == 1:
+                tensor = scope.find_var(variable.name).get_tensor()
+                tensor.set(rng.uniform(0.5, 1.5, variable.shape).astype("float32"), fluid.CPUPlace())
+        fluid.io.save_inference_model(str(folder), inputs, outputs, exe, main, "model", "params")
+
+
+def open_model(folder: Path, *, joined: bool) -> tuple[Any, Any]:
+    config = inference.Config(str(folder / "model"), str(folder / "params"))
+    config.switch_ir_optim(joined)
+    return inference.create_predictor(config), config
+
+
+@pytest.fixture
+def _no_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an error of a joined step be one, instead of a run of the operators one by one."""
+    make_runner = plans.PlanEngine.make_runner
+
+    def make(engine: Any, run_plain: Any) -> Any:
+        def refuse(feed: Any) -> Any:
+            raise AssertionError("the joined plan did not run")
+
+        return make_runner(engine, refuse if engine._plan is not None else run_plain)
+
+    monkeypatch.setattr(plans.PlanEngine, "make_runner", make)
+
+
+def compare(folder: Path, *given: Any) -> int:
+    """Compare both ways on some inputs, twice; return how many operators were joined."""
+    joined, config = open_model(folder, joined=True)
+    plain, _ = open_model(folder, joined=False)
+    for _ in range(2):
+        for a, b in zip(joined.run(list(given)), plain.run(list(given)), strict=True):
+            assert (a.shape, a.dtype, a.flags.c_contiguous) == (b.shape, b.dtype, True)
+            np.testing.assert_allclose(a, b, rtol=0, atol=CLOSE * np.abs(b).max())
+    line = [line for line in config.summary().splitlines() if line.startswith("joined")]
+    return int(line[0].split()[1]) if line else 0
+
+
+class _Images:
+    """Random networks of images: whatever chains begin with a convolution, and what ends them."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._fetched: list[Any] = []
+
+    def build(self) -> tuple[list[str], list[Any]]:
+        x = fluid.data("x", [None, 3, 13, 11])
+        earlier: list[Any] = []
+        for _ in range(self._rng.integers(3, 8)):
+            x = self._append(x, earlier)
+            earlier.append(x)
+            if self._rng.random() < 0.15:
+                self._fetched.append(x)  # what is fetched ends a chain
+        return ["x"], [*self._fetched, L.fc(x, 5, act="softmax")]
+
+    def _append(self, x: Any, earlier: list[Any]) -> Any:
+        channels = x.shape[1]
+        kind = self._rng.choice(["conv", "conv", "conv", "depthwise", "add", "pool", "act", "twice"])
+        if kind == "add":
+            same = [one for one in earlier if one.shape == x.shape and one is not x]
+            return L.elementwise_add(same[0], x, act=self._choose_act()) if same else L.scale(x, 0.5, 0.25)
+        if kind == "pool":
+            return L.pool2d(x, 2, "max", 1)
+        if kind == "act":
+            return getattr(L, self._rng.choice(["relu", "relu6", "tanh", "sigmoid", "leaky_relu"]))(x)
+        if kind == "twice":
+            return L.elementwise_add(
+                self._convolve(x, 8, 1, stride=1), self._convolve(x, 8, 1, stride=1), act="relu"
+            )
+        if kind == "depthwise":
+            return self._convolve(x, channels, 3, groups=channels)
+        size = int(self._rng.choice([1, 3, 3, 5]))
+        return self._convolve(x, int(self._rng.choice([4, 16, 64])), size)
+
+    def _convolve(self, x: Any, count: int, size: int, groups: int = 1, stride: int = 0) -> Any:
+        stride = stride or (1 if min(x.shape[2:]) < 5 else int(self._rng.choice([1, 1, 2])))
+        has_bias = self._rng.random() < 0.5
+        y = L.conv2d(
+            x, count, size, stride, (size - 1) // 2, groups=groups, bias_attr=None if has_bias else False
+        )
+        if self._rng.random() < 0.6:
+            y = L.batch_norm(y, is_test=True)
+        if self._rng.random() < 0.2:
+            y = L.scale(y, 0.5, 0.125, bias_after_scale=bool(self._rng.random() < 0.5))
+        if self._rng.random() < 0.3 and y.shape == x.shape:
+            y = L.elementwise_add(x, y) if self._rng.random() < 0.5 else L.elementwise_add(y, x)
+        act = self._choose_act()
+        return y if act is None else getattr(L, act)(y)
+
+    def _choose_act(self) -> str | None:
+        act = self._rng.choice(["relu", "relu6", "tanh", "leaky_relu", "none"])
+        return None if act == "none" else str(act)
+
+
+@pytest.mark.usefixtures("_no_way_back")
+@pytest.mark.parametrize("seed", range(24))
+def test_random_networks_of_images(seed: int, tmp_path: Path) -> None:
+    save(tmp_path, _Images(seed).build, seed)
+    for batch in (1, 3):
+        x = np.random.default_rng(seed).uniform(-1, 1, (batch, 3, 13, 11)).astype("float32")
+        assert compare(tmp_path, x) >= 2
+
+
+def build_residual() -> tuple[list[str], list[Any]]:
+    """Two convolutions whose sum is activated: one of them takes the sum."""
+    x = fluid.data("x", [None, 8, 40, 40])
+    first = L.batch_norm(L.conv2d(x, 64, 3, padding=1, bias_attr=False), is_test=True)
+    second = L.batch_norm(L.conv2d(x, 64, 1, bias_attr=False), is_test=True)
+    y = L.elementwise_add(first, second, act="relu")
+    y = L.conv2d(y, 64, 3, padding=1)  # by Winograd's tiles, of which there are enough
+    return ["x"], [L.reduce_mean(L.elementwise_add(y, y), dim=[2, 3])]
+
+
+def build_products() -> tuple[list[str], list[Any]]:
+    x = fluid.data("x", [None, 5, 6])
+    y = L.fc(x, 7, num_flatten_dims=2, act="relu")
+    z = L.scale(L.fc(y, 4, num_flatten_dims=1, bias_attr=False), -2.0, 0.5)
+    w = L.create_parameter([3, 4], "float32")
+    return ["x"], [L.tanh(L.fc(z, 2)), L.elementwise_add(L.matmul(z, w, transpose_y=True), L.fc(z, 3))]
+
+
+@pytest.mark.usefixtures("_no_way_back")
+@pytest.mark.parametrize(
+    ("build", "shape", "joined"),
+    [(build_residual, (2, 8, 40, 40), 8), (build_products, (4, 5, 6), 10)],
+    ids=["residual", "products"],
+)
+def test_what_is_joined(build: Build, shape: tuple[int, ...], joined: int, tmp_path: Path) -> None:
+    save(tmp_path, build)
+    x = np.random.default_rng(1).uniform(-1, 1, shape).astype("float32")
+    assert compare(tmp_path, x) == joined
+
+
+def build_sequences() -> tuple[list[str], list[Any]]:
+    words = fluid.data("words", [None, 1], "int64", lod_level=1)
+    return ["words"], [L.fc(L.embedding(words, [30, 4]), 3, act="tanh")]
+
+
+@pytest.mark.usefixtures("_no_way_back")
+def test_sequences_keep_their_lod(tmp_path: Path) -> None:
+    save(tmp_path, build_sequences)
+    given = inference.PaddleTensor(np.array([[3], [1], [2]], "int64"), "words", [[0, 1, 3]])
+    a, b = (open_model(tmp_path, joined=one)[0].run([given])[0] for one in (True, False))
+    assert a.lod == b.lod == [[0, 1, 3]]
+    np.testing.assert_allclose(a.as_ndarray(), b.as_ndarray(), rtol=1e-6)
+
+
+def test_parameters_of_the_scope_stay_as_they_are(tmp_path: Path) -> None:
+    save(tmp_path, build_residual)
+    joined, _ = open_model(tmp_path, joined=True)
+    plain, _ = open_model(tmp_path, joined=False)
+    joined.run([np.ones((1, 8, 40, 40), "float32")])
+    for variable in plain.program().list_vars():
+        if variable.persistable and variable.name not in ("feed", "fetch"):
+            a, b = (one._parameters.find_var(variable.name).get_tensor() for one in (joined, plain))
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_bad_input_raises_the_errors_of_the_executor(tmp_path: Path) -> None:
+    save(tmp_path, build_sequences)
+    joined, _ = open_model(tmp_path, joined=True)
+    with pytest.raises(OperatorError, match="lookup_table"):
+        joined.run([inference.PaddleTensor(np.array([[30]], "int64"), "words", [[0, 1]])])
+    with pytest.raises(FeedError, match="dtype int64"):
+        joined.run([np.array([[1.5]], "float32")])
+
+
+def test_flags_that_look_at_each_operator_have_them_run_one_by_one(tmp_path: Path) -> None:
+    save(tmp_path, build_products)
+    joined, _ = open_model(tmp_path, joined=True)
+    x = np.full((1, 5, 6), np.inf, "float32")
+    joined.run([x])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLAGS_check_nan_inf", "1")
+        with pytest.raises(OperatorError, match="FLAGS_check_nan_inf"):
+            joined.run([x])
+
+
+def test_a_program_that_writes_into_the_scope_is_not_joined(tmp_path: Path) -> None:
+    def build() -> tuple[list[str], list[Any]]:
+        x = fluid.data("x", [None, 4])
+        count = L.create_global_var([1], 0.0, "float32", persistable=True)
+        L.increment(count)
+        return ["x"], [L.elementwise_add(L.fc(x, 3), count)]
+
+    save(tmp_path, build)
+    joined, config = open_model(tmp_path, joined=True)
+    x = np.ones((1, 4), "float32")
+    first, second = (joined.run([x])[0] for _ in range(2))
+    np.testing.assert_allclose(second, first + 1, rtol=1e-6)
+    assert "joined" not in config.summary()
