@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self, TypeVar
 
 from paddlelike.foundation.near_names import suggest_names
+from paddlelike.foundation.parameters import complete_parameters, read_parameters
 
 __all__ = ["KeywordOptions", "NearKeywords", "name_near_keyword", "show_options"]
 
@@ -39,7 +40,7 @@ class KeywordOptions:
 
 
 def show_options(options: type[KeywordOptions]) -> Callable[[F], F]:
-    """Return a decorator that shows the options, with their defaults, in place of ``**options`` in ``help``.
+    """Return a decorator that shows the options in place of ``**options``, in ``help`` and in the signature.
 
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Options(KeywordOptions):
@@ -60,6 +61,7 @@ def show_options(options: type[KeywordOptions]) -> Callable[[F], F]:
             for field in fields(options)
         ]
         function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
+        complete_parameters(function, read_parameters(options))
         return function
 
     return show

@@ -3,18 +3,35 @@
 A layer is a function that appends operators to the default program and returns variables. The layers are in
 folders by family; the names of this package are those that the families' modules list.
 
-Arguments that many layers share:
+Parameters
+----------
+name
+    A prefix of the names of the call's variables, in place of ``fc_0`` and so on; None for that.
+act
+    The name of an activation layer that is applied to the result, such as ``"relu"``; None for none.
+param_attr
+    The weight: a :class:`~paddlelike.ParamAttr`, a name, or an initializer; None for the defaults.
+bias_attr
+    The bias: as ``param_attr``. False for no bias.
+dtype
+    The type of the elements of the result, such as ``"float32"``.
+data_format, data_layout
+    Where the channels are: ``"NCHW"`` for dim 1, ``"NHWC"`` for the last dim.
+out, output, cond
+    A variable that the result is written to; None for a new one.
+is_test
+    Whether to compute as in a test program (``clone(for_test=True)``).
+stop_gradient
+    Whether the backward pass ends at the result.
+seed
+    The seed of the random numbers: with 0 the program's decides, another gives equal numbers in each run.
+use_cudnn, use_mkldnn, force_cpu
+    Recorded in the operator. It has no effect on the numbers.
+device
+    Recorded in the operator, as by :func:`~paddlelike.device_guard`. It has no effect on the numbers.
 
-- ``name``: a prefix of the names of the call's variables, in place of ``fc_0`` and so on.
-- ``act``: the name of an activation layer that is applied to the result, such as ``"relu"``.
-- ``param_attr``, ``bias_attr``: a :class:`~paddlelike.ParamAttr` of the weight and of the bias, a name, or an
-  initializer; ``bias_attr=False``: no bias.
-- ``dtype``: the type of the elements, such as ``"float32"``.
-- ``data_format``, ``data_layout``: ``"NCHW"``, or ``"NHWC"`` with channels last.
-- ``out``, ``output``, ``cond``: a variable to write the result to; None: a new one.
-- ``is_test``: compute as in a test program (``clone(for_test=True)``).
-- ``use_cudnn``, ``use_mkldnn``, ``force_cpu``: recorded in the operator, without effect.
-
+Notes
+-----
 "operator ``relu``" is the type of Paddle's operator that a layer appends.
 """
 
@@ -26,6 +43,8 @@ from types import ModuleType as _ModuleType
 import paddlelike.core as core  # scripts take fluid.layers.core.VarDesc
 import paddlelike.layers.rnn as _rnn  # before the function of that name
 from paddlelike.foundation.keyword_options import name_near_keyword as _name_near_keyword
+from paddlelike.foundation.parameters import complete_parameters as _complete_parameters
+from paddlelike.foundation.parameters import read_shared_parameters as _read_shared_parameters
 from paddlelike.layers import (  # Fluid's modules
     collective,
     control_flow,
@@ -160,5 +179,8 @@ __all__ = sorted(
     if not name.startswith("_") and not isinstance(value, _ModuleType)
 )
 for _name in __all__:  # what scripts call; the package itself calls the functions in their own modules
-    if isinstance(globals()[_name], _FunctionType):
-        globals()[_name] = _name_near_keyword(globals()[_name])
+    _layer = globals()[_name]
+    if isinstance(_layer, _FunctionType | type):
+        _complete_parameters(_layer, _read_shared_parameters(_layer.__module__))
+    if isinstance(_layer, _FunctionType):
+        globals()[_name] = _name_near_keyword(_layer)

@@ -5,6 +5,8 @@ The names of this package are those that its modules list.
 
 from types import ModuleType as _ModuleType
 
+from paddlelike.foundation.parameters import complete_parameters as _complete_parameters
+from paddlelike.foundation.parameters import read_parameters as _read_parameters
 from paddlelike.optimizer.adagrad import *
 from paddlelike.optimizer.adam import *
 from paddlelike.optimizer.base import *
@@ -23,3 +25,7 @@ __all__ = sorted(
     for name, value in globals().items()
     if not name.startswith("_") and not isinstance(value, _ModuleType)
 )
+
+for _class in {value for value in map(globals().get, __all__) if isinstance(value, type)}:
+    if issubclass(_class, Optimizer):  # noqa: F405
+        _complete_parameters(_class, _read_parameters(Optimizer))  # noqa: F405

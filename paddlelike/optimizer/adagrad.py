@@ -27,8 +27,14 @@ __all__ = [
 class AdagradOptimizer(Optimizer):
     """Adagrad: ``m += g * g; p -= learning_rate * g / (sqrt(m) + epsilon)`` (operator ``adagrad``).
 
-    Duchi et al., Adaptive subgradient methods, 2011. ``m`` starts at ``initial_accumulator_value``. The
-    other parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+    Duchi et al., Adaptive subgradient methods, 2011. ``m`` starts at ``initial_accumulator_value``.
+
+    Parameters
+    ----------
+    epsilon
+        Added to the root of the sum, against division by zero.
+    initial_accumulator_value
+        The value at which the sum of squares starts.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)
@@ -60,8 +66,14 @@ class AdagradOptimizer(Optimizer):
 class DecayedAdagradOptimizer(Optimizer):
     """Adagrad with decaying sums: ``m = decay * m + (1 - decay) * g * g`` (operator ``decayed_adagrad``).
 
-    ``p -= learning_rate * g / (sqrt(m) + epsilon)``. The other parameters are those of
-    :class:`~paddlelike.optimizer.base.Optimizer`.
+    ``p -= learning_rate * g / (sqrt(m) + epsilon)``.
+
+    Parameters
+    ----------
+    decay
+        The share of the sum of squares that each step keeps.
+    epsilon
+        Added to the root of the sum, against division by zero.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)
@@ -94,8 +106,14 @@ class AdadeltaOptimizer(Optimizer):
     """Adadelta: gradients scaled by the ratio of past steps and past gradients (operator ``adadelta``).
 
     Zeiler, ADADELTA: an adaptive learning rate method, 2012. As in Fluid ``learning_rate`` is not used.
-    ``rho`` is the decay of the two moving means of squares, ``epsilon`` is added to them. The other
-    parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+    ``rho`` is the decay of the two moving means of squares, ``epsilon`` is added to them.
+
+    Parameters
+    ----------
+    epsilon
+        Added to both averages before their roots are taken.
+    rho
+        The share of both averages that each step keeps.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)

@@ -25,8 +25,18 @@ class AdamOptimizer(Optimizer):
 
     ``p -= r * m1 / (sqrt(m2) + epsilon)`` with ``r = learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t)``
     (Kingma & Ba, 2014). ``beta1`` and ``beta2`` may be variables of shape ``[1]``. With ``lazy_mode`` a
-    sparse gradient updates the averages of its own rows only. The other parameters are those of
-    :class:`~paddlelike.optimizer.base.Optimizer`.
+    sparse gradient updates the averages of its own rows only.
+
+    Parameters
+    ----------
+    beta1
+        The decay of the average of gradients: a number, or a variable of shape ``[1]``.
+    beta2
+        The decay of the average of squared gradients: a number, or a variable of shape ``[1]``.
+    epsilon
+        Added to the root of the squares, against division by zero.
+    lazy_mode
+        Whether a sparse gradient updates the averages of its own rows only.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)
@@ -82,7 +92,15 @@ class AdamaxOptimizer(Optimizer):
     """Adamax: Adam with the greatest past gradient in place of the mean square (operator ``adamax``).
 
     ``u = max(|g|, beta2 * u + epsilon); p -= learning_rate / (1 - beta1^t) * m / u`` (Kingma & Ba, 2014).
-    The other parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    Parameters
+    ----------
+    beta1
+        The decay of the average of gradients.
+    beta2
+        The decay of the largest gradient.
+    epsilon
+        Added to the largest gradient, against division by zero.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)
@@ -134,8 +152,20 @@ class LambOptimizer(AdamOptimizer):
 
     ``r = m1 / (sqrt(m2) + epsilon) + lamb_weight_decay * p; p -= learning_rate * |p| / |r| * r`` with the
     moving averages ``m1`` (``beta1``) and ``m2`` (``beta2``) of Adam (You et al., 2019). Parameters for
-    which ``exclude_from_weight_decay_fn`` is true are not decayed. The other parameters are those of
-    :class:`~paddlelike.optimizer.base.Optimizer`.
+    which ``exclude_from_weight_decay_fn`` is true are not decayed.
+
+    Parameters
+    ----------
+    lamb_weight_decay
+        The weight decay, a share of the parameter that is added to its step.
+    beta1
+        The decay of the average of gradients.
+    beta2
+        The decay of the average of squared gradients.
+    epsilon
+        Added to the root of the squares, against division by zero.
+    exclude_from_weight_decay_fn
+        A function of a parameter that returns whether to leave out its weight decay; None for no exception.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)

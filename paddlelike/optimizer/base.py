@@ -56,13 +56,13 @@ class Optimizer(State):
     learning_rate
         A number, or a variable of shape ``[1]`` such as a schedule of ``fluid.layers``.
     parameter_list
-        Parameters, or their names, to change; None: all trainable ones.
+        The parameters to change, or their names; None for all trainable ones.
     regularization
-        A regularizer for the parameters without one.
+        A regularizer for the parameters that have none of their own; None for no decay.
     grad_clip
-        A gradient clip of :mod:`paddlelike.clip`.
+        A gradient clip of :mod:`paddlelike.clip`; None for no clip.
     name
-        A part of the names of the accumulators.
+        A part of the names of the accumulators; None for the class's.
 
     Raises
     ------

@@ -22,8 +22,16 @@ class FtrlOptimizer(Optimizer):
 
     McMahan et al., Ad click prediction: a view from the trenches, 2013. Fluid 1.8 passes ``l1`` as ``l2``
     to the operator; so does this one, with a warning when they differ. ``lr_power`` is the power of the sum
-    of squared gradients that divides ``learning_rate``, -0.5 in the paper. The other parameters are those
-    of :class:`~paddlelike.optimizer.base.Optimizer`.
+    of squared gradients that divides ``learning_rate``, -0.5 in the paper.
+
+    Parameters
+    ----------
+    l1
+        The strength of the L1 penalty, which makes weights exactly zero.
+    l2
+        The strength of the L2 penalty.
+    lr_power
+        The power of the sum of squares that divides the learning rate.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)

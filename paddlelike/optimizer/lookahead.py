@@ -33,6 +33,15 @@ class LookaheadOptimizer(NearKeywords, Versioned):
     ``<parameter>@SLOW``. As in Fluid these operators belong to the forward part: create the test program
     with ``clone(for_test=True)`` before ``minimize``. Raises GraphError for arguments out of range.
 
+    Parameters
+    ----------
+    inner_optimizer
+        The optimizer that makes the fast steps.
+    alpha
+        The share of the way to the fast weights that the slow ones go.
+    k
+        The count of fast steps between two slow ones.
+
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
     >>> optimizer = fluid.optimizer.LookaheadOptimizer(fluid.optimizer.SGD(0.1), alpha=0.5, k=5)

@@ -19,8 +19,14 @@ __all__ = ["LarsMomentum", "LarsMomentumOptimizer", "Momentum", "MomentumOptimiz
 class MomentumOptimizer(Optimizer):
     """Momentum: ``v = momentum * v + g; p -= learning_rate * v`` (operator ``momentum``).
 
-    With ``use_nesterov`` the step looks ahead: ``p -= learning_rate * (g + momentum * v)``. The other
-    parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+    With ``use_nesterov`` the step looks ahead: ``p -= learning_rate * (g + momentum * v)``.
+
+    Parameters
+    ----------
+    momentum
+        The share of the last step that is kept, usually 0.9.
+    use_nesterov
+        Whether the step looks ahead: ``p -= learning_rate * (g + momentum * v)``.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)
@@ -53,8 +59,16 @@ class LarsMomentumOptimizer(Optimizer):
     """Momentum with the rate ``learning_rate * lars_coeff * |p| / (|g| + lars_weight_decay * |p|)``.
 
     You et al., Large batch training of convolutional networks, 2017 (operator ``lars_momentum``).
-    ``momentum`` is the share of the last step. The other parameters are those of
-    :class:`~paddlelike.optimizer.base.Optimizer`.
+    ``momentum`` is the share of the last step.
+
+    Parameters
+    ----------
+    momentum
+        The share of the last step that is kept, usually 0.9.
+    lars_coeff
+        How far to trust the ratio of the norms.
+    lars_weight_decay
+        The weight decay, which also enters the ratio of the norms.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)

@@ -20,8 +20,18 @@ class RMSPropOptimizer(Optimizer):
     """RMSProp: ``v = momentum * v + learning_rate * g / sqrt(ms + epsilon); p -= v`` (operator ``rmsprop``).
 
     ``ms = rho * ms + (1 - rho) * g * g``; with ``centered`` the square of the mean gradient is subtracted
-    from it (Hinton, Neural networks for machine learning, lecture 6). The other parameters are those of
-    :class:`~paddlelike.optimizer.base.Optimizer`.
+    from it (Hinton, Neural networks for machine learning, lecture 6).
+
+    Parameters
+    ----------
+    rho
+        The share of the average of squares that each step keeps.
+    epsilon
+        Added to the average under the root, against division by zero.
+    momentum
+        The share of the last step that is kept.
+    centered
+        Whether the square of the mean gradient is subtracted from the average of squares.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)

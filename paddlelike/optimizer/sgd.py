@@ -19,8 +19,6 @@ __all__ = ["SGD", "Dpsgd", "DpsgdOptimizer", "SGDOptimizer"]
 class SGDOptimizer(Optimizer):
     """Gradient descent: ``p -= learning_rate * g`` (operator ``sgd``); sparse gradients update their rows.
 
-    The parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
-
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)
     >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
@@ -49,8 +47,16 @@ class DpsgdOptimizer(Optimizer):
 
     ``p -= learning_rate * (g / max(1, |g| / clip) + noise / batch_size)``, ``noise ~ N(0, sigma)`` (Abadi
     et al., Deep learning with differential privacy, 2016). The defaults are Fluid's; set ``batch_size`` to
-    the count of samples per step and ``sigma`` to the noise that privacy requires. ``parameter_list`` is
-    that of :class:`~paddlelike.optimizer.base.Optimizer`.
+    the count of samples per step and ``sigma`` to the noise that privacy requires.
+
+    Parameters
+    ----------
+    clip
+        The largest norm of a gradient; a larger one is scaled down to it.
+    batch_size
+        The count of samples per step, by which the noise is divided.
+    sigma
+        The ``sigma`` of the noise. The default adds next to none.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
+from paddlelike.foundation.parameters import read_parameters
 
 #: The 100 layers that the examples of Fluid's documentation and the chapters of its book use most.
 MOST_USED_LAYERS = (Path(__file__).parent / "most_used_layers.txt").read_text().split()
@@ -164,6 +165,49 @@ def test_public_names_are_documented(record_property: Callable[[str, str], None]
     record_property("summary", f"documented: {len(names) - len(lacking)} of {len(names)}")
     assert len(names) > 600
     assert lacking == {}
+
+
+#: The names that scripts use most; each parameter of theirs has an entry of its own.
+WITH_PARAMETERS = [
+    "io.load_params",
+    "io.load_persistables",
+    "io.load_vars",
+    "io.save_params",
+    "io.save_persistables",
+    "io.save_vars",
+    "layers.batch_norm",
+    "layers.conv2d",
+    "layers.conv2d_transpose",
+    "layers.conv3d",
+    "layers.cross_entropy",
+    "layers.dropout",
+    "layers.embedding",
+    "layers.fc",
+    "layers.leaky_relu",
+    "layers.pool2d",
+    "layers.relu",
+    "layers.sigmoid",
+    "layers.tanh",
+    "layers.softmax_with_cross_entropy",
+    "optimizer.Adadelta",
+    "optimizer.Adagrad",
+    "optimizer.Adam",
+    "optimizer.Adamax",
+    "optimizer.DecayedAdagrad",
+    "optimizer.Dpsgd",
+    "optimizer.Ftrl",
+    "optimizer.Lamb",
+    "optimizer.LarsMomentum",
+    "optimizer.Momentum",
+    "optimizer.RMSProp",
+    "optimizer.SGD",
+]
+
+
+@pytest.mark.parametrize("name", WITH_PARAMETERS)
+def test_every_parameter_of_a_well_known_name_has_an_entry(name: str) -> None:
+    thing = attrgetter(name)(fluid)
+    assert sorted(set(list_parameters(thing)) - set(read_parameters(thing))) == []
 
 
 def test_a_docstring_that_says_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.keyword_options import show_options
+from paddlelike.foundation.parameters import describe_like
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
@@ -52,14 +53,18 @@ def load_vars(
 
     Parameters
     ----------
+    executor
+        The executor that runs the load. Its place does not matter: values are read into the current scope.
     dirname
-        The directory. None: ``filename`` is the bytes of the combined form.
+        The directory, or its URL. None when ``filename`` is the bytes of the combined form.
+    main_program
+        The program whose variables are loaded; None for the default main program.
     vars
-        Variables or their names; None: those that ``predicate`` accepts.
+        Variables or their names; None for those that ``predicate`` accepts.
+    predicate
+        A function of a variable that returns whether to load it. Not used when ``vars`` is given.
     filename
-        The one file that holds all of them; None: a file each.
-    options
-        The fields of :class:`~paddlelike.io.load.options.LoadOptions`.
+        The one file that holds all variables; None when each has a file of its own, named as the variable.
 
     Returns
     -------
@@ -111,6 +116,7 @@ def load_vars(
     return _load(executor, make_request(program, chosen, Source.find(dirname, filename), given))
 
 
+@describe_like(load_vars)
 @show_options(LoadOptions)
 def load_params(
     executor: Executor,
@@ -119,7 +125,7 @@ def load_params(
     filename: str | bytes | None = None,
     **options: Unpack[LoadKeywords],
 ) -> LoadReport:
-    """Load the parameters of a program. See :func:`load_vars`, also for the other keywords.
+    """Load the parameters of a program, all of them or none.
 
     Use it for prediction, with a program without update operators (``clone(for_test=True)``); to continue
     training use :func:`load_persistables`, which also loads the optimizer's state.
@@ -147,6 +153,7 @@ def load_params(
     return load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename, **options)
 
 
+@describe_like(load_vars)
 @show_options(LoadOptions)
 def load_persistables(
     executor: Executor,
@@ -155,7 +162,7 @@ def load_persistables(
     filename: str | bytes | None = None,
     **options: Unpack[LoadKeywords],
 ) -> LoadReport:
-    """Load every persistable variable of a program, main or startup. See :func:`load_vars`.
+    """Load every persistable variable of a program, main or startup: all of them or none.
 
     Of a parameter server's program, main or startup, these are its own rows of the variables: only they are
     read, from a directory that any number of servers, or a single process, was saved into.

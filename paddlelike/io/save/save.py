@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
 
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.keyword_options import show_options
+from paddlelike.foundation.parameters import describe_like
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -121,15 +122,19 @@ def save_vars(
 
     Parameters
     ----------
+    executor
+        The executor that runs the save.
     dirname
-        The directory; made when missing. It may be a URL such as ``s3://bucket/model``, see the extra
-        "remote". None (with ``filename=None``): the bytes of the combined form are returned.
+        The directory. It is made when missing. It may be a URL such as ``s3://bucket/model`` (extra
+        "remote"). None, with ``filename=None``, returns the bytes of the combined form.
+    main_program
+        The program whose variables are saved; None for the default main program.
     vars
-        Variables or their names; None: those that ``predicate`` accepts.
+        Variables or their names; None for those that ``predicate`` accepts.
+    predicate
+        A function of a variable that returns whether to save it. Not used when ``vars`` is given.
     filename
-        One file for all variables, in the order of their names; None: a file each, named as the variable.
-    options
-        The fields of :class:`~paddlelike.storage.options.SaveOptions`.
+        One file for all variables, in the order of their names; None for a file each, named as the variable.
 
     Returns
     -------
@@ -170,6 +175,7 @@ def save_vars(
 
 
 @_declare_results
+@describe_like(save_vars)
 @show_options(SaveOptions)
 def save_params(
     executor: Executor,
@@ -178,7 +184,7 @@ def save_params(
     filename: str | None = None,
     **options: Unpack[SaveKeywords],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
-    """Save the parameters of a program, which prediction needs. See :func:`save_vars` for what it takes.
+    """Save the parameters of a program, which prediction needs. All of them or none.
 
     Files that the same program wrote in an earlier save and that are not part of this one stay, and are
     listed in the report as stale; ``remove_stale=True`` deletes them.
@@ -208,6 +214,7 @@ def save_params(
 
 
 @_declare_results
+@describe_like(save_vars)
 @show_options(SaveOptions)
 def save_persistables(
     executor: Executor,
@@ -216,7 +223,7 @@ def save_persistables(
     filename: str | None = None,
     **options: Unpack[SaveKeywords],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
-    """Save every persistable of a program, which continued training needs. See :func:`save_vars`.
+    """Save every persistable of a program, which continued training needs: all of them or none.
 
     For a trainer's program, trainer 0 saves everything, also the values on parameter servers, into the same
     files as a single process would. The other trainers save nothing and warn.

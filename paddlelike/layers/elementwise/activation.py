@@ -1,4 +1,12 @@
-"""Activations: functions of each element; shape and dtype are the input's."""
+"""Activations: functions of each element; shape and dtype are the input's.
+
+Parameters
+----------
+x
+    A variable of any shape. The result has the same shape and dtype.
+alpha, threshold, scale, slope, offset, t_min, t_max, scale_a, scale_b
+    A number of the formula.
+"""
 
 from __future__ import annotations
 

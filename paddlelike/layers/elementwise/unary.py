@@ -1,4 +1,10 @@
-"""Functions of each element: absolute values, powers, logarithms, angles; shape and dtype are the input's."""
+"""Functions of each element: absolute values, powers, logarithms, angles; shape and dtype are the input's.
+
+Parameters
+----------
+x
+    A variable of any shape. The result has the same shape and dtype.
+"""
 
 from __future__ import annotations
 

@@ -28,10 +28,28 @@ def fc(
 ) -> Variable:
     """Return ``act(sum of input @ weight + bias)`` over one or several inputs.
 
-    Operators ``mul``, ``elementwise_add``. An input of shape (N, ...) is flattened to a matrix: its first
-    ``num_flatten_dims`` dims are rows. Each input has a weight of its own, (columns, size); the bias,
-    (size,), is shared. Raises TypeError unless ``input`` is a variable of a supported dtype, GraphError
-    when the count of columns is unknown.
+    Operators ``mul`` and ``elementwise_add``. Each input has a weight of its own, (columns, size). They share
+    the bias, (size,).
+
+    Parameters
+    ----------
+    input
+        A variable (N, ...), or several. Each is flattened to a matrix, rows by columns.
+    size
+        The width of the result.
+    num_flatten_dims
+        How many of the first dims count as rows; the others are columns, whose count must be known.
+
+    Returns
+    -------
+    The first ``num_flatten_dims`` dims of the input, then ``size``: (N, size) by default.
+
+    Raises
+    ------
+    GraphError
+        The count of columns is unknown.
+    TypeError
+        ``input`` is not a variable of float16, float32 or float64.
 
     >>> from paddlelike.input import data
     >>> hidden = fc(data("pixels", [None, 784]), size=10, act="softmax", name="digits")

@@ -16,9 +16,23 @@ def cross_entropy(
 ) -> Variable:
     """Return ``-log(input[label])`` of probabilities (..., D), per row: (..., 1).
 
-    Labels are int64 (..., 1) (operator ``cross_entropy2``), rows labelled ``ignore_index`` cost 0. With
-    ``soft_label`` labels are probabilities, and the loss is ``-sum(label * log(input))``
-    (``cross_entropy``). Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
+    Operator ``cross_entropy2``, or ``cross_entropy`` with ``soft_label``: ``-sum(label * log(input))``.
+
+    Parameters
+    ----------
+    input
+        Probabilities (..., D), for example of :func:`softmax`.
+    label
+        The index of the class, int64 (..., 1). With ``soft_label`` probabilities (..., D).
+    soft_label
+        Whether labels are probabilities.
+    ignore_index
+        A label whose rows cost 0.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> cross_entropy(data("digits", [None, 10]), data("label", [None, 1], "int64")).shape
@@ -70,10 +84,34 @@ def softmax_with_cross_entropy(
 ) -> Variable | tuple[Variable, Variable]:
     """Return the cross entropy of ``softmax(logits)`` along ``axis``, in one operator.
 
-    Operator ``softmax_with_cross_entropy``. Labels are int64 with 1 in place of that dim, or probabilities
-    with ``soft_label``; those equal to ``ignore_index`` cost 0. With ``return_softmax`` the softmax is
-    returned as well. ``numeric_stable_mode`` is recorded in the operator, which is always stable. Raises
-    TypeError unless ``logits`` and ``label`` are variables of supported dtypes.
+    Operator ``softmax_with_cross_entropy``.
+
+    Parameters
+    ----------
+    logits
+        Numbers of any size, (..., D) for the last ``axis``.
+    label
+        The index of the class, int64, with 1 in place of dim ``axis``. With ``soft_label`` probabilities, in
+        the shape of ``logits``.
+    soft_label
+        Whether labels are probabilities.
+    ignore_index
+        A label whose rows cost 0.
+    numeric_stable_mode
+        Recorded in the operator, which is always stable.
+    return_softmax
+        Whether to return the softmax as well: ``(loss, softmax)``.
+    axis
+        The dim of the classes.
+
+    Returns
+    -------
+    The loss of each row: the shape of ``logits`` with 1 in place of dim ``axis``.
+
+    Raises
+    ------
+    TypeError
+        ``logits`` or ``label`` is not a variable of a supported dtype.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

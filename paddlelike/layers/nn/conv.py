@@ -1,4 +1,25 @@
-"""Convolutions over images (N, C, H, W) and volumes (N, C, D, H, W), or channels last."""
+"""Convolutions over images (N, C, H, W) and volumes (N, C, D, H, W), or channels last.
+
+Parameters
+----------
+input
+    (N, C, H, W), or (N, C, D, H, W) over three dims. ``data_format`` says where the channels are. C is known.
+num_filters
+    The count of channels of the result.
+filter_size
+    The size of the filter: an int for all spatial dims, or one per dim, ``[height, width]``.
+stride
+    The step between windows: an int, or one per spatial dim.
+padding
+    Zeros around the image: an int, one per spatial dim, or two per spatial dim (before and after);
+    or ``"SAME"`` or ``"VALID"``.
+dilation
+    The distance between the elements of a window: an int, or one per spatial dim.
+groups
+    How many groups of channels are convolved apart; None for 1. It divides both counts of channels.
+output_size
+    The spatial dims of the result: an int, or one per dim; None to compute them from ``filter_size``.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +60,19 @@ def conv2d(
 ) -> Variable:
     """Return ``act(input * filter + bias)``, ``*`` a convolution over two dims (operator ``conv2d``).
 
-    (N, C, H, W) gives (N, num_filters, H', W') with H' = (H + padding - dilation * (filter - 1) - 1) /
-    stride + 1. The filter, (num_filters, C / groups, height, width), is initialized normally;
-    ``filter_size`` is an int or ``[height, width]``, as are ``stride`` and ``dilation``. ``padding`` is an
-    int, one per dim, one per side, ``"SAME"`` or ``"VALID"``. Raises GraphError when channels or filters
-    cannot be divided into ``groups``.
+    The weight is (num_filters, C / groups, height, width), drawn from a normal distribution of mean 0 and
+    variance 2 / (height * width * C). The bias is (num_filters,).
+
+    Returns
+    -------
+    (N, num_filters, H', W') with H' = (H + top + bottom - dilation * (height - 1) - 1) // stride + 1.
+
+    Raises
+    ------
+    GraphError
+        ``groups`` does not divide the channels or the filters, or C is unknown.
+    TypeError
+        ``input`` is not a variable of float16, float32 or float64.
 
     >>> from paddlelike.input import data
     >>> conv2d(data("image", [None, 3, 32, 32]), num_filters=8, filter_size=3, padding=1).shape

@@ -21,10 +21,24 @@ def dropout(
 ) -> Variable:
     """Return ``x`` with each element set to 0 with probability ``dropout_prob`` (operator ``dropout``).
 
-    ``"downgrade_in_infer"`` keeps the others unchanged and multiplies by ``1 - p`` in test programs;
-    ``"upscale_in_train"`` divides them by ``1 - p`` and does nothing in test programs; ``is_test=True``
-    does so in every program. With a seed every run drops the same elements. Raises TypeError unless ``x``
-    is a variable of a supported dtype and GraphError for another ``dropout_implementation``.
+    Parameters
+    ----------
+    x
+        A variable of any shape. The result has the same shape.
+    dropout_prob
+        The probability, 0 to 1.
+    seed
+        With a seed every run drops the same elements; None draws others in each run.
+    dropout_implementation
+        ``"downgrade_in_infer"`` multiplies by ``1 - dropout_prob`` in test programs. ``"upscale_in_train"``
+        divides by it in training, and changes nothing in test programs.
+
+    Raises
+    ------
+    GraphError
+        ``dropout_implementation`` is another text.
+    TypeError
+        ``x`` is not a variable of float16, float32 or float64.
 
     >>> import paddlelike as fluid
     >>> ones = fluid.layers.ones([2, 3], "float32")

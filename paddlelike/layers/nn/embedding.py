@@ -30,9 +30,28 @@ def embedding(
 ) -> Variable:
     """Return the rows of a table of ``size`` (rows, width) at int64 ids of shape (..., 1): (..., width).
 
-    Operator ``lookup_table``. The row of ``padding_idx`` is zeros; -1 is the last row. With ``is_sparse``
-    the gradient holds only the rows that were used; ``is_distributed`` keeps the table on servers. Raises
-    TypeError unless ``input`` is a variable of a supported dtype.
+    Operator ``lookup_table``. The table is a parameter of shape ``size``.
+
+    Parameters
+    ----------
+    input
+        The ids, int64 (..., 1), each from 0 to rows - 1.
+    size
+        The shape of the table, ``[rows, width]``.
+    is_sparse
+        Whether the gradient holds only the rows that were looked up (SelectedRows). Training reads and writes
+        only these then.
+    is_distributed
+        Whether parameter servers keep the table, each some of its rows.
+    padding_idx
+        The id whose result is zeros and whose row is not trained; -1 for the last row, None for no such id.
+    dtype
+        The type of the table's elements.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of int64.
 
     >>> from paddlelike.input import data
     >>> embedding(data("word", [None, 1], "int64"), size=[50, 8]).shape

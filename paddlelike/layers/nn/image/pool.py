@@ -1,4 +1,27 @@
-"""Pooling: maxima or means of windows over images (N, C, H, W) and volumes (N, C, D, H, W)."""
+"""Pooling: maxima or means of windows over images (N, C, H, W) and volumes (N, C, D, H, W).
+
+Parameters
+----------
+input
+    (N, C, H, W), or (N, C, D, H, W) over three dims. ``data_format`` says where the channels are.
+pool_size
+    The size of the windows: an int, or one per spatial dim. In adaptive pools, the size of the result.
+pool_type
+    ``"max"`` or ``"avg"``.
+pool_stride
+    The step between windows: an int, or one per spatial dim.
+pool_padding
+    What surrounds the image: an int, one per spatial dim, or two per spatial dim (before and after);
+    or ``"SAME"`` or ``"VALID"``. Maxima ignore it.
+global_pooling
+    Whether one window covers the whole image; ``pool_size`` and ``pool_padding`` are then ignored.
+ceil_mode
+    Whether a window that the image does not fill counts: H' is rounded up.
+exclusive
+    Whether means are taken over the image alone, without the padding.
+require_index
+    Whether the positions of the maxima are returned as well.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +56,16 @@ def pool2d(
 ) -> Variable:
     """Return the ``"max"`` or ``"avg"`` of every window of ``pool_size`` (operator ``pool2d``).
 
-    ``input`` (N, C, H, W) gives (N, C, H', W') with H' = (H + padding - size) / stride + 1, rounded up in
-    ``ceil_mode``. ``pool_type`` is ``"max"`` or ``"avg"``; ``pool_stride`` is an int or one per dim,
-    ``pool_padding`` also one per side, ``"SAME"`` or ``"VALID"``. ``global_pooling``: one window over
-    everything. ``exclusive``: means do not count the padding. Raises TypeError unless ``input`` is a
-    variable of a supported dtype, GraphError when ``pool_size`` is missing.
+    Returns
+    -------
+    (N, C, H', W') with H' = (H + top + bottom - height) // stride + 1.
+
+    Raises
+    ------
+    GraphError
+        ``pool_size`` is missing and ``global_pooling`` is False.
+    TypeError
+        ``input`` is not a variable of float16, float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -37,13 +37,35 @@ def batch_norm(
 ) -> Variable:
     """Return each channel normalized over the batch, times a scale plus a bias (operator ``batch_norm``).
 
-    ``input`` is (N, C, ...), or (N, ..., C) for ``data_layout`` NHWC; ``(input - mean) / sqrt(variance +
-    epsilon)``. The moving mean and variance are persistables called ``moving_mean_name`` and
-    ``moving_variance_name``: ``moving = momentum * moving + (1 - momentum) * batch`` in training; test
-    programs, ``is_test`` and ``use_global_stats`` normalize by them. With
-    ``do_model_average_for_mean_and_var`` a :class:`~paddlelike.optimizer.ModelAverage` averages them too.
-    ``in_place`` writes the result to ``input``. Ioffe & Szegedy 2015. Raises GraphError when an attribute
-    is False.
+    ``(input - mean) / sqrt(variance + epsilon) * scale + bias`` (Ioffe & Szegedy, 2015). Training takes mean
+    and variance from the batch, and follows them by moving ones, which are persistable:
+    ``moving = momentum * moving + (1 - momentum) * batch``. Test programs normalize by the moving ones.
+
+    Parameters
+    ----------
+    input
+        (N, C, ...), or (N, ..., C) with ``data_layout="NHWC"``. The result has the same shape.
+    momentum
+        The share of the moving mean and variance that a step keeps.
+    epsilon
+        Added to the variance, against division by zero.
+    param_attr
+        The scale, (C,), initially ones.
+    bias_attr
+        The bias, (C,), initially zeros.
+    in_place
+        Whether the result is written to ``input``.
+    moving_mean_name, moving_variance_name
+        The name of this persistable, which saves and loads use; None for a generated one.
+    do_model_average_for_mean_and_var
+        Whether a :class:`~paddlelike.optimizer.ModelAverage` averages the moving mean and variance too.
+    use_global_stats
+        Whether training normalizes by the moving mean and variance as well.
+
+    Raises
+    ------
+    GraphError
+        ``param_attr`` or ``bias_attr`` is False.
 
     >>> from paddlelike.input import data
     >>> normal = batch_norm(data("x", [None, 3, 8, 8]), act="relu", name="bn")
