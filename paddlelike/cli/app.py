@@ -13,6 +13,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
+from paddlelike.cli.output import exits
+
 __all__ = ["app", "main"]
 
 #: The module of each command, and its line in the help, in the order of the help.
@@ -87,7 +89,7 @@ class LazyCommands(TyperGroup):
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        with _readers_may_leave():
+        with _readers_may_leave(), exits():
             return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -50,6 +50,14 @@ _OPTIONS: Final = {
     r"\bparams_filename='([^' ]+)'": r"--params-filename \1",
     r"\bparams_filename=": "--params-filename ",
 }
+#: Errors that end a command well: the reader of standard output is gone, an exit status, and wrong use, whose
+#: class is click's, or that of typer's copy of click.
+_ENDS: Final[tuple[type[Exception], ...]] = (
+    BrokenPipeError,
+    typer.Exit,
+    typer.Abort,
+    *(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException"),
+)
 FOUND: Final = 1  # the exit status where a command found something
 FAILED: Final = 2  # wrong use, or nothing of what was asked about could be read: there is no verdict
 FAULT: Final = 70  # an error that nobody foresaw (EX_SOFTWARE of sysexits.h)
@@ -146,8 +154,8 @@ def exits() -> Iterator[None]:
     """
     try:
         yield
-    except (BrokenPipeError, typer.Exit):
-        raise  # the reader of standard output has gone: not an error of the command
+    except _ENDS:
+        raise
     except Exception as error:
         if os.environ.get("PADDLELIKE_TRACEBACK") == "full":
             raise

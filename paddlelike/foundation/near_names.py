@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-__all__ = ["find_near_names", "find_same_names", "suggest_names"]
+__all__ = ["find_near_names", "find_same_names", "suggest_names", "suggest_patterns"]
 
 _MANY: Final = 5_000_000  # names that are compared, times a length squared: more would take seconds
 _LIKE: Final = 0.7  # difflib's ratio: names below it share little but an ending such as .w_0
@@ -38,6 +38,23 @@ def suggest_names(name: object, known: Iterable[str], *, lead: str = "", count: 
     if not near:
         return ""
     return f"{lead}did you mean {' or '.join([', '.join(near[:-1]), near[-1]] if near[1:] else near)}?"
+
+
+def suggest_patterns(pattern: str, known: Iterable[str]) -> str:
+    """Return a clause with the names that a pattern which matches none of them is most like.
+
+    >>> suggest_patterns("fc1_*", ["fc_0.w_0", "fc_1.w_0"])
+    "; the names most like it are 'fc_1.w_0' and 'fc_0.w_0'"
+    """
+    from difflib import get_close_matches  # late: only errors need it
+
+    names = list(dict.fromkeys(islice(known, 2000)))
+    stem = pattern.removeprefix("re:").replace("*", "").replace("?", "").replace("\\", "")
+    near = [repr(one) for one in get_close_matches(stem, names, 3, 0.3) or names[:3]]
+    if not near:
+        return "; there are no names"
+    listed = " and ".join([", ".join(near[:-1]), near[-1]] if near[1:] else near)
+    return f"; the name{'s' * bool(near[1:])} most like it {'are' if near[1:] else 'is'} {listed}"
 
 
 def find_near_names(name: object, known: Iterable[str], *, count: int = 3) -> list[str]:

@@ -353,3 +353,44 @@ def test_tables_in_chains_are_one_variable_each(tmp_path: Path) -> None:
     assert run("compact", tmp_path / "d").exit_code == 0
     assert run("convert", tmp_path / "d", tmp_path / "d.npz").exit_code == 0
     assert (tmp_path / "d/emb").read_bytes() == (tmp_path / "whole/emb").read_bytes()
+
+
+def test_an_error_that_nobody_foresaw_is_a_sentence_with_a_status_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(sys.modules["paddlelike.inspection.inspect"], "inspect", fail)
+    result = run("inspect", FIT / "inference")
+    assert result.exit_code == 70
+    assert result.stderr.startswith("paddlelike: the command failed with KeyError: 'x'\n")
+    assert "PADDLELIKE_TRACEBACK=full" in result.stderr
+    monkeypatch.setenv("PADDLELIKE_TRACEBACK", "full")
+    assert isinstance(run("inspect", FIT / "inference").exception, KeyError)
+
+
+def test_a_model_is_named_by_its_program_or_by_the_prefix_of_its_files(tmp_path: Path) -> None:
+    shutil.copy(FIT / "inference_combined" / "model", tmp_path / "net.pdmodel")
+    shutil.copy(FIT / "inference_combined" / "params", tmp_path / "net.pdiparams")
+    np.savez(tmp_path / "in.npz", x=np.ones((2, 13), "float32"))
+    _, wanted = parse("check", FIT / "inference_combined", tmp_path / "in.npz")
+    for name in ("net", "net.pdmodel"):
+        status, found = parse("check", tmp_path / name, tmp_path / "in.npz")
+        assert (status, found) == (0, wanted)
+
+
+def test_verify_takes_a_single_file_and_a_prefix(tmp_path: Path) -> None:
+    main, startup = paddlelike.Program(), paddlelike.Program()
+    with paddlelike.program_guard(main, startup), paddlelike.scope_guard(paddlelike.Scope()):
+        paddlelike.layers.fc(paddlelike.data("x", [None, 4]), 3)
+        paddlelike.Executor().run(startup)
+        paddlelike.save(main, str(tmp_path / "net"))
+    for name in ("net", "net.pdparams"):
+        assert run("verify", tmp_path / name).exit_code == 0
+    data = bytearray((tmp_path / "net.pdparams").read_bytes())
+    data[-9] ^= 1
+    (tmp_path / "net.pdparams").write_bytes(data)
+    for name in ("net", "net.pdparams"):
+        assert run("verify", tmp_path / name).exit_code == 1
+    assert run("verify", tmp_path / "net.pdmodel").exit_code == 0

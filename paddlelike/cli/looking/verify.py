@@ -45,11 +45,10 @@ def command(
         found = verify_path(path)
     if json:
         print_json({**asdict(found), "fine": bool(found)})
-    elif found.problem:
-        say(f"paddlelike: {escape(found)}")
-    else:
+    elif not found.problem:
         print_text(str(found))
     if found.problem:
+        say(f"paddlelike: {escape(found)}")
         end(FAILED)
     damaged = found.missing or found.cut or found.changed or found.extra
     end(FOUND if damaged else UNREAD if found.unchecked else 0)

@@ -108,7 +108,7 @@ def make_report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verif
         loaded=moved,
         missing=names("missing"),
         unexpected=tuple(row.file for row in by_kind.get("not asked for", ()) if row.file is not None),
-        notes=(*notes, *reading.notes),
+        notes=(*notes, *reading.notes, *plan.notes),
         misfits={row.variable: row.why for row in by_kind.get("does not fit", ()) if row.variable},
         renamed={
             step.variable.name: " + ".join(step.recipe.files)

@@ -213,6 +213,8 @@ def _load(executor: Executor, request: LoadRequest) -> LoadReport:
         if source.where is not None and source.has_file_each and request.view is None:
             record_loaded(source.where, read.stamp, read.plan, states)
         report = make_report(read.plan, read.reading, moved, read.verified)
+    for note in read.plan.notes:
+        warn_user(f"{source.path}: {note}")
     seconds = time.perf_counter() - begin
     changed = name_changed_rates(rates, report.loaded, global_scope())
     return replace(report, seconds=seconds, notes=(*report.notes, *request.notes, *changed))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError
 from paddlelike.formats.state.fluid_save import FluidSave, PrefixedFolder
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
@@ -131,6 +132,8 @@ def fit_state(
     refused = plan.refusal()
     if refused is not None:
         raise refused
+    for note in plan.notes:
+        warn_user(f"fit_state: {note}")
     _, values = read_values(contents, plan)
     fitted = {step.variable.name: _get_array(value) for step, value in zip(plan.steps, values, strict=True)}
     return fitted | {fill.variable.name: make_constant(fill) for fill in plan.fills}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -61,7 +61,8 @@ class LoadRequest:
             assign_names(unnamed, self.variables, list_names(self.options.names), by_name=by_name)
         everything = {v.name: v for v in self.program.list_vars()} if self.rules else {}
         everything |= {variable.name: variable for variable in self.variables}
-        return make_plan(contents, self.variables, self.rules, strict=strict, find=everything.get)
+        plan = make_plan(contents, self.variables, self.rules, strict=strict, find=everything.get)
+        return plan if self.view is None else replace(plan, notes=())  # a pattern may match on other servers
 
 
 def make_request(

@@ -107,6 +107,8 @@ class LoadPlan(Displayed):
         The most likely cause of the problems, and the next step.
     steps, fills
         The values that would be loaded, and those that would be constants.
+    notes
+        Lines about patterns (``skip``, ``init``, wildcards of ``rules``) that match no name.
 
     >>> import tempfile
     >>> import paddlelike as fluid
@@ -126,6 +128,7 @@ class LoadPlan(Displayed):
     hint: str | None = None
     steps: tuple[Step, ...] = field(default=(), repr=False)
     fills: tuple[Fill, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
 
     @functools.cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -183,6 +186,7 @@ class LoadPlan(Displayed):
             lines.append(f"\n  and {len(problems) - 20} more")
         count = len(self.steps) + sum(row.variable is not None for row in self.others)
         kind = MissingFileError if all(row.what == "missing" for row in problems) else LoadError
+        lines += [f"\n  {note}" for note in self.notes]
         return kind(
             f"nothing was loaded from {self.source}: {len(problems)} of {count} variables do not fit"
             + "".join(lines),
@@ -235,6 +239,7 @@ def _format_table(plan: LoadPlan) -> str:
     lines += [f"proposed: {p.file} -> {p.variable} ({p.why})" for p in plan.proposals[:_FINE]]
     if len(plan.proposals) > _FINE:
         lines.append(f"... and {len(plan.proposals) - _FINE} more (see rules())")
+    lines += plan.notes
     if plan.hint:
         lines.append(f"hint: {plan.hint}")
     return "\n".join(lines)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
-from paddlelike.foundation.near_names import suggest_names
+from paddlelike.foundation.near_names import suggest_names, suggest_patterns
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Unreadable
@@ -56,6 +56,7 @@ class _Planner:
         self.contents = contents
         self.variables = {variable.name: variable for variable in variables}
         self.find = find
+        self.rules = rules
         self.skips = [get_matcher(rule.pattern) for rule in rules if isinstance(rule, Skip)]
         self.inits = [(get_matcher(rule.pattern), rule.value) for rule in rules if isinstance(rule, Init)]
         self.ordered = [rule for rule in rules if not isinstance(rule, Init)]
@@ -83,7 +84,8 @@ class _Planner:
         proposals, hint = self._diagnose(unused)
         others = (*self.rows, *(Row(None, name, "not asked for") for name in unused))
         steps, fills = tuple(self.steps), tuple(self.fills)
-        return LoadPlan(self.contents.where, others, strict, proposals, hint, steps, fills)
+        notes = () if plain and not self.skips else tuple(self._find_idle_rules())
+        return LoadPlan(self.contents.where, others, strict, proposals, hint, steps, fills, notes)
 
     # Recipes, from the rules
 
@@ -240,7 +242,24 @@ class _Planner:
     def _add_row(self, variable: str, file: str, what: What, why: str) -> None:
         self.rows.append(Row(variable, file, what, None, None, why))
 
-    # Unused files and hints
+    # Rules that match nothing, unused files and hints
+
+    def _find_idle_rules(self) -> Iterator[str]:
+        """Yield a line for every rule that matches no name; one that names a file in full is a problem."""
+        ours, theirs = list(self.variables), self.contents.names()
+        for rule in self.rules:
+            if isinstance(rule, Rename):
+                wild = any(one.startswith("re:") or "*" in one or "?" in one for one in rule.sources)
+                if not wild or any(match_targets(rule, name) for name in theirs):
+                    continue
+                what, pattern, names = "rename", rule.sources[0], theirs
+            else:
+                names = [*ours, *theirs] if isinstance(rule, Skip) else ours
+                if any(map(get_matcher(rule.pattern), names)):
+                    continue
+                what, pattern = "skip" if isinstance(rule, Skip) else "init", rule.pattern
+            near = suggest_patterns(pattern, names)
+            yield f"{what}: {pattern!r} matches no variable{' in the files' * (what == 'rename')}{near}"
 
     def _find_unused(self) -> list[str]:
         unused = [name for name in self.contents.names() if name not in self.used]
