@@ -92,7 +92,8 @@ def train(
     progress_frequency
         How often the progress writers summarize; None: every epoch.
     max_epochs, epoch_size
-        How many epochs of how many samples; by default a sweep over the data, and of arrays one epoch.
+        How many epochs of how many samples; by default one epoch, which is a sweep over the data. A source
+        that repeats for ever needs one of them, or ``max_samples``.
     max_samples
         Where the training ends, instead of ``max_epochs``.
 
@@ -135,9 +136,16 @@ def train(
     collector = _Collector()
     trainer = Trainer(None, criterion, parameter_learners, [*writers, collector])
     source = Feeding(trainer, minibatch_source, 1).source
+    if max_samples is None and max_epochs is None:
+        if source is minibatch_source and epoch_size is None and _is_endless(source):
+            raise ValueError(
+                "train: epoch_size must be specified, unless max_samples is given or input is given as "
+                "arrays: the source repeats for ever\n  hint: epoch_size=source.samples_in_sweep, or a "
+                "source with max_samples=training.FULL_DATA_SWEEP"
+            )
+        if source is not minibatch_source or epoch_size is not None:
+            max_epochs = 1
     epoch_size = getattr(source, "samples_in_sweep", None) if epoch_size is None else epoch_size
-    if source is not minibatch_source and max_epochs is None and max_samples is None:
-        max_epochs = 1
     if max_epochs is not None:
         if max_samples is not None or epoch_size is None:
             raise ValueError(
@@ -156,6 +164,12 @@ def train(
         test_config=configs.get(TestConfig),
     ).train()
     return collector.summary
+
+
+def _is_endless(source: object) -> bool:
+    """Return whether a source says of itself that it repeats for ever."""
+    is_infinite = getattr(source, "is_infinite", None)
+    return callable(is_infinite) and bool(is_infinite())
 
 
 def _is_trained(criterion: Variable | Sequence[Variable]) -> bool:

@@ -217,6 +217,19 @@ def test_the_best_checkpoints_are_kept_beside_the_newest(tmp_path: Path) -> None
     assert {one.step for one in numbered} == {one.step for one in best}
 
 
+@pytest.mark.parametrize("keep_best", [0, 1])
+def test_a_later_session_removes_no_checkpoint_that_it_did_not_rank(tmp_path: Path, keep_best: int) -> None:
+    """CNTK 2.7 leaves what a session with preserve_all wrote, and never looks at copies."""
+    with fresh_programs():
+        run(tmp_path, samples=16, frequency=8, preserve=True)
+    shutil.copytree(tmp_path / "m", tmp_path / "m.9")
+    before = files(tmp_path)
+    with fresh_programs():
+        run(tmp_path, samples=48, frequency=8, cv=(8, "sample", 99), keep_best=keep_best)
+    assert files(tmp_path).items() >= {name: step for name, step in before.items() if name != "m"}.items()
+    assert len(files(tmp_path)) == len(before) + keep_best
+
+
 def test_a_test_follows_the_training(tmp_path: Path) -> None:
     calls = []
 
@@ -322,6 +335,17 @@ def test_training_in_one_call(tmp_path: Path) -> None:
     assert files(tmp_path) == {"m": 40}
     with fresh_programs(), pytest.raises(TypeError, match="callbacks are progress writers"):
         training.train(criterion(), (X, Y), callbacks=[config, config])
+
+
+def test_training_from_a_source_that_repeats_for_ever_needs_an_end() -> None:
+    """As in CNTK 2.7, whose default of max_epochs is 1."""
+    endless = training.MinibatchSourceFromData({"x": X, "y": Y})
+    optimizer = [fluid.optimizer.SGD(0.1)]
+    with pytest.raises(ValueError, match="epoch_size must be specified, unless max_samples is given"):
+        training.train(criterion(), endless, 8, parameter_learners=optimizer)
+    with fresh_programs():
+        summary = training.train(criterion(), endless, 8, parameter_learners=optimizer, epoch_size=16)
+    assert sum(one["samples"] for one in summary["updates"]) == 16
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,15 @@ class Checkpoint(NamedTuple):
     state: Mapping[str, Any] = {}  # passed by the user
     random: int | None = None  # the state of the scope's random generator
     time: str | None = None  # when it was saved
+    ranked_as: str | None = None  # the name under which it was saved to be kept only while it is of the best
 
 
 def encode_entry(
-    step: int, metric: float | None, random: int | None, state: Mapping[str, Any] | None
+    step: int,
+    metric: float | None,
+    random: int | None,
+    state: Mapping[str, Any] | None,
+    ranked_as: str | None = None,
 ) -> dict[str, Any]:
     """Return the entry of a checkpoint in its manifest.
 
@@ -42,12 +47,13 @@ def encode_entry(
     TypeError
         JSON cannot represent ``state``, apart from arrays of numbers.
     """
-    return {
+    entry = {
         "step": step,
         "metric": None if metric is None else float(metric),
         "random": random,
         "user": encode_state({} if state is None else state),
     }
+    return entry if ranked_as is None else {**entry, "ranked_as": ranked_as}
 
 
 def decode_checkpoint(found: Manifest, path: str) -> Checkpoint:
@@ -62,4 +68,5 @@ def decode_checkpoint(found: Manifest, path: str) -> Checkpoint:
     if random is not None:
         Generator(1).state = random  # raises ValueError
     metric = None if metric is None else float(metric)
-    return Checkpoint(step, path, metric, decode_state(user), random, found.time)
+    ranked_as = entry.get("ranked_as")
+    return Checkpoint(step, path, metric, decode_state(user), random, found.time, ranked_as)

@@ -69,8 +69,9 @@ class NumberedCheckpoints(Checkpoints):
 
         Raises as :meth:`Checkpoints.save`.
         """
-        entry = encode_entry(step, metric, global_scope().generator.state, state)
         name = self._name if index is None else f"{self._name}.{index}"
+        ranked_as = None if index is None or self._keeps_all else name
+        entry = encode_entry(step, metric, global_scope().generator.state, state, ranked_as)
         return self._save_as(name, entry, executor, program)
 
     def restore_newest(
@@ -135,10 +136,13 @@ class NumberedCheckpoints(Checkpoints):
         return Names(rf"{re.escape(self._name)}(?:\.?\d+)?", self._name, ours_alone=False)
 
     def _tidy(self, newest: int) -> None:
-        """Remove numbered checkpoints that are not among the best, and the leftovers of killed processes."""
+        """Remove numbered checkpoints that are not among the best, and the leftovers of killed processes.
+
+        Those that a session saved to keep all of them stay, and copies under other names.
+        """
         if not self._keeps_all:
             found = self.list()
-            numbered = [one for one in found if one.path.startswith(self.path + ".")]
+            numbered = [one for one in found if one.ranked_as == os.path.basename(one.path)]
             kept = {one.path for one in self._rank(numbered)[: self._keep_best]}
             kept.add(found[-1].path if found else "")  # of equals it is the one without a number
             old = [one for one in numbered if one.path not in kept]

@@ -69,6 +69,53 @@ def test_training_continues_with_the_numbers_of_cntk(kind: str, scope: fluid.Sco
             np.testing.assert_allclose(value, real[f"end{index}"], rtol=0, atol=CLOSE[kind])
 
 
+#: float32; Adam's first steps divide by averages of squares of which float32 keeps 3 digits.
+AFTER = {"sgd": 3e-7, "momentum": 3e-7, "adam": 3e-4, "adam_plain": 5e-3, "adamax_plain": 5e-7}
+
+
+def continue_schedule(kind: str, file: Path | None, first: int) -> tuple[fluid.CntkCheckpoint, list[float]]:
+    """Train to the twentieth minibatch from a checkpoint of ``dump_cntk_schedules.py``."""
+    found = fluid.import_cntk_checkpoint(MODELS / f"ck-{kind}_schedule.dnn" if file is None else file)
+    with fluid.program_guard(found.program, found.startup_program):
+        beta2 = 0.9999986111120757**8
+        optimizer = fluid.optimizer.Adamax(0.5, 0.9, beta2) if "adamax" in kind else None
+        (optimizer or OPTIMIZERS[kind.partition("_")[0]]()).minimize(found.loss)
+    fluid.Executor().run(found.startup_program)
+    found.restore(unit_gain="plain" not in kind)
+    losses = []
+    for index in range(first, 20):
+        random = np.random.RandomState(100 + index)
+        x, y = random.randn(8, 4).astype("f"), np.eye(3, dtype="f")[random.randint(0, 3, 8)]
+        feed = dict(zip(found.feeds, (x, y), strict=True))
+        losses.append(float(fluid.Executor().run(found.program, feed=feed, fetch_list=[found.loss])[0][0]))
+    return found, losses
+
+
+@pytest.mark.parametrize("kind", sorted(AFTER))
+def test_schedules_and_learners_without_unit_gain_continue_with_the_numbers_of_cntk(kind: str) -> None:
+    found, losses = continue_schedule(kind, None, 6)
+    with np.load(MODELS / "schedules.npz") as real:
+        np.testing.assert_allclose(losses, real[kind], rtol=0, atol=AFTER[kind])
+        (weight,) = (
+            name
+            for name, one in found.learner.arrays.items()
+            if found.program.global_block().var(name).shape == (4, 3)
+        )
+        value = np.array(fluid.global_scope().find_var(weight).get_tensor())
+        np.testing.assert_allclose(value, real[f"{kind}_w"], rtol=0, atol=10 * AFTER[kind])
+
+
+@pytest.mark.parametrize("kind", ["momentum", "adamax_plain"])
+def test_a_schedule_is_followed_again_from_what_was_saved_here(kind: str, tmp_path: Path) -> None:
+    found, _ = continue_schedule(kind, None, 20)
+    found.save(tmp_path / "same.dnn")
+    with fluid.scope_guard(fluid.Scope()):
+        again, losses = continue_schedule(kind, tmp_path / "same.dnn", 6)
+    assert again.learner.schedule == found.learner.schedule
+    with np.load(MODELS / "schedules.npz") as real:
+        np.testing.assert_allclose(losses, real[kind], rtol=0, atol=AFTER[kind])
+
+
 @pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
 def test_what_a_checkpoint_says(kind: str) -> None:  # C15, C20
     found = fluid.import_cntk_checkpoint(MODELS / f"ck-{kind}.dnn")

@@ -20,6 +20,7 @@ from paddlelike.formats.cntk.dictionary import SizeT, decode
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, read_learner, write_learner
+from paddlelike.interop.cntk.checkpoints.schedule import follow_schedule
 from paddlelike.interop.cntk.checkpoints.tree import (
     LOSS,
     METRIC,
@@ -31,6 +32,7 @@ from paddlelike.interop.cntk.checkpoints.tree import (
     write_pair,
 )
 from paddlelike.interop.cntk.checkpoints.updates import (
+    Update,
     check_kinds,
     check_learner,
     collect_updates,
@@ -90,14 +92,17 @@ class CntkCheckpoint:
     distributed_state: dict[str, Any]
     _tree: dict[str, Any]
     _state: dict[str, Any]
+    _follows: bool = False  # whether the program computes the rates of the schedule
+    _unit_gain: bool = True
 
     def restore(self, scope: Scope | None = None, *, unit_gain: bool = True) -> None:
         """Give the optimizer, whose operators ``minimize`` has appended, the state of the learner.
 
-        The learning rate becomes that of the checkpoint, as in CNTK, unless the program computes it; here it
-        is ``learning_rate * (1 - mu)`` for momentum, and ``learning_rate / batch_size`` for Adam, which are
-        the same steps. The decay rates are the script's: Adam's second one is ``0.9999986111120757 **
-        batch_size`` where the script of CNTK gives none.
+        The learning rate becomes that of the checkpoint, as in CNTK, unless the program computes it. Where
+        its schedule still changes, operators are added to the program that count samples and follow it. A
+        rate is ``learning_rate * (1 - mu)`` here for momentum, and ``learning_rate / batch_size`` for Adam,
+        which are the same steps. The decay rates are the script's: Adam's second one is
+        ``0.9999986111120757 ** batch_size`` where the script of CNTK gives none.
 
         Parameters
         ----------
@@ -124,18 +129,28 @@ class CntkCheckpoint:
         batch = self.batch_size
         written = {name for op in self.program.global_block().ops for name in op.output_arg_names}
         new: dict[str, np.ndarray[Any, Any]] = {}
+        free: dict[str, list[Update]] = {}  # the rates that the program does not compute, and who reads them
+        reference = self.learner.reference
+
+        def convert(op: Update, rate: float) -> float:
+            return convert_rate(op, rate, batch=batch, reference=reference, unit_gain=unit_gain)
+
         for name, variable, rate in list_rates(updates, values):
             op = updates[name]
-            if variable not in written:
-                options: dict[str, Any] = {"batch": batch, "reference": self.learner.reference}
-                rate = convert_rate(op, self.learner.learning_rate, unit_gain=unit_gain, **options)
+            if variable not in written or self._follows:
+                rate = convert(op, self.learner.learning_rate)
                 new[variable] = np.full_like(read_value(values, variable), rate)
+                free.setdefault(variable, []).append(op)
             count = self.learner.smoothed_count
-            new |= decode_state(op, self.learner.arrays[name], count, rate=rate, batch=batch)
+            new |= decode_state(
+                op, self.learner.arrays[name], count, rate=rate, batch=batch, unit_gain=unit_gain
+            )
         check_learner(updates, self.learner.arrays, self.learner.smoothed_count)
         for name in new:
             read_value(values, name)  # before the first one is set
-        for name, array in new.items():
+        schedule = follow_schedule(self.loss, free, self.learner, convert) if free else {}
+        self._follows, self._unit_gain = self._follows or bool(schedule), unit_gain
+        for name, array in (new | schedule).items():
             values.var(name).get_tensor().set(array)
 
     def save(
@@ -179,7 +194,9 @@ class CntkCheckpoint:
         batch = self.batch_size
         arrays = dict(self.learner.arrays)
         for name in arrays.keys() & updates.keys():
-            arrays[name] = encode_state(updates[name], values, rate=rates[name], batch=batch)
+            arrays[name] = encode_state(
+                updates[name], values, rate=rates[name], batch=batch, unit_gain=self._unit_gain
+            )
         learner = replace(
             self.learner,
             sample_count=self.learner.sample_count + samples,

@@ -130,7 +130,10 @@ def export_cntk_checkpoint(
         0,
         0,
         count_updates(own, values),
-        {name: encode_state(one, values, rate=rates[name], batch=batch) for name, one in own.items()},
+        {
+            name: encode_state(one, values, rate=rates[name], batch=batch, unit_gain=unit_gain)
+            for name, one in own.items()
+        },
     )
     state = {
         "Version": SizeT(1),

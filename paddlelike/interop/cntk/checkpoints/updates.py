@@ -34,6 +34,7 @@ from paddlelike.interop.cntk.learners import COUNTED, STATES
 
 __all__ = [
     "KINDS",
+    "Update",
     "check_kinds",
     "check_learner",
     "collect_updates",
@@ -141,11 +142,12 @@ def check_learner(ops: Mapping[str, Update], arrays: Mapping[str, Array], count:
 
 
 def decode_state(
-    op: Update, array: Array, count: float | None, *, rate: float, batch: float
+    op: Update, array: Array, count: float | None, *, rate: float, batch: float, unit_gain: bool
 ) -> dict[str, Array]:
     """Return the values of an operator's accumulators, from what CNTK keeps of its parameter.
 
-    ``rate`` is the operator's own learning rate, ``batch`` the samples of a minibatch.
+    ``rate`` is the operator's own learning rate, ``batch`` the samples of a minibatch. Without ``unit_gain``
+    CNTK's averages of gradients are 1 / (1 - beta1) times ours.
 
     Raises LoadError when the learner in the file is of another kind.
     """
@@ -164,7 +166,8 @@ def decode_state(
             raise LoadError("the learning rate is 0, so that the velocity cannot be known")
         return {op.input("Velocity")[0]: array.reshape(shape) / np.asarray(rate, array.dtype)}
     values = {
-        op.input(slot)[0]: half.reshape(shape) / np.asarray(batch**power, array.dtype)
+        op.input(slot)[0]: half.reshape(shape)
+        / np.asarray(_find_scale(op, slot, power, batch, unit_gain=unit_gain), array.dtype)
         for half, (slot, power) in zip(np.split(array, 2), _PAIRS[kind], strict=True)
     }
     steps = round(count or 0)
@@ -190,7 +193,13 @@ def _check_shape(op: Update, array: Array, shape: tuple[int, ...], count: float 
         )
 
 
-def encode_state(op: Update, scope: Scope, *, rate: float, batch: float) -> Array:
+def _find_scale(op: Update, slot: str, power: int, batch: float, *, unit_gain: bool) -> float:
+    """Return how many times larger CNTK's values of an accumulator of Adam are."""
+    is_mean = slot in ("Moment1", "Moment")  # of gradients
+    return batch**power / (1 if unit_gain or not is_mean else 1 - float(op.attrs["beta1"]))
+
+
+def encode_state(op: Update, scope: Scope, *, rate: float, batch: float, unit_gain: bool) -> Array:
     """Return what CNTK keeps of a parameter, from the accumulators."""
     name = op.input("Param")[0]
     if op.type == "sgd":
@@ -204,7 +213,8 @@ def encode_state(op: Update, scope: Scope, *, rate: float, batch: float) -> Arra
     halves = []
     for slot, power in slots:
         half = read_value(scope, op.input(slot)[0])
-        halves.append(np.atleast_1d(half * np.asarray(batch**power, half.dtype)))
+        scale = _find_scale(op, slot, power, batch, unit_gain=unit_gain) if op.type in _PAIRS else 1
+        halves.append(np.atleast_1d(half * np.asarray(scale, half.dtype)))
     return np.concatenate(halves) if halves[0].ndim > 1 else np.stack(halves)
 
 
