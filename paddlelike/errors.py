@@ -72,13 +72,23 @@ __all__ = [
 class PaddlelikeError(Exception):
     """Base of the tree; catch it to catch everything the package raises on purpose.
 
+    Attributes
+    ----------
+    errno, path
+        Of a failed call of the system: its number, such as ``errno.ENOSPC``, and what it was called for; None
+        otherwise.
+
     >>> print(PaddlelikeError("3 names, 2 arrays", hint="pass one array per name"))
     3 names, 2 arrays
       hint: pass one array per name
     """
 
+    errno: int | None
+    path: str | None = None
+
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message}\n  hint: {hint}")
+        self.errno = None
         self.message = message  # without the hint, for callers that prepend a name or a path
         self.hint = hint
 

@@ -10,6 +10,7 @@ from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.io import asynchronous
 from paddlelike.io.deltas.chain import parse_path
+from paddlelike.storage.local.filesystem.owners import ForeignError
 from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record
@@ -107,6 +108,8 @@ def choose_comparison(
     ------
     LoadError
         ``verify`` is true, and there is no manifest that can be used.
+    StorageError
+        The manifest is of another user, who cannot have written the files.
     """
     if verify is False or (verify is None and lazy):
         return NO_COMPARISON
@@ -120,6 +123,8 @@ def choose_comparison(
             record = get_record(where, filename, needed=True) if _read(where) is not None else None
             return Comparison(None if record is None else {filename: record})
         return Comparison(_read(where))
+    except ForeignError:
+        raise
     except (FormatError, LoadError, StorageError) as error:
         why = error.message.removeprefix("nothing was loaded: ")
         return Comparison(notes=(f"the files were not verified: {why}",))

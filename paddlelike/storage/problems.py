@@ -30,9 +30,22 @@ _HINTS: Final = {
 
 
 def explain(kind: type[Error], what: str, error: OSError) -> Error:
-    """Return the exception of ``kind`` for what could not be done, with the system's reason and a hint."""
-    reason = error.strerror or getattr(error, "message", str(error))
-    return kind(f"{what}: {reason}", hint=_HINTS.get(error.errno or 0, getattr(error, "hint", None)))
+    """Return the exception of ``kind`` for what could not be done: the system's reason, its number, a hint.
+
+    The path that the system refused is named where ``what`` does not.
+
+    >>> error = explain(StorageError, "m cannot be written", PermissionError(errno.EACCES, "Denied", "m/w"))
+    >>> print(error.message, error.errno == errno.EACCES, error.path)
+    m cannot be written: Denied (m/w) True m/w
+    """
+    reason = str(error.strerror or getattr(error, "message", str(error)))
+    place: object = error.filename2 or error.filename or getattr(error, "path", None)
+    path: str | None = os.fsdecode(place) if isinstance(place, str | bytes) else None
+    shown = "" if path is None or path in what or path in reason else f" ({path})"
+    hint = _HINTS.get(error.errno or 0, getattr(error, "hint", None))
+    raised = kind(f"{what}: {reason}{shown}", hint=hint)
+    raised.errno, raised.path = error.errno, path
+    return raised
 
 
 def is_system_error(error: BaseException) -> bool:

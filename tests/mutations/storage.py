@@ -254,4 +254,11 @@ MUTATIONS = [
         "",
         "S17",
     ),
+    Mutation(
+        "S18",
+        "the hidden entry of another user is taken for ours",
+        "storage/local/filesystem/owners.py",
+        '    return _find_shown(parent or ".", facts.st_dev) == facts.st_uid\n',
+        "    return True\n",
+    ),
 ]

@@ -128,3 +128,23 @@ def test_a_disk_that_refuses_is_said_and_nothing_is_removed(
     save(tmp_path / "m", OLD)
     assert contents(tmp_path / "m") == OLD
     assert names(tmp_path) == ["m"]
+
+
+def test_a_folder_around_a_save_may_be_removed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``rmtree`` fails where somebody else removes an entry that it has listed."""
+    real = syncing.sync_file_system
+
+    def sync_slowly(path: str) -> None:
+        time.sleep(0.1)
+        real(path)
+
+    monkeypatch.setattr(syncing, "_SMALL", 0)
+    monkeypatch.setattr(syncing, "sync_file_system", sync_slowly)
+    for number in range(5):
+        home = tmp_path / str(number)
+        for files in (OLD, NEW):
+            save(home / "m", files)
+        shutil.rmtree(home)
+        assert not home.exists()

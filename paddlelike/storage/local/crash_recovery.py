@@ -28,6 +28,7 @@ from paddlelike.storage import hashing, verification
 from paddlelike.storage.local import journal
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.owners import ForeignError, check_own
 from paddlelike.storage.local.filesystem.retired import remove_tree, rescue, walk
 from paddlelike.storage.local.filesystem.system import (
     drop_cache,
@@ -50,16 +51,21 @@ _PAUSE: Final = 0.02  # seconds between two looks
 
 
 def recover(layout: Layout) -> None:
-    """Finish what a save left that did not end; where there is nothing, this is two ``stat``.
+    """Finish what a save left that did not end; where there is nothing, this is three ``stat``.
 
     Raises
     ------
     StorageError
         It cannot be finished by this process; the message says why.
     """
+    if (inside := layout.get_inside()) is not None:
+        journal.recover(inside)
     journal.recover(layout)
     path = os.path.join(layout.staging, "staged")
-    staged = _read_staged(layout) if is_there(path) else None
+    try:
+        staged = _read_staged(layout) if is_there(path) else None
+    except ForeignError:
+        return  # another user's, whatever it says: what is read is compared with its checksums
     if staged is None or staged.before is None:
         return  # what is in place is the old version or the new one, and on its way to the disk or there
     start = time.monotonic()
@@ -128,6 +134,8 @@ def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
     journal.finish(layout)
     new, old = os.path.join(layout.staging, "new"), os.path.join(layout.staging, "spare")
     staged = _read_staged(layout)
+    for each in (new, old):
+        check_own(each, beside=layout.directory)
     if staged is not None and is_directory(new, follow=False) and (synced or _settle(layout, staged, new)):
         rescue(new, layout.directory, staged.files, remove=False)
         if spare:
@@ -155,12 +163,13 @@ class _Staged(NamedTuple):
 def _read_staged(layout: Layout) -> _Staged | None:
     """Return what is staged; None where nothing is, or it is damaged. Raises StorageError."""
     path = os.path.join(layout.staging, "staged")
+    check_own(layout.staging)
     with (
         _raise_system_errors(layout),
         contextlib.suppress(FileNotFoundError, FormatError, ValueError, AttributeError),
         contextlib.suppress(KeyError, TypeError, RecursionError),
     ):
-        with File(path) as file:
+        with File(path, own=True) as file:
             held = json.loads(file.read(_MOST).decode())
             facts = os.lstat(path)
             mount = identify_mount(path)
@@ -205,7 +214,7 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
         return _is_swapped(layout, staged)
     comparing = os.path.join(layout.staging, "comparing")  # readers wait
     try:
-        with open(comparing, "w"), _raise_system_errors(layout):
+        with open(comparing, "w", opener=_open_no_link), _raise_system_errors(layout):
             if _is_before(layout.directory, staged):
                 return False
             if _is_swapped(layout, staged):
@@ -236,6 +245,10 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
         "The files of the save before were taken instead, and are in place again"
     )
     return False
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
 
 
 def _is_whole(layout: Layout, staged: _Staged) -> bool:

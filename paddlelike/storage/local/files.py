@@ -12,7 +12,7 @@ from paddlelike.storage.interfaces import Path
 from paddlelike.storage.local import crash_recovery
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.opening import READING, unreadable
-from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.layout import INSIDE, Layout
 from paddlelike.storage.names import MANIFEST, relative_path
 from paddlelike.storage.problems import is_directory
 from paddlelike.storage.threads import run_in_threads
@@ -148,6 +148,8 @@ def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
         try:
             with os.scandir(os.path.join(root, folder)) as entries:
                 for entry in entries:
+                    if entry.name == INSIDE and not folder:
+                        continue
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(f"{folder}{entry.name}/")
                     elif entry.name == MANIFEST:

@@ -11,6 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 from typing import Final
 
 from paddlelike.errors import SaveError
@@ -59,7 +60,12 @@ class Generation:
             return "rename"
         if len(self._changed) == 1 and not self._dropped:
             return "single"
-        stays = self._layout.is_prefix or _works_inside(self._directory) or has_mounts(self._directory)
+        stays = (
+            self._layout.is_prefix
+            or self._layout.is_inside
+            or _works_inside(self._directory)
+            or has_mounts(self._directory)
+        )
         return "journal" if stays else "exchange"
 
     def _make(self) -> None:
@@ -162,6 +168,18 @@ class Generation:
                 with contextlib.suppress(OSError):
                     os.rmdir(os.path.join(self.new, path))
 
+    def __enter__(self) -> Generation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close what was opened to write the files, and to commit them."""
+        fd, self._present = self._present, None
+        if fd is not None:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
     # Its files
 
     def like(self, path: str) -> os.stat_result | None:
@@ -185,8 +203,9 @@ class Generation:
         if self.step != "exchange":
             return
         changed = self._changed.keys() | self._dropped.keys()
-        old, new = os.open(self._directory, os.O_RDONLY), os.open(self.new, os.O_RDONLY)
+        old = new = -1
         try:
+            old, new = os.open(self._directory, os.O_RDONLY), os.open(self.new, os.O_RDONLY)
             for path in sorted(self._files.keys() - changed - self._spares.keys()):
                 try:
                     # S3
@@ -201,8 +220,9 @@ class Generation:
         except OSError:  # no hard links here, or not of other people's files
             self._use_journal()
         finally:
-            os.close(old)
-            os.close(new)
+            for fd in (old, new):
+                if fd >= 0:
+                    os.close(fd)
 
     def note_staged(self, token: str | None, records: Mapping[str, Record], *, keep: bool) -> None:
         """Write ``staged``: how the new version is known, and the files of the present one.
@@ -280,10 +300,6 @@ class Generation:
 
         What cannot be removed now is removed by the next save.
         """
-        if self._present is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._present)
-            self._present = None
         if self.step == "exchange" and os.path.isdir(self.new):
             rescue(self.new, self._directory, self._files, remove=not spare)
             if not spare:

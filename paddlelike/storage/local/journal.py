@@ -24,6 +24,7 @@ from typing import Final
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage.local.filesystem.cross_device import move_across_devices
 from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.owners import ForeignError, check_own, check_replaceable
 from paddlelike.storage.local.filesystem.retired import remove_folders
 from paddlelike.storage.local.filesystem.system import sync_directory, sync_file_system
 from paddlelike.storage.local.journal_file import Identity, Journal, Target, read_journal, write_journal
@@ -54,7 +55,7 @@ def recover(layout: Layout) -> None:
     try:
         while True:
             has_lock_file = is_there(layout.lock)  # as long as there is a journal, if nobody removed it
-            if not is_there(layout.journal) or read_journal(layout) is None:
+            if not is_there(layout.journal) or (_is_own(layout) and read_journal(layout) is None):
                 return  # nothing to finish; the next save removes what is left
             if _acquire(lock, create=not has_lock_file, seconds=time.monotonic() - start):
                 try:
@@ -70,6 +71,15 @@ def recover(layout: Layout) -> None:
             f"{layout.base} holds a save that was interrupted and cannot be finished: {error.message}",
             hint=error.hint or "load or save it once as a user who may write there",
         ) from error
+
+
+def _is_own(layout: Layout) -> bool:
+    """Return whether the hidden entry may be read; that of another user is left to its lock."""
+    try:
+        check_own(layout.staging)
+    except ForeignError:
+        return False
+    return True
 
 
 def _acquire(lock: Lock, *, create: bool, seconds: float) -> bool:
@@ -93,6 +103,7 @@ def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *,
     directory = layout.directory
     try:
         _check_inside(directory, [*paths, *dropped])
+        check_replaceable(directory, [*paths, *dropped])
         targets, folders = _keep_old(layout, paths, dropped)
         forward = os.path.join(layout.staging, "forward")
         back = os.path.join(layout.staging, "back")
@@ -191,6 +202,8 @@ def _replay(layout: Layout, journal: Journal) -> None:
     directory = layout.directory
     new, old = (os.path.join(layout.staging, name) for name in ("new", "old"))
     targets = journal.targets
+    for each in (new, old):
+        check_own(each, beside=directory)
     _check_inside(directory, [target.path for target in targets])
     _check_inside(new, [target.path for target in targets if target.new is not None])
     _check_inside(old, ["0"])
@@ -210,6 +223,7 @@ def _replay(layout: Layout, journal: Journal) -> None:
                     (os.path.join(old, str(index)), os.path.join(directory, target.path))
                     for index, target in enumerate(targets)
                     if target.old is not None
+                    and _identity(os.path.join(directory, target.path)) != target.old
                 ],
             )
             for target in targets:

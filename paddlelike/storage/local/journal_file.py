@@ -70,7 +70,7 @@ def read_journal(layout: Layout) -> Journal | None:
     if not is_there(layout.journal):
         return None
     try:
-        fd, facts = open_regular(layout.journal)
+        fd, facts = open_regular(layout.journal, own=True)
     except StorageError as error:
         if isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(layout.journal):
             return None  # another process has finished the save

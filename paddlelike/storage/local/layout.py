@@ -9,6 +9,8 @@ Everything temporary is inside ``.NAME.saving-directory`` (of the files of ``flu
     spare/     the version before, with ``keep_generation``; the only thing that stays after a save
     old/       what a commit in several steps replaces
     journal    a commit in several steps that has begun
+
+Where the parent may not be written, as that of a mounted volume, the entry is ``DIR/.saving-directory``.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from paddlelike.errors import StorageError
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.problems import explain, is_directory, is_there
 
-__all__ = ["Layout", "resolve"]
+__all__ = ["INSIDE", "Layout", "resolve"]
 
+INSIDE: Final = ".saving-directory"  # the hidden entry, where it is inside the directory
 _LONGEST: Final = 255  # bytes of a name in most file systems
 
 
@@ -35,21 +38,39 @@ class Layout:
     '/data/net.pdmanifest'
     """
 
-    __slots__ = ("base", "earlier_manifest", "is_prefix", "journal", "lock", "manifest", "parent", "staging")
+    __slots__ = (
+        "base", "earlier_manifest", "is_inside", "is_prefix", "journal", "lock", "manifest", "parent",
+        "staging",
+    )  # fmt: skip
 
-    def __init__(self, base: str, *, is_prefix: bool) -> None:
+    def __init__(self, base: str, *, is_prefix: bool, is_inside: bool = False) -> None:
         self.base = base
         self.is_prefix = is_prefix
+        self.is_inside = is_inside
         self.parent, name = os.path.split(base)
         self.parent = self.parent or "."
         suffix = ".saving-prefix" if is_prefix else ".saving-directory"
         if len(os.fsencode(name)) + len(suffix) >= _LONGEST:
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.staging = os.path.join(self.parent, f".{name}{suffix}")
+        if is_inside:
+            self.parent, self.staging = base, os.path.join(base, INSIDE)
         self.lock = os.path.join(self.staging, "lock")
         self.journal = os.path.join(self.staging, "journal")
         self.manifest = f"{base}.pdmanifest" if is_prefix else os.path.join(base, MANIFEST)
         self.earlier_manifest = f"{base}.manifest.json"  # where earlier versions wrote it
+
+    def get_inside(self) -> Layout | None:
+        """Return the layout of a save that could not write beside the directory, if there is a trace of one.
+
+        Raises
+        ------
+        StorageError
+            The system does not say it.
+        """
+        if self.is_prefix or self.is_inside or not is_there(os.path.join(self.base, INSIDE)):
+            return None
+        return Layout(self.base, is_prefix=False, is_inside=True)
 
     @property
     def directory(self) -> str:

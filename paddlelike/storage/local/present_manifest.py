@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import verification
 from paddlelike.storage.local.filesystem.file import File
+from paddlelike.storage.local.filesystem.owners import check_believed, is_own
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.manifest import Manifest, Record, decode
 from paddlelike.storage.problems import find_kind
@@ -16,6 +18,7 @@ from paddlelike.storage.problems import find_kind
 __all__ = ["compare_with_record", "read_at"]
 
 _MOST: Final = 1 << 30  # bytes: three million files
+_SUFFIXES: Final = (".pdparams", ".pdopt", ".pdmodel")
 
 
 def read_at(layout: Layout) -> Manifest | None:
@@ -28,8 +31,16 @@ def read_at(layout: Layout) -> Manifest | None:
     StorageError
         It cannot be read.
     """
-    if (data := _read(layout.manifest)) is None and (data := _read(layout.earlier_manifest)) is None:
+    for place in (layout.manifest, layout.earlier_manifest):
+        if (found := _read(place)) is not None:
+            break
+    else:
         return None
+    data, facts = found
+    if not is_own(facts):
+        is_beside = place == layout.earlier_manifest and not layout.is_prefix
+        described = [layout.base] if is_beside else _list_described(layout, data)
+        check_believed(place, facts, described)
     manifest = decode(data)
     if manifest.is_prefix != layout.is_prefix:
         return None  # such as the manifest of ``fluid.save``'s files beside a directory of the same name
@@ -60,10 +71,20 @@ def compare_with_record(path: str, record: Record) -> tuple[str, str]:
         return verification.compare_file(file, record)
 
 
-def _read(path: str) -> bytes | None:
+def _list_described(layout: Layout, data: bytes) -> list[str]:
+    """Return the paths of the files that a manifest decides about."""
+    with contextlib.suppress(FormatError):
+        files = decode(data).files
+        variables = [str(record.facts.get("variable", path)) for path, record in files.items()]
+        parts = [layout.base + suffix for suffix in _SUFFIXES] if layout.is_prefix else []
+        return [*parts, *(os.path.join(layout.directory, path) for path in {*files, *variables})]
+    return []
+
+
+def _read(path: str) -> tuple[bytes, os.stat_result] | None:
     try:
         with File(path) as file:
-            return file.read(_MOST)
+            return file.read(_MOST), file.get_facts()
     except StorageError as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             return None

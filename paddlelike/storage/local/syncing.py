@@ -8,6 +8,8 @@ bytes were written, so that nothing hidden is left beside small models, and else
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -24,6 +26,7 @@ _PATIENCE: Final[float | None] = 0.05  # seconds in which an idle disk takes a s
 _SMALL: Final = 1 << 20  # bytes
 
 _running: Final[dict[str, threading.Thread]] = {}  # by the directory
+_hooks: Final[list[object]] = []
 
 
 def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: int) -> None:
@@ -60,6 +63,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
         while problems:
             warn_user(problems.pop())
 
+    _watch_removals()
     has_returned = threading.Event()
     thread = threading.Thread(target=sync, name=f"sync {layout.base}")
     _running[layout.base] = thread
@@ -72,6 +76,26 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
     has_returned.set()
     if not thread.is_alive():
         say()
+
+
+def _watch_removals() -> None:
+    """Let ``shutil.rmtree`` of a folder around a saved directory wait until nothing else is removed there.
+
+    Before Python 3.13 it raises FileNotFoundError where an entry vanishes while it lists them.
+    """
+    if not _hooks and sys.version_info < (3, 13):
+        _hooks.append(_wait_before_removal)
+        sys.addaudithook(_wait_before_removal)
+
+
+def _wait_before_removal(event: str, args: tuple[object, ...]) -> None:
+    if event != "shutil.rmtree" or not _running:
+        return
+    with contextlib.suppress(OSError, TypeError, ValueError, RuntimeError):  # whoever removes it says it
+        front = os.path.join(os.path.realpath(os.fspath(args[0])), "")  # type: ignore[call-overload]
+        for base, thread in list(_running.items()):
+            if base.startswith(front) and thread is not threading.current_thread():
+                thread.join()
 
 
 def wait_for_disk(layout: Layout) -> None:

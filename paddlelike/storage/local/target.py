@@ -5,15 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from typing import Final
 
 from paddlelike.errors import SaveError
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.problems import explain, is_directory, is_there
 
-__all__ = ["check_folders", "prepare_target"]
-
-_READ_ONLY: Final = os.strerror(errno.EROFS)
+__all__ = ["check_folders", "choose_layout", "describe_inside", "prepare_target"]
 
 
 def check_folders(directory: str, names: Mapping[str, str]) -> None:
@@ -52,6 +49,29 @@ def _check_folder(folder: str, name: str) -> None:
         )
 
 
+def choose_layout(directory: str) -> Layout:
+    """Return the layout of a save into a directory: beside it, or inside where its parent may not be written.
+
+    >>> import tempfile
+    >>> choose_layout(tempfile.gettempdir() + "/new").is_inside
+    False
+    """
+    is_inside = (
+        os.path.isdir(directory) and _may_write(directory) and not _may_write(os.path.dirname(directory))
+    )
+    return Layout(directory, is_prefix=False, is_inside=is_inside)
+
+
+def describe_inside(layout: Layout) -> str:
+    """Return what a save below a parent that may not be written promises less."""
+    parent = os.path.dirname(layout.base)
+    return (
+        f"{layout.base} is saved file by file, since its parent {parent} cannot be written: programs "
+        "other than this may read a mix of two saves while the files are moved, or after a kill until the "
+        "next load or save"
+    )
+
+
 def prepare_target(layout: Layout) -> None:
     """Create the parent of a directory that is to be saved.
 
@@ -73,16 +93,11 @@ def prepare_target(layout: Layout) -> None:
     except OSError as error:
         raise explain(SaveError, f"{directory} cannot be created", error) from error
     for folder in (directory, parent):
-        if os.path.isdir(folder) and _is_read_only(folder):
-            raise explain(SaveError, f"{directory} cannot be written", OSError(errno.EROFS, _READ_ONLY))
-    if os.path.isdir(directory) and not _may_write(directory):
-        raise SaveError(
-            f"{directory} cannot be written: this user may not write there", hint="choose another directory"
-        )
-    if not _may_write(parent):
-        raise SaveError(
-            f"{directory} cannot be saved as one: its parent directory {parent} cannot be written",
-            hint=f"save into a directory below it, such as {os.path.join(directory, 'model')}",
+        if not os.path.isdir(folder) or _may_write(folder):
+            continue
+        number = errno.EROFS if _is_read_only(folder) else errno.EACCES
+        raise explain(
+            SaveError, f"{directory} cannot be written", OSError(number, os.strerror(number), folder)
         )
 
 

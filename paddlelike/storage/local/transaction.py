@@ -25,11 +25,12 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Contents, Path
 from paddlelike.storage.local import crash_recovery as staged
@@ -38,7 +39,7 @@ from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.system import sync_file_system
 from paddlelike.storage.local.layout import Layout, resolve
 from paddlelike.storage.local.syncing import sync_beside, wait_for_disk
-from paddlelike.storage.local.target import check_folders, prepare_target
+from paddlelike.storage.local.target import check_folders, choose_layout, describe_inside, prepare_target
 from paddlelike.storage.local.unchanged import share_file
 from paddlelike.storage.local.writing import Piece, write_files
 from paddlelike.storage.manifest import Author, Manifest, Record, encode
@@ -130,7 +131,10 @@ class Transaction:
         if checksum is not None and checksum not in hashing.ALGORITHMS:
             raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
         self.directory = resolve(directory)
-        self._layout = Layout.of(self.directory if prefix is None else prefix, is_prefix=prefix is not None)
+        if prefix is None:
+            self._layout = choose_layout(self.directory)
+        else:
+            self._layout = Layout.of(prefix, is_prefix=True)
         if self._layout.directory != self.directory:
             raise ValueError(f"prefix={prefix} is not in {self.directory}")
         self._durability = durability
@@ -147,6 +151,7 @@ class Transaction:
         self._roots: dict[Path | None, str] = {}
         self._shared: dict[str, tuple[str, Record]] = {}  # path -> where the file is, and its record
         self._notes: list[str] = []
+        self._wait = wait
         self._lock = Lock(self._layout.lock, self._layout.base, wait=wait)
 
     def reserve(self, *, wait: bool = False) -> bool:
@@ -235,7 +240,15 @@ class Transaction:
             prepare_target(self._layout)
             # S2
             with self._lock:
-                return self._commit_locked(self._lock)
+                if (inside := self._layout.get_inside()) is not None:  # of a user who may not write beside it
+                    with Lock(inside.lock, inside.base, wait=self._wait):
+                        staged.clear(inside, spare=False)
+                if self._layout.is_inside:
+                    self._notes.append(describe_inside(self._layout))
+                done = self._commit_locked(self._lock)
+            if self._layout.is_inside:
+                warn_user(describe_inside(self._layout))
+            return done
         except StorageError as error:
             raise SaveError(f"{error.message}; nothing was saved", hint=error.hint) from error
         except OSError as error:
@@ -337,7 +350,19 @@ class Transaction:
         changed = sorted([*self._pieces, *self._shared])
         if self._manifest:
             changed.append(layout.manifest_name)  # as the last one
-        plan = generation.Generation(layout, changed, dropped)
+        with generation.Generation(layout, changed, dropped) as plan:
+            return self._carry_out(plan, before, others, stale, dropped)
+
+    def _carry_out(
+        self,
+        plan: generation.Generation,
+        before: Manifest | None,
+        others: Mapping[str, Record],
+        stale: list[str],
+        dropped: Collection[str],
+    ) -> tuple[dict[str, Record], list[str], list[str], Callable[[], None] | None]:
+        """Write and commit the new version; see :meth:`_commit`."""
+        layout = self._layout
         records = self._write(plan, self._pieces, self._checksum)
         records |= self._share(plan) | self._kept
         token = None

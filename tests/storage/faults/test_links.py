@@ -423,7 +423,8 @@ def test_a_file_system_that_keeps_no_lock_file_is_said_and_not_tried_for_ever(
         if call != "rename to another inode":
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         fd = real(path, *args, **more)
-        Path(str(path)).rename(f"{path}-moved")
+        if (folder := more.get("dir_fd")) is not None:  # the lock file
+            os.rename(path, f"{path}-moved", src_dir_fd=folder, dst_dir_fd=folder)
         return fd
 
     monkeypatch.setattr(os, call if call == "mkdir" else "open", refuse)

@@ -16,16 +16,21 @@ __all__ = ["File"]
 class File:
     """A file opened for reading: its size, and bytes at positions, from several threads if wanted.
 
-    Used as a context manager, it closes itself and puts its path in front of a FormatError.
+    Used as a context manager, it closes itself and puts its path in front of a FormatError. ``own``: see
+    :func:`.opening.open_regular`.
     """
 
     __slots__ = ("_fd", "path", "size")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, own: bool = False) -> None:
         self.path = os.fspath(path)
         self._fd = -1  # until it is open
-        self._fd, facts = open_regular(self.path)
+        self._fd, facts = open_regular(self.path, own=own)
         self.size = facts.st_size
+
+    def get_facts(self) -> os.stat_result:
+        """Return the ``stat`` of the open file. Raises OSError."""
+        return os.fstat(self._fd)
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes from ``offset``; fewer only at the end."""

@@ -35,6 +35,7 @@ from paddlelike.storage.local.filesystem.lock_file import (
     renew,
     take,
 )
+from paddlelike.storage.local.filesystem.owners import ForeignError, is_ours, open_folder
 from paddlelike.storage.problems import explain
 
 try:
@@ -51,12 +52,14 @@ _FLAGS: Final = (
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)  # do not wait for a device in its place
 )
+_MODE: Final = 0o755  # of the folder: whoever reads the directory looks for a journal, and nobody else writes
 _NO_FLOCK: Final = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _PAUSE: Final = 0.02  # seconds between the first two attempts
 _TURN: Final = 0.04  # seconds in which threads of a process follow each other before another is let go first
 _GONE: Final = 5.0  # seconds without a look after which a thread was interrupted, and waits no more
 _TRIES: Final = 200  # to take a lock whose file its last holder may remove at this moment
 _LONG: Final = 2.0  # seconds of waiting after which the user is told
+_GRACE: Final = 1.0  # seconds in which another user's entry may be one that is created or removed
 _DISK: Final = 60.0  # seconds in which the disk takes a save that has taken place
 
 
@@ -93,6 +96,7 @@ class Lock:
         self._heartbeat: Heartbeat | None = None
         self._seen: Seen = {}
         self._looked = 0.0
+        self._foreign: tuple[float, ForeignError] | None = None  # since when, and whose the entry is
         self.waited: str | None = None
 
     def __enter__(self) -> Lock:
@@ -113,18 +117,21 @@ class Lock:
         while not ((self._wait == 0 or self.is_next()) and self.acquire()):
             content = read_content(self._path)
             holder = _name_holder(content)
+            if self._foreign is not None:
+                holder = f"{holder} of {self._foreign[1].user} ({os.path.dirname(self._path)} is theirs)"
             seconds = time.monotonic() - start
             if self._wait is not None and seconds >= self._limit(self._wait, content):
                 waited = f"; waited {seconds:.1f} s" if self._wait else ""
                 raise SaveError(
                     f"{self._what} is being saved by {holder} at this moment{waited}; nothing was changed",
                     hint="save into another directory, or wait longer with wait=seconds",
-                )
+                ) from (None if self._foreign is None else self._foreign[1])
             if seconds >= _LONG and not has_warned:
                 has_warned = True
                 until = "" if self._wait is None else f", at most {self._wait:.0f} s"
                 warn_user(f"waiting for {holder}, which is saving into {self._what}{until}")
-            if content is not None and content.token != noted and not content.is_own():
+            is_own = self._foreign is not None or (content is not None and content.is_own())
+            if content is not None and content.token != noted and not is_own:
                 noted = content.token
                 with contextlib.suppress(OSError):  # it was removed, or is another user's
                     append(self._path, AWAITED)
@@ -184,6 +191,10 @@ class Lock:
                 if not create:
                     return False
                 continue  # the last holder removed the folder at this moment
+            except ForeignError as error:
+                self._refuse_dead(error)
+                return False
+            self._foreign = None
             if taken is not None:
                 return taken
         raise SaveError(
@@ -236,21 +247,35 @@ class Lock:
         """Return the seconds to wait for the present holder."""
         return max(wait, _DISK) if content is not None and content.is_saved else wait
 
+    def _refuse_dead(self, error: ForeignError) -> None:
+        """Raise the error for another user's entry, unless a process that may live holds its lock."""
+        since, _ = self._foreign = (self._foreign or (time.monotonic(), error))[0], error
+        content = read_content(self._path)
+        may_live = content is not None and not content.is_dead()
+        if not may_live and time.monotonic() - since >= min(_GRACE, self._wait or 0.0):
+            message = f"{self._what} cannot be saved: {error.message}"
+            raise SaveError(message, hint=error.hint) from error
+
     def _try(self, *, create: bool) -> bool | None:
         """Return whether the lock was taken; None: its last holder removed the file at this moment."""
         folder = os.path.dirname(self._path)
+        here = -1
         try:
             if create:
                 self._make_folder()
-            if not _has_flock(folder):
+            here = open_folder(folder)
+            if not _has_flock(here):
                 return self._try_file(create=create)
-            fd = self._open(create=create)
-        except FileNotFoundError:
+            fd = self._open(here, create=create)
+        except (FileNotFoundError, ForeignError):
             raise
         except OSError as error:
             with contextlib.suppress(OSError):  # something is in it
                 os.rmdir(folder)
             raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
+        finally:
+            if here >= 0:
+                os.close(here)
         try:
             if not _flock(fd):
                 os.close(fd)
@@ -282,28 +307,33 @@ class Lock:
         _held.add(self)
         return True
 
-    def _open(self, *, create: bool) -> int:
-        fd = os.open(self._path, _FLAGS if create else _FLAGS & ~os.O_CREAT, 0o666)
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+    def _open(self, folder: int, *, create: bool) -> int:
+        flags = _FLAGS if create else _FLAGS & ~os.O_CREAT
+        fd = os.open(os.path.basename(self._path), flags, 0o644, dir_fd=folder)
+        facts = os.fstat(fd)
+        if (
+            not stat.S_ISREG(facts.st_mode)
+            or facts.st_nlink > 1
+            or not is_ours(facts, os.path.dirname(self._path))
+        ):
             os.close(fd)
-            raise SaveError(f"{self._what} cannot be locked: {self._path} is not a regular file")
+            raise SaveError(
+                f"{self._what} cannot be locked: {self._path} is not a regular file of this user alone",
+                hint="remove it, if nobody saves there at this moment",
+            )
         return fd
 
     def _make_folder(self) -> None:
         folder = os.path.dirname(self._path)
         try:
-            os.mkdir(folder)
+            os.mkdir(folder, _MODE)
         except FileExistsError:
-            pass
+            return  # whose it is, is looked at once it is open
         except FileNotFoundError as error:
             parent = os.path.dirname(folder) or "."
             if not os.path.isdir(parent):
                 raise SaveError(f"{self._what} cannot be locked: its parent directory was removed") from None
             raise explain(SaveError, f"nothing can be made in {parent}", error) from error  # such as /proc
-        if not stat.S_ISDIR(os.lstat(folder).st_mode):
-            raise SaveError(
-                f"{self._what} cannot be saved: {folder} is in the way", hint="remove or rename it"
-            )
 
     def _give_back(self, fd: int) -> None:
         with contextlib.suppress(OSError):
@@ -346,17 +376,14 @@ def _name_holder(content: Content | None) -> str:
     return "another thread of this process" if content.is_own() else f"process {content.pid}"
 
 
-def _has_flock(folder: str) -> bool:
-    """Return whether the file system of a folder has flock. Raises OSError where that cannot be asked."""
+def _has_flock(fd: int) -> bool:
+    """Return whether the file system of an open folder has flock."""
     if fcntl is None:
         return False
-    fd = os.open(folder, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         return error.errno not in _NO_FLOCK
-    finally:
-        os.close(fd)
     return True
 
 

@@ -21,6 +21,7 @@ import contextlib
 import os
 import secrets
 import socket
+import stat
 import threading
 import time
 from functools import lru_cache
@@ -39,6 +40,13 @@ _BEAT: Final = 5.0  # seconds between two changes
 SAVED: Final = b"saved\n"  # the holder only waits for the disk
 AWAITED: Final = b"?"  # another process waits for the lock
 _ALIVE: Final = b"+"  # the holder is alive
+
+_READING: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # do not wait for a pipe in its place
+)
 
 Seen = dict[str, tuple[tuple[object, ...], float]]  # by path: what was there, and since when
 
@@ -78,7 +86,9 @@ def make_content() -> bytes:
 def read_content(path: str) -> Content | None:
     """Return the holder that a lock file names; None where it names none."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(os.open(path, _READING), encoding="utf-8", errors="replace") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
             first, end, rest = file.read(100_000).partition("\n")
         pid, host, start, *more = first.split()
         token, place = [*more, None, None][:2] if end else (None, None)  # else it is being written
@@ -127,7 +137,7 @@ def renew(path: str, token: str) -> bool:
 
 def append(path: str, data: bytes) -> None:
     """Append to a lock file. Raises OSError, also where there is none."""
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | (_READING & ~os.O_RDONLY))
     try:
         os.write(fd, data)
     finally:

@@ -13,6 +13,7 @@ import stat
 from typing import Final
 
 from paddlelike.errors import StorageError
+from paddlelike.storage.local.filesystem.owners import check_own_file
 from paddlelike.storage.problems import explain
 
 __all__ = ["READING", "open_regular", "unreadable"]
@@ -24,6 +25,7 @@ READING: Final = (  # the flags of open
     | getattr(os, "O_NONBLOCK", 0)  # means nothing for a regular file
     | getattr(os, "O_NOCTTY", 0)
 )
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _KINDS: Final = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a pipe",
@@ -33,8 +35,10 @@ _KINDS: Final = {
 }
 
 
-def open_regular(path: str) -> tuple[int, os.stat_result]:
+def open_regular(path: str, *, own: bool = False) -> tuple[int, os.stat_result]:
     """Return a descriptor of a file, which the caller closes, and its ``stat``.
+
+    ``own``: not through a link, and only where this user owns the file.
 
     Raises
     ------
@@ -42,7 +46,7 @@ def open_regular(path: str) -> tuple[int, os.stat_result]:
         It cannot be opened, or is no regular file.
     """
     try:
-        fd = os.open(path, READING)
+        fd = os.open(path, READING | _NO_LINK if own else READING)
     except ValueError as error:  # a NUL character
         raise StorageError(f"{path!r} cannot be read: {error}") from error
     except OSError as error:
@@ -51,6 +55,8 @@ def open_regular(path: str) -> tuple[int, os.stat_result]:
         facts = os.fstat(fd)
         if not stat.S_ISREG(facts.st_mode):
             raise _no_file(path, facts)
+        if own:
+            check_own_file(path, facts)
     except BaseException as error:
         os.close(fd)
         if isinstance(error, OSError) and not isinstance(error, StorageError):
@@ -70,6 +76,10 @@ def unreadable(path: str, error: OSError) -> StorageError:
                 f"{path} cannot be read: it is a link to {os.readlink(path)!r}, which does not exist"
             )
         return StorageError(f"{path} cannot be read: there is no such file in {directory}")
+    if error.errno == errno.ELOOP and os.path.islink(path):
+        return StorageError(
+            f"{path} is a link to {os.readlink(path)!r}; a file is expected", hint="remove it"
+        )
     if error.errno == errno.ENXIO:  # a socket cannot even be opened
         return StorageError(f"{path} is a socket or a device; a file is expected")
     return explain(StorageError, f"{path} cannot be read", error)

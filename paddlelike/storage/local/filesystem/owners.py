@@ -1,0 +1,233 @@
+"""Whose a file is: what this package makes beside a directory is believed only where this user owns it.
+
+The parent of a saved directory may be one in which others may create files, such as ``/tmp``. So the owner of
+an entry is read from an open descriptor, never through a link, and compared with the user as whom files that
+this process creates appear there: its effective user, or another one where a server squashes users.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Collection
+from typing import Final
+
+from paddlelike.errors import StorageError
+
+__all__ = [
+    "ForeignError",
+    "check_believed",
+    "check_own",
+    "check_own_file",
+    "is_ours",
+    "is_own",
+    "open_folder",
+]
+
+_FOLDER: Final = (
+    os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+)
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+_shown: Final[dict[tuple[int, int], int]] = {}  # (device, effective user): the owner of files created there
+
+
+class ForeignError(StorageError):
+    """An entry that is ours by its name, and that another user owns.
+
+    Attributes
+    ----------
+    user
+        The name of its owner.
+    """
+
+    def __init__(self, path: str, uid: int) -> None:
+        self.user = _name_user(uid)
+        super().__init__(
+            f"{path} belongs to {self.user}, not to the user that runs this ({_name_user(_get_user())}): "
+            "it is not believed, and was left as it is",
+            hint=f"let {self.user} load or save there once; or remove it, if nobody saves there now",
+        )
+        self.errno, self.path = errno.EPERM, path
+        self.__cause__ = PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+
+
+def open_folder(path: str) -> int:
+    """Return a descriptor of a folder of this user, which no other may write into.
+
+    Raises
+    ------
+    ForeignError
+        Another user owns it.
+    StorageError
+        It is a link or a file.
+    OSError
+        It cannot be opened.
+    """
+    try:
+        fd = os.open(path, _FOLDER)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EACCES):
+            raise
+        check_own(path)
+        if error.errno == errno.EACCES:
+            raise
+        raise StorageError(
+            f"{path} is in the way: it is a link or a file, not the folder of a save",
+            hint="remove or rename it",
+        ) from error
+    try:
+        facts = os.fstat(fd)
+        # S18
+        if not is_ours(facts, os.path.dirname(path)):
+            raise ForeignError(path, facts.st_uid)
+        if facts.st_mode & _OTHERS_WRITE:  # made by an earlier version, under a wide umask
+            with contextlib.suppress(OSError):  # a file system without modes
+                os.fchmod(fd, stat.S_IMODE(facts.st_mode) & ~_OTHERS_WRITE)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def check_own(path: str, *, beside: str | None = None) -> None:
+    """Do nothing where this user owns what is at a path, or the owner of ``beside``, or nothing is there.
+
+    Raises
+    ------
+    ForeignError
+        Another user owns it.
+    OSError
+        The system does not say it.
+    """
+    try:
+        facts = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not is_ours(facts, os.path.dirname(path)):
+        if beside is not None and os.path.exists(beside) and os.stat(beside).st_uid == facts.st_uid:
+            return
+        raise ForeignError(path, facts.st_uid)
+
+
+def check_own_file(path: str, facts: os.stat_result) -> None:
+    """Check that this user owns an open file. Raises ForeignError."""
+    if not is_ours(facts, os.path.dirname(path)):
+        raise ForeignError(path, facts.st_uid)
+
+
+def is_ours(facts: os.stat_result, parent: str) -> bool:
+    """Return whether this user owns a file in the folder ``parent``, or on its file system."""
+    if facts.st_uid == _get_user():
+        return True
+    return _find_shown(parent or ".", facts.st_dev) == facts.st_uid
+
+
+def is_own(facts: os.stat_result) -> bool:
+    """Return whether this user owns a file, by its number."""
+    return facts.st_uid == _get_user()
+
+
+def check_believed(path: str, facts: os.stat_result, described: Collection[str]) -> None:
+    """Check that a file which decides about others is of somebody who may replace those anyway.
+
+    In a folder where others may create files but, for its sticky bit, not replace them, that is root, the
+    owner of the folder and the owner of the ``described`` files; elsewhere everybody who could create it.
+
+    Raises
+    ------
+    ForeignError
+        It is of another user.
+    """
+    folder = os.path.dirname(path)
+    try:
+        around, owners = os.stat(folder), {facts.st_uid, os.lstat(path).st_uid}
+        is_shared = around.st_mode & _OTHERS_WRITE and around.st_mode & stat.S_ISVTX
+        if not is_shared or owners <= {0, around.st_uid}:
+            return
+        there = [os.lstat(each).st_uid for each in described if os.path.lexists(each)]
+    except OSError:  # whoever reads the files says it
+        return
+    if not there or not {*owners, *there} <= {facts.st_uid}:
+        raise ForeignError(path, facts.st_uid)
+
+
+def check_replaceable(directory: str, paths: Collection[str]) -> None:
+    """Check that no file is another user's in a folder whose sticky bit keeps it from being replaced.
+
+    Raises
+    ------
+    ForeignError
+        One is.
+    OSError
+        The system does not say it.
+    """
+    around: dict[str, os.stat_result] = {}
+    for path in paths:
+        where = os.path.join(directory, path)
+        folder = os.path.dirname(where)
+        if folder not in around and os.path.isdir(folder):
+            around[folder] = os.stat(folder)
+        facts = around.get(folder)
+        if facts is None or not facts.st_mode & stat.S_ISVTX or _get_user() == 0 or is_own(facts):
+            continue
+        check_own(where)
+
+
+def _get_user() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
+def _name_user(uid: int) -> str:
+    try:
+        import pwd
+
+        return f"user {pwd.getpwuid(uid).pw_name} ({uid})"
+    except (ImportError, KeyError):
+        return f"user {uid}"
+
+
+def _find_shown(folder: str, device: int) -> int | None:
+    """Return who owns the files that this process creates on the file system of a folder; None: unknown."""
+    key = device, _get_user()
+    if key not in _shown:
+        try:
+            fd = os.open(folder, os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            if os.fstat(fd).st_dev != device:
+                return None
+            _shown[key] = _create_one(fd)
+        except OSError:  # nothing may be created there
+            return None
+        finally:
+            os.close(fd)
+    return _shown[key]
+
+
+def _create_one(folder: int) -> int:
+    """Create a file in an open folder, without a name where that is possible, and return its owner."""
+    unnamed = getattr(os, "O_TMPFILE", None)
+    if unnamed is not None:
+        try:
+            fd = os.open(".", os.O_WRONLY | unnamed, 0o600, dir_fd=folder)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+        else:
+            try:
+                return os.fstat(fd).st_uid
+            finally:
+                os.close(fd)
+    name = f".{secrets.token_hex(16)}"
+    fd = os.open(name, _NEW, 0o600, dir_fd=folder)
+    try:
+        return os.fstat(fd).st_uid
+    finally:
+        os.close(fd)
+        os.unlink(name, dir_fd=folder)

@@ -1,0 +1,417 @@
+"""A parent in which others may create files: what another user plants beside a save is never acted on.
+
+The victim and the stranger are two real users, so most of this needs root.
+"""
+
+from __future__ import annotations
+
+import difflib  # noqa: F401  (imported late by errors: the folder of the interpreter may be closed to others)
+import json
+import os
+import pwd  # noqa: F401
+import shutil
+import stat
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import PaddlelikeError
+from paddlelike.storage import hashing
+from paddlelike.storage.local.filesystem import owners
+from paddlelike.storage.local.filesystem.file import File
+from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.manifest import decode, encode
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or os.geteuid() != 0, reason="only root can become two other users"
+)
+VICTIM, STRANGER, GROUP = 1234, 6666, 7777
+EXE = fluid.Executor(fluid.CPUPlace())
+
+
+def build() -> fluid.Program:
+    program = fluid.Program()
+    for name in ("v", "w"):
+        program.global_block().create_parameter(name=name, shape=[4, 3], dtype="float32")
+    return program
+
+
+def put(number: float) -> None:
+    for name in ("v", "w"):
+        fluid.global_scope().var(name).get_tensor().set(np.full((4, 3), number, "float32"), fluid.CPUPlace())
+
+
+def get() -> float:
+    found = {
+        float(value)
+        for name in ("v", "w")
+        for value in np.array(fluid.global_scope().find_var(name).get_tensor()).ravel()
+    }
+    assert len(found) == 1, f"a mix: {found}"
+    return found.pop()
+
+
+def save_directory(home: Path) -> None:
+    fluid.io.save_persistables(EXE, str(home / "p"), build())
+
+
+def load_directory(home: Path) -> None:
+    fluid.io.load_persistables(EXE, str(home / "p"), build())
+
+
+def save_combined(home: Path) -> None:
+    fluid.io.save_persistables(EXE, str(home / "p"), build(), filename="all")
+
+
+def load_combined(home: Path) -> None:
+    fluid.io.load_persistables(EXE, str(home / "p"), build(), filename="all")
+
+
+def save_prefix(home: Path) -> None:
+    fluid.save(build(), str(home / "p"))
+
+
+def load_prefix(home: Path) -> None:
+    fluid.load(build(), str(home / "p"), EXE)
+
+
+def save_chain(home: Path) -> None:
+    fluid.io.save_persistables(EXE, str(home / "p"), build(), delta=True)
+
+
+FORMS = {
+    "directory": (save_directory, load_directory),
+    "combined": (save_combined, load_combined),
+    "prefix": (save_prefix, load_prefix),
+    "chain": (save_chain, load_directory),
+}
+
+
+def act_as(user: int, work: Callable[[], object]) -> None:
+    """Run ``work`` in a fork that belongs to a user without rights."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setgroups([GROUP])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def identify(path: Path) -> list[int]:
+    facts = os.lstat(path)
+    return [facts.st_ino, facts.st_size, facts.st_mtime_ns]
+
+
+def list_tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Return everything below a folder: owner, mode and contents."""
+    found = {}
+    for path in sorted([root, *root.rglob("*")]):
+        facts = path.lstat()
+        data = path.read_bytes() if stat.S_ISREG(facts.st_mode) else b""
+        found[str(path.relative_to(root))] = facts.st_uid, facts.st_mode, data
+    return found
+
+
+def list_names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def find_hidden(home: Path, form: str) -> Path:
+    return Path(Layout(str(home / "p"), is_prefix=form == "prefix").staging)
+
+
+def plant_journal(home: Path, form: str) -> None:
+    """Plant a journal that would put the files of another save into place."""
+    hidden, prefix = find_hidden(home, form), form == "prefix"
+    (hidden / "old").mkdir(parents=True)
+    shutil.copytree(home / "other", hidden / "new")
+    (hidden / "new").chmod(0o777)
+    files, where = list_names(hidden / "new"), home if prefix else home / "p"
+    targets = [
+        [name, identify(where / name) if (where / name).exists() else None, identify(hidden / "new" / name)]
+        for name in files
+        if (hidden / "new" / name).is_file()
+    ]
+    held = {"format": 2, "direction": "forward", "targets": targets, "folders": [], "sync": False}
+    text = json.dumps(held)[:-1]
+    (hidden / "journal").write_text(text + f', "digest": "{hashing.hash_bytes(text.encode())}"}}')
+
+
+def plant_staged(home: Path, form: str) -> None:
+    """Plant what says that the save in place is cut, and the save of somebody else the one before."""
+    hidden = find_hidden(home, form)
+    hidden.mkdir()
+    shutil.copytree(home / "other", hidden / "new")
+    (hidden / "new").chmod(0o777)
+    manifest = hidden / "new" / ("p.pdmanifest" if form == "prefix" else "__manifest__")
+    with File(manifest) as file:
+        before = hashing.hash_file(file, "xxh3_128").text
+    held = {"token": "0" * 32, "written": {}, "files": dict.fromkeys(list_names(hidden / "new"), 1)}
+    (hidden / "staged").write_text(json.dumps(held | {"before": before, "dropped": [], "mount": "other"}))
+
+
+def plant_link(home: Path, form: str) -> None:
+    plant_journal(home, form)
+    find_hidden(home, form).rename(home / "elsewhere")
+    find_hidden(home, form).symlink_to(home / "elsewhere")
+
+
+def plant_pipe(home: Path, form: str) -> None:
+    """Plant a lock that whoever opened it would wait for, beside a journal."""
+    plant_journal(home, form)
+    os.mkfifo(find_hidden(home, form) / "lock", 0o666)
+
+
+PLANTS = [plant_journal, plant_staged, plant_link, plant_pipe]
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Import everything: the folder of the interpreter may be closed to other users."""
+    for form, (save, load) in FORMS.items():
+        put(1)
+        save(tmp_path_factory.mktemp(form))
+        save(where := tmp_path_factory.mktemp(form))
+        load(where)
+
+
+@pytest.fixture
+def home(imported: None) -> Iterator[Path]:
+    """A folder that other users reach; pytest's own are closed to them."""
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o755)
+    (place / "shared").mkdir()
+    yield place / "shared"
+    shutil.rmtree(place)
+
+
+@pytest.mark.parametrize(
+    "mode", [0o1777, 0o777, 0o2775, 0o3775], ids=["sticky", "open", "group", "sticky group"]
+)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("plant", PLANTS)
+def test_what_another_user_plants_is_named_and_never_acted_on(
+    home: Path, plant: Callable[[Path, str], None], form: str, mode: int
+) -> None:
+    """Proves S18."""
+    save, load = FORMS[form]
+    os.chown(home, 0, GROUP)
+    home.chmod(mode)
+    put(666)
+    (home / "other").mkdir()
+    save(home / "other")
+    made = home / "made"  # the files of a save, without the folder around them
+    if form == "prefix":
+        (home / "other").rename(made)
+    else:
+        (home / "other" / "p").rename(made)
+        (home / "other").rmdir()
+    made.rename(home / "other")
+
+    def victim_saves() -> None:
+        put(1)
+        save(home)
+
+    def victim_meets_it() -> None:
+        put(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            said = ""
+            try:
+                load(home)
+            except PaddlelikeError as error:
+                said = str(error)
+            assert get() == (0 if said else 1)
+            assert not said or f"{find_hidden(home, form)} belongs to user 6666" in said
+            put(2)
+            with pytest.raises(PaddlelikeError) as caught:
+                save(home)
+            assert str(find_hidden(home, form)) in str(caught.value)
+            assert "6666" in str(caught.value)
+
+    act_as(VICTIM, victim_saves)
+    os.umask(0)
+    try:
+        act_as(STRANGER, lambda: plant(home, form))
+    finally:
+        os.umask(0o022)
+    before = list_tree(home)
+    act_as(VICTIM, victim_meets_it)
+    assert list_tree(home) == before
+
+    hidden = find_hidden(home, form)
+    hidden.unlink() if hidden.is_symlink() else shutil.rmtree(hidden)
+    home.chmod(0o1777)
+
+    def victim_goes_on() -> None:
+        put(0)
+        load(home)
+        assert get() == 1
+        put(3)
+        save(home)
+        put(0)
+        load(home)
+        assert get() == 3
+
+    act_as(VICTIM, victim_goes_on)
+
+
+def test_a_manifest_of_another_user_does_not_decide_what_is_loaded_or_removed(home: Path) -> None:
+    home.chmod(0o1777)
+
+    def victim_saves() -> None:
+        put(1)
+        fluid.save(build(), str(home / "p"))
+        (home / "p.pdmanifest").unlink()  # as where Paddle has saved
+        (home / "p.notes").write_bytes(b"the victim's")
+
+    def stranger_plants() -> None:
+        put(666)
+        fluid.save(build(), str(home / "q"))
+        theirs = decode((home / "q.pdmanifest").read_bytes())
+        files = {name.replace("q", "p", 1): record for name, record in theirs.files.items()}
+        one = next(iter(files.values()))
+        facts = (home / "p.notes").stat()
+        with File(home / "p.notes") as file:
+            checksum = hashing.hash_file(file, "xxh3_128").text
+        files["p.notes"] = one._replace(
+            size=facts.st_size, stamp=(facts.st_ino, facts.st_mtime_ns), checksum=checksum
+        )
+        (home / "p.pdmanifest").write_bytes(encode(files, author=theirs.author, is_prefix=True))
+
+    def victim_meets_it() -> None:
+        put(0)
+        with pytest.raises(PaddlelikeError, match=r"p\.pdmanifest belongs to user 6666"):
+            fluid.load(build(), str(home / "p"), EXE)
+        assert get() == 0
+        put(2)
+        with pytest.raises(PaddlelikeError, match=r"p\.pdmanifest"):
+            fluid.save(build(), str(home / "p"))
+
+    act_as(VICTIM, victim_saves)
+    act_as(STRANGER, stranger_plants)
+    before = list_tree(home)
+    act_as(VICTIM, victim_meets_it)
+    assert list_tree(home) == before
+    (home / "p.pdmanifest").unlink()
+
+    def victim_goes_on() -> None:
+        fluid.load(build(), str(home / "p"), EXE)
+        assert get() == 1
+
+    act_as(VICTIM, victim_goes_on)
+
+
+def test_whoever_may_read_a_save_of_another_user_loads_it(home: Path) -> None:
+    home.chmod(0o1777)
+
+    def victim_saves() -> None:
+        put(1)
+        for form in ("directory", "prefix"):
+            (home / form).mkdir()
+            FORMS[form][0](home / form)
+
+    def reader_loads() -> None:
+        for form in ("directory", "prefix"):
+            put(0)
+            FORMS[form][1](home / form)
+            assert get() == 1
+
+    act_as(VICTIM, victim_saves)
+    act_as(STRANGER, reader_loads)
+    reader_loads()
+
+
+@pytest.mark.parametrize("mask", [0, 0o002, 0o077])
+def test_nobody_else_may_write_into_the_hidden_entry_of_a_save(
+    home: Path, monkeypatch: pytest.MonkeyPatch, mask: int
+) -> None:
+    home.chmod(0o1777)
+    seen = []
+    real = os.rename
+
+    def look(source: str, target: str) -> None:
+        for each in home.glob(".p.*"):
+            seen.extend(path.stat().st_mode for path in (each, *each.glob("lock")))
+        real(source, target)
+
+    old = os.umask(mask)
+    try:
+        monkeypatch.setattr(os, "rename", look)
+        put(1)
+        save_directory(home)
+    finally:
+        os.umask(old)
+    assert seen
+    assert not any(mode & (stat.S_IWGRP | stat.S_IWOTH) for mode in seen)
+
+
+def test_a_user_waits_while_another_saves_and_is_told_who_does(home: Path) -> None:
+    (home / "p").mkdir()
+    home.chmod(0o777)
+    (home / "p").chmod(0o777)
+    reading, writing = os.pipe()
+
+    def stranger_holds() -> None:
+        from paddlelike.storage.local.filesystem.lock import Lock
+
+        with Lock(Layout(str(home / "p"), is_prefix=False).lock, "p"):
+            os.write(writing, b"held")
+            time.sleep(1)
+
+    def victim_saves() -> None:
+        assert os.read(reading, 4) == b"held"
+        put(2)
+        with pytest.raises(PaddlelikeError, match=rf"process \d+ of user {STRANGER}"):
+            fluid.io.save_persistables(EXE, str(home / "p"), build(), wait=0.1)
+        report = fluid.io.save_persistables(EXE, str(home / "p"), build())
+        assert f"of user {STRANGER}" in str(report)
+        put(0)
+        load_directory(home)
+        assert get() == 2
+
+    child = os.fork()
+    if child == 0:
+        try:
+            act_as(STRANGER, stranger_holds)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    act_as(VICTIM, victim_saves)
+    os.waitpid(child, 0)
+    os.close(reading)
+
+
+def test_where_a_server_squashes_users_what_it_shows_is_this_user(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(1)
+    save_directory(home)
+    hidden = find_hidden(home, "directory")
+    hidden.mkdir()
+    os.chown(hidden, 65534, 65534)
+    put(2)
+    with pytest.raises(PaddlelikeError, match="belongs to user"):
+        save_directory(home)
+    monkeypatch.setattr(owners, "_create_one", lambda folder: 65534)
+    owners._shown.clear()
+    save_directory(home)
+    owners._shown.clear()
+    put(0)
+    load_directory(home)
+    assert get() == 2
