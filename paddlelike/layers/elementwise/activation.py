@@ -109,6 +109,11 @@ def gelu(x: Variable, approximate: bool = False) -> Variable:
 
     The result has the shape of ``x``.
 
+    Parameters
+    ----------
+    approximate
+        Whether to compute the tanh approximation instead of erf.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
@@ -288,6 +293,12 @@ def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
 
     The result has the shape of ``x``.
 
+    Parameters
+    ----------
+    beta
+        Recorded in the operator. The numbers are those of 1, as in Fluid, unless ``FLAGS_fluid_quirks`` is
+        False.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
@@ -320,6 +331,14 @@ def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | 
     ``mode`` is ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one
     per element of a sample. Raises TypeError unless ``x`` is a variable of a supported dtype and GraphError
     for another ``mode``.
+
+    Parameters
+    ----------
+    mode
+        ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one per
+        element of a sample.
+    param_attr
+        The parameter alpha, initially 0.25.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -1,4 +1,14 @@
-"""Elementwise arithmetic of two variables: elementwise_add, elementwise_mul, and so on."""
+"""Elementwise arithmetic of two variables: elementwise_add, elementwise_mul, and so on.
+
+Parameters
+----------
+x
+    A variable of any shape, the shape of the result.
+y
+    A variable whose dims are those of ``x`` from dim ``axis`` on, or 1. It is repeated over the others.
+axis
+    The dim of ``x`` at which the dims of ``y`` begin; -1 for its last dims.
+"""
 
 from __future__ import annotations
 
@@ -100,6 +110,15 @@ def addcmul(
     """Return ``input + value * tensor1 * tensor2``, elementwise, written to ``out`` if that is given.
 
     The three have one shape, or shapes that are broadcast.
+
+    Parameters
+    ----------
+    input
+        A variable of any shape.
+    tensor1, tensor2
+        Factors, in shapes that can be broadcast together.
+    value
+        The number by which the product is multiplied.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -1,4 +1,10 @@
-"""The same elements in another type."""
+"""The same elements in another type.
+
+Parameters
+----------
+x
+    A variable of any shape.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,13 @@
 """Elementwise comparison and logic of variables, and predicates of whole tensors.
 
 Layers that differ by their operator alone are rows of one table.
+
+Parameters
+----------
+x
+    A variable of any shape.
+y
+    A variable in the shape of ``x``, or one that can be broadcast to it.
 """
 
 from __future__ import annotations
@@ -261,6 +268,17 @@ def allclose(
     Raises TypeError unless ``input`` and ``other`` are variables of supported dtypes.
 
     Two NaNs are equal with ``equal_nan``. The result has shape (1,).
+
+    Parameters
+    ----------
+    input, other
+        Variables of one shape.
+    rtol
+        The relative tolerance.
+    atol
+        The absolute tolerance.
+    equal_nan
+        Whether two NaNs count as equal.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -1,4 +1,12 @@
-"""Elementwise arithmetic of one variable: scale, clip, clamp, increment."""
+"""Elementwise arithmetic of one variable: scale, clip, clamp, increment.
+
+Parameters
+----------
+x
+    A variable of any shape.
+input
+    A variable of any shape.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +38,15 @@ def scale(
     The latter without ``bias_after_scale``. ``scale`` may be a variable of shape [1]. Raises TypeError
     unless ``x`` is a variable.
 
+    Parameters
+    ----------
+    scale
+        A number, or a variable of shape [1].
+    bias
+        A number.
+    bias_after_scale
+        Whether ``bias`` is added after the multiplication.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
@@ -54,6 +71,13 @@ def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variabl
     It is written to ``x`` itself, unless ``in_place`` is False. Raises TypeError unless ``x`` is a variable
     of a supported dtype.
 
+    Parameters
+    ----------
+    value
+        The number that is added.
+    in_place
+        Whether the result is written to ``x``.
+
     >>> import paddlelike as fluid
     >>> i = fluid.layers.fill_constant([1], "int64", 7)
     >>> fluid.Executor().run(fetch_list=[fluid.layers.increment(i, value=2)])
@@ -68,6 +92,11 @@ def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variab
     """Return ``x`` limited to ``min`` .. ``max`` (operator ``clip``); ``name`` is the name of the result.
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    Parameters
+    ----------
+    min, max
+        Numbers, the bounds.
 
     >>> from paddlelike.input import data
     >>> clip(data("x", [None, 4]), min=-1.0, max=1.0, name="bounded").name
@@ -89,6 +118,11 @@ def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Varia
     Raises TypeError unless ``x`` is a variable of a supported dtype.
 
     The result has the shape of ``x``.
+
+    Parameters
+    ----------
+    max_norm
+        A number, the largest norm.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -118,6 +152,11 @@ def clamp(
     both are None.
 
     The result has the shape of ``input``.
+
+    Parameters
+    ----------
+    min, max
+        A number, or a variable of shape [1]; None for no bound.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -162,6 +162,11 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
 
+    Parameters
+    ----------
+    factor
+        The exponent: a number, or a variable of shape [1].
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([1, 2, 3], "float32"))

@@ -19,6 +19,13 @@ def mul(
     has those of ``x``, then the others of ``y``. Raises TypeError unless ``x`` and ``y`` are variables of
     supported dtypes.
 
+    Parameters
+    ----------
+    x, y
+        Variables of two dims or more, flattened to matrices.
+    x_num_col_dims, y_num_col_dims
+        How many of the first dims count as rows of the matrix.
+
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 2, 3]), fluid.data("y", [6, 4])
     >>> fluid.layers.mul(x, y).shape
@@ -42,6 +49,17 @@ def matmul(
 
     ``transpose_x`` and ``transpose_y`` exchange the last two dims first. Raises TypeError unless ``x`` and
     ``y`` are variables of supported dtypes, GraphError when columns and rows do not match.
+
+    Parameters
+    ----------
+    x
+        (..., M, K), or (K,).
+    y
+        (..., K, N), or (K,). Batches are broadcast.
+    transpose_x, transpose_y
+        Whether the last two dims are exchanged first.
+    alpha
+        A number by which the product is multiplied.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

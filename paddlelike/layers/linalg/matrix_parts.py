@@ -1,4 +1,12 @@
-"""Triangles and traces of matrices."""
+"""Triangles and traces of matrices.
+
+Parameters
+----------
+input
+    Matrices (..., rows, columns).
+diagonal
+    Which diagonal: 0 for the main one, positive above it, negative below.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +70,13 @@ def trace(
     """Return the sum of the ``offset``-th diagonals of matrices in ``dim1`` and ``dim2`` (``trace``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    Parameters
+    ----------
+    offset
+        Which diagonal: 0 for the main one, positive above it, negative below.
+    dim1, dim2
+        The dims that hold rows and columns.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -15,6 +15,13 @@ def dist(x: Variable, y: Variable, p: float = 2) -> Variable:
 
     Raises TypeError unless ``x`` and ``y`` are variables.
 
+    Parameters
+    ----------
+    x, y
+        Variables that can be broadcast together.
+    p
+        The order of the norm, which may be 0 or infinite.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([3, 4], "float32"))
@@ -32,6 +39,15 @@ def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: st
     """Return ``x / sqrt(sum(x * x) + epsilon)`` along ``axis`` (1 for None) (operator ``norm``).
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    Parameters
+    ----------
+    x
+        A variable of any shape.
+    axis
+        The dim along which squares are added.
+    epsilon
+        Added to the sum of squares, against division by zero.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -53,6 +69,13 @@ def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803  (Fluid's names
     """Return the cosine of the angle between the rows of (N, D) and (N, D), or (1, D): (N, 1).
 
     Operator ``cos_sim``. Raises TypeError unless ``X`` and ``Y`` are variables of supported dtypes.
+
+    Parameters
+    ----------
+    X
+        (N, D).
+    Y
+        (N, D) or (1, D).
 
     >>> import numpy as np
     >>> import paddlelike as fluid

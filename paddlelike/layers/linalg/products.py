@@ -21,6 +21,13 @@ def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
 
     ``x`` has shape (N, A, B) and ``y`` (N, B, C).
 
+    Parameters
+    ----------
+    x
+        (B, M, K).
+    y
+        (B, K, N).
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 2, 3])
     >>> y = fluid.data("y", [None, 3, 4])
@@ -34,6 +41,11 @@ def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
     """Return the dot products of the rows: (N, D) and (N, D) give (N, 1) (operator ``dot``).
 
     ``x`` and ``y`` have the same shape, (D,) or (N, D).
+
+    Parameters
+    ----------
+    x, y
+        (N, D) both, or (D,) both.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -51,6 +63,19 @@ def addmm(
     input: Variable, x: Variable, y: Variable, alpha: float = 1.0, beta: float = 1.0, name: str | None = None
 ) -> Variable:
     """Return ``beta * input + alpha * x @ y`` of matrices (operator ``addmm``).
+
+    Parameters
+    ----------
+    input
+        (M, N), or a shape that can be broadcast to it.
+    x
+        (M, K).
+    y
+        (K, N).
+    alpha
+        The factor of the product.
+    beta
+        The factor of ``input``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [2, 3])
@@ -77,6 +102,15 @@ def bilinear_tensor_product(
     ``x`` (N, M) and ``y`` (N, K) give (N, size); the weight is (size, M, K). Raises TypeError unless ``x``
     and ``y`` are variables.
 
+    Parameters
+    ----------
+    x
+        (N, M).
+    y
+        (N, K).
+    size
+        The width of the result.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3])
     >>> y = fluid.data("y", [None, 4])
@@ -99,6 +133,11 @@ def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None
 
     Raises TypeError unless ``x`` and ``y`` are variables.
 
+    Parameters
+    ----------
+    x, y
+        Variables of any shape and one dtype.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
@@ -118,6 +157,13 @@ def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
 
     Operator ``cross``. Raises TypeError unless ``input`` and ``other`` are variables.
 
+    Parameters
+    ----------
+    input, other
+        Variables of one shape, with a dim of length 3.
+    dim
+        That dim; None for the first one of length 3.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1, 0, 0]], "float32"))
@@ -135,6 +181,13 @@ def fsp_matrix(x: Variable, y: Variable) -> Variable:
     """Return the flow matrices (N, I, J): the means over pixels of ``x[n, i] * y[n, j]``.
 
     Operator ``fsp``. Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
+
+    Parameters
+    ----------
+    x
+        (N, I, H, W).
+    y
+        (N, J, H, W).
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 2, 8, 8])

@@ -1,4 +1,14 @@
-"""Conditional random fields over sequences."""
+"""Conditional random fields over sequences.
+
+Parameters
+----------
+input
+    Scores of each label: (T, D) with LoD, or (N, L, D) with ``length``.
+label
+    The labels, int64: (T, 1) with LoD, or (N, L) with ``length``.
+length
+    The lengths of the sequences, int64 (N, 1), for padded batches; None where there is a LoD.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +36,11 @@ def linear_chain_crf(
     first labels, of last labels and of transitions. Name it, to use it in :func:`crf_decoding`. Raises
     TypeError unless ``input`` and ``label`` are variables of supported dtypes.
 
+    Parameters
+    ----------
+    param_attr
+        The weight (D + 2, D): scores of first labels, of last labels and of transitions.
+
     >>> from paddlelike.input import data
     >>> words, tags = data("words", [None, 4], lod_level=1), data("tags", [None, 1], "int64", lod_level=1)
     >>> linear_chain_crf(words, tags, param_attr="crfw").shape
@@ -51,6 +66,13 @@ def crf_decoding(
     Operator ``crf_decoding``. ``param_attr`` names the weight of :func:`linear_chain_crf`. With ``label``
     the result is 1 where it is correct, else 0. Raises TypeError unless ``input`` is a variable of a
     supported dtype.
+
+    Parameters
+    ----------
+    label
+        The labels to compare with; None to return the decoded ones.
+    param_attr
+        The weight of :func:`linear_chain_crf`, by its name.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

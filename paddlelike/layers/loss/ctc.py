@@ -1,4 +1,12 @@
-"""CTC: labels of sequences without an alignment."""
+"""CTC: labels of sequences without an alignment.
+
+Parameters
+----------
+blank
+    The class that stands for no symbol.
+input_length
+    The lengths of the inputs, int64, for padded batches; None where there is a LoD.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +38,17 @@ def warpctc(
     ``label_length``, int64 (N,). ``blank`` is the class of no label. ``norm_by_times`` divides gradients by
     the number of steps. Graves et al. 2006. Raises TypeError unless the inputs are variables of supported
     dtypes.
+
+    Parameters
+    ----------
+    input
+        Unnormalized scores (T, classes + 1) with LoD, or (longest, N, classes + 1) with ``input_length``.
+    label
+        int32 (T, 1) with LoD, or (N, longest label) with ``label_length``.
+    norm_by_times
+        Whether gradients are divided by the count of steps.
+    label_length
+        The lengths of the labels, int64 (N,), for padded batches; None where there is a LoD.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -80,6 +99,13 @@ def ctc_greedy_decoder(
     unless ``input`` is a variable of a supported dtype.
 
     ``blank`` is the class that stands for no symbol.
+
+    Parameters
+    ----------
+    input
+        Probabilities (T, classes + 1) with LoD, or (N, L, classes + 1) with ``input_length``.
+    padding_value
+        What fills rows of a padded result.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 5], "float32", lod_level=1)

@@ -1,4 +1,18 @@
-"""sigmoid_focal_loss: a cross entropy that weighs easy examples less."""
+"""sigmoid_focal_loss: a cross entropy that weighs easy examples less.
+
+Parameters
+----------
+x
+    Unnormalized scores (N, C).
+label
+    int32 (N, 1): 0 for background, else the class from 1.
+fg_num
+    The count of examples that are not background, int32 (1,).
+gamma
+    How much less easy examples weigh.
+alpha
+    The weight of the class; the background weighs ``1 - alpha``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,22 @@
-"""hsigmoid: a loss over the paths of a tree of classes."""
+"""hsigmoid: a loss over the paths of a tree of classes.
+
+Parameters
+----------
+input
+    Features (N, D).
+label
+    The class, int64 (N, 1).
+num_classes
+    The count of classes, at least 2; of the inner nodes with ``is_custom``.
+path_table
+    With ``is_custom``: the nodes from the class to the root, int64 (N, L), padded with -1.
+path_code
+    With ``is_custom``: 0 or 1 at each of these nodes, padded with -1.
+is_custom
+    Whether ``path_table`` and ``path_code`` give the tree.
+is_sparse
+    Whether the gradient holds only the rows that were used.
+"""
 
 from __future__ import annotations
 

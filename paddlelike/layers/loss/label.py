@@ -32,6 +32,21 @@ def center_loss(
     ``input`` holds features (N, D), ``label`` the class of each row, (N, 1); the centers move in a
     run unless ``update_center`` is False.
 
+    Parameters
+    ----------
+    input
+        Features (N, D).
+    label
+        The class of each row, int64 (N, 1).
+    num_classes
+        The count of classes.
+    alpha
+        The rate at which centers move: a number, or a variable of shape [1].
+    param_attr
+        The centers, (num_classes, D).
+    update_center
+        Whether a run moves the centers.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 8])
     >>> y = fluid.data("y", [None, 1], "int64")
@@ -72,6 +87,13 @@ def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Varia
 
     Operator ``bpr_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
     dtypes.
+
+    Parameters
+    ----------
+    input
+        Scores (N, classes).
+    label
+        The class that should score most, int64 (N, 1).
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])

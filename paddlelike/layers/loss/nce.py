@@ -1,4 +1,24 @@
-"""nce: noise-contrastive estimation, a loss over a sample of the classes."""
+"""nce: noise-contrastive estimation, a loss over a sample of the classes.
+
+Parameters
+----------
+input
+    Features (N, D).
+label
+    The true classes, int64 (N, true classes).
+num_total_classes
+    The count of classes.
+sample_weight
+    The weight of each row, (N, 1); None for 1.
+num_neg_samples
+    How many classes are drawn for each row; None for 10.
+sampler
+    ``"uniform"``, ``"log_uniform"`` or ``"custom_dist"``.
+custom_dist
+    With that sampler: the probability of each class.
+is_sparse
+    Whether the gradients hold only the rows that were used.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,33 @@
-"""Losses of pairs: distances of predictions and targets, ranks, metric learning."""
+"""Losses of pairs: distances of predictions and targets, ranks, metric learning.
+
+Parameters
+----------
+input
+    A prediction of any shape.
+label
+    The target, in the shape of ``input``; 1 or -1 (0 in ``rank_loss``), (N, 1), where it orders ``left``
+    and ``right``.
+delta
+    Where the loss becomes linear.
+left, right
+    Scores (N, 1).
+margin
+    The distance that the scores should keep.
+anchor, positive
+    Embeddings (N, D); the same row of both belongs together.
+labels
+    The class of each row, (N,).
+l2_reg
+    The weight of the squares of the embeddings.
+x, y
+    (N, ...), of one shape.
+inside_weight
+    Factors of ``x - y``; None for 1.
+outside_weight
+    Factors of the terms; None for 1.
+sigma
+    Where a term becomes linear: from ``1 / sigma ** 2`` on; None for 1.
+"""
 
 from __future__ import annotations
 

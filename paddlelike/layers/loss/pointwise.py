@@ -35,6 +35,17 @@ def sigmoid_cross_entropy_with_logits(
     divides by the count of the others. Raises TypeError unless ``x`` and ``label`` are variables of
     supported dtypes.
 
+    Parameters
+    ----------
+    x
+        Unnormalized scores of any shape.
+    label
+        0 to 1, in the shape of ``x``.
+    ignore_index
+        A label whose elements cost 0.
+    normalize
+        Whether the loss is divided by the count of the other elements.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[0, 3]], "float32"))
@@ -56,6 +67,15 @@ def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str
     ``reduction`` is ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``. ``x`` holds logarithms. Raises
     TypeError unless ``x`` and ``target`` are variables of supported dtypes and GraphError for another
     ``reduction``.
+
+    Parameters
+    ----------
+    x
+        Logarithms of probabilities.
+    target
+        Probabilities, in the shape of ``x``.
+    reduction
+        ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])
@@ -84,6 +104,15 @@ def label_smooth(
 
     ``prior_dist`` is a distribution over the classes, (1, C); without it all are alike.
 
+    Parameters
+    ----------
+    label
+        Probabilities (N, C), usually of :func:`one_hot`.
+    prior_dist
+        The distribution that is mixed in, (1, C); None for a uniform one.
+    epsilon
+        The share of the prior, 0 to 1.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[0, 1], [1, 0]], "float32"))
@@ -110,6 +139,15 @@ def teacher_student_sigmoid_loss(
 
     The input is clipped between ``soft_max_lower_bound`` and ``soft_max_up_bound``.
 
+    Parameters
+    ----------
+    input
+        Unnormalized scores (N, 1).
+    label
+        Clicks and scores (N, 1), in the code above.
+    soft_max_up_bound, soft_max_lower_bound
+        The bounds to which the input is clipped.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1])
     >>> y = fluid.data("y", [None, 1])
@@ -133,6 +171,15 @@ def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: st
     ``input`` holds probabilities (N, ..., D), ``label`` integers (N, ..., 1). Raises TypeError unless
     ``input`` and ``label`` are variables.
 
+    Parameters
+    ----------
+    input
+        Probabilities (N, ..., D).
+    label
+        Classes, int (N, ..., 1).
+    epsilon
+        Added to the sums, against division by zero.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3])
     >>> y = fluid.data("y", [None, 1], "int64")
@@ -153,6 +200,15 @@ def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: st
 
     Operator ``log_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
     dtypes.
+
+    Parameters
+    ----------
+    input
+        Probabilities (N, 1).
+    label
+        0 or 1, float (N, 1).
+    epsilon
+        Added before the logarithm.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -1,4 +1,24 @@
-"""sampled_softmax_with_cross_entropy: a loss over a sample of the classes."""
+"""sampled_softmax_with_cross_entropy: a loss over a sample of the classes.
+
+Parameters
+----------
+logits
+    Unnormalized scores (N, classes).
+label
+    The true classes, int64 (N, num_true).
+num_samples
+    How many classes are drawn.
+num_true
+    The count of true classes of a row.
+remove_accidental_hits
+    Whether drawn classes that are the label do not count.
+use_customized_samples
+    Whether ``customized_samples`` and ``customized_probabilities`` replace those drawn.
+customized_samples
+    The classes, int64 (N, num_true + num_samples).
+customized_probabilities
+    Their probabilities, in the same shape.
+"""
 
 from __future__ import annotations
 

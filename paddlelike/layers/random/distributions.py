@@ -67,6 +67,13 @@ class Distribution:
 class Uniform(Distribution):
     """Uniform on [low, high).
 
+    Parameters
+    ----------
+    low
+        The lower bound, included: a number, an array or a variable.
+    high
+        The upper bound, excluded: as ``low``.
+
     >>> Uniform(0.0, 2.0).sample([3]).shape
     (3,)
     """
@@ -107,6 +114,13 @@ class Uniform(Distribution):
 
 class Normal(Distribution):
     """Normal with mean ``loc`` and standard deviation ``scale``.
+
+    Parameters
+    ----------
+    loc
+        The mean: a number, an array or a variable.
+    scale
+        The standard deviation: as ``loc``.
 
     >>> Normal([0.0, 1.0], [1.0, 2.0]).sample([3]).shape
     (3, 2)
@@ -158,6 +172,11 @@ class Normal(Distribution):
 class Categorical(Distribution):
     """Classes with probabilities ``softmax(logits)`` along the last dim.
 
+    Parameters
+    ----------
+    logits
+        A variable (..., classes) of unnormalized logarithms of probabilities.
+
     >>> from paddlelike.input import data
     >>> Categorical(data("logits", [None, 4])).entropy().shape
     (-1, 1)
@@ -196,6 +215,13 @@ class MultivariateNormalDiag(Distribution):
     """Normal in K dims with mean ``loc`` (K,) and the diagonal of ``scale`` (K, K) as covariance.
 
     Both are variables. Raises TypeError unless they are.
+
+    Parameters
+    ----------
+    loc
+        The mean, (K,).
+    scale
+        A diagonal matrix (K, K), the covariance.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

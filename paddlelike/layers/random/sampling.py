@@ -46,6 +46,15 @@ def randint(
 
     Gradients end here unless ``stop_gradient`` is False; ``seed`` 0 takes the program's.
 
+    Parameters
+    ----------
+    low
+        The least integer; 0 where ``high`` is None.
+    high
+        The bound above, excluded; None takes ``low`` for it.
+    shape
+        Ints, or variables of shape [1], or one int variable.
+
     >>> import paddlelike as fluid
     >>> fluid.layers.randint(0, 10, shape=[2, 3]).shape
     (2, 3)
@@ -88,6 +97,11 @@ def randperm(
     Gradients end here unless ``stop_gradient`` is False; ``seed`` 0 takes the program's. The result
     has shape (n,).
 
+    Parameters
+    ----------
+    n
+        The count of integers, positive.
+
     >>> import paddlelike as fluid
     >>> fluid.layers.randperm(5).shape
     (5,)
@@ -108,6 +122,13 @@ def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None =
     ``seed`` is an int, or an int64 variable of shape [1]; None draws it, as Fluid does, from numpy's global
     generator when the network is built. Raises TypeError unless ``x`` is a variable, GraphError for anything
     else.
+
+    Parameters
+    ----------
+    x
+        (N, ...) samples.
+    shape
+        The shape of the part of each sample.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 32, 32])
@@ -142,6 +163,13 @@ def sampling_id(
 
     A number between ``min`` and ``max`` chooses the class of each row; ``seed`` 0 takes the
     program's.
+
+    Parameters
+    ----------
+    x
+        Probabilities (N, D).
+    min, max
+        The bounds of the uniform numbers that choose the columns.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])

@@ -1,4 +1,22 @@
-"""Random tensors. A seed of 0 means the program's ``random_seed``, or a new one every run."""
+"""Random tensors. A seed of 0 means the program's ``random_seed``, or a new one every run.
+
+Parameters
+----------
+shape
+    Ints, or variables of shape [1], or one int variable.
+mean
+    The mean of the numbers.
+std
+    The standard deviation of the numbers.
+min, max
+    The bounds of the numbers: included and excluded.
+input
+    The variable that gives the length of one dim, usually a batch.
+input_dim_idx
+    The dim of ``input`` that gives the length.
+output_dim_idx
+    The dim of the result that takes the length.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Positions of extremes: argmax and argmin."""
+"""Positions of extremes: argmax and argmin.
+
+Parameters
+----------
+x
+    A variable of any shape.
+axis
+    The dim that is searched and left out. Negative ones count from the end.
+"""
 
 from __future__ import annotations
 

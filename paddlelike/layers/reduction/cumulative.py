@@ -1,4 +1,16 @@
-"""Sums of all elements up to each."""
+"""Sums of all elements up to each.
+
+Parameters
+----------
+x
+    A variable of any shape.
+axis
+    The dim along which numbers are added; None for the last.
+exclusive
+    Whether a sum leaves out its own element.
+reverse
+    Whether sums begin at the end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Reductions along dims."""
+"""Reductions along dims.
+
+Parameters
+----------
+input, x
+    A variable of any shape.
+dim
+    The dim or dims that are reduced, negative ones from the end; None for all.
+keep_dim, keepdim
+    Whether the reduced dims stay, with length 1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What is in a tensor: its count of elements, and whether there are any."""
+"""What is in a tensor: its count of elements, and whether there are any.
+
+Parameters
+----------
+x, input
+    A variable of any shape.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Sorting: argsort and topk."""
+"""Sorting: argsort and topk.
+
+Parameters
+----------
+input
+    A variable of any shape.
+axis
+    The dim that is sorted. Negative ones count from the end.
+descending
+    Whether the greatest comes first.
+k
+    How many elements: an int, or a variable of shape [1].
+"""
 
 from __future__ import annotations
 

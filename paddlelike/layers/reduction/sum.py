@@ -1,4 +1,10 @@
-"""The sum of several variables."""
+"""The sum of several variables.
+
+Parameters
+----------
+x, input
+    A variable, or a list of variables of one shape.
+"""
 
 from __future__ import annotations
 

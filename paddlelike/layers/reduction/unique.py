@@ -1,4 +1,12 @@
-"""Values that occur, once each."""
+"""Values that occur, once each.
+
+Parameters
+----------
+x
+    A variable (N,).
+dtype
+    The type of the indices: ``"int32"`` or ``"int64"``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Copies, and new variables: parameters and global variables."""
+"""Copies, and new variables: parameters and global variables.
+
+Parameters
+----------
+persistable
+    Whether the value outlives a run and is saved with the persistables.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +72,19 @@ def create_parameter(
     first. It is called ``name``, unless there is an ``attr``: then as that says, or ``<name>.w_0`` (a bias
     ``.b_0``) where it does not say, as in Fluid. Raises TypeError unless ``shape`` is a list of ints.
 
+    Parameters
+    ----------
+    shape
+        A list of ints.
+    name
+        The name of the parameter where there is no ``attr``; None for a generated one.
+    attr
+        A :class:`~paddlelike.ParamAttr` or a name; None for the defaults.
+    is_bias
+        Whether it starts at 0.
+    default_initializer
+        The initializer where ``attr`` has none; None for Xavier's.
+
     >>> import paddlelike as fluid
     >>> zero = fluid.initializer.Constant(0.0)
     >>> table = fluid.layers.create_parameter([1, 2], "float32", name="table", default_initializer=zero)
@@ -100,6 +119,13 @@ def create_global_var(
     persistables. ``force_cpu`` is recorded in the operator. Raises TypeError unless ``shape`` is a list of
     ints.
 
+    Parameters
+    ----------
+    shape
+        A list of ints.
+    value
+        The number that the startup program writes to each element.
+
     >>> import paddlelike as fluid
     >>> count = fluid.layers.create_global_var([1], 5, "int64", persistable=True, name="count")
     >>> next_count = fluid.layers.increment(count)
@@ -125,6 +151,11 @@ def assign(input: Variable | Array, output: Variable | None = None) -> Variable:
 
     ``input`` may be an array of bool, float32, int32 or int64. The copy is written to ``output`` if that is
     given. Raises TypeError for another kind of value, GraphError for an array too large for a program.
+
+    Parameters
+    ----------
+    input
+        A variable, or an array of bool, float32, int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -25,6 +25,13 @@ def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
     Raises TypeError unless ``inputs`` and ``index`` are variables of supported dtypes, GraphError for fewer
     than two inputs.
 
+    Parameters
+    ----------
+    inputs
+        A list of variables (N, ...) of one shape.
+    index
+        int32 (N, 1): for each row, which input it is taken from.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
@@ -48,6 +55,13 @@ def concat(
     """Return variables concatenated along ``axis``; their other dims are equal (operator ``concat``).
 
     Raises TypeError unless ``input`` is a variable, GraphError when their dtypes differ.
+
+    Parameters
+    ----------
+    input
+        A list of variables whose dims are equal but for ``axis``.
+    axis
+        The dim along which they are joined: an int, or a variable of shape [1].
 
     >>> from paddlelike.input import data
     >>> concat([data("a", [None, 3]), data("b", [None, 5])], axis=1).shape
@@ -82,6 +96,15 @@ def split(
     Raises TypeError unless ``input`` is a variable, GraphError when equal parts are impossible.
 
     ``num_or_sections`` is the count, or the lengths.
+
+    Parameters
+    ----------
+    input
+        A variable of any shape.
+    num_or_sections
+        The count of equal parts, or the list of their lengths, of which one may be -1.
+    dim
+        The dim that is cut: an int, or a variable of shape [1].
 
     >>> from paddlelike.input import data
     >>> [part.shape for part in split(data("x", [None, 6]), [2, -1], dim=1)]

@@ -1,4 +1,20 @@
-"""Constant tensors."""
+"""Constant tensors.
+
+Parameters
+----------
+shape
+    Ints, or variables of shape [1], or one int variable.
+value, fill_value
+    The number in each element.
+input
+    The variable that gives the shape, or with ``input_dim_idx`` the length of one dim.
+input_dim_idx
+    The dim of ``input`` that gives the length.
+output_dim_idx
+    The dim of the result that takes the length.
+x
+    The variable that gives shape and dtype.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +60,11 @@ def fill_constant(
     ``shape`` may be a variable, or hold variables; ``value`` may be a variable of shape [1]. The elements
     are of ``dtype``, and written to ``out`` if that is given. ``force_cpu`` is recorded in the operator.
     Raises TypeError for an invalid ``shape``, GraphError for an invalid ``dtype``.
+
+    Parameters
+    ----------
+    value
+        The number in each element, or a variable of shape [1].
 
     >>> import paddlelike as fluid
     >>> three = fluid.layers.fill_constant([2, 2], "float32", 3.0)

@@ -1,4 +1,15 @@
-"""Parts of tensors of a given size."""
+"""Parts of tensors of a given size.
+
+Parameters
+----------
+x
+    A variable of any shape.
+shape
+    The shape of the part: ints, or a variable; None for that of ``x``. -1 in ``crop_tensor`` extends to the
+    end.
+offsets
+    Where the part begins in each dim: ints, or a variable; None for 0.
+"""
 
 from __future__ import annotations
 

@@ -25,6 +25,15 @@ def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1)
 
     ``offset`` moves the diagonal: above the main one if positive.
 
+    Parameters
+    ----------
+    input
+        (..., N), or an array.
+    offset
+        Which diagonal: 0 for the main one, positive above it, negative below.
+    dim1, dim2
+        The dims of the result that hold rows and columns.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
@@ -41,6 +50,11 @@ def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1)
 
 def diag(diagonal: Variable | Array) -> Variable:
     """Return the square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``).
+
+    Parameters
+    ----------
+    diagonal
+        A variable or array (N,).
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -66,6 +80,15 @@ def eye(
     Raises TypeError for a size that is not an int of 0 or more.
 
     ``num_rows`` and ``num_columns`` are its dims; as many columns as rows by default.
+
+    Parameters
+    ----------
+    num_rows
+        The count of rows.
+    num_columns
+        The count of columns; None for that of rows.
+    batch_shape
+        Dims in front, over which the matrix is repeated; None for no such dims.
 
     >>> import paddlelike as fluid
     >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.eye(2, 3)])

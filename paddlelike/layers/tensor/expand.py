@@ -1,4 +1,10 @@
-"""Repeating, reversing and rolling of tensors."""
+"""Repeating, reversing and rolling of tensors.
+
+Parameters
+----------
+x, input
+    A variable of any shape.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +32,11 @@ def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Var
 
     The counts may be variables. Raises TypeError unless ``x`` is a variable, GraphError for a negative
     count.
+
+    Parameters
+    ----------
+    expand_times
+        How often each dim is repeated: ints, or variables of shape [1], or one int variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -60,6 +71,11 @@ def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> 
 
     Operator ``expand_as``. Raises TypeError unless ``x`` and ``target_tensor`` are variables.
 
+    Parameters
+    ----------
+    target_tensor
+        The variable whose shape the result gets.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1], [2]], "float32"))
@@ -78,6 +94,11 @@ def meshgrid(input: Variable | Sequence[Variable], name: str | None = None) -> l
     """Return vectors of lengths A, B, ... as tensors (A, B, ...), each along its dim (``meshgrid``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    Parameters
+    ----------
+    input
+        A list of variables (N,).
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -102,6 +123,11 @@ def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
 
     ``axis`` names one axis or several.
 
+    Parameters
+    ----------
+    axis
+        The dim or dims that are reversed.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
@@ -120,6 +146,11 @@ def flip(input: Variable, dims: Sequence[int], name: str | None = None) -> Varia
 
     Raises TypeError unless ``input`` is a variable.
 
+    Parameters
+    ----------
+    dims
+        The dims that are reversed.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
@@ -137,6 +168,13 @@ def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int]
 
     Without ``dims`` the elements are rotated as one row. Raises TypeError unless ``input`` is a variable,
     GraphError unless there is a shift per dim.
+
+    Parameters
+    ----------
+    shifts
+        By how many places: an int, or one per dim.
+    dims
+        The dims that are rotated; None to rotate all elements as one row.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -1,4 +1,14 @@
-"""Gathering and scattering of rows and elements."""
+"""Gathering and scattering of rows and elements.
+
+Parameters
+----------
+input, x
+    A variable of any shape.
+index
+    Indices, int32 or int64: (N,) for rows, (..., K) for elements in the first K dims.
+updates
+    What is written: for each index, a row or a slice of the result.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +41,11 @@ def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable
 
     ``overwrite``: where a row is gathered twice, its gradient is the last one instead of the sum. Raises
     TypeError unless ``input`` and ``index`` are variables of supported dtypes.
+
+    Parameters
+    ----------
+    overwrite
+        Whether the gradient of a row that is gathered twice is the last one instead of the sum.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -69,6 +84,11 @@ def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
     """Return the slices of ``input`` along ``dim`` at the integers of ``index`` (N,) (``index_select``).
 
     Raises TypeError unless ``input`` and ``index`` are variables of supported dtypes.
+
+    Parameters
+    ----------
+    dim
+        The dim along which slices are chosen.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -111,6 +131,11 @@ def scatter(
     Without ``overwrite`` these rows are set to zero first, then the updates are added. Raises TypeError
     unless ``input``, ``index`` and ``updates`` are variables of supported dtypes.
 
+    Parameters
+    ----------
+    overwrite
+        Whether a row is replaced. Otherwise it is set to zero, then all its updates are added.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1, 1], [2, 2]], "float32"))
@@ -134,6 +159,11 @@ def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str 
     Raises TypeError unless ``index`` and ``ref`` are variables of supported dtypes, GraphError when their
     dtypes differ.
 
+    Parameters
+    ----------
+    ref
+        A variable of any shape.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([1, 1, 1], "float32"))
@@ -155,6 +185,11 @@ def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str 
 def scatter_nd(index: Variable, updates: Variable, shape: Sequence[int], name: str | None = None) -> Variable:
     """Return zeros of ``shape`` with ``updates`` added at the rows of ``index`` (``scatter_nd_add``).
 
+    Parameters
+    ----------
+    shape
+        The shape of the result.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1], [3]], "int64"))
@@ -170,6 +205,11 @@ def where(condition: Variable) -> Variable:
     """Return the int64 indices, (count, rank), where ``condition`` is true (operator ``where_index``).
 
     Raises TypeError unless ``condition`` is a variable.
+
+    Parameters
+    ----------
+    condition
+        A bool variable of any shape.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -195,6 +235,11 @@ def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variabl
     """Return the int64 indices, (count, rank), where ``input`` is not 0, or a tuple with a column per dim.
 
     With ``as_tuple`` there is one variable for each dim.
+
+    Parameters
+    ----------
+    as_tuple
+        Whether the result is one variable per dim.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

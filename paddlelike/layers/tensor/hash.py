@@ -1,4 +1,14 @@
-"""Ids hashed into a smaller range."""
+"""Ids hashed into a smaller range.
+
+Parameters
+----------
+input
+    Ids (T, 1) or (T, K), int64.
+hash_size
+    The bound of the hashes, excluded.
+num_hash
+    How many hashes each row gets.
+"""
 
 from __future__ import annotations
 

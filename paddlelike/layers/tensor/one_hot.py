@@ -19,6 +19,15 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
     Operator ``one_hot``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros. Raises
     TypeError unless ``input`` is a variable of a supported dtype.
 
+    Parameters
+    ----------
+    input
+        Ids (..., 1), int32 or int64.
+    depth
+        The count of classes: an int, or a variable of shape [1].
+    allow_out_of_range
+        Whether an id out of range gives zeros instead of an error.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> ids = fluid.layers.assign(np.array([[2], [0]], "int64"))
@@ -49,6 +58,19 @@ def shard_index(
 
     A shard holds ``ceil(index_num / nshards)`` ids. Raises TypeError unless ``input`` is a variable of a
     supported dtype, GraphError when there is no such shard.
+
+    Parameters
+    ----------
+    input
+        Ids (..., 1), int64.
+    index_num
+        The count of all ids.
+    nshards
+        The count of shards.
+    shard_id
+        The index of this shard, from 0.
+    ignore_value
+        What ids of other shards become.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -1,4 +1,10 @@
-"""Padding of tensors."""
+"""Padding of tensors.
+
+Parameters
+----------
+pad_value
+    The number that fills.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +23,13 @@ def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str 
     Raises TypeError unless ``x`` is a variable.
 
     ``paddings`` holds two counts a dim: before and behind.
+
+    Parameters
+    ----------
+    x
+        A variable of any shape.
+    paddings
+        Two counts per dim: before and after.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -45,6 +58,16 @@ def pad2d(
 
     ``paddings`` holds the counts above, below, left and right. The input has shape (N, C, H, W).
 
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W), or (N, H, W, C) for NHWC.
+    paddings
+        The counts above, below, left and right: ints, or an int variable (4,).
+    mode
+        ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge, ``"edge"`` repeats
+        the edge.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
     >>> fluid.layers.pad2d(x, paddings=[1, 1, 2, 2]).shape
@@ -64,6 +87,13 @@ def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: st
     """Return ``y`` padded with ``pad_value`` after each dim to the shape of ``x`` (``pad_constant_like``).
 
     Raises TypeError unless ``x`` and ``y`` are variables.
+
+    Parameters
+    ----------
+    x
+        The variable whose shape the result gets.
+    y
+        The variable that is padded, at most as large in each dim.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -1,4 +1,18 @@
-"""Ranges of numbers."""
+"""Ranges of numbers.
+
+Parameters
+----------
+start
+    The first number: a number, or a variable of shape [1].
+end
+    The bound, excluded: as ``start``.
+step
+    The distance of neighbours: as ``start``.
+stop
+    The last number, included: as ``start``.
+num
+    The count of numbers: an int, or a variable of shape [1].
+"""
 
 from __future__ import annotations
 

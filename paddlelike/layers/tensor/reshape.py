@@ -1,4 +1,10 @@
-"""The same elements in another shape or order: reshape, transpose, squeeze; and shapes as tensors."""
+"""The same elements in another shape or order: reshape, transpose, squeeze; and shapes as tensors.
+
+Parameters
+----------
+x, input
+    A variable of any shape.
+"""
 
 from __future__ import annotations
 
@@ -65,6 +71,16 @@ def reshape(
     time. With ``inplace`` the result is ``x`` itself; ``act`` is applied to it. Raises TypeError unless
     ``x`` is a variable, GraphError for an invalid shape.
 
+    Parameters
+    ----------
+    shape
+        Ints, of which one may be -1 (inferred) and 0 means the dim of ``x`` at that index; or variables of
+        shape [1], or one int variable.
+    actual_shape
+        An int variable that replaces ``shape`` at run time; None for none.
+    inplace
+        Whether the result is ``x`` itself.
+
     >>> from paddlelike.input import data
     >>> reshape(data("x", [None, 6, 4]), [0, 3, 8]).shape
     (-1, 3, 8)
@@ -121,6 +137,11 @@ def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Va
 
     Raises TypeError unless ``input`` is a variable.
 
+    Parameters
+    ----------
+    axes
+        The dims of length 1 that are left out; [] for all of them.
+
     >>> import paddlelike as fluid
     >>> fluid.layers.squeeze(fluid.data("x", [None, 1, 4, 1]), axes=[1]).shape
     (-1, 4, 1)
@@ -136,6 +157,11 @@ def unsqueeze(input: Variable, axes: int | ShapeLike, name: str | None = None) -
     """Return ``input`` with new dims of 1 at ``axes``: an int, several, or variables (``unsqueeze2``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    Parameters
+    ----------
+    axes
+        Where new dims of length 1 stand in the result: an int, several, or variables.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.unsqueeze(fluid.data("x", [None, 4]), axes=[1, 3]).shape
@@ -163,6 +189,11 @@ def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
 
     Raises TypeError unless ``x`` is a variable, GraphError when there is no such axis.
 
+    Parameters
+    ----------
+    axis
+        How many of the first dims become rows, 0 to the count of dims.
+
     >>> import paddlelike as fluid
     >>> fluid.layers.flatten(fluid.data("images", [None, 3, 28, 28])).shape
     (-1, 2352)
@@ -182,6 +213,11 @@ def transpose(x: Variable, perm: Sequence[int], name: str | None = None) -> Vari
     """Return ``x`` with its dims permuted: dim ``i`` is dim ``perm[i]`` of ``x`` (operator ``transpose2``).
 
     Raises TypeError unless ``x`` is a variable, GraphError unless ``perm`` is a permutation of the dims.
+
+    Parameters
+    ----------
+    perm
+        For each dim of the result, which dim of ``x`` it is.
 
     >>> from paddlelike.input import data
     >>> transpose(data("images", [None, 28, 28, 3]), [0, 3, 1, 2]).shape

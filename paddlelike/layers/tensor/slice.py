@@ -1,4 +1,17 @@
-"""Slices of tensors."""
+"""Slices of tensors.
+
+Parameters
+----------
+input
+    A variable of any shape.
+axes
+    The dims that are cut.
+starts, ends
+    Where each part begins, and the bound behind it: ints, negative ones from the end, or variables of shape
+    [1].
+strides
+    The step in each of ``axes``, negative to go backwards.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,13 @@ def stack(x: Variable | Sequence[Variable], axis: int = 0) -> Variable:
 
     Raises TypeError unless ``x`` is a variable.
 
+    Parameters
+    ----------
+    x
+        A list of variables of one shape.
+    axis
+        Where the new dim stands in the result.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
@@ -36,6 +43,15 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
 
     ``num`` is their count; it may be None when the dim is known. Raises TypeError unless ``x`` is a
     variable, GraphError otherwise.
+
+    Parameters
+    ----------
+    x
+        A variable of any shape.
+    axis
+        The dim that is taken apart.
+    num
+        The length of that dim; None where it is known.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [2, 3])
