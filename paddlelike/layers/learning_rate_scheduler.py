@@ -2,6 +2,17 @@
 
 Each function returns a variable to pass to an optimizer. The steps are counted by ``@LR_DECAY_COUNTER@``,
 which is saved with the persistables, so that a schedule continues after a restart.
+
+Parameters
+----------
+learning_rate
+    The first rate: a number, or a variable of shape [1].
+decay_steps
+    After how many steps the formula has decayed once.
+decay_rate
+    The rate of decay in the formula.
+staircase
+    Whether the quotient of the steps is rounded down, so that the rate falls in stairs.
 """
 
 from __future__ import annotations
@@ -44,6 +55,15 @@ def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Varia
     Step 1 is the first. Vaswani et al., Attention is all you need, 2017.
 
     The result has shape (1,).
+
+    Parameters
+    ----------
+    d_model
+        The width of the model.
+    warmup_steps
+        The count of steps in which the rate rises.
+    learning_rate
+        The factor of the rate.
 
     >>> import paddlelike as fluid
     >>> rate = fluid.layers.noam_decay(d_model=64, warmup_steps=2)
@@ -124,6 +144,15 @@ def polynomial_decay(
 
     ``learning_rate`` is the first rate. The result has shape (1,).
 
+    Parameters
+    ----------
+    end_learning_rate
+        The rate at the end.
+    power
+        The exponent.
+    cycle
+        Whether the rate starts again after ``decay_steps``, each time longer.
+
     >>> import paddlelike as fluid
     >>> fluid.layers.polynomial_decay(0.1, decay_steps=100).shape
     (1,)
@@ -147,6 +176,13 @@ def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Var
     Raises GraphError unless there is one value more than there are boundaries.
 
     The result has shape (1,).
+
+    Parameters
+    ----------
+    boundaries
+        The steps at which the rate changes, ascending.
+    values
+        The rates: one more than there are boundaries.
 
     >>> import paddlelike as fluid
     >>> rate = fluid.layers.piecewise_decay(boundaries=[2, 3], values=[0.5, 0.25, 0.125])
@@ -180,6 +216,13 @@ def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: 
 
     Loshchilov & Hutter, SGDR, 2016. Raises TypeError when ``learning_rate`` is no float and no variable.
 
+    Parameters
+    ----------
+    step_each_epoch
+        The count of steps of an epoch.
+    epochs
+        The count of epochs.
+
     >>> import paddlelike as fluid
     >>> fluid.layers.cosine_decay(0.1, step_each_epoch=100, epochs=10).shape
     (1,)
@@ -199,6 +242,15 @@ def linear_lr_warmup(
     The first takes ``warmup_steps`` steps.
 
     ``learning_rate`` may be another schedule.
+
+    Parameters
+    ----------
+    learning_rate
+        The rate after the warm-up: a number, or another schedule.
+    warmup_steps
+        The count of steps of the warm-up.
+    start_lr, end_lr
+        The rate at which the warm-up begins and ends.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.linear_lr_warmup(0.1, warmup_steps=100, start_lr=0.0, end_lr=0.1).shape

@@ -39,6 +39,14 @@ def cond(
     only one runs (operator ``conditional_block``). Raises TypeError when a branch is not callable, GraphError
     when the two return different structures.
 
+    Parameters
+    ----------
+    pred
+        A bool variable of shape [1].
+    true_fn, false_fn
+        Functions without parameters that return the same structure of variables; None for one that returns
+        None.
+
     >>> a, b = fill_constant([1], "float32", 1.0), fill_constant([1], "float32", 2.0)
     >>> out = cond(a < b, lambda: a + b, lambda: a - b)
     """
@@ -105,6 +113,13 @@ def case(
     TypeError when a pair is malformed, GraphError when there is none. ``pred_fn_pairs`` holds the pairs;
     a condition is a bool variable of shape (1,).
 
+    Parameters
+    ----------
+    pred_fn_pairs
+        Pairs of a bool variable of shape [1] and a function without parameters.
+    default
+        The function to call when no condition is true; None for the last function.
+
     >>> x = fill_constant([1], "float32", 0.3)
     >>> out = case([(x < 0.1, lambda: x), (x < 0.5, lambda: x * 2.0)], default=lambda: x * 3.0)
     """
@@ -141,6 +156,15 @@ def switch_case(
     ``branch_fns`` maps indices to functions, or is a list of functions or of pairs ``(index, function)``.
     For any other index, ``default()`` is called, or, without a default, the function of the greatest
     index. Raises TypeError when a branch is malformed, GraphError when there is none or an index is repeated.
+
+    Parameters
+    ----------
+    branch_index
+        An integer variable of shape [1].
+    branch_fns
+        Functions by index: a dict, a list of functions, or a list of pairs ``(index, function)``.
+    default
+        The function to call for another index; None for that of the greatest index.
 
     >>> index = fill_constant([1], "int32", 1)
     >>> out = switch_case(index, {0: lambda: index + 1, 1: lambda: index + 2})
@@ -214,6 +238,13 @@ class Switch:
 
         Raises TypeError unless ``condition`` is a variable of a supported dtype, GraphError outside of
         ``with Switch() as switch:``.
+
+        Parameters
+        ----------
+        pred_fn_pairs
+            Pairs of a bool variable of shape [1] and a function without parameters.
+        default
+            The function to call when no condition is true; None for the last function.
         """
         self._check_inside("case")
         check_variable("switch", "condition", condition, BOOL)

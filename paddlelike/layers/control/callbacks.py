@@ -33,6 +33,21 @@ def Print(  # noqa: N802  (Fluid's name)
     what is said of the variable. ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or
     ``"both"``. Raises TypeError unless ``input`` is a variable and GraphError for another ``print_phase``.
 
+    Parameters
+    ----------
+    input
+        A variable of any shape.
+    first_n
+        How often it is printed; -1 for always.
+    message
+        A text that is printed in front; None for none.
+    summarize
+        How many elements are printed; -1 for all.
+    print_tensor_name, print_tensor_type, print_tensor_shape, print_tensor_lod
+        Whether to print this of the variable.
+    print_phase
+        ``"forward"``, ``"backward"`` for its gradient, or ``"both"``.
+
     >>> import paddlelike as fluid
     >>> x = fluid.layers.fill_constant([3], "float32", 0.5)
     >>> seen = fluid.layers.Print(x, message="half", print_tensor_name=False)
@@ -75,6 +90,20 @@ def py_func(
     one gradient per input, which may be None for an input whose gradients stop, a label say; without it
     gradients stop here. A saved program does not contain the function.
     Raises TypeError when ``func`` is not callable, GraphError when an output has no shape.
+
+    Parameters
+    ----------
+    func
+        The function. It gets LoDTensors, one per variable of ``x``, and may return arrays.
+    x
+        A variable, or a list of variables.
+    out
+        A variable, or a list of variables, with shape and dtype.
+    backward_func
+        A function of the inputs, the outputs and the gradients of the outputs that returns a gradient per
+        input, or None for an input without; None to end gradients here.
+    skip_vars_in_backward_input
+        Variables of ``x`` and ``out`` that ``backward_func`` does not take.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

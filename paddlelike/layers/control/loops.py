@@ -96,6 +96,15 @@ def while_loop(
     when ``cond`` or ``body`` is not callable, GraphError when there are no variables or the structure
     changes.
 
+    Parameters
+    ----------
+    cond
+        A function of the loop variables that returns a bool variable of shape [1].
+    body
+        A function of the loop variables that returns their next values, in the same structure.
+    loop_vars
+        A list of variables, or of structures of variables.
+
     >>> from paddlelike.layers.tensor.constant import fill_constant
     >>> i, limit = fill_constant([1], "int64", 0), fill_constant([1], "int64", 5)
     >>> (i,) = while_loop(lambda i: i < limit, lambda i: [i + 1], [i])

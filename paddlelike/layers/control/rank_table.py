@@ -1,4 +1,12 @@
-"""Rank tables: sequences sorted by length, and their steps as arrays of tensors."""
+"""Rank tables: sequences sorted by length, and their steps as arrays of tensors.
+
+Parameters
+----------
+x
+    Sequences with LoD.
+rank_table
+    A table of :func:`lod_rank_table`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""A persistable counter of steps."""
+"""A persistable counter of steps.
+
+Parameters
+----------
+counter_name
+    The name of the counter; None for ``@STEP_COUNTER@``.
+begin
+    The value in the first run, when it counts by 1.
+step
+    What each run adds.
+"""
 
 from __future__ import annotations
 

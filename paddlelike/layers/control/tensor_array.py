@@ -1,4 +1,12 @@
-"""Arrays of tensors, usually one element for each step of a loop."""
+"""Arrays of tensors, usually one element for each step of a loop.
+
+Parameters
+----------
+array
+    A LoDTensorArray; None in :func:`array_write` for a new one.
+i
+    The index, int64 of shape [1].
+"""
 
 from __future__ import annotations
 
@@ -41,6 +49,11 @@ def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Vari
 
     ``i`` is int64 of shape ``[1]``. Returns the array. Raises TypeError unless ``x`` and ``i`` are
     variables of supported dtypes.
+
+    Parameters
+    ----------
+    x
+        The value to write.
 
     >>> import paddlelike as fluid
     >>> i = fluid.layers.fill_constant([1], "int64", 0)
@@ -97,6 +110,15 @@ def tensor_array_to_tensor(
     Operator ``tensor_array_to_tensor``. Raises TypeError unless ``input`` is an array.
 
     ``use_stack`` adds an axis instead of joining along one.
+
+    Parameters
+    ----------
+    input
+        A LoDTensorArray.
+    axis
+        The dim along which elements are joined, or stacked.
+    use_stack
+        Whether elements are stacked along a new dim.
 
     >>> import paddlelike as fluid
     >>> layers = fluid.layers

@@ -34,6 +34,19 @@ def data(
     type of its elements and ``type`` that of its value; gradients end here unless ``stop_gradient`` is
     False. Raises TypeError for an invalid name or shape.
 
+    Parameters
+    ----------
+    name
+        The name by which it is fed.
+    shape
+        The shape of a sample, or of a batch: ints, -1 or None where a dim is not known.
+    append_batch_size
+        Whether a batch dim of -1 is put in front of ``shape``.
+    lod_level
+        How many levels of sequences the rows have.
+    type
+        The type of the value.
+
     >>> import paddlelike as fluid
     >>> fluid.layers.data("image", [1, 28, 28]).shape
     (-1, 1, 28, 28)
@@ -75,6 +88,15 @@ def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> Non
 
     ``out`` is read from ``file_path``, and converted to float16 with ``load_as_fp16``. Its shape is
     the file's.
+
+    Parameters
+    ----------
+    out
+        The variable to read into.
+    file_path
+        The path of a tensor file.
+    load_as_fp16
+        Whether to convert the values to float16.
 
     >>> import tempfile
     >>> import paddlelike as fluid

@@ -3,6 +3,25 @@
 A reader is declared with shapes and dtypes; :func:`read_file` returns the variables of its slots. After the
 startup program: give the reader a source (``decorate_paddle_reader``), ``start()`` it, run the program
 without a feed until EOFException, ``reset()`` it.
+
+Parameters
+----------
+capacity
+    How many batches are read ahead.
+feed_list
+    Variables, one per slot.
+use_double_buffer
+    Declares Fluid's further buffer. It has no effect.
+shapes
+    The shape of each slot, -1 where a dim is not known.
+dtypes
+    The dtype of each slot.
+lod_levels
+    How many levels of sequences each slot has; None for none.
+reader
+    A reader of :func:`py_reader`.
+place
+    Where Fluid would put the buffer. It has no effect.
 """
 
 from __future__ import annotations

@@ -25,6 +25,17 @@ def accuracy(
     Operators ``top_k`` and ``accuracy``; counts are written to ``correct`` and ``total`` (int32 [1]).
     Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
 
+    Parameters
+    ----------
+    input
+        Scores (N, D).
+    label
+        The class, int (N, 1).
+    k
+        Among how many greatest scores the label counts as found.
+    correct, total
+        Variables, int32 [1], that the counts are written to; None for new ones.
+
     >>> from paddlelike.input import data
     >>> accuracy(data("digits", [None, 10]), data("label", [None, 1], "int64")).shape
     (1,)
@@ -64,6 +75,21 @@ def auc(
 
     The thresholds cut [0, 1] into ``num_thresholds`` parts; ``topk`` is not
     read, as in Fluid.
+
+    Parameters
+    ----------
+    input
+        Probabilities (N, 2), the second of class 1.
+    label
+        0 or 1, int (N, 1).
+    curve
+        ``"ROC"`` or ``"PR"``.
+    num_thresholds
+        Into how many parts the thresholds cut [0, 1].
+    topk
+        Not read, as in Fluid.
+    slide_steps
+        Over how many batches the second area is taken; 0 for all.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 2])
@@ -106,6 +132,13 @@ def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variab
 
     ``num_classes`` is the count C of classes. The mean has shape (1,), the counts of wrong and
     correct ones (C,).
+
+    Parameters
+    ----------
+    input, label
+        Classes, int32 or int64, of one shape.
+    num_classes
+        The count of classes.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "int64")

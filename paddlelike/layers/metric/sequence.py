@@ -29,6 +29,19 @@ def edit_distance(
 
     Without LoD, ``input_length`` and ``label_length`` hold how much of each row counts, (batch,).
 
+    Parameters
+    ----------
+    input
+        Ids, int64 (T, 1) with LoD, or (N, L) with ``input_length``.
+    label
+        True ids, in the same form.
+    normalized
+        Whether distances are divided by the length of the label.
+    ignored_tokens
+        Ids that are removed first; None for none.
+    input_length, label_length
+        The lengths of padded rows, int64 (N,); None where there is a LoD.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)
     >>> y = fluid.data("y", [None, 1], "int64", lod_level=1)
@@ -70,6 +83,21 @@ def chunk_eval(
 
     Tags are counted by ``num_chunk_types`` types of chunks; those in ``excluded_chunk_types`` are
     passed over. Each output has shape (1,).
+
+    Parameters
+    ----------
+    input
+        Inferred tags, int64 (T, 1) with LoD, or (N, L) with ``seq_length``.
+    label
+        True tags, in the same form.
+    chunk_scheme
+        ``"IOB"``, ``"IOE"``, ``"IOBES"`` or ``"plain"``.
+    num_chunk_types
+        The count of types of chunks.
+    excluded_chunk_types
+        Types that are passed over; None for none.
+    seq_length
+        The lengths of padded rows, int64 (N,); None where there is a LoD.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)

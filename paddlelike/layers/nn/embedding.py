@@ -114,6 +114,11 @@ def merge_selected_rows(x: Variable, name: str | None = None) -> Variable:
 
     Raises TypeError unless ``x`` is a variable.
 
+    Parameters
+    ----------
+    x
+        A variable that holds SelectedRows.
+
     >>> import paddlelike as fluid
     >>> block, rows = fluid.default_main_program().global_block(), fluid.core.VarDesc.VarType.SELECTED_ROWS
     >>> x = block.create_var(name="rows", shape=[10, 4], dtype="float32", type=rows)
@@ -128,6 +133,11 @@ def get_tensor_from_selected_rows(x: Variable, name: str | None = None) -> Varia
     """Return the rows of SelectedRows as a tensor, without their indices (``get_tensor_from_selected_rows``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    Parameters
+    ----------
+    x
+        A variable that holds SelectedRows.
 
     >>> import paddlelike as fluid
     >>> block, rows = fluid.default_main_program().global_block(), fluid.core.VarDesc.VarType.SELECTED_ROWS

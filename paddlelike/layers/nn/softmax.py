@@ -1,4 +1,12 @@
-"""Softmax and other functions along one axis."""
+"""Softmax and other functions along one axis.
+
+Parameters
+----------
+input
+    A variable of any shape.
+axis
+    The dim along which the function is taken. Negative ones count from the end.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +60,15 @@ def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> 
 
     (N, C, H, W) gives (N, C / groups, H, W); ``axis`` is 1, or -1 or 3 for channels last. Raises TypeError
     unless ``x`` is a variable of a supported dtype and GraphError for another ``axis``.
+
+    Parameters
+    ----------
+    x
+        (N, C, H, W), or (N, H, W, C).
+    groups
+        How many channels are compared at a time.
+    axis
+        The dim of the channels: 1, or -1 or 3.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])

@@ -1,4 +1,18 @@
-"""unfold: the windows of an image as columns."""
+"""unfold: the windows of an image as columns.
+
+Parameters
+----------
+x
+    (N, C, H, W).
+kernel_sizes
+    The height and width of a window: one int for both, or two.
+strides
+    The step between windows: as ``kernel_sizes``.
+paddings
+    Zeros around the image: an int, two (vertical, horizontal) or four (top, left, bottom, right).
+dilations
+    The distance between elements of a window: as ``kernel_sizes``.
+"""
 
 from __future__ import annotations
 

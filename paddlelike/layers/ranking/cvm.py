@@ -1,4 +1,14 @@
-"""continuous_value_model: features of the counts of shows and clicks."""
+"""continuous_value_model: features of the counts of shows and clicks.
+
+Parameters
+----------
+input
+    (N, D), whose first two columns count shows and clicks.
+cvm
+    The counts again, (N, 2): the gradient of these columns.
+use_cvm
+    Whether the result keeps the two columns, as logarithms.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""filter_by_instag: the instances whose tags are wanted."""
+"""filter_by_instag: the instances whose tags are wanted.
+
+Parameters
+----------
+ins
+    Instances (N, D): rows, or sequences.
+ins_tag
+    The tags of each instance, int64 (T, 1) with LoD.
+filter_tag
+    The tags to look for, int64 (F,).
+is_lod
+    Whether instances are sequences.
+out_val_if_empty
+    The number of the one row that is returned when no instance is left.
+"""
 
 from __future__ import annotations
 

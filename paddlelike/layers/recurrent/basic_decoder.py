@@ -1,4 +1,16 @@
-"""BasicDecoder: a cell decoded by a helper that samples and chooses its inputs."""
+"""BasicDecoder: a cell decoded by a helper that samples and chooses its inputs.
+
+Parameters
+----------
+embedding_fn
+    A function of ids that returns the next inputs.
+start_tokens
+    The first ids, int64 (N,).
+end_token
+    The id that ends a sequence.
+softmax_temperature
+    What scores are divided by; None for 1.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +73,15 @@ class TrainingHelper(DecodeHelper):
     """A helper whose next input is that of the true sequence ("teacher forcing").
 
     ``inputs`` are ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; ``sequence_length`` is ``(N,)``.
+
+    Parameters
+    ----------
+    inputs
+        (N, T, ...), or (T, N, ...) with ``time_major``.
+    sequence_length
+        The lengths, (N,).
+    time_major
+        Whether time is the first dim.
 
     >>> import paddlelike as fluid
     >>> words, length = fluid.data("words", [None, 6, 3]), fluid.data("length", [None], "int64")

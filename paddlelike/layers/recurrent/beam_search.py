@@ -1,4 +1,12 @@
-"""Beam search over sequences with LoD: one step, and the decoding of all steps."""
+"""Beam search over sequences with LoD: one step, and the decoding of all steps.
+
+Parameters
+----------
+beam_size
+    How many continuations are kept for a source.
+end_id
+    The id that ends a sentence.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +41,19 @@ def beam_search(
     sources. With ``is_accumulated`` the scores hold those of the steps before; else they are added
     here.
 
+    Parameters
+    ----------
+    pre_ids, pre_scores
+        What the step before selected, (prefixes, 1).
+    ids, scores
+        The candidates of every prefix, (prefixes, K), often of :func:`topk`.
+    level
+        The level of LoD that separates the sources.
+    is_accumulated
+        Whether scores hold those of the steps before.
+    return_parent_idx
+        Whether the index of each prefix is returned as well.
+
     >>> import paddlelike as fluid
     >>> ids, scores = fluid.data("ids", [None, 1], "int64", 2), fluid.data("scores", [None, 1], "float32", 2)
     >>> best, indices = fluid.layers.topk(fluid.data("probs", [None, 100], "float32"), k=4)
@@ -66,6 +87,11 @@ def beam_search_decode(
     sentences.
 
     The shapes are those of the ids, one row for each word.
+
+    Parameters
+    ----------
+    ids, scores
+        Arrays with one element per step of :func:`beam_search`.
 
     >>> import paddlelike as fluid
     >>> zero = fluid.layers.fill_constant([1], "int64", 0)

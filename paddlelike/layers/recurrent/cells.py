@@ -1,4 +1,16 @@
-"""Cells of recurrent networks, one step each: RNNCell, GRUCell, LSTMCell."""
+"""Cells of recurrent networks, one step each: RNNCell, GRUCell, LSTMCell.
+
+Parameters
+----------
+hidden_size
+    The width of the states.
+gate_activation
+    The activation layer of the gates; None for sigmoid.
+activation
+    The activation layer of the candidates; None for tanh.
+forget_bias
+    Added to the forget gate.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,24 @@
-"""lstm: layers of LSTM over a batch of sequences that are padded to one length."""
+"""lstm: layers of LSTM over a batch of sequences that are padded to one length.
+
+Parameters
+----------
+input
+    (T, N, D).
+init_h, init_c
+    The first states, (layers * directions, N, hidden_size).
+max_len
+    Not read.
+hidden_size
+    The width of the states.
+num_layers
+    How many LSTMs lie one above the other.
+dropout_prob
+    The probability of dropout between layers.
+is_bidirec
+    Whether each layer reads in both directions.
+default_initializer
+    The initializer of the weights; None for Xavier's.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +60,11 @@ def lstm(
     ``max_len`` is not read. ``num_layers`` LSTMs lie one above the other, with dropout of
     ``dropout_prob`` between them, drawn from ``seed``; with ``is_bidirec`` each reads in both
     directions. ``default_initializer`` sets the weights.
+
+    Parameters
+    ----------
+    seed
+        The seed of the dropout; -1 for the program's.
 
     >>> from paddlelike.input import data
     >>> first = [data(name, [2, 3, 8]) for name in ("h", "c")]

@@ -1,4 +1,10 @@
-"""Decoding of sequences step by step: Decoder and dynamic_decode."""
+"""Decoding of sequences step by step: Decoder and dynamic_decode.
+
+Parameters
+----------
+max_step_num
+    The largest count of steps; None for no limit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""gather_tree: whole sequences from the steps of a beam search."""
+"""gather_tree: whole sequences from the steps of a beam search.
+
+Parameters
+----------
+ids
+    The ids of each step, int (T, N, beams).
+parents
+    The beam that each of them continues, in the same shape.
+"""
 
 from __future__ import annotations
 

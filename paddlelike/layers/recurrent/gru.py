@@ -1,4 +1,22 @@
-"""GRU: dynamic_gru over sequences of any length, and gru_unit, one step."""
+"""GRU: dynamic_gru over sequences of any length, and gru_unit, one step.
+
+Parameters
+----------
+input
+    (T, 3 * size) with LoD, or (N, size) of one step: usually of :func:`fc`.
+is_reverse
+    Whether sequences are read from their ends.
+gate_activation
+    The activation of the gates.
+candidate_activation, activation
+    The activation of the candidate.
+h_0
+    The first states, (sequences, size); None for zeros.
+hidden
+    The state before the step, (N, size / 3).
+origin_mode
+    Whether the update gate weighs the candidate as in Cho et al., 2014.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +54,11 @@ def dynamic_gru(
 
     With ``is_reverse`` the sequences are read from their ends. ``gate_activation`` acts on the gates,
     ``candidate_activation`` on the new state.
+
+    Parameters
+    ----------
+    size
+        The width of the state.
 
     >>> from paddlelike.input import data
     >>> dynamic_gru(data("projected", [None, 24], lod_level=1), size=8).shape
@@ -79,6 +102,11 @@ def gru_unit(
     defaults are ignored as in Fluid, see ``fluid.quirks()``. With ``origin_mode`` the update gate weights
     the candidate as in Cho et al. 2014. Raises TypeError unless ``input`` and ``hidden`` are variables of
     supported dtypes and GraphError for another ``activation`` or ``gate_activation``.
+
+    Parameters
+    ----------
+    size
+        3 times the width of the state.
 
     >>> import paddlelike as fluid
     >>> projected, state = fluid.data("projected", [None, 12]), fluid.data("state", [None, 4])

@@ -1,4 +1,30 @@
-"""LSTM over sequences of any length: dynamic_lstm and dynamic_lstmp."""
+"""LSTM over sequences of any length: dynamic_lstm and dynamic_lstmp.
+
+Parameters
+----------
+input
+    (T, size) with LoD, usually of :func:`fc`.
+size
+    4 times the width of the cell.
+h_0, c_0
+    The first states and cells, one row per sequence; None for zeros.
+use_peepholes
+    Whether the gates see the cell.
+is_reverse
+    Whether sequences are read from their ends.
+gate_activation
+    The activation of the gates: sigmoid, tanh, relu or identity.
+cell_activation
+    The activation of the cell's output.
+candidate_activation
+    The activation of the candidates.
+proj_size
+    The width of the projection.
+proj_activation
+    The activation of the projection.
+cell_clip, proj_clip
+    The bound of the absolute value; None for no bound.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""lstm_unit: one step of LSTM."""
+"""lstm_unit: one step of LSTM.
+
+Parameters
+----------
+x_t
+    The input of the step, (N, M).
+hidden_t_prev, cell_t_prev
+    The states before the step, (N, D).
+forget_bias
+    Added to the forget gate.
+"""
 
 from __future__ import annotations
 

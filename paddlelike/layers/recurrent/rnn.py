@@ -37,6 +37,8 @@ def rnn(
 
     Parameters
     ----------
+    time_major
+        Whether time is the first dim of the inputs and outputs.
     cell
         Called with the inputs and states of one step, and ``kwargs``.
     inputs

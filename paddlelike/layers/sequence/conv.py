@@ -1,4 +1,20 @@
-"""sequence_conv: convolution over sequences."""
+"""sequence_conv: convolution over sequences.
+
+Parameters
+----------
+input
+    Sequences of rows: (T, D) with LoD.
+num_filters
+    The width of the result.
+filter_size
+    How many rows a window holds.
+filter_stride
+    1.
+padding
+    Not read, as in Fluid.
+padding_start
+    Where a window begins, counted from its row; None for minus half of its rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Sequences repeated and concatenated."""
+"""Sequences repeated and concatenated.
+
+Parameters
+----------
+input
+    A list of variables with LoD, with equally many sequences.
+x
+    Rows, or sequences of rows.
+y
+    The variable whose LoD says how often.
+ref_level
+    The level of the LoD of ``y``; -1 for the last.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,20 @@
-"""Images as sequences of windows."""
+"""Images as sequences of windows.
+
+Parameters
+----------
+input
+    Images (N, C, H, W).
+filter_size
+    The height and width of a window: one int for both, or two.
+stride
+    The step between windows: as ``filter_size``.
+padding
+    Zeros around the image: an int, two (vertical, horizontal) or four (top, left, bottom, right).
+input_image_size
+    The real sizes of the images, (N, 2); None for that of ``input``.
+out_stride
+    How many times the images were scaled down: an int, or two.
+"""
 
 from __future__ import annotations
 

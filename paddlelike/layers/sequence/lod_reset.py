@@ -1,4 +1,16 @@
-"""Layers that divide the same rows into other sequences."""
+"""Layers that divide the same rows into other sequences.
+
+Parameters
+----------
+x
+    Rows.
+y
+    A variable with LoD, or an int32 variable of offsets; None to take ``target_lod``.
+target_lod
+    Offsets, a list of ints; None to take ``y``.
+level
+    The offsets, ints or a variable.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Sequences as padded batches, and masks of their lengths."""
+"""Sequences as padded batches, and masks of their lengths.
+
+Parameters
+----------
+maxlen
+    The width of the result: an int, or a variable of shape [1]; None for the greatest length.
+pad_value
+    A variable of one number, or of one row.
+length
+    The length of each row, int64 (N,).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +32,11 @@ def sequence_pad(
 
     Operator ``sequence_pad``. ``pad_value`` holds one number or a row; ``maxlen`` None is the longest.
     Raises TypeError unless ``x`` and ``pad_value`` are variables of supported dtypes.
+
+    Parameters
+    ----------
+    x
+        Sequences of rows: (T, D) with LoD.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -48,6 +63,11 @@ def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Va
 
     Raises TypeError unless ``x`` and ``length`` are variables of supported dtypes.
 
+    Parameters
+    ----------
+    x
+        (N, width, ...).
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 5, 4])
     >>> y = fluid.data("y", [None], "int64")
@@ -66,6 +86,11 @@ def sequence_mask(
 
     Operator ``sequence_mask``. ``maxlen`` None is the greatest length. Raises TypeError unless ``x`` is a
     variable.
+
+    Parameters
+    ----------
+    x
+        Lengths, int, of any shape.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

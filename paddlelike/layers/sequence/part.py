@@ -1,4 +1,22 @@
-"""Parts of sequences: slices, reshaping, reversal, scattering, enumeration."""
+"""Parts of sequences: slices, reshaping, reversal, scattering, enumeration.
+
+Parameters
+----------
+input, x
+    Sequences of rows: (T, D) with LoD.
+win_size
+    How many ids stand in a row.
+new_dim
+    The width of the new rows.
+index
+    The column of each update, int64 (T, 1) with the LoD of ``updates``.
+updates
+    Numbers (T, 1) with LoD: one sequence per row of ``input``.
+offset
+    Where each part begins, int64 (sequences, 1).
+length
+    The length of each part, int64 (sequences, 1).
+"""
 
 from __future__ import annotations
 
@@ -51,6 +69,11 @@ def sequence_scatter(
     ``index`` holds their columns, in sequences like those of ``updates``. Raises TypeError unless
     ``input``, ``index`` and ``updates`` are variables of supported dtypes.
 
+    Parameters
+    ----------
+    input
+        (N, D).
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [3, 6])
     >>> y = fluid.data("y", [None, 1], "int64", lod_level=1)
@@ -70,6 +93,11 @@ def sequence_enumerate(
     """Return ids (T, 1) with those that follow, ``win_size`` in a row, ``pad_value`` after the end.
 
     Operator ``sequence_enumerate``. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    Parameters
+    ----------
+    pad_value
+        The id after the end of a sequence.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)

@@ -1,6 +1,15 @@
 """Pooling of sequences to one row each.
 
 Shapes are written (T, D): T rows of all sequences together.
+
+Parameters
+----------
+input
+    Sequences of rows: (T, D) with LoD.
+pool_type
+    ``"average"``, ``"sum"``, ``"sqrt"``, ``"max"``, ``"last"`` or ``"first"``.
+pad_value
+    The number of a sequence without rows.
 """
 
 from __future__ import annotations

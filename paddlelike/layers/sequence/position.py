@@ -1,4 +1,14 @@
-"""Positions in sequences: their encoding, and row_conv, which looks some steps ahead."""
+"""Positions in sequences: their encoding, and row_conv, which looks some steps ahead.
+
+Parameters
+----------
+alpha
+    The factor of ``input``.
+beta
+    The factor of the encoding.
+future_context_size
+    How many rows after its own a row sees.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +31,11 @@ def add_position_encoding(input: Variable, alpha: float, beta: float, name: str 
     Operator ``add_position_encoding``. Raises TypeError unless ``input`` is a variable of a supported
     dtype.
 
+    Parameters
+    ----------
+    input
+        (N, T, D), D even; or (T, D) with LoD.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 6, 8])
     >>> fluid.layers.add_position_encoding(x, alpha=1.0, beta=1.0).shape
@@ -38,6 +53,11 @@ def row_conv(
 
     The weight is (future_context_size + 1, D). Amodei et al. 2016. Raises TypeError unless ``input`` is a
     variable of a supported dtype.
+
+    Parameters
+    ----------
+    input
+        Sequences of rows: (T, D) with LoD.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)

@@ -1,4 +1,10 @@
-"""Softmax within each sequence."""
+"""Softmax within each sequence.
+
+Parameters
+----------
+input
+    One number per row: (T, 1) or (T,) with LoD.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""affine_channel: a scale and a bias for each channel."""
+"""affine_channel: a scale and a bias for each channel.
+
+Parameters
+----------
+x
+    (N, C, H, W), or (N, H, W, C) for NHWC.
+scale, bias
+    Variables (C,).
+"""
 
 from __future__ import annotations
 

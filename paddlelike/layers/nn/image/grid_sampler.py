@@ -1,4 +1,16 @@
-"""Images sampled at places of a grid."""
+"""Images sampled at places of a grid.
+
+Parameters
+----------
+theta
+    Affine maps (N, 2, 3).
+out_shape
+    (N, C, H, W): four ints, or an int32 variable (4,).
+x
+    Images (N, C, H, W).
+grid
+    Coordinates (N, H, W, 2): x and y in [-1, 1].
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,24 @@
-"""Images in another size: resize_bilinear, resize_nearest, and so on."""
+"""Images in another size: resize_bilinear, resize_nearest, and so on.
+
+Parameters
+----------
+input
+    Images (N, C, H, W) or volumes (N, C, D, H, W); ``data_format`` says where the channels are.
+out_shape
+    The size of the result: ints, or an int32 variable; None to take ``scale``.
+scale
+    The factor of the size: a number, or a variable of shape [1]; None to take ``out_shape``.
+resample
+    ``"BILINEAR"``, ``"NEAREST"``, ``"BICUBIC"`` or ``"TRILINEAR"``.
+actual_shape
+    An int32 variable that replaces ``out_shape`` at run time; None for none.
+align_corners
+    Whether corner pixels keep their positions.
+align_mode
+    Without ``align_corners``: 0 where pixels are areas, 1 where they are points.
+out_short_len
+    The length of the shorter side.
+"""
 
 from __future__ import annotations
 

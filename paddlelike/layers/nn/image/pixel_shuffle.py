@@ -1,4 +1,20 @@
-"""Pixels and channels in another order: pixel_shuffle, space_to_depth, shuffle_channel, temporal_shift."""
+"""Pixels and channels in another order: pixel_shuffle, space_to_depth, shuffle_channel, temporal_shift.
+
+Parameters
+----------
+x
+    (N, C, H, W).
+upscale_factor
+    The factor r of height and width.
+group
+    The count of groups of channels.
+blocksize
+    The side b of a block of pixels.
+seg_num
+    The count T of frames of a video; there are N * T rows.
+shift_ratio
+    The share of the channels that moves each way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""similarity_focus: a mask of the greatest similarities of pairs."""
+"""similarity_focus: a mask of the greatest similarities of pairs.
+
+Parameters
+----------
+input
+    (N, A, B, C).
+axis
+    The dim of the chosen matrices: 1, 2 or 3.
+indexes
+    The indices of the matrices along ``axis``.
+"""
 
 from __future__ import annotations
 

@@ -108,6 +108,23 @@ def inplace_abn(
     ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``, whose slope is ``act_alpha``. Raises
     GraphError for another ``act``.
 
+    Parameters
+    ----------
+    input
+        (N, C, ...), or (N, ..., C) for NHWC. It is overwritten.
+    momentum
+        The share of the moving mean and variance that a step keeps.
+    epsilon
+        Added to the variance, against division by zero.
+    moving_mean_name, moving_variance_name
+        The name of this persistable; None for a generated one.
+    do_model_average_for_mean_and_var
+        Whether a :class:`~paddlelike.optimizer.ModelAverage` averages the moving mean and variance too.
+    use_global_stats
+        Whether training normalizes by the moving mean and variance as well.
+    act_alpha
+        The slope of the activation.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
     >>> fluid.layers.inplace_abn(x, act="leaky_relu").shape

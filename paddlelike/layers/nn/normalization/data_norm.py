@@ -1,4 +1,24 @@
-"""data_norm: rows normalized by the statistics of all data seen so far."""
+"""data_norm: rows normalized by the statistics of all data seen so far.
+
+Parameters
+----------
+input
+    (N, C).
+epsilon
+    Added to the sums of squares.
+in_place
+    Whether the result is written to ``input``.
+moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var
+    Not read, as in Fluid.
+slot_dim
+    The width of a slot whose first number is a count of shows; -1 for no slots.
+sync_stats
+    Recorded in the operator. It has no effect on one device.
+summary_decay_rate
+    The share of the sums that a run keeps.
+enable_scale_and_shift
+    Whether each column gets a scale and a bias.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +63,12 @@ def data_norm(
     bias for each column. Each run keeps ``summary_decay_rate`` of the sums. With ``in_place`` the result
     is ``input`` itself. ``moving_mean_name``, ``moving_variance_name`` and
     ``do_model_average_for_mean_and_var`` are not read, as in Fluid; ``sync_stats`` is an attribute.
+
+    Parameters
+    ----------
+    param_attr
+        A dict of the initial values ``batch_size``, ``batch_sum`` and ``batch_square``; None for the
+        defaults.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])

@@ -1,4 +1,14 @@
-"""group_norm, and instance_norm, whose groups are single channels."""
+"""group_norm, and instance_norm, whose groups are single channels.
+
+Parameters
+----------
+input
+    (N, C, ...), or (N, ..., C) for NHWC.
+groups
+    The count of groups of channels.
+epsilon
+    Added to the variance, against division by zero.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""layer_norm: each sample normalized over its last dims."""
+"""layer_norm: each sample normalized over its last dims.
+
+Parameters
+----------
+input
+    A variable of two dims or more.
+scale
+    Whether there is a scale, a parameter.
+shift
+    Whether there is a shift, a parameter.
+begin_norm_axis
+    The first dim that is normalized over.
+epsilon
+    Added to the variance, against division by zero.
+"""
 
 from __future__ import annotations
 

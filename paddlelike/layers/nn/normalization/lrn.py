@@ -1,4 +1,14 @@
-"""lrn: local response normalization."""
+"""lrn: local response normalization.
+
+Parameters
+----------
+input
+    (N, C, H, W), or (N, H, W, C) for NHWC.
+n
+    How many neighboring channels are added.
+k, alpha, beta
+    A number of the formula.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""spectral_norm: weights divided by their largest singular value."""
+"""spectral_norm: weights divided by their largest singular value.
+
+Parameters
+----------
+weight
+    A parameter of two to five dims.
+dim
+    The dim that counts as rows: 0, or 1 for weights of ``fc`` and of transposed convolutions.
+power_iters
+    The count of power iterations.
+eps
+    Added to the norms, against division by zero.
+"""
 
 from __future__ import annotations
 
