@@ -8,7 +8,6 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any, Final, TypeVar, cast
 
 __all__ = ["complete_parameters", "describe_like", "read_parameters", "read_shared_parameters"]
@@ -26,8 +25,7 @@ def read_parameters(thing: object) -> dict[str, str]:
     >>> print(read_parameters(describe_like)["others"].strip())
     Functions, classes or modules whose docstrings describe the parameters.
     """
-    text = thing.__doc__ or ""
-    return _split(textwrap.indent(text, "    ") if isinstance(thing, ModuleType) else text)[1]
+    return _split(textwrap.indent(inspect.cleandoc(thing.__doc__ or ""), "    "))[1]
 
 
 @functools.cache

@@ -1,4 +1,28 @@
-"""Anchors at every place of a feature map."""
+"""Anchors at every place of a feature map.
+
+Parameters
+----------
+input
+    The feature map, (N, C, H, W).
+image
+    The images, (N, C, h, w).
+variance
+    The four numbers by which codes of boxes are divided.
+clip
+    Whether boxes are cut off at the borders of the image.
+offset
+    The share of a step before the first center.
+steps
+    The pixels between places along x and y; 0 for the size of the image over that of the map.
+densities
+    For each fixed size, how many centers there are in each direction.
+fixed_sizes
+    The sides of the boxes, in pixels.
+fixed_ratios
+    Widths over heights.
+flatten_to_2d
+    Whether the results are (H * W * priors, 4).
+"""
 
 from __future__ import annotations
 
@@ -43,6 +67,19 @@ def prior_box(
 
     ``max_sizes`` adds a box of the mean size for each, ``aspect_ratios`` boxes of other forms; they
     are written with ``variance``.
+
+    Parameters
+    ----------
+    min_sizes
+        The sides of the smallest boxes, in pixels.
+    max_sizes
+        For each of them a larger side, for one more square; None for none.
+    aspect_ratios
+        Widths over heights.
+    flip
+        Whether the inverse of each ratio is added.
+    min_max_aspect_ratios_order
+        Whether the square of the larger side comes second, as in Caffe.
 
     >>> from paddlelike.input import data
     >>> x, image = data("x", [None, 8, 4, 4]), data("image", [None, 3, 64, 64])
@@ -146,6 +183,15 @@ def anchor_generator(
 
     ``aspect_ratios`` are heights over widths; each anchor is written with ``variance``, and lies
     ``offset`` of a step inside of its cell.
+
+    Parameters
+    ----------
+    anchor_sizes
+        The sides of the anchors, in pixels.
+    aspect_ratios
+        Heights over widths.
+    stride
+        The pixels between places along x and y.
 
     >>> from paddlelike.input import data
     >>> x = data("x", [None, 8, 4, 4])

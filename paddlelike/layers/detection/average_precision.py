@@ -92,6 +92,27 @@ class DetectionMAP:
 
     Raises GraphError without ``class_num``.
 
+    Parameters
+    ----------
+    input
+        Rows (label, score, box), (M, 6), one sequence per image.
+    gt_label
+        The true classes, (N, 1), one sequence per image.
+    gt_box
+        The true boxes, (N, 4), one sequence per image.
+    gt_difficult
+        1 for boxes that are difficult, (N, 1); None for none.
+    class_num
+        The count of classes, background included.
+    background_label
+        Not read, as in Fluid.
+    overlap_threshold
+        The overlap above which a detection is right.
+    evaluate_difficult
+        Whether difficult boxes count.
+    ap_version
+        ``"integral"`` or ``"11point"``.
+
     >>> from paddlelike.input import data
     >>> rows, label = data("rows", [None, 6], lod_level=1), data("label", [None, 1], lod_level=1)
     >>> metric = DetectionMAP(rows, label, data("box", [None, 4], lod_level=1), class_num=3)

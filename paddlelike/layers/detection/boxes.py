@@ -1,4 +1,14 @@
-"""Boxes: coding against anchors, clipping, overlaps."""
+"""Boxes: coding against anchors, clipping, overlaps.
+
+Parameters
+----------
+prior_box
+    The anchors: (M, 4).
+prior_box_var
+    The variances: (M, 4), or four numbers.
+box_normalized
+    Whether boxes are shares of the image; otherwise pixels, which belong to their edges.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +39,15 @@ def box_coder(
 
     ``code_type`` is "encode_center_size" or "decode_center_size".
 
+    Parameters
+    ----------
+    target_box
+        Boxes (N, 4) to encode, or codes (N, M, 4) to decode.
+    code_type
+        ``"encode_center_size"`` or ``"decode_center_size"``.
+    axis
+        The dim of the codes that follows the boxes: 1 for (M, N, 4).
+
     >>> from paddlelike.input import data
     >>> anchors, boxes = data("anchors", [20, 4]), data("boxes", [None, 4], lod_level=1)
     >>> box_coder(anchors, [0.1, 0.1, 0.2, 0.2], boxes).shape
@@ -57,6 +76,13 @@ def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Var
     is (height, width, scale) of image i, which was (height / scale, width / scale) before it was scaled:
     these are the borders. Operator ``box_clip``. Raises TypeError for inputs that are no floats.
 
+    Parameters
+    ----------
+    input
+        Boxes in pixels, (rows, ..., 4), one sequence per image.
+    im_info
+        (height, width, scale) of each image, (N, 3).
+
     >>> from paddlelike.input import data
     >>> box_clip(data("boxes", [None, 4], lod_level=1), data("info", [None, 3])).shape
     (-1, 4)
@@ -82,6 +108,15 @@ def box_decoder_and_assign(
     ``box_decoder_and_assign``. Cai and Vasconcelos, Cascade R-CNN, 2018.
 
     Raises TypeError unless the inputs are variables.
+
+    Parameters
+    ----------
+    target_box
+        Codes (N, 4 * classes).
+    box_score
+        Scores (N, classes), the background first.
+    box_clip
+        The upper bound of the logarithms of the sides.
 
     >>> from paddlelike.input import data
     >>> anchors, variances = data("anchors", [None, 4]), data("variances", [4])
@@ -110,6 +145,13 @@ def iou_similarity(
 
     Raises TypeError unless ``x`` and ``y`` are variables of a supported dtype.
 
+    Parameters
+    ----------
+    x
+        Boxes (N, 4), with or without LoD.
+    y
+        Boxes (M, 4).
+
     >>> from paddlelike.input import data
     >>> iou_similarity(data("x", [None, 4], lod_level=1), data("y", [20, 4])).shape
     (-1, 20)
@@ -125,6 +167,11 @@ def polygon_box_transform(input: Variable, name: str | None = None) -> Variable:
     ``input`` (N, 2 * corners, H, W) gives ``4 * w - input`` in even channels and ``4 * h - input`` in odd
     ones. Operator ``polygon_box_transform``. Raises TypeError for an input that is no float. Zhou et al.,
     EAST, 2017.
+
+    Parameters
+    ----------
+    input
+        Distances (N, 2 * corners, H, W).
 
     >>> from paddlelike.input import data
     >>> polygon_box_transform(data("x", [None, 8, 16, 16])).shape

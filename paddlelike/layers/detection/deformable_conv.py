@@ -1,4 +1,33 @@
-"""deformable_conv: a convolution whose windows take their elements from places that the network computes."""
+"""deformable_conv: a convolution whose windows take their elements from places that the network computes.
+
+Parameters
+----------
+input
+    (N, C, H, W).
+offset
+    (N, 2 * deformable_groups * h * w, H', W'): how far each element of each window is moved, down and to
+    the right.
+mask
+    (N, deformable_groups * h * w, H', W'): what it is multiplied by; not read unless ``modulated``.
+num_filters
+    The count of channels of the result.
+filter_size
+    The size of the filter: an int for both dims, or two.
+stride
+    The step between windows: an int, or two.
+padding
+    Zeros around the image: an int, or two.
+dilation
+    The distance between elements of a window: an int, or two.
+groups
+    How many groups of channels are convolved apart; None for 1.
+deformable_groups
+    How many groups of channels have offsets of their own; None for 1.
+im2col_step
+    How many images Fluid computes at once; None for 64. It has no effect on the numbers.
+modulated
+    Whether there is a mask.
+"""
 
 from __future__ import annotations
 

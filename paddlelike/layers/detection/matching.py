@@ -1,4 +1,20 @@
-"""Matching anchors with boxes of the truth, and the targets that follow from it."""
+"""Matching anchors with boxes of the truth, and the targets that follow from it.
+
+Parameters
+----------
+dist_matrix
+    Overlaps (K, M) of true boxes and anchors, one sequence per image.
+match_type
+    ``"bipartite"``, or ``"per_prediction"`` to match the other columns too; None for the first.
+dist_threshold
+    The least overlap for these; None for 0.5.
+matched_indices
+    The row of each anchor, int32 (N, M), -1 for none.
+negative_indices
+    Anchors that stand for the background, int32 (rows, 1); None for none.
+mismatch_value
+    The target of an anchor without a match; None for 0.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +73,11 @@ def target_assign(
     ``target_assign``.
 
     Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    Parameters
+    ----------
+    input
+        (rows, P, K), one sequence per image.
 
     >>> from paddlelike.input import data
     >>> labels = data("labels", [None, 1, 1], "int32", lod_level=1)

@@ -1,6 +1,43 @@
 """Regions that a network proposes: chosen from anchors, divided among levels, labelled for training.
 
 Ren et al., Faster R-CNN, 2015; Lin et al., Feature pyramid networks, 2017; He et al., Mask R-CNN, 2017.
+
+Parameters
+----------
+multi_rois
+    The regions of each level, (R, 4), one sequence per image.
+multi_scores
+    Their scores, (R, 1).
+min_level, max_level
+    The first and the last level of the pyramid.
+post_nms_top_n
+    How many regions of an image remain.
+fpn_rois
+    Regions (R, 4), one sequence per image.
+refer_level
+    The level of a region of ``refer_scale`` pixels squared.
+refer_scale
+    The side of such a region, in pixels.
+scores
+    How much each anchor looks like an object, (N, A, H, W).
+bbox_deltas
+    Codes of the boxes, (N, 4 * A, H, W).
+im_info
+    (height, width, scale) of each image, (N, 3).
+anchors
+    The anchors, (H, W, A, 4).
+variances
+    Their variances, in the same shape.
+pre_nms_top_n
+    How many anchors of an image are taken by score.
+nms_thresh
+    The overlap from which a worse box is dropped.
+min_size
+    The least side of a region, in pixels of the original image.
+eta
+    Below 1: what lowers the threshold after each box that is kept.
+return_rois_num
+    Whether the end of each image's regions is returned as well.
 """
 
 from __future__ import annotations

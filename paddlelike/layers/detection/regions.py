@@ -2,6 +2,39 @@
 
 Regions are (x1, y1, x2, y2) in the units of the input image, ``spatial_scale`` takes them to pixels of the
 features. A LoD says which regions lie in which image: one sequence per image.
+
+Parameters
+----------
+input
+    The feature map, (N, C, H, W).
+rois
+    Regions (R, 4) in pixels of the image, one sequence per image.
+spatial_scale
+    The factor from pixels of the image to those of the feature map.
+pooled_height, pooled_width
+    The count of bins in each direction.
+trans
+    Offsets of the bins, (R, 2 * classes, part height, part width).
+no_trans
+    Whether offsets are not read.
+group_size
+    Into how many groups channels are cut, down and across.
+part_size
+    Into how many parts with offsets of their own a region is cut; None for one per bin.
+sample_per_part
+    How many points of a bin are averaged in each direction.
+trans_std
+    The factor of the offsets.
+position_sensitive
+    Whether each bin reads channels of its own.
+output_channels
+    The count of channels of the result.
+sampling_ratio
+    How many points of a bin are averaged in each direction; -1 for about one per pixel.
+rois_lod
+    The offsets of the images' regions, int64 (N + 1,); None where the LoD says so.
+transformed_height, transformed_width
+    The size of the rectangles.
 """
 
 from __future__ import annotations
@@ -129,6 +162,11 @@ def prroi_pool(
 
     ``spatial_scale`` takes the boxes to the feature map.
 
+    Parameters
+    ----------
+    batch_roi_nums
+        The count of regions of each image, int64 (N,); None where the LoD says so.
+
     >>> from paddlelike.input import data
     >>> features = data("features", [None, 8, 16, 16])
     >>> prroi_pool(features, data("rois", [None, 4], lod_level=1), 1.0, 7, 7).shape
@@ -156,6 +194,11 @@ def roi_perspective_transform(
     GraphError for other inputs or sizes.
 
     ``spatial_scale`` takes the boxes to the feature map.
+
+    Parameters
+    ----------
+    rois
+        Quadrangles (R, 8): four corners (x, y), one sequence per image.
 
     >>> from paddlelike.input import data
     >>> quads = data("quads", [None, 8], lod_level=1)

@@ -1,4 +1,76 @@
-"""SSD, the single shot multibox detector (Liu et al., 2016): its head, its loss, its results."""
+"""SSD, the single shot multibox detector (Liu et al., 2016): its head, its loss, its results.
+
+Parameters
+----------
+prior_box
+    The anchors, (M, 4).
+prior_box_var
+    Their variances: (M, 4), or four numbers.
+background_label
+    The class of the background.
+nms_threshold
+    The overlap above which a worse box is dropped.
+nms_top_k
+    How many boxes of a class are looked at; -1 for all.
+keep_top_k
+    How many boxes of an image remain; -1 for all.
+score_threshold
+    The score above which a box is looked at.
+nms_eta
+    Recorded as 1, as in Fluid.
+return_index
+    Whether the index of each box is returned as well.
+inputs
+    The feature maps, a list.
+image
+    The images, (N, C, h, w).
+base_size
+    The side of the images, in pixels.
+num_classes
+    The count of classes, background included.
+aspect_ratios
+    For each map, widths over heights.
+min_ratio, max_ratio
+    The smallest and largest box, in percent of ``base_size``, where there are no sizes.
+min_sizes, max_sizes
+    For each map, the smaller and the larger side in pixels; None to take them from the ratios.
+steps, step_w, step_h
+    For each map, the pixels between places; None for the size of the image over that of the map.
+offset
+    The share of a step before the first center.
+variance
+    The four numbers by which codes of boxes are divided.
+flip
+    Whether the inverse of each ratio is added.
+clip
+    Whether boxes are cut off at the borders of the image.
+kernel_size, pad, stride
+    Of the convolutions, as in :func:`conv2d`.
+min_max_aspect_ratios_order
+    Whether the square of the larger side comes second, as in Caffe.
+gt_box
+    The true boxes, (rows, 4), one sequence per image.
+gt_label
+    Their classes, int32 (rows, 1).
+overlap_threshold
+    The overlap from which an anchor is matched.
+neg_pos_ratio
+    How many anchors of the background count for each match.
+neg_overlap
+    The overlap below which an anchor may stand for the background.
+loc_loss_weight
+    The weight of the boxes.
+conf_loss_weight
+    The weight of the classes.
+match_type
+    ``"per_prediction"`` or ``"bipartite"``, as in :func:`bipartite_match`.
+mining_type
+    ``"max_negative"``.
+normalize
+    Whether the loss is divided by the weights of the matches.
+sample_size
+    Recorded in the operator. It has no effect with ``"max_negative"``.
+"""
 
 from __future__ import annotations
 
@@ -187,6 +259,13 @@ def ssd_loss(
     are matched; ``loc_loss_weight`` and ``conf_loss_weight`` weigh the two losses; ``sample_size`` is
     the count of hard examples.
 
+    Parameters
+    ----------
+    location
+        Codes of the boxes, (N, M, 4).
+    confidence
+        Unnormalized scores, (N, M, classes).
+
     >>> from paddlelike.input import data
     >>> place, confidence = data("place", [None, 20, 4]), data("confidence", [None, 20, 3])
     >>> true = data("true", [None, 4], lod_level=1), data("label", [None, 1], "int32", lod_level=1)
@@ -311,6 +390,13 @@ def detection_output(
     class 0 is the background and ``nms_eta`` is 1 whatever is given.
 
     ``prior_box_var`` holds the variances of the prior boxes, (M, 4).
+
+    Parameters
+    ----------
+    loc
+        Codes of the boxes, (N, M, 4).
+    scores
+        Unnormalized scores, (N, M, classes).
 
     >>> from paddlelike.input import data
     >>> place, scores = data("place", [None, 20, 4]), data("scores", [None, 20, 3])

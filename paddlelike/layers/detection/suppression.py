@@ -1,4 +1,38 @@
-"""Non-maximum suppression: of boxes that overlap, keep the best."""
+"""Non-maximum suppression: of boxes that overlap, keep the best.
+
+Parameters
+----------
+bboxes
+    Boxes (N, M, 4), or polygons of 8, 16, 24 or 32 numbers.
+scores
+    (N, classes, M).
+score_threshold
+    The score above which a box is looked at.
+nms_top_k
+    How many boxes of a class are looked at; -1 for all.
+keep_top_k
+    How many boxes of an image remain; -1 for all.
+nms_threshold
+    The overlap above which a worse box is dropped.
+normalized
+    Whether boxes are shares of the image; otherwise pixels, which belong to their edges.
+nms_eta
+    Below 1: what lowers the threshold after each box that is kept.
+background_label
+    The class that is left out; -1 for none.
+post_threshold
+    The lowered score above which a box remains.
+use_gaussian
+    Whether scores are lowered by a Gaussian of the overlap, otherwise linearly.
+gaussian_sigma
+    The number of the Gaussian.
+return_index
+    Whether the index of each box is returned as well.
+anchors
+    For each level, anchors (M, 4).
+im_info
+    (height, width, scale) of each image, (N, 3).
+"""
 
 from __future__ import annotations
 
@@ -283,6 +317,15 @@ def retinanet_detection_output(
 
     Of each level the ``nms_top_k`` best above ``score_threshold`` are taken; of all, those that
     overlap by less than ``nms_threshold``, at most ``keep_top_k``.
+
+    Parameters
+    ----------
+    bboxes
+        For each level, codes (N, M, 4).
+    scores
+        For each level, probabilities (N, M, classes).
+    nms_eta
+        Not passed on, as in Fluid: the threshold stays.
 
     >>> from paddlelike.input import data
     >>> moves, scores = data("moves", [None, 90, 4]), data("scores", [None, 90, 8])

@@ -1,4 +1,66 @@
-"""What anchors should say, beside what the network says of them."""
+"""What anchors should say, beside what the network says of them.
+
+Parameters
+----------
+im_info
+    (height, width, scale) of each image, (N, 3).
+gt_classes
+    The true classes, int32 (G, 1), one sequence per image.
+is_crowd
+    1 for a box around several objects, int32 (G, 1); such boxes are passed over.
+gt_segms
+    Points (S, 2) of the polygons, with three levels of LoD: objects, polygons, points.
+rois
+    Regions (R, 4) of :func:`generate_proposal_labels`.
+labels_int32
+    Their classes, (R, 1).
+num_classes
+    The count of classes: with the background for masks, without it for RetinaNet.
+resolution
+    The side of a mask.
+rpn_rois
+    Regions (R, 4), one sequence per image.
+gt_boxes
+    The true boxes, (G, 4), one sequence per image.
+batch_size_per_im
+    How many regions of an image are sampled.
+fg_fraction
+    The largest share of them that is foreground.
+fg_thresh
+    The overlap from which a region is foreground.
+bg_thresh_hi, bg_thresh_lo
+    The overlaps between which a region is background.
+bbox_reg_weights
+    The four numbers by which moves are divided.
+class_nums
+    The count of classes, background included.
+use_random
+    Whether regions are sampled at random; otherwise the first ones are taken.
+is_cls_agnostic
+    Whether all classes share one box.
+is_cascade_rcnn
+    Whether regions come from an earlier stage of a cascade.
+bbox_pred
+    Codes of the boxes, (N, M, 4).
+cls_logits
+    Unnormalized scores, (N, M, classes).
+anchor_box
+    The anchors, (M, 4).
+anchor_var
+    Their variances, (M, 4).
+gt_labels
+    The true classes, int32 (G, 1), one sequence per image.
+positive_overlap, rpn_positive_overlap
+    The overlap from which an anchor is foreground.
+negative_overlap, rpn_negative_overlap
+    The overlap below which an anchor is background.
+rpn_batch_size_per_im
+    How many anchors of an image are sampled.
+rpn_straddle_thresh
+    How many pixels an anchor may reach beyond the image; below 0 for any.
+rpn_fg_fraction
+    The largest share of the sampled anchors that is foreground.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,36 @@
-"""YOLOv3: boxes from the numbers of a head, and the loss that trains it."""
+"""YOLOv3: boxes from the numbers of a head, and the loss that trains it.
+
+Parameters
+----------
+x
+    The map, (N, anchors * (5 + classes), H, W).
+img_size
+    (height, width) of each image, int32 (N, 2).
+anchors
+    Widths and heights of the anchors, in pixels: w0, h0, w1, h1, ...
+class_num
+    The count of classes.
+conf_thresh
+    The confidence below which a box is zeros.
+downsample_ratio
+    The pixels of the image per place of the map.
+clip_bbox
+    Whether boxes are cut off at the borders of the image.
+scale_x_y
+    The factor of the sigmoid of the center.
+gt_box
+    The true boxes, (N, B, 4): center, width, height, as shares of the image.
+gt_label
+    Their classes, int32 (N, B).
+anchor_mask
+    The indices of the anchors of this map.
+ignore_thresh
+    The overlap above which a box that is no one's is not counted as background.
+gt_score
+    The weight of each true box, (N, B); None for 1.
+use_label_smooth
+    Whether classes are smoothed.
+"""
 
 from __future__ import annotations
 
