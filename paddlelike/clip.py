@@ -51,6 +51,13 @@ class BaseErrorClipAttr(NearKeywords, Versioned):
 class ErrorClipByValue(BaseErrorClipAttr):
     """Limits every element of a variable's gradient to ``min`` (``-max`` if None) .. ``max``.
 
+    Parameters
+    ----------
+    max
+        The upper bound.
+    min
+        The lower bound; None for ``-max``.
+
     >>> str(ErrorClipByValue(2.0))
     'ByValue, min=-2.000000, max=2.000000'
     """
@@ -74,6 +81,13 @@ def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
     Raises TypeError when a variable's error clip is of another class.
 
     ``context`` maps the names of gradients to those of their variables.
+
+    Parameters
+    ----------
+    block
+        The block of the gradients.
+    context
+        The names of variables by those of their gradients.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -148,6 +162,15 @@ class GradientClipByValue(GradientClipBase):
 
     Raises GraphError when ``need_clip`` is no function.
 
+    Parameters
+    ----------
+    max
+        The upper bound.
+    min
+        The lower bound; None for ``-max``.
+    need_clip
+        A function of a parameter that returns whether to clip its gradient; None for all.
+
     >>> str(GradientClipByValue(1.0))
     'Gradient Clip By Value, min = -1.000000, max=1.000000'
     """
@@ -175,6 +198,13 @@ class GradientClipByNorm(GradientClipBase):
 
     ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
 
+    Parameters
+    ----------
+    clip_norm
+        The largest norm of each gradient.
+    need_clip
+        A function of a parameter that returns whether to clip its gradient; None for all.
+
     >>> import paddlelike as fluid
     >>> clip = fluid.clip.GradientClipByNorm(clip_norm=1.0)
     >>> optimizer = fluid.optimizer.SGD(0.1, grad_clip=clip)
@@ -197,6 +227,15 @@ class GradientClipByGlobalNorm(GradientClipBase):
     ``group_name`` is used by :func:`set_gradient_clip` only.
 
     ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
+
+    Parameters
+    ----------
+    clip_norm
+        The largest norm of all gradients together.
+    group_name
+        The group of parameters whose norm counts. Only :func:`set_gradient_clip` reads it.
+    need_clip
+        A function of a parameter that returns whether to clip its gradient; None for all.
 
     >>> import paddlelike as fluid
     >>> clip = fluid.clip.GradientClipByGlobalNorm(clip_norm=5.0)
@@ -263,6 +302,15 @@ def set_gradient_clip(
 
     ``program`` is the program whose parameters are meant, by default the default main program.
 
+    Parameters
+    ----------
+    clip
+        A gradient clip of this module.
+    param_list
+        Parameters or their names; None for all of ``program``.
+    program
+        The program of the parameters; None for the default main program.
+
     >>> import warnings
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -285,6 +333,11 @@ def append_gradient_clip_ops(param_grads: Iterable[tuple[Parameter, Variable]]) 
     """Append the clips set by :func:`set_gradient_clip`, and return the pairs with clipped gradients.
 
     ``param_grads`` holds pairs of a parameter and its gradient.
+
+    Parameters
+    ----------
+    param_grads
+        Pairs of a parameter and its gradient.
 
     >>> import warnings
     >>> import paddlelike as fluid

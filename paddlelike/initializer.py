@@ -2,6 +2,31 @@
 
 Random initializers with seed 0 use the ``random_seed`` of the startup program; the same network and seed then
 start with the same bits as in Paddle.
+
+Parameters
+----------
+value
+    The number in each element, or for an array its values.
+force_cpu
+    It has no effect on a CPU.
+uniform
+    Whether to draw from a uniform distribution, otherwise from a normal one.
+fan_in, fan_out
+    The count of inputs, of outputs of an element; None to take it from the shape.
+loc
+    The mean of the numbers.
+scale
+    The standard deviation.
+seed
+    The seed; with 0 the startup program's seed decides.
+low, high
+    The bounds: included and excluded.
+diag_num
+    How many elements are set to ``diag_val``.
+diag_step
+    The distance between them.
+diag_val
+    Their value.
 """
 
 from __future__ import annotations
@@ -18,6 +43,7 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
 from paddlelike.foundation.keyword_options import NearKeywords
+from paddlelike.foundation.parameters import complete_parameters, read_shared_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,13 +106,20 @@ def init_on_cpu() -> Iterator[None]:
 class Initializer(NearKeywords, Versioned):
     """Base of the initializers; a call with variable and block inserts an operator at its front.
 
-    ``given`` are the arguments of the subclass. A call raises NotImplementedError where the subclass
-    defines none.
+    A call raises NotImplementedError where the subclass defines none.
+
+    Parameters
+    ----------
+    given
+        The arguments of the subclass.
 
     >>> import paddlelike as fluid
     >>> isinstance(fluid.initializer.Xavier(), fluid.initializer.Initializer)
     True
     """
+
+    def __init_subclass__(cls) -> None:
+        complete_parameters(cls, read_shared_parameters(__name__))
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name.strip('_')}={value!r}" for name, value in vars(self).items())
@@ -111,8 +144,6 @@ class Initializer(NearKeywords, Versioned):
 
 class ConstantInitializer(Initializer):
     """Initializes every element to ``value``.
-
-    ``force_cpu`` is taken as in Fluid; it changes nothing on a CPU.
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5))
@@ -240,8 +271,6 @@ class _Fan(_Random):
 class XavierInitializer(_Fan):
     """Variance ``2 / (fan_in + fan_out)`` (Glorot & Bengio 2010).
 
-    ``uniform`` draws from a uniform distribution, else from a normal one.
-
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Xavier(uniform=False))
     >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr=attr)
@@ -262,8 +291,6 @@ class XavierInitializer(_Fan):
 
 class MSRAInitializer(_Fan):
     """Variance ``2 / fan_in`` (He et al. 2015).
-
-    ``uniform`` draws from a uniform distribution, else from a normal one.
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.MSRA(uniform=False))

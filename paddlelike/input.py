@@ -31,6 +31,17 @@ def data(
 
     ``lod_level`` is the count of levels of sequences in its rows.
 
+    Parameters
+    ----------
+    name
+        The name by which it is fed.
+    shape
+        The shape of a batch; None or -1 where a dim may differ from run to run.
+    dtype
+        The type of the elements.
+    lod_level
+        How many levels of sequences the rows have.
+
     >>> data("image", [None, 1, 28, 28]).shape
     (-1, 1, 28, 28)
     """
@@ -66,6 +77,23 @@ def embedding(
     ``is_distributed`` keeps the table on parameter servers; ``param_attr`` describes it, and
     ``dtype`` is the type of its elements.
 
+    Parameters
+    ----------
+    input
+        The ids, int64 or int32, of any shape.
+    size
+        The shape of the table, ``[rows, width]``.
+    is_sparse
+        Whether the gradient holds only the rows that were looked up (SelectedRows).
+    is_distributed
+        Whether parameter servers keep the table, each some of its rows.
+    padding_idx
+        The id whose result is zeros and whose row is not trained; -1 for the last row, None for no such id.
+    param_attr
+        The table: a :class:`~paddlelike.ParamAttr`, a name, or an initializer; None for the defaults.
+    dtype
+        The type of the table's elements.
+
     >>> embedding(data("words", [None, 4], "int64"), size=[50, 8]).shape
     (-1, 4, 8)
     """
@@ -87,6 +115,15 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
 
     Operator ``one_hot_v2``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros.
     Raises TypeError unless ``input`` is a variable of integers.
+
+    Parameters
+    ----------
+    input
+        Ids, int64 or int32, of any shape.
+    depth
+        The count of classes.
+    allow_out_of_range
+        Whether an id out of range gives zeros instead of an error.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

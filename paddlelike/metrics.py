@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paddlelike.foundation.parameters import complete_parameters, read_parameters
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.detection.average_precision import DetectionMAP
 from paddlelike.ops.kernels.areas import compute_precision_recall_area, compute_roc_area
@@ -36,12 +37,18 @@ Array = np.ndarray[Any, Any]
 class MetricBase:
     """Base of all metrics. The state is all attributes whose names do not begin with ``_``.
 
-    ``name`` is kept for the user.
+    Parameters
+    ----------
+    name
+        A name for the user, which ``str`` returns; None for that of the class.
 
     >>> import paddlelike as fluid
     >>> isinstance(fluid.metrics.Accuracy(), fluid.metrics.MetricBase)
     True
     """
+
+    def __init_subclass__(cls) -> None:
+        complete_parameters(cls, read_parameters(MetricBase))
 
     def __init__(self, name: str | None) -> None:
         self._name = self.__class__.__name__ if name is None else str(name)
@@ -81,8 +88,6 @@ def _zero(value: object) -> Numbers | None:
 class CompositeMetric(MetricBase):
     """Several metrics of the same predictions and labels.
 
-    ``name`` is kept for the user.
-
     >>> both = CompositeMetric()
     >>> both.add_metric(Precision())
     >>> both.add_metric(Recall())
@@ -120,8 +125,6 @@ class CompositeMetric(MetricBase):
 class Precision(MetricBase):
     """The fraction of correct positive predictions (above 0.5): ``tp / (tp + fp)``.
 
-    ``name`` is kept for the user.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> metric = fluid.metrics.Precision()
@@ -149,8 +152,6 @@ class Precision(MetricBase):
 class Recall(MetricBase):
     """The fraction of positive labels that are predicted: ``tp / (tp + fn)``.
 
-    ``name`` is kept for the user.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> metric = fluid.metrics.Recall()
@@ -177,8 +178,6 @@ class Recall(MetricBase):
 
 class Accuracy(MetricBase):
     """The mean of the accuracies of batches, weighted by their sizes.
-
-    ``name`` is kept for the user.
 
     >>> accuracy = Accuracy()
     >>> accuracy.update(value=0.5, weight=10)
@@ -215,8 +214,6 @@ class Accuracy(MetricBase):
 
 class ChunkEvaluator(MetricBase):
     """Precision, recall and F1 of chunks, from the counts of ``layers.chunk_eval``.
-
-    ``name`` is kept for the user.
 
     >>> import paddlelike as fluid
     >>> metric = fluid.metrics.ChunkEvaluator()
@@ -255,8 +252,6 @@ class ChunkEvaluator(MetricBase):
 
 class EditDistance(MetricBase):
     """The mean edit distance of sequences, and the fraction of them that is wrong.
-
-    ``name`` is kept for the user.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -297,7 +292,12 @@ class Auc(MetricBase):
     As in Fluid the curve is the ROC curve for any value of ``curve``; without ``FLAGS_fluid_quirks`` "PR"
     gives the area under the precision-recall curve.
 
-    ``name`` is kept for the user.
+    Parameters
+    ----------
+    curve
+        ``"ROC"`` or ``"PR"``.
+    num_thresholds
+        Into how many parts the thresholds cut [0, 1].
 
     >>> import numpy as np
     >>> import paddlelike as fluid

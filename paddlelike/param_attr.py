@@ -27,6 +27,10 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
 
     Parameters
     ----------
+    initializer
+        The initializer; None for that of the layer.
+    do_model_average
+        Whether ``ModelAverage`` averages the parameter.
     name
         Used unchanged; two layers with the same name share the parameter. None: generated.
     learning_rate
@@ -118,6 +122,23 @@ class WeightNormParamAttr(ParamAttr):
 
     ``learning_rate`` multiplies the optimizer's; ``do_model_average`` includes it in
     ``ModelAverage``; the others are those of ``ParamAttr``.
+
+    Parameters
+    ----------
+    dim
+        The dim whose slices have lengths of their own; None for one length.
+    learning_rate
+        What multiplies the optimizer's learning rate.
+    do_model_average
+        Whether ``ModelAverage`` averages the parameter.
+    name
+        The name; None for a generated one.
+    initializer
+        The initializer; None for that of the layer.
+    regularizer
+        The regularizer; None for that of the optimizer.
+    trainable
+        Whether training changes it.
 
     >>> import paddlelike as fluid
     >>> attr = fluid.WeightNormParamAttr(dim=1, name="w")

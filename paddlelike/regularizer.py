@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
 from paddlelike.foundation.keyword_options import NearKeywords
+from paddlelike.foundation.parameters import complete_parameters, read_parameters
 from paddlelike.framework.graph.guards import name_scope
 
 if TYPE_CHECKING:
@@ -30,12 +31,18 @@ class WeightDecayRegularizer(NearKeywords, Versioned):
     A call with parameter, gradient and block appends and returns the term to add. The regularizer of a
     parameter (``ParamAttr(regularizer=...)``) replaces that of the optimizer.
 
-    ``regularization_coeff`` is the factor of the penalty.
+    Parameters
+    ----------
+    regularization_coeff
+        The factor of the penalty.
 
     >>> import paddlelike as fluid
     >>> isinstance(fluid.regularizer.L2Decay(0.01), fluid.regularizer.WeightDecayRegularizer)
     True
     """
+
+    def __init_subclass__(cls) -> None:
+        complete_parameters(cls, read_parameters(WeightDecayRegularizer))
 
     def __init__(self, regularization_coeff: float = 0.0) -> None:
         self._regularization_coeff = regularization_coeff
@@ -66,8 +73,6 @@ class L2DecayRegularizer(WeightDecayRegularizer):
 class L1DecayRegularizer(WeightDecayRegularizer):
     """Adds ``coeff * sign(parameter)`` to the gradient.
 
-    ``regularization_coeff`` is the factor of the penalty.
-
     >>> import paddlelike as fluid
     >>> optimizer = fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L1Decay(0.001))
     """
@@ -89,6 +94,13 @@ def append_regularization_ops(
     ``regularization`` is for parameters without a regularizer. Raises TypeError for what is no regularizer.
 
     ``parameters_and_grads`` holds pairs of a parameter and its gradient.
+
+    Parameters
+    ----------
+    parameters_and_grads
+        Pairs of a parameter and its gradient.
+    regularization
+        The regularizer of parameters that have none; None for none.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))

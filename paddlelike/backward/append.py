@@ -154,6 +154,17 @@ def gradients(
     Raises GraphError when the count or the shapes of ``target_gradients`` differ from the targets, and when
     an operator cannot be differentiated; TypeError as :func:`append_backward` does.
 
+    Parameters
+    ----------
+    targets
+        A variable, or a list of variables.
+    inputs
+        A variable, or a list of variables.
+    target_gradients
+        The gradient of each target to start from, in its shape; None for ones.
+    no_grad_set
+        Variables, or their names, through which no gradient passes; None for none.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32")
     >>> x.stop_gradient = False

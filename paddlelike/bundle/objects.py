@@ -29,6 +29,15 @@ def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHES
 
     ``protocol`` is that of the pickles.
 
+    Parameters
+    ----------
+    file
+        A path, written as a whole or not at all, or a binary file object.
+    objects
+        Objects that pickle can write.
+    protocol
+        The protocol of the pickles.
+
     >>> import io
     >>> from paddlelike import bundle
     >>> file = io.BytesIO()
@@ -51,6 +60,13 @@ def load_all(
     file: Target, *, classes: Classes = (), rename: Mapping[str, str] | None = None
 ) -> Iterator[Any]:
     """Yield the objects of a file up to its end; ``classes`` and ``rename`` as in ``load``.
+
+    Parameters
+    ----------
+    file
+        A path, or a binary file object.
+    classes, rename
+        As in :func:`load`.
 
     Raises
     ------

@@ -89,6 +89,11 @@ def arrays(f: Source) -> dict[str, Array]:
 
     ``f`` is the path of a bundle, or an open file.
 
+    Parameters
+    ----------
+    f
+        The path of a bundle, or an open file.
+
     Raises
     ------
     FormatError

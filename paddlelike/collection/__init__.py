@@ -4,17 +4,6 @@
 tables, recurrent builders, the expressions between them, and trainers. Values live in the scope of the
 Program, so Fluid's optimizers train them and Fluid's saves save them too. The files are DyNet's own, byte for
 byte.
-
-Arguments that many functions share:
-
-- ``x``, ``y``, ``xs``, ``exprs``, ``bias``: expressions, parameters, variables or arrays; lists of them.
-- ``d``, ``dim``, ``dims``: a dim, 0 for the rows of a matrix, or several; of constants the shape.
-- ``index``, ``idx``, ``rs``, ``cs``: the number of an element; those of rows and columns.
-- ``s``, ``e``: the first element of a part, and the one behind its last.
-- ``b``, ``n``: of batches, which expressions here do not have; what a sum is divided by in place of a count.
-- ``p``, ``m``, ``alpha``, ``val``, ``c``, ``array``: a probability, a margin, a slope, a number, an array.
-- ``mean``, ``var``, ``stddev``, ``left``, ``right``, ``scale``: of the distribution of random numbers.
-- ``immediate_compute``, ``check_validity``, ``autobatching``: accepted for DyNet's scripts.
 """
 
 from typing import NoReturn
@@ -72,6 +61,7 @@ from paddlelike.collection.trainers import (
     SimpleSGDTrainer,
     Trainer,
 )
+from paddlelike.foundation.parameters import complete_parameters, read_shared_parameters
 
 __all__ = [
     "AdadeltaTrainer",
@@ -124,6 +114,11 @@ __all__ = [
     *functions.__all__,
     *parts.__all__,
 ]
+
+
+for _name in __all__:
+    _thing = globals()[_name]
+    complete_parameters(_thing, read_shared_parameters(_thing.__module__))
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -14,6 +14,21 @@ BiRNNBuilder               a builder forward and one backward           both out
 
 A gate is logistic. ``LSTMBuilder`` is the vanilla one, as in DyNet 2.1 and 2.2. A builder's ``spec`` and the
 parameters of its ``param_collection()`` make it anew.
+
+Parameters
+----------
+layers, num_layers
+    The count of layers.
+input_dim
+    The width of the inputs.
+hidden_dim
+    The width of the outputs.
+model
+    The collection that the parameters are added to.
+ln_lstm
+    Whether the gates are normalized (layer normalization).
+forget_bias
+    Added to the gate f at every step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""DyNet's constants, random numbers and dropout, and the first values of parameters."""
+"""DyNet's constants, random numbers and dropout, and the first values of parameters.
+
+Parameters
+----------
+dim
+    The shape: an int, or a tuple of ints.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +45,13 @@ Array = np.ndarray[Any, Any]
 
 def dropout(x: Operand, p: float) -> Expression:
     """Return each element divided by ``1 - p``, or zero with probability ``p``; drawn here, once.
+
+    Parameters
+    ----------
+    x
+        An expression of any shape.
+    p
+        The probability, 0 to 1.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -83,6 +96,11 @@ def ones(dim: int | Sequence[int]) -> Expression:
 def constant(dim: int | Sequence[int], val: float) -> Expression:
     """Return one number at every place of a shape.
 
+    Parameters
+    ----------
+    val
+        The number in each element.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.constant(2, 1.5).vec_value()
@@ -93,6 +111,13 @@ def constant(dim: int | Sequence[int], val: float) -> Expression:
 
 def one_hot(dim: int, idx: int) -> Expression:
     """Return a vector of ``dim`` zeros, but a one at ``idx``.
+
+    Parameters
+    ----------
+    dim
+        The length of the vector.
+    idx
+        The index of the one.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -105,6 +130,13 @@ def one_hot(dim: int, idx: int) -> Expression:
 def random_normal(dim: int | Sequence[int], mean: float = 0.0, stddev: float = 1.0) -> Expression:
     """Return numbers of the normal distribution, which are drawn here, once.
 
+    Parameters
+    ----------
+    mean
+        The mean of the numbers.
+    stddev
+        The standard deviation.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.random_normal((2, 3)).dim()
@@ -115,6 +147,11 @@ def random_normal(dim: int | Sequence[int], mean: float = 0.0, stddev: float = 1
 
 def random_uniform(dim: int | Sequence[int], left: float, right: float) -> Expression:
     """Return numbers between ``left`` and ``right``, which are drawn here, once.
+
+    Parameters
+    ----------
+    left, right
+        The lower and the upper bound.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -127,6 +164,13 @@ def random_uniform(dim: int | Sequence[int], left: float, right: float) -> Expre
 def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # noqa: N802  (DyNet's name)
     """Return ``init`` of a parameter: the normal distribution of a mean and a variance.
 
+    Parameters
+    ----------
+    mean
+        The mean of the numbers.
+    var
+        The variance of the numbers.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.ParameterCollection().add_parameters(2, init=dy.NormalInitializer(0.0, 0.01)).shape()
@@ -137,6 +181,11 @@ def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # no
 
 def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
     """Return ``init`` of a parameter: numbers between ``-scale`` and ``scale``.
+
+    Parameters
+    ----------
+    scale
+        The bound of the absolute values.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -149,6 +198,11 @@ def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
 def ConstInitializer(c: float) -> Initializer:  # noqa: N802
     """Return ``init`` of a parameter: one number everywhere.
 
+    Parameters
+    ----------
+    c
+        The number in each element.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.ParameterCollection().add_parameters(2, init=dy.ConstInitializer(0.1)).shape()
@@ -159,6 +213,11 @@ def ConstInitializer(c: float) -> Initializer:  # noqa: N802
 
 def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
     """Return ``init`` of a parameter: the values of an array.
+
+    Parameters
+    ----------
+    array
+        An array in the shape of the parameter.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -3,6 +3,13 @@
 A vector of ``n`` numbers has shape ``(n,)``, a matrix ``(rows, columns)``. ``*`` is the matrix product, or
 scales by a number; ``+`` and ``-`` work element by element. The functions have DyNet's names and are plain
 functions, so that a spec may hold one of them (``tanh``).
+
+Parameters
+----------
+x
+    An expression of any shape.
+xs
+    A list of expressions of one shape.
 """
 
 from __future__ import annotations
@@ -58,6 +65,11 @@ Operand: TypeAlias = "Expression | Parameters | Variable | Array | list[float]"
 
 class Expression:
     """A value to be computed; ``variable`` is its variable, which Fluid's layers and optimizers take.
+
+    Parameters
+    ----------
+    variable
+        The variable of the value.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -184,6 +196,11 @@ def parameter(value: Operand) -> Expression:
 
     ``value`` is a parameter, or an expression, which is returned as it is.
 
+    Parameters
+    ----------
+    value
+        A parameter, or an expression.
+
     >>> import paddlelike.collection as dy
     >>> w = dy.ParameterCollection().add_parameters(2, init=1.0)
     >>> _ = dy.renew_cg()
@@ -200,6 +217,13 @@ def parameter(value: Operand) -> Expression:
 
 def lookup(table: Parameters, index: int) -> Expression:
     """Return row ``index`` of a table. Raises IndexError for a row that does not exist.
+
+    Parameters
+    ----------
+    table
+        A table of :meth:`ParameterCollection.add_lookup_parameters`.
+    index
+        The index of the row, from 0.
 
     >>> import paddlelike.collection as dy
     >>> table = dy.ParameterCollection().add_lookup_parameters((10, 4))
@@ -226,6 +250,11 @@ def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
 
     ``value`` is an array, or nested lists of numbers.
 
+    Parameters
+    ----------
+    value
+        An array, or nested lists of numbers.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.inputTensor([[1.0, 2.0], [3.0, 4.0]]).npvalue().shape
@@ -241,6 +270,11 @@ def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
 
     ``value`` is a list of numbers.
 
+    Parameters
+    ----------
+    value
+        A list of numbers.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.inputVector([1.0, 2.0]).npvalue().tolist()
@@ -251,6 +285,11 @@ def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
 
 def vecInput(dim: int) -> Expression:  # noqa: N802
     """Return a vector of ``dim`` zeros.
+
+    Parameters
+    ----------
+    dim
+        The length of the vector.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -265,6 +304,11 @@ def scalarInput(value: float) -> Expression:  # noqa: N802
 
     ``value`` is a number.
 
+    Parameters
+    ----------
+    value
+        A Python number.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.scalarInput(2.0).value()
@@ -278,8 +322,6 @@ def scalarInput(value: float) -> Expression:  # noqa: N802
 
 def tanh(x: Operand) -> Expression:
     """Return the hyperbolic tangent of each element.
-
-    ``x`` is an expression of any shape.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -316,6 +358,13 @@ def softmax(x: Operand, d: int = 0) -> Expression:
 
     ``x`` is a vector, or a matrix.
 
+    Parameters
+    ----------
+    x
+        A vector, or a matrix.
+    d
+        The dim along which numbers add up to 1.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.softmax(dy.inputVector([0.0, 0.0])).npvalue().tolist()
@@ -329,6 +378,11 @@ def log_softmax(x: Operand) -> Expression:
 
     ``x`` is a vector, or a matrix.
 
+    Parameters
+    ----------
+    x
+        A vector, or a matrix.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.log_softmax(dy.inputVector([0.0, 0.0])).npvalue().round(3).tolist()
@@ -340,7 +394,10 @@ def log_softmax(x: Operand) -> Expression:
 def cmult(x: Operand, y: Operand) -> Expression:
     """Return the product of each pair of elements.
 
-    ``x`` and ``y`` have one shape.
+    Parameters
+    ----------
+    x, y
+        Expressions of one shape.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -352,6 +409,13 @@ def cmult(x: Operand, y: Operand) -> Expression:
 
 def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
     """Return a vector of mean 0 and deviation 1, times ``gain``, plus ``bias`` (Ba et al. 2016).
+
+    Parameters
+    ----------
+    x
+        A vector, (n,).
+    gain, bias
+        Vectors of the same length.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -371,6 +435,13 @@ def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
     """Return vectors, or matrices, one below the other, or along another dim ``d``.
 
     ``xs`` is a list of vectors.
+
+    Parameters
+    ----------
+    xs
+        A list of vectors or matrices whose other dims are equal.
+    d
+        The dim along which they are joined.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -409,7 +480,10 @@ def average(xs: Sequence[Operand]) -> Expression:
 def dot_product(x: Operand, y: Operand) -> Expression:
     """Return the sum of the products of each pair of elements, of shape ``(1,)``.
 
-    ``x`` and ``y`` have one shape.
+    Parameters
+    ----------
+    x, y
+        Expressions of one shape.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -421,8 +495,6 @@ def dot_product(x: Operand, y: Operand) -> Expression:
 
 def squared_norm(x: Operand) -> Expression:
     """Return the sum of the squares of the elements, of shape ``(1,)``.
-
-    ``x`` is an expression of any shape.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -436,6 +508,13 @@ def pickneglogsoftmax(x: Operand, index: int) -> Expression:
     """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``.
 
     ``x`` is a vector of scores.
+
+    Parameters
+    ----------
+    x
+        A vector of scores.
+    index
+        The index of the true class.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -1,4 +1,16 @@
-"""More of DyNet's functions of expressions: of each element, of pairs of elements, sums of losses."""
+"""More of DyNet's functions of expressions: of each element, of pairs of elements, sums of losses.
+
+Parameters
+----------
+x
+    An expression of any shape.
+y
+    An expression in the shape of ``x``.
+xs
+    A list of expressions of one shape.
+alpha
+    The factor below zero.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +74,6 @@ def _make(
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Return ``{formula}`` of each element.
-
-    ``x`` is an expression of any shape.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -143,8 +153,6 @@ def _make_pair(
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Return {formula}.
 
-    ``x`` and ``y`` have one shape.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> round(dy.{name}(dy.scalarInput(0.5), dy.scalarInput(0.25)).value(), 3)
@@ -214,6 +222,13 @@ def logsumexp(xs: Sequence[Operand]) -> Expression:
 def colwise_add(x: Operand, bias: Operand) -> Expression:
     """Return a matrix with a vector added to each column.
 
+    Parameters
+    ----------
+    x
+        A matrix, (rows, columns).
+    bias
+        A vector, one number per row of ``x``.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.colwise_add(dy.inputTensor([[1.0], [3.0]]), dy.inputVector([1.0, 2.0])).npvalue().tolist()
@@ -226,6 +241,11 @@ def affine_transform(exprs: Sequence[Operand]) -> Expression:
     """Return ``b + W1 x1 + W2 x2 + ...`` of ``[b, W1, x1, W2, x2, ...]``.
 
     Raises ShapeError for a W without its x.
+
+    Parameters
+    ----------
+    exprs
+        ``[b, W1, x1, W2, x2, ...]``: a bias, then pairs of a matrix and a vector or matrix.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

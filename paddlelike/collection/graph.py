@@ -38,6 +38,11 @@ def renew_cg(
 
     Without a call expressions are built into the default main program, as Fluid's layers are.
 
+    Parameters
+    ----------
+    immediate_compute, check_validity, autobatching
+        Accepted for DyNet's scripts. It has no effect.
+
     >>> import paddlelike.collection as dy
     >>> program = dy.renew_cg()
     >>> dy.inputVector([1.0]).variable.block.program is program

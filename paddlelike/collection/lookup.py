@@ -26,6 +26,17 @@ class LookupParameters(Parameters):
     Each has a ``name`` in its collection, a ``shape`` and the ``variable_name`` of its variable in
     the scope. Raises IndexError for a row that does not exist.
 
+    Parameters
+    ----------
+    name
+        Its name in the collection.
+    shape
+        (rows, width), or (rows, ...).
+    variable_name
+        The name of its variable in the scope.
+    scope
+        The scope that holds the value.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> table = dy.ParameterCollection().add_lookup_parameters((10, 4), name="words")

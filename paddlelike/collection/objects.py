@@ -10,6 +10,11 @@ object::
 Nothing in the pickles is executed: the classes and functions that they name are looked up in a table, to
 which the caller may add classes of their own. A file of DyNet names them ``_dynet.VanillaLSTMBuilder``, and
 so do ours, so that DyNet reads them.
+
+Parameters
+----------
+basename
+    The path without ``.data`` and ``.meta``.
 """
 
 from __future__ import annotations
@@ -67,8 +72,6 @@ class _Record(NamedTuple):
 def save(basename: Path, objects: Iterable[Any]) -> None:
     """Save objects as ``BASENAME.data`` and ``BASENAME.meta``, both or neither.
 
-    ``basename`` is the path without ``.data`` and ``.meta``.
-
     Parameters
     ----------
     objects
@@ -117,8 +120,6 @@ def save(basename: Path, objects: Iterable[Any]) -> None:
 def load(basename: Path, collection: ParameterCollection, classes: Classes = ()) -> list[Any]:
     """Load what :func:`save`, or DyNet's, has saved; returns the objects in their order.
 
-    ``basename`` is the path without ``.data`` and ``.meta``.
-
     Parameters
     ----------
     collection
@@ -154,7 +155,14 @@ def load_generator(basename: Path, collection: ParameterCollection, classes: Cla
 
     Raises as :func:`load`.
 
-    ``basename`` is the path without ``.data`` and ``.meta``.
+    Parameters
+    ----------
+    basename
+        The path without ``.data`` and ``.meta``.
+    collection
+        The collection that the parameters are added to.
+    classes
+        Classes of your own that the file may name.
 
     >>> import tempfile
     >>> import paddlelike.collection as dy

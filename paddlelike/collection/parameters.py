@@ -36,6 +36,17 @@ class Parameters:
 
     ``shape`` is that of its value.
 
+    Parameters
+    ----------
+    name
+        Its name in the collection.
+    shape
+        The shape of its value.
+    variable_name
+        The name of its variable in the scope.
+    scope
+        The scope that holds the value.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> w = dy.ParameterCollection().add_parameters((2, 3), name="w")

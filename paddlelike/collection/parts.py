@@ -1,6 +1,15 @@
 """DyNet's functions of expressions over dims, and parts of them. A matrix has its rows along dim 0.
 
 ``reshape`` takes elements by columns, as DyNet keeps them.
+
+Parameters
+----------
+x
+    An expression of any shape.
+xs
+    A list of vectors, or of matrices with equally many rows.
+d
+    The dim that is looked along, from 0.
 """
 
 from __future__ import annotations
@@ -78,6 +87,13 @@ def l2_norm(x: Operand) -> Expression:
 def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
     """Return the sums over the dims ``d``; ``b`` is for batches, which expressions here do not have.
 
+    Parameters
+    ----------
+    d
+        A list of dims.
+    b
+        For batches, which expressions here do not have.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.sum_dim(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]]), [0]).vec_value()
@@ -88,6 +104,15 @@ def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
 
 def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
     """Return the means over the dims ``d``, or their sums divided by ``n``, if that is not 0.
+
+    Parameters
+    ----------
+    d
+        A list of dims.
+    b
+        For batches, which expressions here do not have.
+    n
+        What sums are divided by; 0 for the count of elements.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -135,6 +160,15 @@ def logsumexp_dim(x: Operand, d: int = 0) -> Expression:
 def hinge(x: Operand, index: int, m: float = 1.0) -> Expression:
     """Return the sum of ``max(0, m - x[index] + x[i])`` over all i but ``index``, of shape ``(1,)``.
 
+    Parameters
+    ----------
+    x
+        A vector of scores.
+    index
+        The index of the true class.
+    m
+        How much the true class should exceed the others.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.hinge(dy.inputVector([1.0, 2.0]), 1, 3.0).value()
@@ -151,6 +185,11 @@ def hinge(x: Operand, index: int, m: float = 1.0) -> Expression:
 def transpose(x: Operand, dims: Sequence[int] = (1, 0)) -> Expression:
     """Return a matrix with rows and columns exchanged, or dims in the order ``dims``.
 
+    Parameters
+    ----------
+    dims
+        The order of the dims.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.transpose(dy.inputTensor([[1.0, 2.0]])).npvalue().tolist()
@@ -164,6 +203,11 @@ def transpose(x: Operand, dims: Sequence[int] = (1, 0)) -> Expression:
 
 def reshape(x: Operand, d: Sequence[int]) -> Expression:
     """Return the elements, column by column, in another shape. Raises ShapeError unless it has as many.
+
+    Parameters
+    ----------
+    d
+        The new shape, a tuple of ints.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -187,6 +231,15 @@ def pick(x: Operand, index: int = 0, dim: int = 0) -> Expression:
 
     Raises IndexError when there is none.
 
+    Parameters
+    ----------
+    x
+        A vector, or a matrix.
+    index
+        The index, from 0.
+    dim
+        The dim that is chosen from.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.pick(dy.inputVector([1.0, 2.0]), 1).value()
@@ -203,6 +256,11 @@ def pick(x: Operand, index: int = 0, dim: int = 0) -> Expression:
 def pick_range(x: Operand, s: int, e: int, d: int = 0) -> Expression:
     """Return the elements ``s`` to ``e``, without ``e``, of the dim ``d``.
 
+    Parameters
+    ----------
+    s, e
+        The first index, and the one behind the last.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.pick_range(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]]), 0, 1, 1).npvalue().tolist()
@@ -214,6 +272,13 @@ def pick_range(x: Operand, s: int, e: int, d: int = 0) -> Expression:
 def select_rows(x: Operand, rs: Sequence[int]) -> Expression:
     """Return some rows of a matrix, in the order of ``rs``.
 
+    Parameters
+    ----------
+    x
+        A matrix, (rows, columns).
+    rs
+        The indices of rows.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.select_rows(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]]), [1]).npvalue().tolist()
@@ -224,6 +289,13 @@ def select_rows(x: Operand, rs: Sequence[int]) -> Expression:
 
 def select_cols(x: Operand, cs: Sequence[int]) -> Expression:
     """Return some columns of a matrix, in the order of ``cs``.
+
+    Parameters
+    ----------
+    x
+        A matrix, (rows, columns).
+    cs
+        The indices of columns.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -111,6 +111,17 @@ class RNNState(NamedTuple):
 
     ``before`` is the state that it was made from, None for the first, which ``is_start`` marks.
 
+    Parameters
+    ----------
+    builder
+        The builder that makes the next states.
+    memories
+        One value per layer.
+    before
+        The state that it was made from; None for the first.
+    is_start
+        Whether it is the first.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> builder = dy.GRUBuilder(1, 3, 4, dy.ParameterCollection())

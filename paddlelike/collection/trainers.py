@@ -18,6 +18,31 @@ AmsgradTrainer       m, v, and the largest v                         the same wi
 ==================== =============================================== ======================================
 
 Adam's rate' is ``rate * sqrt(1 - beta_2^t) / (1 - beta_1^t)``, ``t`` the count of updates.
+
+Parameters
+----------
+m
+    The collection that is trained.
+learning_rate
+    The learning rate.
+alpha
+    The learning rate.
+eps
+    Added to divisors, against division by zero.
+rho
+    The share of the averages that an update keeps.
+beta_1
+    The share of the average of gradients that an update keeps.
+beta_2
+    The share of the average of squared gradients that an update keeps.
+mom
+    The share of the velocity that an update keeps.
+learning_rate_min, learning_rate_max
+    The lowest and the highest learning rate.
+step_size
+    The count of updates from one to the other.
+gamma
+    The share of the amplitude that an update keeps.
 """
 
 from __future__ import annotations

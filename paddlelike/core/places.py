@@ -53,6 +53,11 @@ class CUDAPlace(Place):
 
     ``device_id`` counts the GPUs from 0.
 
+    Parameters
+    ----------
+    device_id
+        The index of the GPU, from 0.
+
     >>> import paddlelike as fluid
     >>> fluid.CUDAPlace(0)
     CUDAPlace(device_id=0)
@@ -112,6 +117,11 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     """Return ``device_count`` CPU places; None: as many as the environment variable CPU_NUM says (1).
 
     Raises ValueError when CPU_NUM is not an integer.
+
+    Parameters
+    ----------
+    device_count
+        The count of places; None for the environment variable CPU_NUM, by default 1.
 
     >>> import paddlelike as fluid
     >>> fluid.cpu_places(2)

@@ -104,6 +104,11 @@ class ScopeVariable(Versioned, Displayed):
 class Scope(Versioned, Displayed):
     """A mapping from names to values; a name that it lacks is looked up in its parent.
 
+    Parameters
+    ----------
+    parent
+        Where names are looked up that this scope lacks; None for nowhere.
+
     >>> scope = Scope()
     >>> scope.var("w").get_tensor().set([1.0, 2.0])
     >>> child = scope.new_scope()
@@ -202,6 +207,11 @@ def scope_guard(scope: Scope) -> Iterator[None]:
 
     The blocks of a thread are its own: see :class:`~paddlelike.foundation.current.Current` for what other
     threads get.
+
+    Parameters
+    ----------
+    scope
+        The scope that becomes the global one.
 
     >>> import paddlelike as fluid
     >>> scope = fluid.Scope()

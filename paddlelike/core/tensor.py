@@ -36,6 +36,13 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
     ``lod`` is a list of offsets for each level.
 
+    Parameters
+    ----------
+    array
+        The elements; None for a tensor without a value.
+    lod
+        Offsets, a list for each level; None for no LoD.
+
     >>> t = LoDTensor()
     >>> t.set(np.arange(5, dtype="float32"))
     >>> t.set_recursive_sequence_lengths([[2, 3]])
@@ -351,6 +358,11 @@ class LoDTensorArray(Versioned, list[LoDTensor]):
     """A list of tensors, one per step of a loop.
 
     ``iterable`` holds its first tensors.
+
+    Parameters
+    ----------
+    iterable
+        The first tensors.
 
     >>> import paddlelike as fluid
     >>> len(fluid.LoDTensorArray())

@@ -46,6 +46,13 @@ class CompiledProgram:
 
     ``program_or_graph`` is a Program.
 
+    Parameters
+    ----------
+    program_or_graph
+        The Program to run with these options.
+    build_strategy
+        A BuildStrategy; None for the defaults.
+
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.data("x", [None, 4]))
     >>> compiled = fluid.CompiledProgram(loss.block.program).with_data_parallel(loss_name=loss.name)
@@ -171,6 +178,25 @@ class ParallelExecutor:
     and ``build_strategy`` say how it runs; those of Fluid that concern threads and memory change
     nothing. ``num_trainers`` and ``trainer_id`` are the processes of a training. ``share_vars_from`` is
     not needed: executors share the variables of their scope.
+
+    Parameters
+    ----------
+    use_cuda
+        False: there are no CUDA kernels.
+    loss_name
+        The name of the loss; None for a program without gradients.
+    main_program
+        The program; None for the default main program.
+    share_vars_from
+        Not needed: executors share the variables of their scope.
+    exec_strategy, build_strategy
+        How the program runs; None for the defaults. What concerns threads and memory has no effect.
+    num_trainers
+        The count of trainers of the job.
+    trainer_id
+        The index of this trainer, from 0.
+    scope
+        Where the variables are; None for the global scope.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 1))

@@ -51,6 +51,11 @@ _run_compiled: Final[Hook[..., list[Any] | None]] = Hook("run_compiled")
 class Executor(Displayed):
     """Runs programs. Raises UnsupportedError for a place that is not a CPU.
 
+    Parameters
+    ----------
+    place
+        A CPUPlace, or a CUDAPlace, whose programs JAX runs; None for a CPUPlace.
+
     >>> import paddlelike as fluid
     >>> main = fluid.Program()
     >>> with fluid.program_guard(main):
@@ -262,6 +267,8 @@ class Executor(Displayed):
 
         Parameters
         ----------
+        print_period
+            After how many batches ``fetch_list`` is printed.
         program, scope
             Those of :meth:`run`.
         dataset
@@ -314,6 +321,11 @@ class Executor(Displayed):
 
         The parameters are those of :meth:`train_from_dataset`, which also says what it raises.
 
+        Parameters
+        ----------
+        program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
+            As in :meth:`train_from_dataset`.
+
         >>> import pathlib, tempfile
         >>> import paddlelike as fluid
         >>> x = fluid.data("x", [None, 1], "int64")
@@ -345,6 +357,8 @@ class Executor(Displayed):
 
         Parameters
         ----------
+        repeat
+            How often the program runs. The shortest times count.
         program, feed, fetch_list, scope
             As :meth:`run` takes them.
 

@@ -78,7 +78,9 @@ def complete_parameters(thing: Callable[..., Any], entries: Mapping[str, str]) -
 
 def _split(text: str) -> tuple[str, dict[str, str], str]:
     """Return a docstring before the section, its entries by name, and what follows."""
-    start = max(text.find(heading) for heading in _HEADINGS)
+    start = text.find(_HEADINGS[0])
+    if start < 0:
+        start = text.find(_HEADINGS[1])
     begin = start + len(_HEADINGS[0]) if start >= 0 else 0
     end = _NEXT.search(text, begin)
     tail = f"\n    {text[end.start() :].strip()}\n" if end else ""
@@ -97,12 +99,11 @@ def _split(text: str) -> tuple[str, dict[str, str], str]:
 
 
 def _list_names(thing: Callable[..., Any]) -> tuple[str, ...]:
-    shown = getattr(thing, "__signature__", None)
-    if shown is not None:  # with options in place of **options
-        return tuple(shown.parameters)
-    function = inspect.unwrap(cast("Any", thing).__init__ if isinstance(thing, type) else thing)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return ()
-    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    function = cast("Any", thing).__init__ if isinstance(thing, type) else thing
+    shown = getattr(function, "__signature__", None)  # with options in place of **options
+    if shown is not None:
+        names = tuple(shown.parameters)
+    else:
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        names = () if code is None else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return names[1:] if isinstance(thing, type) else names

@@ -40,6 +40,13 @@ def require_version(min_version: str, max_version: str | None = None) -> None:
 
     Raises RuntimeError when it is not, TypeError and ValueError for text that is no version.
 
+    Parameters
+    ----------
+    min_version
+        The lowest version, as text.
+    max_version
+        The highest version; None for no limit.
+
     >>> require_version("1.6.0")
     """
     here = _parse_version(FLUID_VERSION)

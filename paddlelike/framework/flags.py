@@ -71,6 +71,11 @@ def set_flags(flags: Mapping[str, Any]) -> None:
     A flag can also be set by an environment variable of its name. Raises TypeError unless ``flags`` is a
     mapping of values of the right types, ValueError for a flag that Fluid 1.8.5 does not have on CPUs.
 
+    Parameters
+    ----------
+    flags
+        The new values, by name.
+
     >>> set_flags({"FLAGS_check_nan_inf": False})
     """
     if not isinstance(flags, Mapping):
@@ -83,6 +88,11 @@ def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
     """Return the values of flags by name: as set, else from the environment, else Fluid's default.
 
     Raises TypeError unless ``flags`` is a name or a list of names, ValueError for a flag that is not known.
+
+    Parameters
+    ----------
+    flags
+        The name of a flag, or a list of names.
 
     >>> import paddlelike as fluid
     >>> fluid.get_flags("FLAGS_check_nan_inf")

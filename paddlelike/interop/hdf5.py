@@ -57,6 +57,12 @@ def save_hdf5(
 
     Parameters
     ----------
+    executor
+        The executor whose scope is saved.
+    path
+        The path of the file.
+    main_program
+        The program; None for the default main program.
     vars, predicate
         Variables or their names, or the persistable ones that ``predicate`` accepts; both None: the
         parameters.
@@ -115,6 +121,12 @@ def load_hdf5(
 
     Parameters
     ----------
+    executor
+        The executor whose scope is filled.
+    path
+        The path of the file.
+    main_program
+        The program; None for the default main program.
     vars, predicate
         Variables or their names, or the persistable ones that ``predicate`` accepts; both None: the
         parameters.
@@ -199,6 +211,13 @@ def build_param_setters(
     The variables are the persistable ones that ``predicate`` accepts; None: the parameters. The setters are
     built once; setting values adds nothing to a program. The placeholder of ``w`` is called ``w_setter``.
     A look-up by TensorFlow's name, ``w:0``, finds the setter of ``w``.
+
+    Parameters
+    ----------
+    program
+        The program of the variables; None for the default main program.
+    predicate
+        A function of a persistable variable that returns whether it gets a setter; None for parameters.
 
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()):

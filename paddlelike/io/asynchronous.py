@@ -36,6 +36,15 @@ class PendingSave:
 
     ``hurry`` is called when somebody waits for the end of the save.
 
+    Parameters
+    ----------
+    target
+        The directory or file that is saved.
+    work
+        What the thread runs.
+    hurry
+        What is called when somebody waits for the end.
+
     >>> save = start_save("model", lambda: SaveReport("model"))
     >>> save.wait(10.0).target, save.done()
     ('model', True)

@@ -28,6 +28,11 @@ __all__ = [
 def is_parameter(var: Variable) -> bool:
     """Return whether ``var`` is a parameter, which training changes.
 
+    Parameters
+    ----------
+    var
+        A variable of a program.
+
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
     ...     x = fluid.data("x", [None, 4])
@@ -41,6 +46,11 @@ def is_parameter(var: Variable) -> bool:
 def is_persistable(var: Variable) -> bool:
     """Return whether the value of ``var`` outlives a run; never of holders of feeds and fetches.
 
+    Parameters
+    ----------
+    var
+        A variable of a program.
+
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
     ...     step = fluid.layers.create_global_var([1], 0.0, "float32", persistable=True)
@@ -53,6 +63,11 @@ def is_persistable(var: Variable) -> bool:
 
 def is_belong_to_optimizer(var: Variable) -> bool:
     """Return whether ``var`` is state of training besides the parameters: accumulators, rates, counters.
+
+    Parameters
+    ----------
+    var
+        A variable of a program.
 
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
@@ -69,6 +84,11 @@ def is_belong_to_optimizer(var: Variable) -> bool:
 def get_program_parameter(program: Program) -> list[Variable]:
     """Return the parameters of ``program``.
 
+    Parameters
+    ----------
+    program
+        The program to look through.
+
     >>> import paddlelike as fluid
     >>> main = fluid.Program()
     >>> with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
@@ -81,6 +101,11 @@ def get_program_parameter(program: Program) -> list[Variable]:
 
 def get_program_persistable_vars(program: Program) -> list[Variable]:
     """Return the persistable variables of ``program``, parameters included.
+
+    Parameters
+    ----------
+    program
+        The program to look through.
 
     >>> import paddlelike as fluid
     >>> main = fluid.Program()

@@ -128,6 +128,10 @@ def load(
 
     Parameters
     ----------
+    executor
+        The executor, for a directory or a single file.
+    var_list
+        The variables in a combined file, in their order.
     program
         All of its persistables are loaded.
     model_path

@@ -96,6 +96,13 @@ class TrainingLog(Displayed):
     ``durability="power"`` brings every line to the disk before :meth:`write` returns; otherwise the
     system does, and a power cut takes the last half minute.
 
+    Parameters
+    ----------
+    path
+        The path of the file, outside of saved directories.
+    durability
+        ``"power"`` brings every line to the disk before :meth:`write` returns.
+
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/losses.jsonl"
     >>> log = TrainingLog(path)

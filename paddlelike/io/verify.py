@@ -40,6 +40,11 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     link is not the file that was saved, wherever it leads. A directory without a manifest, as Paddle saves
     it, cannot be verified: the result is false and says so.
 
+    Parameters
+    ----------
+    dirname
+        The directory to compare, or its URL.
+
     >>> import tempfile
     >>> from paddlelike.storage.local.transaction import write_all
     >>> home = tempfile.mkdtemp()

@@ -149,7 +149,7 @@ def polynomial_decay(
     end_learning_rate
         The rate at the end.
     power
-        The exponent.
+        The exponent in the formula.
     cycle
         Whether the rate starts again after ``decay_steps``, each time longer.
 

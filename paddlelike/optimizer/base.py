@@ -161,6 +161,19 @@ class Optimizer(State):
         the backward pass; ``loss``, ``startup_program``, ``parameter_list`` and ``no_grad_set`` are those
         of :meth:`minimize`. Raises as that does.
 
+        Parameters
+        ----------
+        loss
+            The loss, a variable of shape [1].
+        startup_program
+            The program of the initial values; None for the default one.
+        parameter_list
+            The parameters to differentiate by, or their names; None for those of the optimizer.
+        no_grad_set
+            Variables, or their names, through which no gradient passes; None for none.
+        callbacks
+            Functions that are called with each gradient operator that is appended; None for none.
+
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
         >>> optimizer = fluid.optimizer.SGD(learning_rate=0.1)
@@ -201,6 +214,11 @@ class Optimizer(State):
 
         The second half of :meth:`minimize`; ``params_grads`` are the pairs that :meth:`backward` returned.
 
+        Parameters
+        ----------
+        params_grads
+            Pairs of a parameter and its gradient, as of :meth:`backward`.
+
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
         >>> optimizer = fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L2Decay(0.01))
@@ -223,6 +241,15 @@ class Optimizer(State):
 
         ``startup_program`` gets the initializers (None: the default one); ``params_grads`` are the pairs
         that :meth:`backward` returned.
+
+        Parameters
+        ----------
+        loss
+            The loss that was differentiated.
+        startup_program
+            The program of the initial values; None for the default one.
+        params_grads
+            Pairs of a parameter and its gradient, as of :meth:`backward`.
 
         >>> import paddlelike as fluid
         >>> main, startup = fluid.Program(), fluid.Program()

@@ -21,6 +21,11 @@ class RecomputeOptimizer(Optimizer):
     Those between two checkpoints are computed again when the backward pass needs them, so that a step takes
     about a third more time.
 
+    Parameters
+    ----------
+    optimizer
+        The optimizer that updates the parameters.
+
     >>> import paddlelike as fluid
     >>> hidden = [fluid.data("x", [None, 4])]
     >>> for _ in range(4):

@@ -29,6 +29,15 @@ class DataFeeder(Versioned):
     ``place`` is the device of the executor that is fed; ``program`` holds the variables that
     ``feed_list`` names, by default the default main program.
 
+    Parameters
+    ----------
+    feed_list
+        The variables that are fed, or their names, in the order of a sample.
+    place
+        Not needed on a CPU.
+    program
+        The program of variables given by name; None for the default main program.
+
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 2]), fluid.data("y", [None, 1], "int64")
     >>> feeder = fluid.DataFeeder([x, y], fluid.CPUPlace())

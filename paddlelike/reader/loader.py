@@ -126,6 +126,19 @@ class PyReader(GeneratorLoader):
     For ``feed_list``, ``capacity``, ``use_double_buffer``, ``iterable`` and ``return_list`` see
     :meth:`DataLoader.from_generator`.
 
+    Parameters
+    ----------
+    feed_list
+        The variables that are fed, in the order of a sample.
+    capacity
+        How many batches are read ahead.
+    use_double_buffer
+        Declares Fluid's further buffer. It has no effect.
+    iterable
+        Whether it is iterated over; otherwise the program reads from it.
+    return_list
+        Whether a batch is a list instead of a dict by name.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 2])

@@ -46,6 +46,15 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
 
     Raises ValueError unless ``batch_size`` is positive, TypeError unless ``reader`` is a function.
 
+    Parameters
+    ----------
+    reader
+        A function without parameters that returns an iterator of samples.
+    batch_size
+        How many samples a batch holds.
+    drop_last
+        Whether a last batch with fewer samples is left out.
+
     >>> list(batch(lambda: iter(range(5)), 2)())
     [[0, 1], [2, 3], [4]]
     """
@@ -69,6 +78,13 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
 def shuffle(reader: Reader, buf_size: int) -> Reader:
     """Return a reader that shuffles samples within windows of ``buf_size`` by Python's ``random``.
 
+    Parameters
+    ----------
+    reader
+        A function without parameters that returns an iterator of samples.
+    buf_size
+        How many samples are shuffled at a time.
+
     >>> import paddlelike as fluid
     >>> sorted(fluid.io.shuffle(lambda: iter(range(6)), buf_size=3)())
     [0, 1, 2, 3, 4, 5]
@@ -86,6 +102,11 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
 def cache(reader: Reader) -> Reader:
     """Read all samples into memory, at once, and return a reader of them.
 
+    Parameters
+    ----------
+    reader
+        A function without parameters that returns an iterator of samples.
+
     >>> import paddlelike as fluid
     >>> source = iter([1, 2])
     >>> read = fluid.io.cache(lambda: source)
@@ -99,6 +120,11 @@ def cache(reader: Reader) -> Reader:
 def chain(*readers: Reader) -> Reader:
     """Return a reader of the samples of all readers, one reader after the other.
 
+    Parameters
+    ----------
+    readers
+        Readers, one after the other.
+
     >>> import paddlelike as fluid
     >>> list(fluid.io.chain(lambda: iter("ab"), lambda: iter("c"))())
     ['a', 'b', 'c']
@@ -111,6 +137,11 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
 
     With ``check_alignment`` (the default) iterating raises ComposeNotAligned when one ends before the
     others. Raises TypeError for another option.
+
+    Parameters
+    ----------
+    readers
+        Readers, side by side: a sample has the fields of all.
 
     >>> import paddlelike as fluid
     >>> list(fluid.io.compose(lambda: iter("ab"), lambda: iter([(1, 2), (3, 4)]))())
@@ -142,6 +173,13 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
 def firstn(reader: Reader, n: int) -> Reader:
     """Return a reader of the first ``n`` samples.
 
+    Parameters
+    ----------
+    reader
+        A function without parameters that returns an iterator of samples.
+    n
+        How many samples are kept.
+
     >>> import paddlelike as fluid
     >>> list(fluid.io.firstn(lambda: iter(range(100)), 3)())
     [0, 1, 2]
@@ -152,6 +190,13 @@ def firstn(reader: Reader, n: int) -> Reader:
 def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
     """Return a reader of ``func`` applied to one sample of each of ``readers``.
 
+    Parameters
+    ----------
+    func
+        A function of one sample of each reader.
+    readers
+        Readers, side by side.
+
     >>> import paddlelike as fluid
     >>> list(fluid.io.map_readers(max, lambda: iter([1, 5]), lambda: iter([3, 4]))())
     [3, 5]
@@ -161,6 +206,13 @@ def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
 
 def buffered(reader: Reader, size: int) -> Reader:
     """Return a reader whose samples a thread reads ahead, up to ``size``.
+
+    Parameters
+    ----------
+    reader
+        A function without parameters that returns an iterator of samples.
+    size
+        How many samples are read ahead, in a thread.
 
     >>> import paddlelike as fluid
     >>> list(fluid.io.buffered(lambda: iter(range(3)), size=2)())
@@ -241,6 +293,19 @@ def xmap_readers(
     ``order``, so that two runs have the same bits. Iterating raises an exception of the reader after the
     samples before it.
 
+    Parameters
+    ----------
+    mapper
+        A function of a sample.
+    reader
+        A function without parameters that returns an iterator of samples.
+    process_num
+        How many threads call ``mapper``.
+    buffer_size
+        How many samples are read ahead.
+    order
+        Accepted for Fluid: the order of the samples is kept anyway.
+
     >>> import paddlelike as fluid
     >>> upper = fluid.io.xmap_readers(str.upper, lambda: iter("abc"), 2, buffer_size=4)
     >>> list(upper())
@@ -275,6 +340,15 @@ def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_
     """Return a reader of the samples of several readers as they arrive, each read by its own thread.
 
     The threads read up to ``queue_size`` samples ahead, together. ``use_pipe`` is accepted for Fluid.
+
+    Parameters
+    ----------
+    readers
+        Readers, each of which a process of its own runs.
+    use_pipe
+        Whether samples come through pipes instead of a queue.
+    queue_size
+        How many samples the queue holds.
 
     >>> import paddlelike as fluid
     >>> sorted(fluid.io.multiprocess_reader([lambda: iter("ab"), lambda: iter("c")])())

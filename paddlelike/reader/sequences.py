@@ -32,6 +32,15 @@ def create_lod_tensor(
     ``recursive_seq_lens`` holds the lengths of the sequences, a list for each level; ``place`` is the
     device.
 
+    Parameters
+    ----------
+    data
+        An array, a LoDTensor, or a list of sequences of ids.
+    recursive_seq_lens
+        The lengths of the sequences, a list for each level.
+    place
+        Not needed on a CPU.
+
     >>> create_lod_tensor([[1, 2], [3, 4, 5]], [[2, 3]]).lod()
     [[0, 2, 5]]
     """
@@ -73,6 +82,19 @@ def create_random_int_lodtensor(
 
     ``recursive_seq_lens`` holds the lengths of the sequences, a list for each level; ``place`` is the
     device.
+
+    Parameters
+    ----------
+    recursive_seq_lens
+        The lengths of the sequences, a list for each level.
+    base_shape
+        The shape of a row.
+    place
+        Not needed on a CPU.
+    low
+        The least integer.
+    high
+        The greatest integer, included.
 
     >>> import paddlelike as fluid
     >>> fluid.create_random_int_lodtensor([[2, 3]], [1], fluid.CPUPlace(), 0, 9).shape()

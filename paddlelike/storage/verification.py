@@ -29,7 +29,7 @@ class Verification(Displayed):
     Attributes
     ----------
     directory
-        The directory.
+        The directory that was compared.
     good
         Files whose size and checksum are those of the manifest.
     missing, cut, changed, extra

@@ -145,6 +145,15 @@ class CrossValidationConfig:
 class TestConfig:
     """The data for the test at the end of a training session; see :class:`CrossValidationConfig`.
 
+    Parameters
+    ----------
+    minibatch_source
+        The source of the test data.
+    minibatch_size
+        Samples per minibatch, or a schedule.
+    model_inputs_to_streams
+        Streams of the source by variable or name; None where their names are equal.
+
     >>> import numpy as np
     >>> from paddlelike import training
     >>> source = training.MinibatchSourceFromData({"x": np.ones((8, 4), "float32")})

@@ -103,6 +103,13 @@ def minibatch_size_schedule(
 
     ``schedule`` holds sizes, or pairs of a count and a size.
 
+    Parameters
+    ----------
+    schedule
+        A size, a list of sizes, or of pairs of a count of epochs and a size.
+    epoch_size
+        The samples of an epoch.
+
     Raises
     ------
     ValueError

@@ -50,6 +50,8 @@ def data_parallel_distributed_learner(
 
     Parameters
     ----------
+    learner
+        The optimizer that each trainer has.
     num_quantization_bits, distributed_after
         CNTK's; gradients travel in 32 bits, from the first sample on.
     sync_mode

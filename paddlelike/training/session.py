@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from paddlelike.foundation.parameters import complete_parameters, read_parameters
 from paddlelike.io.asynchronous import wait_for_pending
 from paddlelike.io.checkpoints.values import decode_state, encode_state
 from paddlelike.training import snapshot
@@ -321,3 +322,6 @@ def training_session(
         cv_config=cv_config,
         test_config=test_config,
     )
+
+
+complete_parameters(TrainingSession, read_parameters(training_session))

@@ -85,7 +85,7 @@ def train(
     model_inputs_to_streams
         The stream of each data variable; None: the streams have the names of the variables.
     parameter_learners
-        The optimizer.
+        The optimizer that updates the parameters.
     callbacks
         Progress writers, and a :class:`CheckpointConfig`, :class:`CrossValidationConfig` and
         :class:`TestConfig`, at most one of each.

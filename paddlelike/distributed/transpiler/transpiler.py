@@ -187,6 +187,11 @@ class DistributeTranspiler:
 
         ``wait_port``: wait until all servers listen, for at most FLAGS_rpc_deadline.
 
+        Parameters
+        ----------
+        wait_port
+            Whether to wait until all servers listen, for at most ``FLAGS_rpc_deadline``.
+
         Raises
         ------
         GraphError
@@ -220,6 +225,11 @@ class DistributeTranspiler:
     def get_pserver_program(self, endpoint: str) -> Program:
         """Return the program of the server at ``endpoint``; it runs until all trainers have left.
 
+        Parameters
+        ----------
+        endpoint
+            The server's ``host:port``.
+
         Raises
         ------
         GraphError
@@ -246,6 +256,11 @@ class DistributeTranspiler:
 
         Raises as :meth:`get_pserver_program`.
 
+        Parameters
+        ----------
+        endpoint
+            The server's ``host:port``.
+
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
         >>> _ = fluid.optimizer.SGD(0.1).minimize(loss)
@@ -265,6 +280,15 @@ class DistributeTranspiler:
 
         ``pserver_program`` is made again if it is not given; ``startup_program`` is the one that was
         transpiled. Raises as :meth:`get_pserver_program`.
+
+        Parameters
+        ----------
+        endpoint
+            The server's ``host:port``.
+        pserver_program
+            Its program; None to make it again.
+        startup_program
+            The startup program that was transpiled; None for that of :meth:`transpile`.
 
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))

@@ -63,6 +63,13 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
 
     Layers go to ``main_program``, the initial values of their parameters to ``startup_program``.
 
+    Parameters
+    ----------
+    main_program
+        The program that layers are built into.
+    startup_program
+        The program of the initial values; None to keep the current one.
+
     >>> import paddlelike as fluid
     >>> main, startup = fluid.Program(), fluid.Program()
     >>> with fluid.program_guard(main, startup):
@@ -89,6 +96,11 @@ def name_scope(prefix: str | None = None) -> Iterator[None]:
 
     ``prefix`` is the name that operators built inside of it carry.
 
+    Parameters
+    ----------
+    prefix
+        The name of this level of the path; None for none.
+
     >>> import paddlelike as fluid
     >>> with fluid.name_scope("encoder"):
     ...     y = fluid.layers.scale(fluid.data("x", [None, 4]), 2.0)
@@ -109,6 +121,11 @@ def device_guard(device: str | None = None) -> Iterator[None]:
     """Mark operators built inside with a device (attribute ``op_device``); all run on the CPU here.
 
     Raises ValueError for a device that is neither ``"cpu"``, ``"gpu"`` (with or without an index) nor None.
+
+    Parameters
+    ----------
+    device
+        ``"cpu"``, ``"gpu"`` or ``"gpu:0"``; None for no mark.
 
     >>> import paddlelike as fluid
     >>> with fluid.device_guard("cpu"):

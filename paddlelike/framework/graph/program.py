@@ -116,6 +116,11 @@ class Program(EncodedState, Displayed):
     def block(self, index: int) -> Block:
         """Return the block of that ``index``. Raises IndexError.
 
+        Parameters
+        ----------
+        index
+            The index of the block, from 0.
+
         >>> import paddlelike as fluid
         >>> fluid.Program().block(0).idx
         0
@@ -189,6 +194,11 @@ class Program(EncodedState, Displayed):
     def global_seed(self, seed: int = 0) -> None:
         """Set the ``seed`` of this program and of the default programs.
 
+        Parameters
+        ----------
+        seed
+            The seed; 0 for a random one.
+
         >>> import paddlelike as fluid
         >>> fluid.default_startup_program().global_seed(90)
         >>> fluid.default_main_program().random_seed
@@ -226,6 +236,14 @@ class Program(EncodedState, Displayed):
         operators that reach files, other processes, Python functions or the terminal. Raises FormatError
         for bytes that are no usable program, TypeError for anything but bytes.
 
+        Parameters
+        ----------
+        binary_str
+            The bytes of a ProgramDesc, as a file ``__model__`` holds them.
+        trusted
+            Whether an Executor may run operators that reach files, other processes, Python functions or the
+            terminal.
+
         >>> import paddlelike as fluid
         >>> y = fluid.layers.relu(fluid.data("x", [None, 2]))
         >>> data = fluid.default_main_program().desc.serialize_to_string()
@@ -238,6 +256,13 @@ class Program(EncodedState, Displayed):
         """Return this program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold.
 
         ``throw_on_error`` is accepted for Fluid.
+
+        Parameters
+        ----------
+        throw_on_error
+            Accepted for Fluid.
+        with_details
+            Whether to add what a ProgramDesc does not hold.
 
         >>> import paddlelike as fluid
         >>> fluid.Program().to_string(throw_on_error=True).splitlines()[:2]
@@ -274,6 +299,17 @@ class Program(EncodedState, Displayed):
 
         Raises GraphError where there is no such block, UnsupportedError for another ending, ExtraMissingError
         where ``path`` is a ``.png`` or ``.pdf`` and Graphviz is not installed.
+
+        Parameters
+        ----------
+        path
+            A ``.svg``, ``.png``, ``.pdf`` or ``.dot`` file to write; None for none.
+        block
+            The index of the block.
+        only_operators
+            Whether variables are left out.
+        level
+            ``"variables"``, ``"layers"``, ``"chains"`` or ``"blocks"``; None to choose by size.
 
         >>> import paddlelike as fluid
         >>> main = fluid.Program()
@@ -321,6 +357,11 @@ class Program(EncodedState, Displayed):
     @pause_collection
     def clone(self, for_test: bool = False) -> Program:
         """Return a copy; with ``for_test`` the forward part alone, dropout and batch_norm in test mode.
+
+        Parameters
+        ----------
+        for_test
+            Whether to leave out the backward pass and put layers into test mode.
 
         >>> import paddlelike as fluid
         >>> kept = fluid.layers.dropout(fluid.data("x", [None, 2]), 0.5)

@@ -70,20 +70,34 @@ class Variable(EncodedState, Displayed):
 
     Python's operators on a variable append operators to the current block of its program.
 
-    ``lod_level`` is the count of levels of sequences, ``capacity`` the size of a reader's queue,
-    ``error_clip`` a clip of its gradient, ``is_data`` says that it is fed, and ``need_check_feed``
-    that shape and dtype are compared then. ``belong_to_optimizer`` marks the state of an optimizer.
-
-    Attributes
+    Parameters
     ----------
-    shape : tuple of int
-        A dim of -1 is not known until a value is fed.
-    dtype : VarType
-        Element type.
-    persistable : bool
+    block
+        The block that it belongs to.
+    type
+        The type of the value.
+    name
+        The name; None for a generated one.
+    shape
+        The shape of the value, a tuple of int. A dim of -1 is not known until a value is fed.
+    dtype
+        The type of the elements, a VarType.
+    lod_level
+        How many levels of sequences the rows have.
+    capacity
+        The size of a reader's queue; None for other variables.
+    persistable
         Whether the value outlives a run.
-    stop_gradient : bool
+    error_clip
+        A clip of its gradient; None for none.
+    stop_gradient
         Whether the backward pass stops at this variable.
+    is_data
+        Whether it is fed.
+    need_check_feed
+        Whether shape and dtype of a feed are compared.
+    belong_to_optimizer
+        Whether it is part of an optimizer's state.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])

@@ -18,6 +18,21 @@ class Checkpoint(NamedTuple):
     ``step`` is when it was saved and ``path`` its directory; ``metric`` and ``state`` are those passed to
     :meth:`Checkpoints.save`, ``random`` is the state of the scope's random generator, ``time`` is ISO 8601.
 
+    Parameters
+    ----------
+    step
+        The step at which it was saved.
+    path
+        Its directory.
+    metric
+        The number passed to :meth:`Checkpoints.save`; None for none.
+    state
+        The state passed to :meth:`Checkpoints.save`.
+    random
+        The state of the scope's random generator; None where it was not saved.
+    time
+        When it was saved, by ISO 8601.
+
     >>> import paddlelike as fluid
     >>> checkpoint = fluid.io.Checkpoint(step=10, path="run/step-10", metric=0.5)
     >>> checkpoint.step, checkpoint.metric, checkpoint.state

@@ -18,6 +18,7 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.keyword_options import show_options
+from paddlelike.foundation.parameters import describe_like
 from paddlelike.foundation.warn import warn_user
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor
@@ -42,6 +43,7 @@ __all__ = ["Checkpoints"]
 Listing = list[Checkpoint]
 
 
+@describe_like(SaveOptions)
 class Checkpoints:
     """The checkpoints in a directory.
 
@@ -63,8 +65,6 @@ class Checkpoints:
         Steps between two checkpoints: :meth:`save` does nothing at a step that is no multiple of it.
     best
         Whether the best metric is the "smallest" or the "largest".
-    options
-        The fields of :class:`~paddlelike.storage.options.SaveOptions`.
 
     Raises
     ------

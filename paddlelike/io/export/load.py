@@ -45,6 +45,10 @@ def load_inference_model(
 
     Parameters
     ----------
+    dirname
+        The directory, or its URL; None when the two names are the bytes of the files.
+    executor
+        The executor that loads the values into the current scope.
     model_filename
         File of the program; None: ``__model__``.
     params_filename

@@ -59,6 +59,10 @@ def save_inference_model(
 
     Parameters
     ----------
+    executor
+        The executor that saves the values of the current scope.
+    main_program
+        The program; None for the default main program.
     dirname
         The directory, made when missing; or a URL such as ``s3://bucket/model``, see the extra "remote".
     feeded_var_names

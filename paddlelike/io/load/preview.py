@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError
 from paddlelike.formats.state.fluid_save import FluidSave, PrefixedFolder
+from paddlelike.foundation.parameters import describe_like
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -16,6 +17,7 @@ from paddlelike.io import asynchronous
 from paddlelike.io.contents.array import ArrayContents
 from paddlelike.io.contents.folder import FolderContents
 from paddlelike.io.contents.interface import Contents
+from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.options import Init, LoadOptions
 from paddlelike.io.load.request import make_request
 from paddlelike.io.load.source import Source
@@ -35,6 +37,7 @@ __all__ = ["fit_state", "plan_load"]
 Path = str | os.PathLike[str]
 
 
+@describe_like(load_vars)
 def plan_load(
     dirname: Path | Mapping[str, Array] | None,
     program: ProgramLike | None = None,
@@ -55,6 +58,13 @@ def plan_load(
     ``load_program_state`` returns it; ``program`` None is the default main program. Print the plan to see
     it; its ``rules()`` are proposals for variables whose files probably have other names, to review and
     pass to the load.
+
+    Parameters
+    ----------
+    dirname
+        A directory, the path of a ``.pdparams`` file, or a dict of :func:`load_program_state`.
+    program
+        The program; None for the default main program.
 
     Raises
     ------
@@ -94,6 +104,7 @@ def plan_load(
     return request.plan(request.restrict(_open_source(source)))
 
 
+@describe_like(load_vars)
 def fit_state(
     state_dict: Mapping[str, Array],
     program: ProgramLike | None = None,
@@ -108,6 +119,13 @@ def fit_state(
 
     For ``set_program_state``, after ``load_program_state``. The keywords are those of :func:`load_vars`;
     values that are missing or do not fit are left out unless ``strict``.
+
+    Parameters
+    ----------
+    state_dict
+        Arrays by name, as of :func:`load_program_state`.
+    program
+        The program; None for the default main program.
 
     Raises
     ------

@@ -45,7 +45,7 @@ def load_slice(
     dirname
         The directory that was saved.
     name
-        The variable.
+        The name of the variable.
     rows
         The first row, and the one after the last.
     filename

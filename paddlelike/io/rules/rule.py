@@ -104,6 +104,11 @@ class Rename:
 class Skip:
     """Leave variables of that ``pattern`` as they are, and do not use files of it.
 
+    Parameters
+    ----------
+    pattern
+        Which variables and files: a name, or a pattern.
+
     >>> import paddlelike as fluid
     >>> print(fluid.io.Rules([fluid.io.Skip("fc_2.*")]))
     skip fc_2.*
@@ -120,6 +125,13 @@ class Init:
     """Set variables that the checkpoint does not hold: ``"keep"``, ``"zero"`` or a number.
 
     ``pattern`` says which, ``value`` to what. Raises ValueError for another value.
+
+    Parameters
+    ----------
+    pattern
+        Which variables: a name, or a pattern such as ``"fc_2.*"``.
+    value
+        ``"keep"``, ``"zero"`` or a number.
 
     >>> import paddlelike as fluid
     >>> print(fluid.io.Rules([fluid.io.Init("*_moment_*", 0.0)]))

@@ -23,6 +23,11 @@ class Rules:
 
     Raises TypeError unless each is a :class:`Rename`, :class:`Skip` or :class:`Init`.
 
+    Parameters
+    ----------
+    rules
+        :class:`Rename`, :class:`Skip` and :class:`Init`, in their order.
+
     >>> from paddlelike.io.rules.rule import match_targets
     >>> rules = Rules().skip("cls_*").rename("encoder_*.weight", "fc_*.w_0", transpose=True)
     >>> [target for rule in rules for target in match_targets(rule, "encoder_3.weight")]

@@ -27,6 +27,11 @@ def compact(dirname: str | os.PathLike[str]) -> Committed:
     All in one transaction, after which the chains are gone; other files stay as they are. The values, which
     are verified, are in memory at the same time.
 
+    Parameters
+    ----------
+    dirname
+        The directory of the chains.
+
     Returns
     -------
     Which files were written; none where there is no chain.

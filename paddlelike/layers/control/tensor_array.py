@@ -114,7 +114,7 @@ def tensor_array_to_tensor(
     Parameters
     ----------
     input
-        A LoDTensorArray.
+        A LoDTensorArray of tensors that can be joined.
     axis
         The dim along which elements are joined, or stacked.
     use_stack

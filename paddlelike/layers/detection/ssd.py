@@ -65,7 +65,7 @@ conf_loss_weight
 match_type
     ``"per_prediction"`` or ``"bipartite"``, as in :func:`bipartite_match`.
 mining_type
-    ``"max_negative"``.
+    ``"max_negative"``, the only way that Fluid takes.
 normalize
     Whether the loss is divided by the weights of the matches.
 sample_size

@@ -43,7 +43,7 @@ def scale(
     scale
         A number, or a variable of shape [1].
     bias
-        A number.
+        The number that is added.
     bias_after_scale
         Whether ``bias`` is added after the multiplication.
 

@@ -9,7 +9,7 @@ num_filters
 filter_size
     How many rows a window holds.
 filter_stride
-    1.
+    1, the only step that Fluid takes.
 padding
     Not read, as in Fluid.
 padding_start

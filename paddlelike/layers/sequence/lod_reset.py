@@ -3,7 +3,7 @@
 Parameters
 ----------
 x
-    Rows.
+    Rows, (T, ...), with or without LoD.
 y
     A variable with LoD, or an int32 variable of offsets; None to take ``target_lod``.
 target_lod

@@ -47,6 +47,11 @@ class ProgressWriter:
 
     Parameters
     ----------
+    freq, test_freq
+        After how many minibatches of training, of a test, progress is written; None for growing distances,
+        0 for never.
+    first, test_first
+        How many minibatches at the beginning are written one by one.
     freq
         Minibatches between two updates; 0: after 1, 3, 7, 15, ...; None: no updates.
     first

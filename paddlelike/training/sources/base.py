@@ -53,6 +53,11 @@ class Streams(Mapping[str, StreamInformation]):
 
     ``names`` are those of the streams.
 
+    Parameters
+    ----------
+    names
+        The names of the streams.
+
     >>> Streams(["features", "labels"]).labels
     'labels'
     """
@@ -83,10 +88,10 @@ class Streams(Mapping[str, StreamInformation]):
 class Minibatch(dict[Any, Any]):
     """The arrays or LoDTensors of one minibatch, by stream; empty at the end of the data.
 
-    ``values`` holds an array, or a LoDTensor, by name of stream.
-
-    Attributes
+    Parameters
     ----------
+    values
+        An array or a LoDTensor by name of stream; None for none.
     num_samples
         The count of its samples: rows, or sequences.
     total_samples

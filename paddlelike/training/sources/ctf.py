@@ -72,7 +72,7 @@ class CTFDeserializer:
     Parameters
     ----------
     filename
-        The file.
+        The path of the file.
     streams
         What to read from it.
 

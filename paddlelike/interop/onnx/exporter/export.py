@@ -116,6 +116,8 @@ def export_onnx(
 
     Parameters
     ----------
+    file
+        The path of the ONNX file.
     source
         A directory of a model for prediction; or a program, whose part for prediction is taken.
     feeds, fetches
