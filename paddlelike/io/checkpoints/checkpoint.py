@@ -15,9 +15,6 @@ __all__ = ["Checkpoint", "decode_checkpoint", "encode_entry"]
 class Checkpoint(NamedTuple):
     """A checkpoint that is complete.
 
-    ``step`` is when it was saved and ``path`` its directory; ``metric`` and ``state`` are those passed to
-    :meth:`Checkpoints.save`, ``random`` is the state of the scope's random generator, ``time`` is ISO 8601.
-
     Parameters
     ----------
     step
@@ -32,6 +29,8 @@ class Checkpoint(NamedTuple):
         The state of the scope's random generator; None where it was not saved.
     time
         When it was saved, by ISO 8601.
+    ranked_as
+        The name under which it was saved to stay only while it is one of the best; None for the others.
 
     >>> import paddlelike as fluid
     >>> checkpoint = fluid.io.Checkpoint(step=10, path="run/step-10", metric=0.5)
