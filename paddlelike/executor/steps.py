@@ -28,7 +28,8 @@ __all__ = ["run_plan", "run_steps"]
 def run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[str, Any]) -> Frame:
     """Run the steps of a plan once. Return the frame with the values."""
     frame = plan.create_frame(scope, services)
-    put_feeds(plan, frame, feeds)
+    if put_feeds(plan, frame, feeds) and plan.specializes:
+        return run_plan(plan.generalize(), scope, services, feeds)
     with thread_limit:
         run_quietly(_run_steps, frame, plan.steps, plan.unrolled)  # run_steps, without the call
     return frame

@@ -26,6 +26,7 @@ from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
 from paddlelike.compiled.tracing.matching import cut_gradients, match_rows
 from paddlelike.compiled.tracing.rows import call_with_rows, find_packed, to_rows, wrap_rows
 from paddlelike.compiled.tracing.sizes import KnownSizes
+from paddlelike.compiled.values import Packed
 from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import GRAD, RECOMPUTED, OpDef, registry
@@ -118,7 +119,7 @@ class Trace:
                 results = self._run_recorded(op, cls, row, args)
             else:
                 results = self._call(op, cls, row, args)
-            self._store(op, cls, results)
+            self._store(op, cls, self._show_gradients(op, cls, results, args))
         except RefusedError:
             raise
         except LoweringError as error:
@@ -220,6 +221,19 @@ class Trace:
         return bool(leaves) and leaves[0].shown
 
     # Gradients
+
+    def _show_gradients(self, op: Operator, cls: type[OpDef], results: Any, args: list[Any]) -> Any:
+        """Return the results of a gradient operator with the LoDs that numpy's kernel shows."""
+        if cls.forward_of is None or not find_packed(args):
+            return results
+        several = (results,) if len(cls.output_slots) == 1 else tuple(results)
+        shown = tuple(
+            result.replace(result.rows, shown=True)
+            if isinstance(result, Packed) and result.offsets and self._shows(op, cls, slot.name, args)
+            else result
+            for slot, result in zip(cls.output_slots, several, strict=True)
+        )
+        return shown[0] if len(cls.output_slots) == 1 else shown
 
     def _has_gradient(self, op: Operator, cls: type[OpDef]) -> bool:
         return self.root is self and op.type in self.plan.differentiated and not runs_block(cls)

@@ -55,12 +55,13 @@ def get_single_feed(feed: Feed | Sequence[Feed] | None) -> Feed:
     return feed
 
 
-def put_feeds(plan: Plan, frame: Frame, feeds: Feed) -> None:
+def put_feeds(plan: Plan, frame: Frame, feeds: Feed) -> bool:
     """Write fed values into a frame, fed persistables also into the scope.
 
-    Raises FeedError for a value that does not fit its variable.
+    Return whether a variable of real numbers was fed others: as in Fluid, kernels then take what came. Raises
+    FeedError for a value that does not fit its variable.
     """
-    find, values, ndarray = plan.fed.get, frame.values, np.ndarray
+    find, values, ndarray, is_other = plan.fed.get, frame.values, np.ndarray, False
     for name, value in feeds.items():
         fed = find(name)
         if fed is None:
@@ -79,6 +80,8 @@ def put_feeds(plan: Plan, frame: Frame, feeds: Feed) -> None:
             array: Any = value if value.dtype is dtype else unify_dtype(value)
         else:
             array, lod = _convert(variable, value)
+        if dtype is not None and dtype.kind == "f" and getattr(array, "dtype", dtype).kind != "f":
+            is_other = True
         if lod:
             frame.lods[position] = lod
         if name in plan.aliases.overwrites_feed:
@@ -86,6 +89,7 @@ def put_feeds(plan: Plan, frame: Frame, feeds: Feed) -> None:
         if position in frame.holders:
             array = write_persistable(frame, position, array)
         frame.values[position] = array
+    return is_other
 
 
 def warn_unknown(program: Program, names: Sequence[str]) -> None:
@@ -132,7 +136,7 @@ def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
         )
     if variable.need_check_feed:
         _check_fed(variable, array)
-    if array.ndim == 1 < len(variable.shape) and variable.shape[0] == -1:
+    if array.ndim == 1 < len(variable.shape) and variable.shape[0] in (-1, len(array)):
         _warn_flat(variable, array)
     array = unify_dtype(array.astype(array.dtype.newbyteorder("="), copy=False))
     return np.ascontiguousarray(array) if array.ndim else array, lod
@@ -158,7 +162,7 @@ def _check_fed(variable: Variable, array: Array) -> None:
             hint=f"convert it: array.astype({numpy_dtype(variable.dtype).name!r})",
         )
     want, have = variable.shape, array.shape
-    if len(have) == 1 and want[:1] == (-1,):
+    if len(have) == 1 and want[:1] in ((-1,), have):
         return  # as in Fluid, the shape of a flat array is left to the operators
     fits = len(want) == len(have) and all(w in (-1, h) for w, h in zip(want, have, strict=True))
     if not fits:

@@ -72,6 +72,7 @@ class Plan:
     """
 
     groups_steps: ClassVar[bool] = True  # False: a step for each operator
+    specializes: ClassVar[bool] = True  # False: kernels rely on no declared dtype
 
     def __init__(
         self, program: Program, feeds: Sequence[str], fetches: Sequence[str], ops: Iterable[int] | None
@@ -79,6 +80,8 @@ class Plan:
         check_trusted(program)
         check_flag()
         self.program = program
+        self._ops = ops
+        self._general: Plan | None = None
         self.feeds = tuple(feeds)
         self.fetches = tuple(fetches)
         top = program.global_block()
@@ -124,6 +127,13 @@ class Plan:
             and name not in self.aliases.views_of_kept
             and name not in self.feeds
         }
+
+    def generalize(self) -> Plan:
+        """Return the plan of the same feeds and fetches for values of other dtypes than the declared ones."""
+        if self._general is None:
+            self._general = _GeneralPlan(self.program, self.feeds, self.fetches, self._ops)
+            assert self._general.fetch_positions == self.fetch_positions
+        return self._general
 
     @staticmethod
     def _arrange(ops: list[Operator]) -> list[Operator]:
@@ -199,7 +209,7 @@ class Plan:
             self._bind_block(inner)
         keywords = cls.make_forward_keywords(op.attrs, op.outputs)
         rows_kernel = cls.make_rows_kernel(keywords) if as_rows else None
-        plain, kind = (rows_kernel, ROWS) if rows_kernel else _make_kernel(cls, op, block, keywords)
+        plain, kind = (rows_kernel, ROWS) if rows_kernel else self._make_kernel(cls, op, block, keywords)
         kernel = drop_dims(plain, cls, op, block)
         kernel = take_in_order(kernel, cls, op, self.reordered)
         kernel = take_in_shape(kernel, cls, op, self.reshaped)
@@ -225,6 +235,21 @@ class Plan:
                 values[position] = None
 
         return Step(run_with_context, op)
+
+    def _make_kernel(
+        self, cls: type[OpDef], op: Operator, block: Block, keywords: Mapping[str, Any]
+    ) -> tuple[Callable[..., Any], str]:
+        """Return the kernel of an operator with its attributes filled in, and which kind it is."""
+        variables = [
+            block._find_var_recursive(op.inputs[slot.name][0])
+            if not slot.several and op.inputs.get(slot.name)
+            else None
+            for slot in cls.input_slots
+        ]
+        special = cls.specialize(keywords, variables) if self.specializes else None
+        if special is not None:
+            return special, "specialized"
+        return functools.partial(cls.forward, **keywords) if keywords else cls.forward, "general"
 
     def _get_dead_positions(self, block: Block, dying: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of the values that are not used after a step."""
@@ -283,20 +308,10 @@ class Plan:
         return found
 
 
-def _make_kernel(
-    cls: type[OpDef], op: Operator, block: Block, keywords: Mapping[str, Any]
-) -> tuple[Callable[..., Any], str]:
-    """Return the kernel of an operator with its attributes filled in, and which kind it is."""
-    variables = [
-        block._find_var_recursive(op.inputs[slot.name][0])
-        if not slot.several and op.inputs.get(slot.name)
-        else None
-        for slot in cls.input_slots
-    ]
-    special = cls.specialize(keywords, variables)
-    if special is not None:
-        return special, "specialized"
-    return functools.partial(cls.forward, **keywords) if keywords else cls.forward, "general"
+class _GeneralPlan(Plan):
+    """A plan whose kernels rely on no declared dtype."""
+
+    specializes = False
 
 
 def _find_inputs_to_copy(cls: type[OpDef], op: Operator) -> frozenset[int]:

@@ -20,7 +20,8 @@ class Gradient:
     ``inputs`` are the slots that ``backward`` takes, by position: slots of the operator, or of its
     outputs with ``@GRAD``; a mark of their own (``"Mean?"``) goes before the operator's. ``outputs``
     are the slots it returns, by default the gradient of every forward input slot in order. ``lod`` is
-    the slot whose LoD level they take over, OWN when each takes that of what it is the gradient of.
+    the slot whose LoD level they take over, OWN when each takes that of what it is the gradient of;
+    ``lod_in_run`` the same of the LoD in a run, where Fluid's kernels do otherwise ("" for none).
     ``shapes_of``: the slots of which ``backward`` reads shape and dtype alone.
     ``views``: gradients may share memory with what ``backward`` takes (None: as the operator's outputs do).
     """
@@ -31,6 +32,7 @@ class Gradient:
         outputs: Sequence[str] | None = None,
         copies_attrs: bool = True,
         lod: str | None = None,
+        lod_in_run: str | None = None,
         views: bool | None = None,
         shapes_of: Sequence[str] = (),
     ) -> None:
@@ -38,6 +40,7 @@ class Gradient:
         self.outputs = None if outputs is None else tuple(outputs)
         self.copies_attrs = copies_attrs
         self.lod = lod
+        self.lod_in_run = lod if lod_in_run is None else lod_in_run
         self.views = views
         self.shapes_of = tuple(shapes_of)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import CodeType, MethodType
 from typing import Final, TypeVar
 
@@ -12,7 +12,7 @@ from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.opdef.attr_order import order_attrs
 from paddlelike.framework.opdef.attributes import AttrTable
 from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
-from paddlelike.framework.opdef.gradient import Gradient
+from paddlelike.framework.opdef.gradient import OWN, Gradient
 from paddlelike.framework.opdef.slots import GRAD, Slot, grad_name
 
 __all__ = ["LATER", "all_ops", "complete", "find", "find_for_version", "find_or_none", "register"]
@@ -137,6 +137,7 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "by_element": cls.by_element,
             "shapes_of": gradient.shapes_of,
             "reorders": cls.reorders,
+            "lod": _find_lod_sources(gradient, outputs),
             "views": cls.views if gradient.views is None else gradient.views,
             "forward": staticmethod(cls.backward),
             "specialize": cls.specialize_grad,
@@ -146,3 +147,12 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
     )
     complete(grad)
     return grad
+
+
+def _find_lod_sources(gradient: Gradient, outputs: Sequence[str]) -> Mapping[str, str] | None:
+    """Return the input slot whose LoD each gradient takes over."""
+    slots = [name.rstrip("*?") for name in outputs]
+    read = {name.rstrip("*?") for name in gradient.inputs}
+    own = gradient.lod_in_run == OWN
+    found = {slot: slot.removesuffix(GRAD) if own else gradient.lod_in_run for slot in slots}
+    return {slot: source for slot, source in found.items() if source in read} or None

@@ -95,8 +95,13 @@ def make_constant(fill: Fill) -> Array:
 
 
 def _fit(step: Step, value: Value) -> Value:
-    """Return the value in the declared shape, where the file has another count of axes."""
+    """Return the value in the declared shape, where the file has another count of axes.
+
+    A number without axes, which Paddle 3 writes, stays as it is: as in Fluid, it is saved in the same bytes.
+    """
     shape = step.variable.shape
-    if isinstance(value, LoDTensor) and shape and len(value._array.shape) != len(shape):  # type: ignore[union-attr]
+    if not isinstance(value, LoDTensor) or value.held_array is None or not shape:
+        return value
+    if value.held_array.ndim not in (0, len(shape)):
         value.adopt(_array(value).reshape(shape), value.lod())
     return value

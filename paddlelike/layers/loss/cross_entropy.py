@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import FLOATS, check_variable
 from paddlelike.layers.emit import emit, emit_all
 
@@ -96,7 +97,7 @@ def softmax_with_cross_entropy(
     soft_label
         Whether labels are probabilities.
     ignore_index
-        A label whose rows cost 0.
+        A label whose rows cost 0; their gradient is a quirk, see ``fluid.quirks()``.
     numeric_stable_mode
         Recorded in the operator, which is always stable.
     return_softmax
@@ -124,6 +125,8 @@ def softmax_with_cross_entropy(
     """
     check_variable("softmax_with_cross_entropy", "logits", logits, FLOATS)
     check_variable("softmax_with_cross_entropy", "label", label)
+    if ignore_index != -100 and not soft_label:
+        warn_quirk("ignored_labels")
     probabilities, loss = emit_all(
         "softmax_with_cross_entropy",
         {"Logits": logits, "Label": label},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
@@ -102,7 +103,8 @@ def label_smooth(
     Operator ``label_smooth``. Raises TypeError unless ``label`` is a variable of a supported dtype,
     GraphError unless ``epsilon`` is in 0 .. 1.
 
-    ``prior_dist`` is a distribution over the classes, (1, C); without it all are alike.
+    ``prior_dist`` is a distribution over the classes, (1, C); without it all are alike. As in Fluid,
+    ``label`` gets no gradient from then on: see ``fluid.quirks()``.
 
     Parameters
     ----------
@@ -124,6 +126,8 @@ def label_smooth(
     check_variable("label_smooth", "label", label, WIDE_FLOATS)
     if not 0.0 <= epsilon <= 1.0:
         raise GraphError(f"layer 'label_smooth': epsilon is {epsilon}, expected 0 .. 1")
+    if not label.stop_gradient and warn_quirk("label_smooth_gradient"):
+        label.stop_gradient = True
     inputs = {"X": label, "PriorDist": prior_dist}
     return emit("label_smooth", inputs, {"epsilon": float(epsilon)}, dtype=dtype, name=name)
 

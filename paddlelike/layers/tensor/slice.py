@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
@@ -50,7 +51,8 @@ def strided_slice(
 ) -> Variable:
     """Return ``input[..., start:end:stride, ...]`` on each of ``axes`` (operator ``strided_slice``).
 
-    ``starts``, ``ends`` and ``strides`` hold one number for each of ``axes``.
+    ``starts``, ``ends`` and ``strides`` hold one number for each of ``axes``. Strides below -1 take other
+    elements than Python does: see ``fluid.quirks()``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -61,7 +63,10 @@ def strided_slice(
     [[1. 3. 5.]]
     """
     limits = {"Starts": starts, "Ends": ends, "Strides": strides}
-    return _append_slice("strided_slice", input, axes, limits)
+    out = _append_slice("strided_slice", input, axes, limits)
+    if isinstance(strides, list | tuple) and any(isinstance(one, int) and one < -1 for one in strides):
+        warn_quirk("strided_slice_backwards")
+    return out
 
 
 def _append_slice(type: str, input: Variable, axes: Sequence[int], limits: dict[str, ShapeLike]) -> Variable:

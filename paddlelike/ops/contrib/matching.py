@@ -15,6 +15,7 @@ import numpy as np
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     NO_LOD,
+    OWN,
     Array,
     Attrs,
     Context,
@@ -43,7 +44,9 @@ class MatchMatrixTensor(OpDef):
     outputs = ("Out", "Tmp")
     attrs = {"dim_t": Int(1)}
     lod = {"Out": "X"}
-    gradient = Gradient("X", "Y", "W", "Tmp", "Out@GRAD", outputs=("X@GRAD", "Y@GRAD", "W@GRAD"))
+    gradient = Gradient(
+        "X", "Y", "W", "Tmp", "Out@GRAD", outputs=("X@GRAD", "Y@GRAD", "W@GRAD"), lod_in_run=OWN
+    )
     context = True
 
     @staticmethod
@@ -137,7 +140,7 @@ class SequenceTopkAvgPooling(OpDef):
     outputs = ("Out", "pos")
     attrs = {"topks": Ints(), "channel_num": Int()}
     lod = {"Out": "ROW"}
-    gradient = Gradient("X", "ROW", "COLUMN", "pos", "Out@GRAD", outputs=("X@GRAD",))
+    gradient = Gradient("X", "ROW", "COLUMN", "pos", "Out@GRAD", outputs=("X@GRAD",), lod_in_run=OWN)
     context = True
 
     @staticmethod
@@ -227,7 +230,9 @@ class VarConv2d(OpDef):
     outputs = ("Out", "Col")
     attrs = _ConvAttrs.table()
     lod = {"Out": "X"}
-    gradient = Gradient("X", "ROW", "COLUMN", "W", "Out", "Col", "Out@GRAD", outputs=("X@GRAD", "W@GRAD"))
+    gradient = Gradient(
+        "X", "ROW", "COLUMN", "W", "Out", "Col", "Out@GRAD", outputs=("X@GRAD", "W@GRAD"), lod_in_run=OWN
+    )
     context = True
 
     @staticmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Gradient, GradOp, Int, OpDef, OpView, Spec, register
+from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, GradOp, Int, OpDef, OpView, Spec, register
 
 
 def _columns(type: str, x: list[Spec], start: int, length: int) -> tuple[int, int]:
@@ -35,7 +35,7 @@ class PartialConcat(OpDef):
     inputs = ("X*",)
     attrs = {"start_index": Int(0), "length": Int(-1)}
     lod = "X"
-    gradient = Gradient("X", "Out@GRAD")
+    gradient = Gradient("X", "Out@GRAD", lod_in_run=OWN)
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -67,7 +67,8 @@ class PartialSum(OpDef):
     type = "partial_sum"
     inputs = ("X*",)
     attrs = {"use_mkldnn": Bool(False), "start_index": Int(0), "length": Int(-1)}
-    gradient = Gradient("X", "Out@GRAD")
+    lod = "X"
+    gradient = Gradient("X", "Out@GRAD", lod_in_run=OWN)
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:

@@ -13,6 +13,7 @@ from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.elementwise.overwriting import make_binary
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_rows, sum_to
+from paddlelike.ops.kernels.extremes import take_greater, take_less
 from paddlelike.ops.operands import check_same_dtype
 
 __all__ = ["TURNED", "map_row_values", "power"]
@@ -74,10 +75,14 @@ _ROWS: Final = [
         reads=("Out",),
     ),
     _Row(
-        "elementwise_max", "max(X, Y)", np.maximum, lambda d, x, y: d * (x > y), lambda d, x, y: d * (x <= y)
+        "elementwise_max",
+        "max(X, Y)",
+        take_greater,
+        lambda d, x, y: d * (x > y),
+        lambda d, x, y: d * (x <= y),
     ),
     _Row(
-        "elementwise_min", "min(X, Y)", np.minimum, lambda d, x, y: d * (x < y), lambda d, x, y: d * (x >= y)
+        "elementwise_min", "min(X, Y)", take_less, lambda d, x, y: d * (x < y), lambda d, x, y: d * (x >= y)
     ),
     _Row(
         "elementwise_pow",
@@ -155,8 +160,17 @@ def _make_operator(row: _Row) -> type[OpDef]:
         at_the_end = keywords["axis"] in (-1, len(x.shape) - len(y.shape)) and len(x.shape) >= len(y.shape)
         if not at_the_end or not isinstance(row.value, np.ufunc):
             return None
-        by_channel = x.shape != y.shape and len(x.shape) > 2  # for which ``apply`` has a faster way
-        return None if by_channel else row.value
+        if x.shape != y.shape and len(x.shape) > 2:  # for which ``apply`` has a faster way
+            return None
+        value, axis = row.value, keywords["axis"]
+        if axis == -1:
+            return value
+
+        def compute(x: Array, y: Array) -> Array:
+            """A flat array may be fed for a variable of more dims: the axis is that of the dims that came."""
+            return value(x, y) if x.ndim - y.ndim == axis else forward(x, y, axis=axis)
+
+        return compute
 
     def specialize_grad(keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         x, y = variables[1:3]

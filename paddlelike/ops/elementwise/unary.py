@@ -27,6 +27,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.elementwise.overwriting import make_slope, make_value
+from paddlelike.ops.kernels.extremes import sign
 from paddlelike.ops.kernels.pieces import LARGE, in_pieces
 from paddlelike.ops.kernels.special import erf
 
@@ -39,6 +40,8 @@ Function = Callable[..., Array]
 _ONE_ARRAY: Final = frozenset(
     {"exp", "sqrt", "log", "log1p", "square", "abs", "ceil", "floor", "tanh", "relu", "relu6", "sigmoid"}
 )
+#: Functions whose gradients have no LoD in a run.
+_WITHOUT_LOD: Final = frozenset({"mish", "selu"})
 #: Bytes from which on a function is faster in pieces, where it takes more passes than most.
 _LEAST: Final = {"gelu": 4 << 20, "mish": 4 << 20}
 
@@ -69,7 +72,12 @@ def register_function_row(
         "lod": "X",
         "any_order": True,
         "by_element": True,
-        "gradient": Gradient(*([] if reads is None else [reads]), "Out@GRAD", lod="Out@GRAD"),
+        "gradient": Gradient(
+            *([] if reads is None else [reads]),
+            "Out@GRAD",
+            lod="Out@GRAD",
+            lod_in_run="" if name in _WITHOUT_LOD else None,
+        ),
         "infer": staticmethod(_infer_like),
         "forward": staticmethod(value if name in _ONE_ARRAY else in_pieces(value, _LEAST.get(name, LARGE))),
         "backward": staticmethod(slope if name in _ONE_ARRAY else in_pieces(slope, _LEAST.get(name, LARGE))),
@@ -144,7 +152,7 @@ for _row in _STEPS:
 
 @register
 class Sign(OpDef):
-    """``Out`` is -1, 0 or 1. Its gradient is a ``scale`` by 0."""
+    """``Out`` is -1, 0 or 1; 0 for NaN. Its gradient is a ``scale`` by 0."""
 
     type = "sign"
     lod = "X"
@@ -152,7 +160,7 @@ class Sign(OpDef):
 
     @staticmethod
     def forward(x: Array) -> Array:
-        return np.sign(x)
+        return sign(x)
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:

@@ -9,21 +9,30 @@ scores decide which boxes are kept. Without equal keys every sort gives the same
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["argselect_unstable", "argsort_descending", "argsort_unstable"]
+__all__ = [
+    "argselect_unstable",
+    "argsort_descending",
+    "argsort_rows",
+    "argsort_unstable",
+    "select_top",
+    "select_top_later",
+]
 
 _SMALL: Final = 16  # ranges up to this size are left to the last pass
 _LEAST: Final = 3  # of a selection
+_FEW: Final = 64  # Paddle 2 sorts partially where more than so many times the wanted numbers are there
 
 
 def argsort_descending(keys: Array) -> Array:
     """Return the indices that sort ``keys`` from high to low; equal ones keep their order."""
-    return np.argsort(-keys, kind="stable")
+    return np.argsort(-keys if keys.dtype.kind == "f" else ~keys, kind="stable")
 
 
 def argsort_unstable(keys: Array, *, first: int | None = None) -> Array:
@@ -34,14 +43,83 @@ def argsort_unstable(keys: Array, *, first: int | None = None) -> Array:
     order = argsort_descending(keys)
     count = len(keys) if first is None else min(first, len(keys))
     ranked = keys[order[: count + 1]]  # one more: an equal key after the last may come before it
-    if not (ranked[1:] == ranked[:-1]).any():
+    if (ranked[1:] < ranked[:-1]).all() and not (len(order) and np.isnan(keys[order[-1]])):
         return order[:count]
-    sorter = _Sorter(keys)
+    return _argsort_as_cpp(keys, first)
+
+
+def _argsort_as_cpp(keys: Array, first: int | None) -> Array:
+    # A heap and the last pass stay within their range whatever comparisons say, so that NaN has a place.
+    sorter = _Sorter(keys, keeps_nan=first is not None or len(keys) <= _SMALL)
     if first is None:
         sorter.sort()
-    else:
-        sorter.select(0, count, len(keys))
+        return np.array(sorter.order, np.intp)
+    count = min(first, len(keys))
+    sorter.select(0, count, len(keys))
     return np.array(sorter.order[:count], np.intp)
+
+
+def select_top(x: Array, places: Array) -> Array:
+    """Return the places of the largest numbers of the last dim as ``std::partial_sort`` leaves them.
+
+    ``places`` are those in which equal numbers keep their order, and NaN is larger than all others.
+    """
+    k = places.shape[-1]
+    top = np.take_along_axis(x, places, -1)
+    last = top[..., -1:]
+    is_odd = np.isnan(top[..., 0])
+    if k > 1:
+        is_odd |= (top[..., 1:] == top[..., :-1]).any(-1) | ((x == last).sum(-1) > (top == last).sum(-1))
+    return _replace_rows(x, places, is_odd, lambda row: _argsort_as_cpp(row, k))
+
+
+def argsort_rows(x: Array, places: Array, *, falling: bool) -> Array:
+    """Return the places that sort the last dim as ``std::sort`` leaves equal numbers, and NaN in short rows.
+
+    ``places`` are those in which equal numbers keep their order.
+    """
+    ranked = np.take_along_axis(x, places, -1)
+    if x.shape[-1] <= _SMALL:
+        is_odd = np.isnan(ranked).any(-1)  # C++ sorts few numbers by insertion, which keeps the order
+    else:
+        is_odd = (ranked[..., 1:] == ranked[..., :-1]).any(-1) & ~np.isnan(ranked).any(-1)
+
+    def sort(row: Array) -> Array:
+        return _argsort_as_cpp(row if falling else -row if row.dtype.kind == "f" else ~row, None)
+
+    return _replace_rows(x, places, is_odd, sort)
+
+
+def select_top_later(x: Array, places: Array, *, largest: bool) -> Array:
+    """Return what :func:`select_top` does as Paddle 2 has it: by ``std::nth_element``, or for few."""
+    k, size = places.shape[-1], x.shape[-1]
+    top = np.take_along_axis(x, places, -1)
+    last = top[..., -1:]
+    same = (x == last) | (np.isnan(x) & np.isnan(last))
+    is_odd = (top[..., 1:] == top[..., :-1]).any(-1) | (np.isnan(top).sum(-1) > 1)
+    is_odd |= same.sum(-1) > np.take_along_axis(same, places, -1).sum(-1)
+
+    def select(row: Array) -> Array:
+        ranks = np.unique(row, return_inverse=True)[1]  # all NaN are one, and above all others
+        sorter = _Sorter(ranks if largest else ~ranks)
+        if k * _FEW < size:
+            sorter.select(0, k, size)
+        else:
+            sorter.select_nth(k - 1)
+            sorter.sort(k - 1)
+        return np.array(sorter.order[:k], np.intp)
+
+    return _replace_rows(x, places, is_odd, select)
+
+
+def _replace_rows(x: Array, places: Array, is_odd: Array, sort: Callable[[Array], Array]) -> Array:
+    """Return places with those of odd rows as a function finds them."""
+    if is_odd.any():
+        rows, found = x.reshape(-1, x.shape[-1]), places.reshape(-1, places.shape[-1]).copy()
+        for index in np.flatnonzero(is_odd.reshape(-1)):
+            found[index] = sort(rows[index])
+        return found.reshape(places.shape)
+    return places
 
 
 def argselect_unstable(keys: Array, count: int) -> Array:
@@ -55,13 +133,15 @@ def argselect_unstable(keys: Array, count: int) -> Array:
 class _Sorter:
     """Indices that are sorted by their keys, from high to low. Ranges are half open."""
 
-    def __init__(self, keys: Array) -> None:
-        self._array = np.where(np.isnan(keys), -np.inf, keys)  # NaN: undefined in C++, last here
+    def __init__(self, keys: Array, *, keeps_nan: bool = False) -> None:
+        # NaN: undefined in C++ where a range is partitioned, last here
+        self._array = keys if keeps_nan else np.where(np.isnan(keys), -np.inf, keys)
         self.keys = self._array.tolist()
         self.order = list(range(len(keys)))
 
-    def sort(self) -> None:
-        size = len(self.order)
+    def sort(self, size: int | None = None) -> None:
+        """Sort the first ``size`` indices, or all."""
+        size = len(self.order) if size is None else size
         if size:
             self._partition(0, size, 2 * (size.bit_length() - 1))
             self._insert(0, size)
@@ -94,8 +174,15 @@ class _Sorter:
         size = middle - low
         for parent in range((size - 2) // 2, -1, -1):
             self._sift(low, parent, size, order[low + parent])
-        for i in range(middle, high):
-            if size and keys[order[i]] > keys[order[low]]:
+        if not size or middle == high:
+            return
+        # The root only rises, so that what is not higher now will not be later; but it may be NaN first.
+        root = keys[order[low]]
+        above: Sequence[int] = range(middle, high)
+        if root == root:
+            above = (np.flatnonzero(self._array[np.array(order[middle:high])] > root) + middle).tolist()
+        for i in above:
+            if keys[order[i]] > keys[order[low]]:
                 value, order[i] = order[i], order[low]
                 self._sift(low, 0, size, value)
 
@@ -159,6 +246,10 @@ class _Sorter:
         for i in range(low + 1, high):
             value = order[i]
             key, place = keys[value], i
+            if key > keys[order[low]]:
+                order[low + 1 : i + 1] = order[low:i]  # past NaN, which stops the others
+                order[low] = value
+                continue
             while place > low and key > keys[order[place - 1]]:
                 order[place] = order[place - 1]
                 place -= 1

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
+from paddlelike.framework.opdef import OWN, Array, Float, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.broadcasting import sum_to
 from paddlelike.ops.kernels.linalg.products import multiply
@@ -57,7 +57,7 @@ class Addmm(OpDef):
     inputs = ("Input", "X", "Y")
     attrs = {"Alpha": Float(1.0), "Beta": Float(1.0), **MKLDNN}
     lod = {"Out": "Input"}
-    gradient = Gradient("Input", "X", "Y", "Out@GRAD")
+    gradient = Gradient("Input", "X", "Y", "Out@GRAD", lod_in_run=OWN)
 
     @staticmethod
     def infer(term: Spec, x: Spec, y: Spec) -> Spec:

@@ -1,7 +1,7 @@
 """Cross entropies: cross_entropy, cross_entropy2, softmax_with_cross_entropy.
 
-A hard label is the number of a class; elements whose label is ``ignore_index`` have loss 0 and no
-gradient. A soft label is a distribution over the classes.
+A hard label is the number of a class; elements whose label is ``ignore_index`` have loss 0 and, but for a
+quirk, no gradient. A soft label is a distribution over the classes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows
 from paddlelike.ops.kernels.special import keep_number
 from paddlelike.ops.operands import can_be_equal, normalize_axis
@@ -196,6 +197,7 @@ class CrossEntropyGrad2(OpDef):
     outputs = ("X@GRAD",)
     attrs = CrossEntropy2.attrs
     forward_of = CrossEntropy2
+    lod = "XShape"
 
     @staticmethod
     def forward(d_y: Array, match: Array, label: Array, x_shape: Array, *, ignore_index: int) -> Array:
@@ -210,7 +212,7 @@ class SoftmaxWithCrossEntropy(OpDef):
     """``Loss``: the cross entropy of ``Softmax = softmax(Logits)`` and Label, along ``axis``.
 
     As in Paddle, logits that are smaller than the largest by 64 or more count as if by 64. An
-    ignored element has no gradient (Paddle 1.8's own CPU kernel forgets to leave it out).
+    ignored element costs 0; its gradient is a quirk, see ``ignored_labels``.
     """
 
     type = "softmax_with_cross_entropy"
@@ -265,13 +267,11 @@ class SoftmaxWithCrossEntropy(OpDef):
             return (softmax - label) * d_loss
         last = _move_axis_last(label, axis)
         classes = softmax.shape[axis]
-        flat, ignored = flatten_labels("softmax_with_cross_entropy", last, classes, ignore_index)
         d_last = _move_axis_last(d_loss, axis).reshape(-1)
-        if ignored is not None:
-            d_last = np.where(ignored, 0, d_last).astype(d_loss.dtype, copy=False)
+        flat, d_last, d_label = _scale_gradient(last, classes, ignore_index, d_last)
         rows = _move_axis_last(softmax, axis).reshape(-1, classes)
         d_logits = np.multiply(rows, d_last[:, None], order="C")
-        d_logits.reshape(-1)[_place_labels(flat, classes)] -= d_last
+        d_logits.reshape(-1)[_place_labels(flat, classes)] -= d_label
         return _move_axis_back(d_logits.reshape(*last.shape[:-1], classes), axis)
 
     @classmethod
@@ -289,14 +289,30 @@ def _write_gradient(
     if out is not softmax or not in_rows or d_loss.dtype is not softmax.dtype:
         return False
     classes = softmax.shape[-1]
-    flat, ignored = flatten_labels("softmax_with_cross_entropy", label, classes, ignore_index)
-    scale = d_loss.reshape(-1)
-    if ignored is not None:
-        scale = np.where(ignored, 0, scale).astype(d_loss.dtype, copy=False)
+    flat, scale, d_label = _scale_gradient(label, classes, ignore_index, d_loss.reshape(-1))
     rows = softmax.reshape(-1, classes)
     np.multiply(rows, scale[:, None], out=rows)
-    rows.reshape(-1)[_place_labels(flat, classes)] -= scale
+    rows.reshape(-1)[_place_labels(flat, classes)] -= d_label
     return True
+
+
+def _scale_gradient(
+    label: Array, classes: int, ignore_index: int, d_loss: Array
+) -> tuple[Array, Array, Array]:
+    """Return the labels, what the softmax of each row is multiplied by, and what its label's element loses.
+
+    Fluid's kernel of the gradient ignores no label (see ``ignored_labels``); one that is not a class stands
+    for memory outside of the row there, which is left alone here.
+    """
+    flat, ignored = flatten_labels("softmax_with_cross_entropy", label, classes, ignore_index)
+    if ignored is None:
+        return flat, d_loss, d_loss
+    counted = np.where(ignored, 0, d_loss).astype(d_loss.dtype, copy=False)
+    if not follows_fluid("ignored_labels"):
+        return flat, counted, counted
+    if 0 <= ignore_index < classes:
+        return label.reshape(-1), d_loss, d_loss
+    return flat, d_loss, counted
 
 
 def _move_axis_last(x: Array, axis: int) -> Array:

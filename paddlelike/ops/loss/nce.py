@@ -136,7 +136,7 @@ class Nce(OpDef):
         if attrs.custom_neg_classes:
             drawn = np.tile(np.array(attrs.custom_neg_classes, np.int64), (len(x), 1))
         else:
-            drawn = classes.draw(ctx.random(attrs.seed), (len(x), attrs.num_neg_samples))
+            drawn = classes.draw(ctx.random(attrs.seed), (len(x), attrs.num_neg_samples), attrs.seed)
         labels = np.concatenate([true, drawn], axis=1)
         scores = (weight.take(labels, axis=0) @ x[:, :, None])[:, :, 0]
         if bias is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
+    OWN,
     REQUIRED,
     Array,
     Bool,
@@ -65,7 +66,7 @@ class BceLoss(OpDef):
     type = "bce_loss"
     inputs = ("X", "Label")
     lod = "X"
-    gradient = Gradient("Out@GRAD", "X", "Label", outputs=("X@GRAD",), copies_attrs=False)
+    gradient = Gradient("Out@GRAD", "X", "Label", outputs=("X@GRAD",), copies_attrs=False, lod_in_run=OWN)
 
     infer = same_shape("X", "Label")
 
@@ -164,7 +165,7 @@ class TeacherStudentSigmoidLoss(OpDef):
     outputs = ("Y",)
     attrs = {"soft_max_up_bound": Float(15.0), "soft_max_lower_bound": Float(-15.0)}
     lod = "X"
-    gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",))
+    gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",), lod_in_run=OWN)
 
     infer = same_shape("X", "Label")
 

@@ -70,7 +70,7 @@ class SampleLogits(OpDef):
     ) -> tuple[Array, Array, Array, Array, Array, Array]:
         rows, true = labels.shape
         if not attrs.use_customized_samples:
-            samples, chances = _draw_shared_samples(ctx.random(attrs.seed), labels, logits, attrs.num_samples)
+            samples, chances = _draw_shared_samples(ctx, labels, logits, attrs)
         assert samples is not None
         assert chances is not None
         picked = np.take_along_axis(logits, samples, axis=1)
@@ -100,27 +100,31 @@ class SampleLogits(OpDef):
 
 
 def _draw_shared_samples(
-    generator: Any, labels: Array, logits: Array, num_samples: int
+    ctx: Context, labels: Array, logits: Array, attrs: SampleLogitsAttrs
 ) -> tuple[Array, Array]:
     """Return true and drawn classes, and the expected count of each among the draws that were needed.
 
     Raises EnforceNotMet when more samples are asked for than there are classes.
     """
-    count = logits.shape[1]
+    count, num_samples = logits.shape[1], attrs.num_samples
     if num_samples > count:
         raise EnforceNotMet(f"sample_logits: num_samples is {num_samples}, there are {count} classes")
-    drawn, tries = draw_shared_classes(generator, count, num_samples)
+    drawn, tries = draw_shared_classes(ctx.random(attrs.seed), count, num_samples, attrs.seed)
     samples = np.concatenate([labels, np.tile(drawn, (len(labels), 1))], axis=1)
     chance = log_uniform_probability(samples, count + 1)
     expected = chance * num_samples if tries == num_samples else -np.expm1(tries * np.log1p(-chance))
     return samples, expected.astype(logits.dtype)
 
 
-def draw_shared_classes(generator: Any, count: int, num_samples: int) -> tuple[Array, int]:
+def draw_shared_classes(generator: Any, count: int, num_samples: int, seed: int = 0) -> tuple[Array, int]:
     """Return so many different classes of ``count``, and how many draws that took."""
     drawn: dict[int, None] = {}
     tries = 0
+    seeded = draw_log_uniform(None, count + 1, 64 * num_samples, seed) if seed else None
     while len(drawn) < num_samples:
+        if seeded is not None and tries == len(seeded):
+            seeded = draw_log_uniform(None, count + 1, 2 * tries, seed)
+        one = draw_log_uniform(generator, count + 1, 1)[0] if seeded is None else seeded[tries]
+        drawn[int(one)] = None
         tries += 1
-        drawn[int(draw_log_uniform(generator, count + 1, (1, 1))[0, 0])] = None
     return np.fromiter(drawn, np.int64, num_samples), tries

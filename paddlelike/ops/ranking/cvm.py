@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import Array, Bool, Context, Gradient, OpDef, Spec, register
+from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, OpDef, Spec, register
 
 
 @register
@@ -21,7 +21,7 @@ class Cvm(OpDef):
     inputs = ("X", "CVM")
     outputs = ("Y",)
     attrs = {"use_cvm": Bool(True)}
-    gradient = Gradient("X", "CVM", "Y@GRAD", outputs=("X@GRAD",))
+    gradient = Gradient("X", "CVM", "Y@GRAD", outputs=("X@GRAD",), lod_in_run=OWN)
     lod = "X"
     context = True
 

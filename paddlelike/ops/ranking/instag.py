@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import Array, Bool, Context, Gradient, Long, OpDef, Spec, register
+from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Long, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import expand_ranges, make_lod, read_levels
 
 
@@ -26,7 +26,7 @@ class FilterByInstag(OpDef):
     inputs = ("Ins", "Ins_tag", "Filter_tag")
     outputs = ("Out", "LossWeight", "IndexMap")
     attrs = {"is_lod": Bool(), "out_val_if_empty": Long(0)}
-    gradient = Gradient("IndexMap", "LossWeight", "Ins", "Out@GRAD", outputs=("Ins@GRAD",))
+    gradient = Gradient("IndexMap", "LossWeight", "Ins", "Out@GRAD", outputs=("Ins@GRAD",), lod_in_run=OWN)
     context = True
 
     @staticmethod

@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     EMPTY,
+    OWN,
     Array,
     Attrs,
     Block,
@@ -52,7 +53,7 @@ class RnnMemoryHelper(OpDef):
     type = "rnn_memory_helper"
     attrs = {"dtype": Int(5)}
     lod = "X"
-    gradient = Gradient("X", "Out", "Out@GRAD", outputs=("X@GRAD",))
+    gradient = Gradient("X", "Out", "Out@GRAD", outputs=("X@GRAD",), lod_in_run=OWN)
 
     infer = same_shape("X")
 

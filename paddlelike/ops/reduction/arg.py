@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.framework.opdef import REQUIRED, Array, Attrs, Bool, Int, Long, OpDef, Spec, register
+from paddlelike.ops.kernels.extremes import find_extreme
 from paddlelike.ops.later import INTEGERS, register_kernel
 from paddlelike.ops.operands import normalize_axis
 
@@ -17,14 +18,16 @@ def _find_index_dtype(dtype: int) -> VarType:
     return VarType.INT64 if dtype < 0 else VarType(dtype)
 
 
-def _register_extreme(type_: str, find: Callable[..., Array], what: str) -> None:
+def _register_extreme(type_: str, what: str) -> None:
+    is_greatest = type_ == "arg_max"
+
     def infer(x: Spec, *, axis: int, keepdims: bool, dtype: int) -> Spec:
         axis = normalize_axis(type_, axis, len(x.shape))
         one = (1,) if keepdims else ()
         return Spec((*x.shape[:axis], *one, *x.shape[axis + 1 :]), _find_index_dtype(dtype))
 
     def forward(x: Array, *, axis: int, keepdims: bool, dtype: int) -> Array:
-        where = find(x, axis, keepdims=keepdims)
+        where = find_extreme(x, axis, keepdims=keepdims, is_greatest=is_greatest)
         return np.asarray(where, numpy_dtype(_find_index_dtype(dtype)))
 
     body = {
@@ -38,8 +41,8 @@ def _register_extreme(type_: str, find: Callable[..., Array], what: str) -> None
     register(type(type_.title().replace("_", ""), (OpDef,), body))
 
 
-_register_extreme("arg_max", np.argmax, "largest")
-_register_extreme("arg_min", np.argmin, "smallest")
+_register_extreme("arg_max", "largest")
+_register_extreme("arg_min", "smallest")
 
 
 class ArgAttrs(Attrs):
@@ -51,17 +54,17 @@ class ArgAttrs(Attrs):
     dtype: int = Int(3)
 
 
-def _make_arg(function: Callable[..., Array]) -> Callable[..., Array]:
+def _make_arg(*, is_greatest: bool) -> Callable[..., Array]:
     def find(x: Array, tensor: Array | None, *, attrs: ArgAttrs) -> Array:
         axis = attrs.axis if tensor is None else int(tensor.item())
         axes = None if attrs.flatten or not x.ndim else axis
-        places = np.asarray(function(x, axes, keepdims=attrs.keepdims))
+        places = find_extreme(x, axes, keepdims=attrs.keepdims, is_greatest=is_greatest)
         return places.astype(INTEGERS.get(attrs.dtype, INTEGERS[3]))
 
     return find
 
 
-register_kernel("arg_max", "X Axis? -> Out", ArgAttrs.table(), changed=True)(_make_arg(np.argmax))
+register_kernel("arg_max", "X Axis? -> Out", ArgAttrs.table(), changed=True)(_make_arg(is_greatest=True))
 
 
-register_kernel("arg_min", "X Axis? -> Out", ArgAttrs.table(), changed=True)(_make_arg(np.argmin))
+register_kernel("arg_min", "X Axis? -> Out", ArgAttrs.table(), changed=True)(_make_arg(is_greatest=False))

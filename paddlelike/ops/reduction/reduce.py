@@ -28,6 +28,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.broadcasting import sum_to
+from paddlelike.ops.kernels.extremes import reduce_extreme
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis, one_element
 
@@ -109,14 +110,14 @@ _ROWS: Final = [
     _Row(
         "reduce_max",
         "the greatest element",
-        lambda x, axes: np.maximum.reduce(x, axis=axes, keepdims=True),
+        lambda x, axes: reduce_extreme(x, axes, is_greatest=True),
         _equals,
         reads_out=True,
     ),
     _Row(
         "reduce_min",
         "the least element",
-        lambda x, axes: np.minimum.reduce(x, axis=axes, keepdims=True),
+        lambda x, axes: reduce_extreme(x, axes, is_greatest=False),
         _equals,
         reads_out=True,
     ),

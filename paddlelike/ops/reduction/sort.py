@@ -23,6 +23,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels.sorting import argsort_rows, select_top, select_top_later
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis, read_numbers
 
@@ -42,6 +43,10 @@ def _top_k(x: Array, tensor: Array | None, *, attrs: TopAttrs) -> tuple[Array, A
         return x.copy(), np.zeros((), np.int64)
     (k,) = read_numbers([attrs.k], tensor, None)
     places = _sort(x, attrs.axis, falling=attrs.largest).take(range(k), attrs.axis)
+    if k and follows_fluid("order_of_equals"):
+        rows = np.moveaxis(x, attrs.axis, -1)
+        found = select_top_later(rows, np.moveaxis(places, attrs.axis, -1), largest=attrs.largest)
+        places = np.moveaxis(found, -1, attrs.axis)
     return np.take_along_axis(x, places, attrs.axis), places
 
 
@@ -125,7 +130,8 @@ register_kernel("nanmedian", "X -> Out MedianIndex?", MedianAttrs.table())(_make
 class TopK(OpDef):
     """``Out``: the ``k`` largest numbers of the last dim, falling; Indices holds their positions.
 
-    Of equal numbers the first comes first. The tensor K goes before the attribute.
+    Equal numbers come in the order of C++'s partial sort, see :func:`select_top`. The tensor K goes before
+    the attribute.
     """
 
     type = "top_k"
@@ -152,6 +158,8 @@ class TopK(OpDef):
         if not 1 <= k <= x.shape[-1]:
             raise EnforceNotMet(f"top_k: k is {k}, but the last dim of X {x.shape} is {x.shape[-1]}")
         indices = x.argmax(-1, keepdims=True) if k == 1 else _find_largest(x, k)
+        if follows_fluid("order_of_equals"):
+            indices = select_top(x, indices)
         return np.take_along_axis(x, indices, -1), indices
 
     @staticmethod
@@ -210,6 +218,9 @@ class ArgSort(OpDef):
     @staticmethod
     def forward(x: Array, *, axis: int, descending: bool) -> tuple[Array, Array]:
         indices = _sort(x, axis, falling=descending)
+        if x.size and follows_fluid("order_of_equals"):
+            rows, places = np.moveaxis(x, axis, -1), np.moveaxis(indices, axis, -1)
+            indices = np.moveaxis(argsort_rows(rows, places, falling=descending), -1, axis)
         return np.take_along_axis(x, indices, axis), indices
 
     @staticmethod

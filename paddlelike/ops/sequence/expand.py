@@ -32,7 +32,7 @@ class SequenceExpand(OpDef):
     attrs = {"ref_level": Int(-1)}
     lod = "X"
     context = True
-    gradient = Gradient("Out@GRAD", "X", "Y", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", "Y", outputs=("X@GRAD",), lod_in_run=OWN)
 
     @staticmethod
     def infer(x: Spec, y: Spec, *, ref_level: int) -> Spec:
@@ -102,7 +102,7 @@ class SequenceConcat(OpDef):
     inputs = ("X*",)
     lod = "X"
     context = True
-    gradient = Gradient("Out@GRAD", "X")
+    gradient = Gradient("Out@GRAD", "X", lod_in_run=OWN)
 
     @staticmethod
     def infer(xs: list[Spec]) -> Spec:

@@ -41,7 +41,7 @@ class SequenceSlice(OpDef):
     type = "sequence_slice"
     inputs = ("X", "Offset", "Length")
     context = True
-    gradient = Gradient("Out@GRAD", "X", "Offset", "Length", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", "Offset", "Length", outputs=("X@GRAD",), lod_in_run=OWN)
 
     @staticmethod
     def infer(x: Spec, offset: Spec, length: Spec) -> Spec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Context, Gradient, OpDef, String, register
+from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, OpDef, String, register
 from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.operands import same_shape
 
@@ -18,7 +18,7 @@ class SequenceSoftmax(OpDef):
     attrs = {"use_cudnn": Bool(False), "data_format": String("AnyLayout")}
     lod = "X"
     context = True
-    gradient = Gradient("Out", "Out@GRAD", "X")
+    gradient = Gradient("Out", "Out@GRAD", "X", lod_in_run=OWN)
 
     infer = same_shape("X")
 

@@ -58,7 +58,7 @@ class DiagEmbed(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, offset: int, dim1: int, dim2: int) -> Spec:
-        low, high = _find_plane(len(x.shape), dim1, dim2)
+        low, high = sorted(_find_plane(len(x.shape), dim1, dim2))
         shape = list(x.shape[:-1])
         side = -1 if x.shape[-1] < 0 else x.shape[-1] + abs(offset)
         shape.insert(low, side)
@@ -67,21 +67,21 @@ class DiagEmbed(OpDef):
 
     @staticmethod
     def forward(x: Array, *, offset: int, dim1: int, dim2: int) -> Array:
-        low, high = _find_plane(x.ndim, dim1, dim2)
+        plane = _find_plane(x.ndim, dim1, dim2)
         size = x.shape[-1]
         out = np.zeros((*x.shape[:-1], size + abs(offset), size + abs(offset)), x.dtype)
         rows = np.arange(size) + max(-offset, 0)
         out[..., rows, rows + offset] = x
-        return np.ascontiguousarray(np.moveaxis(out, (-2, -1), (low, high)))
+        return np.ascontiguousarray(np.moveaxis(out, (-2, -1), plane))
 
 
 def _find_plane(rank: int, dim1: int, dim2: int) -> tuple[int, int]:
-    """Return the two dims of the result that hold the diagonal; Paddle takes the smaller as rows."""
+    """Return the two dims of the result that hold the diagonal, the one of rows first."""
     first = normalize_axis("diag_embed", dim1, rank + 1, name="dim1")
     second = normalize_axis("diag_embed", dim2, rank + 1, name="dim2")
     if first == second:
         raise ShapeError(f"diag_embed: dim1 and dim2 are both {first}, expected two different dims")
-    return min(first, second), max(first, second)
+    return first, second
 
 
 @register_kernel("diag_v2", "X -> Out", {"offset": Int(0), "padding_value": Float(0.0)})

@@ -119,7 +119,6 @@ class Reverse(OpDef):
 
     type = "reverse"
     attrs = {"axis": Ints(REQUIRED)}
-    lod = "X"
     views = True
 
     @classmethod

@@ -217,7 +217,7 @@ class IndexSample(OpDef):
 
     type = "index_sample"
     inputs = ("X", "Index")
-    lod = "X"
+    lod = "Index"
     gradient = Gradient("Out@GRAD", "X", "Index", outputs=("X@GRAD",), copies_attrs=False)
 
     @staticmethod

@@ -10,6 +10,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     NO_LOD,
+    OWN,
     REQUIRED,
     Array,
     Attrs,
@@ -89,7 +90,7 @@ class PadConstantLike(OpDef):
     attrs = {"pad_value": Float(0.0)}
     lod = "X"
     views = True
-    gradient = Gradient("Out@GRAD", "Y", outputs=("Y@GRAD",))
+    gradient = Gradient("Out@GRAD", "Y", outputs=("Y@GRAD",), lod_in_run=OWN)
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:

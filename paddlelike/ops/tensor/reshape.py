@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,12 +55,19 @@ def _register_twin(cls: type[OpDef], **more: Any) -> None:
         "__module__": __name__,
         "type": cls.type + "2",
         "outputs": ("Out", "XShape"),
-        "gradient": Gradient("Out@GRAD", "XShape", outputs=("X@GRAD",), lod=OWN),
+        "gradient": Gradient("Out@GRAD", "XShape", outputs=("X@GRAD",), lod=OWN, lod_in_run="XShape"),
+        "lod": _add_xshape(cls.lod),
         "infer": staticmethod(infer),
         "forward": staticmethod(forward),
         "backward": staticmethod(_backward_by_xshape),
     }
     register(type(cls.__name__ + "2", (cls,), body | more))
+
+
+def _add_xshape(lod: str | Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return where outputs have their LoD from, XShape among them."""
+    given = {"Out": lod} if isinstance(lod, str) else dict(lod or {})
+    return {**given, "XShape": "X"}
 
 
 def _backward_by_x(d_out: Array, x: Array) -> Array:
@@ -266,7 +273,7 @@ class Transpose(OpDef):
     }
     any_order = True
     views = True
-    gradient = Gradient("Out@GRAD", "X", "Out", lod=OWN)
+    gradient = Gradient("Out@GRAD", "X", "Out", lod=OWN, lod_in_run="")
 
     @staticmethod
     def infer(x: Spec, *, axis: list[int]) -> Spec:

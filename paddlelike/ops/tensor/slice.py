@@ -8,6 +8,7 @@ from typing import Any
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import NO_LOD, REQUIRED, Array, Attrs, Gradient, Ints, OpDef, Spec, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 
@@ -92,11 +93,16 @@ def _find_bounds(
         # x[-1] comes as slice(-1, 0); and back to -1 is to the first element
         to_the_end = (stride < 0 and end == -1) or ((start, end) == (-1, 0) and axis in decrease_axis)
         cut = slice(start, None if to_the_end else end, stride)
-        if not range(*cut.indices(dims[axis])) and (dims[axis] or axis in decrease_axis):
+        reach = range(*cut.indices(dims[axis]))
+        if not reach and (dims[axis] or axis in decrease_axis):
             raise ShapeError(
                 f"{op}: nothing is left of axis {axis} of {dims[axis]}, "
                 f"from {start} to {end} in steps of {stride}"
             )
+        if stride < -1 and op == "strided_slice" and reach and follows_fluid("strided_slice_backwards"):
+            # Fluid goes forward from the element after the end, and turns what it takes round.
+            last = reach.stop + 1 + (reach.start - reach.stop - 1) // -stride * -stride
+            cut = slice(last, reach.stop if reach.stop >= 0 else None, stride)
         box[axis] = cut
     return tuple(box)
 

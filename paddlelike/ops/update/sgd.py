@@ -14,6 +14,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.random import Generator
+from paddlelike.core.row_changes import note_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Kernel, RowUpdate, register
@@ -53,6 +54,19 @@ class Sgd(Update):
         return cls.run(inputs, keywords)
 
     @classmethod
+    def run(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], *, as_dense: bool = False) -> Any:
+        param, rate, grad = inputs
+        if isinstance(grad, SelectedRows) and not as_dense and type(param) is np.ndarray:
+            rows, values = grad.row_array, grad.held_array
+            is_fit = values is not None and values.shape[1:] == param.shape[1:] and param.flags.c_contiguous
+            if is_fit and rows.size and rows.min() >= 0 and rows.max() < len(param):
+                (target,) = note_rows((param,), rows)
+                if target.flags.c_contiguous:
+                    _descend_rows(target, rows, values, read_scalar(rate))
+                    return param
+        return super().run(inputs, keywords, as_dense=as_dense)
+
+    @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
         return RowUpdate((), lambda param, rate, grad: is_plain_rate(rate, param))
 
@@ -63,6 +77,13 @@ class Sgd(Update):
         if math.prod(variables[0].shape) > BLOCK:  # which is updated in parts that stay in the cache
             return None
         return _descend
+
+
+def _descend_rows(param: Array, rows: Array, values: Any, lr: float) -> None:
+    """Take the steps of rows one after the other, as Fluid does: those of one id round each time."""
+    width = param.size // len(param)
+    places = rows if width == 1 else (rows[:, None] * width + np.arange(width)).reshape(-1)
+    np.subtract.at(param.reshape(-1), places, (values * param.dtype.type(lr)).reshape(-1))
 
 
 def _descend(param: Array, rate: Array, grad: Array) -> Array | SelectedRows:
@@ -81,14 +102,12 @@ def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> Se
         raise ShapeError("sgd: Param holds selected rows; Grad must be sparse, with rows among them")
     if is_empty_sparse(grad):
         return param
-    held = grad.merge()
-    places = param.find_rows(held.row_array)
+    places = param.find_rows(grad.row_array)
     if (places < 0).any():
-        missing = int(held.row_array[places < 0][0])
+        missing = int(grad.row_array[places < 0][0])
         raise ShapeError(f"sgd: Grad holds row {missing}, Param holds selected rows without it")
     assert param.held_array is not None
-    assert held.held_array is not None
-    descend(lr).update_rows(places, held.held_array, (param.held_array,))
+    _descend_rows(param.held_array, places, grad.held_array, lr)
     param.get_tensor().touch()
     return param
 

@@ -12,7 +12,9 @@ from paddlelike.core.random import Generator
 from paddlelike.framework.opdef import registry
 from paddlelike.layers.loss.nce import alias_table
 from paddlelike.ops.kernels.class_sampling import ClassDistribution
+from paddlelike.ops.kernels.twister import Twister
 from paddlelike.ops.loss.nce import NceAttrs
+from paddlelike.ops.loss.sample_logits import draw_shared_classes
 from tests.ops.harness.contract import FakeContext, View
 
 layers = fluid.layers
@@ -119,3 +121,34 @@ def test_chances_are_expected_counts() -> None:
     chance = np.log1p(1 / (np.array([0, 3, 1, 2]) + 1.0)) / np.log(7) * 3
     real = [1.0686216354370117, 0.3440193235874176, 0.6251035928726196, 0.4435180127620697]
     np.testing.assert_allclose(chance, real, rtol=1e-6)
+
+
+# Classes that real Fluid 1.8.5 draws with the seed 7: of 100, twice, then of 20 by Walker's method.
+SEEDED = {
+    0: [[75, 94, 11, 89, 14], [5, 83, 90, 25, 71]],
+    1: [[31, 78, 0, 59, 0], [0, 45, 62, 2, 26]],
+}
+
+
+@pytest.mark.parametrize("sampler", SEEDED, ids=["uniform", "log-uniform"])
+def test_a_seed_draws_the_classes_of_the_real_one(sampler: int) -> None:
+    for _ in range(2):  # every run begins anew
+        drawn = ClassDistribution(sampler, 100).draw(Generator(1), (2, 5), 7)
+        assert drawn.tolist() == SEEDED[sampler]
+
+
+def test_a_seed_draws_from_given_probabilities_as_the_real_one_does() -> None:
+    probs = np.random.RandomState(0).uniform(size=20)
+    keep, alias = alias_table((probs / probs.sum()).tolist())
+    drawn = ClassDistribution(2, 20, probs, alias, keep).draw(Generator(1), (2, 6), 7)
+    assert drawn.tolist() == [[1, 7, 17, 6, 10, 8], [8, 17, 7, 13, 18, 7]]
+
+
+def test_a_seed_draws_the_shared_classes_of_the_real_one() -> None:
+    drawn, tries = draw_shared_classes(Generator(1), 50, 8, 7)
+    assert (drawn.tolist(), tries) == ([18, 40, 0, 32, 25, 33, 1, 15], 10)
+
+
+def test_the_twisters_give_the_ten_thousandth_number_of_the_standard() -> None:
+    assert Twister(5489).draw(10_000)[-1] == 9981545732273789042
+    assert Twister(5489, is_short=True).draw(10_000)[-1] == 4123659995

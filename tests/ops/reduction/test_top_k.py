@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import paddlelike as fluid
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.reduction.sort import TopK
 
@@ -28,7 +29,8 @@ def make_rows(kind: str) -> Array:
 
 @pytest.mark.parametrize("kind", ["numbers", "ties", "infinite", "whole", "nan"])
 @pytest.mark.parametrize("k", COUNTS)
-def test_the_largest_come_first_and_equal_ones_in_their_order(kind: str, k: int) -> None:
+def test_the_largest_come_first_and_in_the_textbook_equal_ones_in_their_order(kind: str, k: int) -> None:
+    fluid.set_flags({"FLAGS_fluid_quirks": False})
     x = make_rows(kind)
     values, indices = TopK.forward(x, None, k=k)
     for row, value, index in zip(x.tolist(), values, indices, strict=True):
@@ -36,3 +38,27 @@ def test_the_largest_come_first_and_equal_ones_in_their_order(kind: str, k: int)
         wanted = sorted(range(len(row)), key=lambda n: (row[n] == row[n], keys[n]))[:k]
         assert index.tolist() == wanted
         np.testing.assert_array_equal(value, [row[n] for n in wanted])
+
+
+# Places that real Fluid 1.8.5 gives.
+EQUAL = [
+    ([1, 3, 3, 2, 3], 3, [4, 1, 2]),
+    ([0] * 10, 5, [3, 4, 1, 0, 2]),
+    ([0] * 5, 3, [0, 1, 2]),
+    ([np.nan, 0], 2, [0, 1]),
+    ([0, np.nan, 0], 3, [0, 1, 2]),
+    ([np.nan, 0, 0], 1, [0]),
+]
+
+
+@pytest.mark.parametrize(("row", "k", "wanted"), EQUAL)
+def test_equal_numbers_come_as_real_fluid_gives_them(row: list[float], k: int, wanted: list[int]) -> None:
+    assert TopK.forward(np.array([row], "float32"), None, k=k)[1].tolist() == [wanted]
+
+
+def test_the_values_of_equal_numbers_are_those_of_any_order() -> None:
+    x = np.random.RandomState(1).randint(0, 4, (5, 40)).astype("float32")
+    values, places = TopK.forward(x, None, k=25)
+    np.testing.assert_array_equal(values, -np.sort(-x)[:, :25])
+    np.testing.assert_array_equal(np.take_along_axis(x, places, 1), values)
+    assert all(len(set(row)) == 25 for row in places.tolist())

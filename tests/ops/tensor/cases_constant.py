@@ -102,9 +102,9 @@ CASES = [
     Case(
         "diag_embed",
         {"Input": X},
-        lambda Input: np.stack([np.diag(row, -2) for row in Input], 1),
+        lambda Input: np.stack([np.diag(row, 2) for row in Input], 1),
         {"offset": -2, "dim1": 2, "dim2": 0},
-        note="below",
+        note="turned",
     ),
     # Values of the real 1.8.5, where the steps are added up in the element type.
     Case(

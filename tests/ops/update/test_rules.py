@@ -22,7 +22,8 @@ CHOSEN = [case for case in CASES if case.type in UPDATES]
 
 #: Updates whose expression stands in two places, or that have no compiled loop, by the reason.
 WITHOUT_RULE = {
-    "average_accumulates": "counts decide whether sums move: numpy mostly touches none, XLA always does"
+    "average_accumulates": "counts decide whether sums move: numpy mostly touches none, XLA always does",
+    "sgd-sparse": "rows step one after the other, by numpy's subtract.at",
 }
 WITHOUT_LOOP = WITHOUT_RULE | {"ftrl-power": "numba's powers have other bits than numpy's"}
 
@@ -37,7 +38,8 @@ def test_numpy_has_no_expression_but_the_rule(case: Case, monkeypatch: pytest.Mo
     (name,) = view.input(slot)
     before = values[name].copy()
     run(view, values, lods)
-    assert (values[name] == before).all() == (case.type not in WITHOUT_RULE)
+    has_rule = case.type not in WITHOUT_RULE and case.id not in WITHOUT_RULE
+    assert (values[name] == before).all() == has_rule
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.framework.quirks import follows_fluid
 
 _LARGEST = 1e20  # what Paddle takes for an infinite logarithm
 
@@ -114,5 +115,7 @@ def softmax_with_cross_entropy_grad(
     last = jnp.moveaxis(softmax, axis, -1)
     moved = jnp.moveaxis(label, axis, -1)[..., 0]
     hot = jax.nn.one_hot(moved, last.shape[-1], dtype=last.dtype)
-    d_last = jnp.where(moved == ignore_index, 0, jnp.moveaxis(d_loss, axis, -1)[..., 0]).astype(last.dtype)
+    d_last = jnp.moveaxis(d_loss, axis, -1)[..., 0]
+    if not follows_fluid("ignored_labels"):
+        d_last = jnp.where(moved == ignore_index, 0, d_last).astype(last.dtype)
     return jnp.moveaxis((last - hot) * d_last[..., None], -1, axis)

@@ -44,7 +44,8 @@ def nce(
         classes = ClassDistribution(sampler, num_total_classes)
 
         def draw(generator: Generator, count: int) -> Array:
-            return classes.draw(generator, (count // num_neg_samples, num_neg_samples)).reshape(-1)
+            shape = (count // num_neg_samples, num_neg_samples)
+            return classes.draw(generator, shape, seed).reshape(-1)
 
         drawn = ctx.draw(seed, (x.shape[0], num_neg_samples), np.int64, draw)
     labels = jnp.concatenate([true, drawn], 1)

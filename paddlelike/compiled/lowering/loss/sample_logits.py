@@ -29,7 +29,7 @@ def sample_logits(
     if not use_customized_samples:
 
         def draw(generator: Generator, _: int) -> jax.Array | np.ndarray[Any, Any]:
-            drawn, tries = draw_shared_classes(generator, classes, num_samples)
+            drawn, tries = draw_shared_classes(generator, classes, num_samples, seed)
             return np.append(drawn, tries)
 
         drawn = ctx.draw(seed, (num_samples + 1,), np.int64, draw)

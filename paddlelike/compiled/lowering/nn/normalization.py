@@ -221,6 +221,8 @@ def _group_channels(
     x: jax.Array, groups: int, data_layout: str
 ) -> tuple[jax.Array, tuple[int, int], list[int]]:
     """Return x by groups, the axes of a group, and the shape of one number for each channel."""
+    if x.shape[-1 if data_layout == "NHWC" else 1] % groups:
+        raise LoweringError("its groups have several sizes")
     if data_layout == "NHWC":
         size = x.shape[-1] // groups
         return x.reshape(x.shape[0], -1, groups, size), (1, 3), [1, 1, groups, size]

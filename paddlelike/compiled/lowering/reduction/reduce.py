@@ -9,11 +9,14 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 
+from paddlelike.compiled.formulas import stands_for
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels import extremes
 
 
 @lowers("mean", sequences=True)
@@ -100,12 +103,26 @@ def _highest(dtype: jax.typing.DTypeLike) -> float:
     return jnp.inf if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).max
 
 
+def _find_extreme(function: Any, worst: Any, x: jax.Array, **given: Any) -> Any:
+    if jnp.issubdtype(x.dtype, jnp.floating) and follows_fluid("nan_comparisons"):
+        x = jnp.where(jnp.isnan(x), jnp.asarray(worst(x.dtype), x.dtype), x)
+    return function(x, **given)
+
+
+@stands_for(extremes.find_extreme)
+def _find_place(x: jax.Array, axis: int | None, *, keepdims: bool, is_greatest: bool) -> jax.Array:
+    worst = _lowest if is_greatest else _highest
+    return jnp.asarray(
+        _find_extreme(jnp.argmax if is_greatest else jnp.argmin, worst, x, axis=axis, keepdims=keepdims)
+    )
+
+
 #: By type: the function, and what stands in unused rows of sequences.
 _ROWS: Final[dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]]] = {
     "reduce_sum": (lambda x, **given: jnp.sum(x, dtype=x.dtype, **given), _zero),
     "reduce_mean": (lambda x, **given: jnp.mean(x, **given), _zero),
-    "reduce_max": (jnp.max, _lowest),
-    "reduce_min": (jnp.min, _highest),
+    "reduce_max": (lambda x, **given: _find_extreme(jnp.max, _lowest, x, **given), _lowest),
+    "reduce_min": (lambda x, **given: _find_extreme(jnp.min, _highest, x, **given), _highest),
     "reduce_prod": (lambda x, **given: jnp.prod(x, dtype=x.dtype, **given), lambda _: 1),
     "reduce_all": (jnp.all, lambda _: True),
     "reduce_any": (jnp.any, lambda _: False),

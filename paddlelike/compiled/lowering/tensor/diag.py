@@ -14,4 +14,4 @@ def diag_embed(x: jax.Array, *, offset: int, dim1: int, dim2: int) -> jax.Array:
     place = jnp.arange(x.shape[-1])
     out = jnp.zeros((*x.shape[:-1], size, size), x.dtype)
     out = out.at[..., place + max(-offset, 0), place + max(offset, 0)].set(x)
-    return jnp.moveaxis(out, (-2, -1), tuple(sorted((dim1 % out.ndim, dim2 % out.ndim))))
+    return jnp.moveaxis(out, (-2, -1), (dim1 % out.ndim, dim2 % out.ndim))

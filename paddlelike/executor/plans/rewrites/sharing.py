@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core.tensor import LoD
 from paddlelike.executor.plans.frame import Share
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.opdef import EMPTY, OpDef
+from paddlelike.framework.opdef import EMPTY, GRAD, OpDef
 
 __all__ = ["make_lod_sharer"]
 
@@ -49,10 +49,12 @@ def _collect_pairs(cls: type[OpDef], op: Operator, get_position: Callable[[str],
         names = op.inputs.get(cls.find_lod_source(slot.name) or "")
         if not names:
             continue
+        each = slot.name.endswith(GRAD) and len(names) == len(op.outputs.get(slot.name, []))
         for item, out in enumerate(op.outputs.get(slot.name, [])):
             path = (() if single else (index,)) + ((item,) if slot.several else ())
             if out != EMPTY:
-                pairs.append(_Pair(get_position(names[0]), get_position(out), path))
+                source = names[item if each else 0]  # each gradient has that of its own variable
+                pairs.append(_Pair(get_position(source), get_position(out), path))
     return pairs
 
 
@@ -63,4 +65,7 @@ def _has_rows(result: object, path: tuple[int, ...], rows: int) -> bool:
     """
     for index in path:
         result = cast("Sequence[object]", result)[index]
-    return isinstance(result, np.ndarray) and len(result.shape) > 0 and result.shape[0] in (rows, rows or 1)
+    if not isinstance(result, np.ndarray) or not result.shape:
+        return False
+    is_xshape = result.shape[0] == 0 < len(result.shape) - 1  # it holds dims alone: 0, then those of X
+    return result.shape[0] in (rows, rows or 1) or (is_xshape and result.shape[1] == rows)

@@ -44,7 +44,7 @@ def group_norm(
     2018. Raises TypeError unless ``input`` is a variable of a supported dtype and GraphError for another
     ``data_layout``.
 
-    ``groups`` divides the channels of (N, C, ...); ``epsilon`` is added to the variance.
+    ``groups`` should divide the channels of (N, C, ...); ``epsilon`` is added to the variance.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])
@@ -67,6 +67,8 @@ def group_norm(
         inputs["Bias"] = helper.create_parameter(bias_attr, shape, input.dtype, is_bias=True)
     if "Scale" not in inputs:
         warn_quirk("group_norm_gradient")
+    if shape[0] > 0 and groups > 0 and shape[0] % groups:
+        warn_quirk("group_norm_groups")
     mean = helper.create_variable(dtype=input.dtype, stop_gradient=True)
     variance = helper.create_variable(dtype=input.dtype, stop_gradient=True)
     out = helper.create_variable(dtype=input.dtype)

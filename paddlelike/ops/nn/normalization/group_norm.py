@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from paddlelike.errors import ShapeError
@@ -19,7 +21,8 @@ class GroupNorm(OpDef):
     """``Y = Scale (X - mean) / sqrt(var + epsilon) + Bias`` over groups of channels of a sample.
 
     Mean and Variance (biased) are ``(N, groups)``; Scale and Bias hold one number per channel. The
-    gradient of Paddle 1.8 lacks a term without Scale: see ``fluid.quirks()``. Wu and He, 2018.
+    gradient of Paddle 1.8 lacks a term without Scale, and its last groups may be smaller: see
+    ``fluid.quirks()``. Wu and He, 2018.
     """
 
     type = "group_norm"
@@ -36,7 +39,8 @@ class GroupNorm(OpDef):
         x: Spec, scale: Spec | None, bias: Spec | None, *, groups: int, data_layout: str
     ) -> tuple[Spec, Spec, Spec]:
         channels = x.shape[-1 if data_layout == "NHWC" else 1] if len(x.shape) > 1 else 0
-        if groups < 1 or channels == 0 or (channels > 0 and channels % groups):
+        uneven = channels > 0 and groups > 0 and channels % groups and not follows_fluid("group_norm_groups")
+        if groups < 1 or channels == 0 or uneven:
             raise ShapeError(
                 f"group_norm: X of shape {x.shape} ({data_layout}) has {channels} channels, which "
                 f"{groups} groups do not divide"
@@ -53,6 +57,8 @@ class GroupNorm(OpDef):
     def forward(
         x: Array, scale: Array | None, bias: Array | None, *, epsilon: float, groups: int, data_layout: str
     ) -> tuple[Array, Array, Array]:
+        if _count_channels(x, data_layout) % groups:
+            return _normalize_parts(x, scale, bias, epsilon=epsilon, groups=groups, data_layout=data_layout)
         grouped = _group_channels(x, groups, data_layout)
         axes = _find_group_axes(data_layout)
         y, mean, variance, _ = normalize(grouped, axes, epsilon)
@@ -75,6 +81,8 @@ class GroupNorm(OpDef):
         groups: int,
         data_layout: str,
     ) -> tuple[Array, Array, Array]:
+        if _count_channels(y, data_layout) % groups:
+            return _differentiate_parts(y, scale, bias, variance, d_y, epsilon, groups, data_layout)
         x_hat = _group_channels(y, groups, data_layout)
         g = d_y = _group_channels(d_y, groups, data_layout)
         if bias is not None:
@@ -93,6 +101,71 @@ class GroupNorm(OpDef):
             dx = normalize_dx(g, x_hat, inverse, axes)
         kept = (0, 3) if axes == (2, 3) else (0, 1)
         return dx.reshape(y.shape), (d_y * x_hat).sum(kept).reshape(-1), d_y.sum(kept).reshape(-1)
+
+
+def _count_channels(x: Array, layout: str) -> int:
+    return x.shape[-1 if layout == "NHWC" else 1]
+
+
+def _cut_groups(x: Array, groups: int, layout: str) -> list[tuple[slice, tuple[Any, ...]]]:
+    """Return the channels of each group that has some, and the index of its part of X.
+
+    All have as many channels as the first but for the last one.
+    """
+    channels = _count_channels(x, layout)
+    size = (channels - 1) // groups + 1
+    cuts = [slice(first, min(first + size, channels)) for first in range(0, channels, size)]
+    return [(cut, (..., cut) if layout == "NHWC" else (slice(None), cut)) for cut in cuts]
+
+
+def _normalize_parts(
+    x: Array, scale: Array | None, bias: Array | None, *, epsilon: float, groups: int, data_layout: str
+) -> tuple[Array, Array, Array]:
+    """Return the results of ``group_norm`` of groups of several sizes.
+
+    Groups without channels have the mean NaN or 0.
+    """
+    y, cuts = np.empty_like(x), _cut_groups(x, groups, data_layout)
+    mean = np.zeros((len(x), groups), x.dtype)
+    size = (_count_channels(x, data_layout) - 1) // groups + 1
+    if len(cuts) * size == _count_channels(x, data_layout):
+        mean[:, len(cuts) : len(cuts) + 1] = (
+            np.nan
+        )  # of no channels; Fluid takes less than none for the next ones
+    variance = mean.copy()
+    for index, (cut, part) in enumerate(cuts):
+        given = (None if values is None else values[cut] for values in (scale, bias))
+        y[part], mean[:, index : index + 1], variance[:, index : index + 1] = GroupNorm.forward(
+            np.ascontiguousarray(x[part]), *given, epsilon=epsilon, groups=1, data_layout=data_layout
+        )
+    return y, mean, variance
+
+
+def _differentiate_parts(
+    y: Array,
+    scale: Array | None,
+    bias: Array | None,
+    variance: Array,
+    d_y: Array,
+    epsilon: float,
+    groups: int,
+    data_layout: str,
+) -> tuple[Array, Array, Array]:
+    d_x, found = np.empty_like(y), []
+    for index, (cut, part) in enumerate(_cut_groups(y, groups, data_layout)):
+        d_x[part], *rest = GroupNorm.backward(
+            np.ascontiguousarray(y[part]),
+            None if scale is None else scale[cut],
+            None if bias is None else bias[cut],
+            variance[:, index],
+            np.ascontiguousarray(d_y[part]),
+            epsilon=epsilon,
+            groups=1,
+            data_layout=data_layout,
+        )
+        found.append(rest)
+    d_scale, d_bias = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return d_x, d_scale, d_bias
 
 
 def _group_channels(x: Array, groups: int, layout: str) -> Array:

@@ -98,7 +98,7 @@ def test_an_unknown_activation_of_inplace_abn_is_refused() -> None:
         ("batch_norm", [(8, 4), (4,), (3,), (4,), (4,), None], {}, r"4 channels, Bias has shape \(3,\)"),
         ("layer_norm", [(8, 4), None, None], {"begin_norm_axis": 2}, r"axis is 2; .* it can be 1 to 1"),
         ("layer_norm", [(8, 4, 2), (4,), None], {}, r"Scale has shape \(4,\); .* needs \(8,\)"),
-        ("group_norm", [(8, 4), None, None], {"groups": 3}, "4 channels, which 3 groups do not divide"),
+        ("group_norm", [(8, 4), None, None], {"groups": 0}, "4 channels, which 0 groups do not divide"),
         ("instance_norm", [(8, 4, 2), (4,), (3,)], {}, r"Bias has shape \(3,\); .* has 4 channels"),
         ("data_norm", [None, None, (8, 4), (4,), (3,), (4,)], {}, r"BatchSum has shape \(3,\)"),
         ("spectral_norm", [(4, 6), (4,), (4,)], {}, r"needs \(4,\) and \(6,\)"),

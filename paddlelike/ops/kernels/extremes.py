@@ -1,0 +1,58 @@
+"""Extremes and signs where numbers may be NaN, as comparisons have it, which are false then.
+
+Fluid's kernels compare (see ``nan_comparisons``); numpy and the textbook give NaN where an operand is NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
+from paddlelike.framework.quirks import follows_fluid
+
+__all__ = ["find_extreme", "reduce_extreme", "sign", "take_greater", "take_less"]
+
+
+def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Array:
+    """Return the greatest or least number over dims, which are kept as 1; Fluid passes over NaN."""
+    ufunc, other, start = (np.maximum, np.fmax, -np.inf) if is_greatest else (np.minimum, np.fmin, np.inf)
+    out = ufunc.reduce(x, axis=axes, keepdims=True)
+    if x.dtype.kind == "f" and np.isnan(out).any() and follows_fluid("nan_comparisons"):
+        out = other.reduce(x, axis=axes, keepdims=True, initial=start)
+    return np.asarray(out)
+
+
+def find_extreme(x: Array, axis: int | None, *, keepdims: bool, is_greatest: bool) -> Array:
+    """Return the place of the greatest or least number along an axis, the first if several.
+
+    Fluid passes over NaN.
+    """
+    find: Any = np.argmax if is_greatest else np.argmin
+    places = find(x, axis, keepdims=True)
+    if x.dtype.kind == "f" and x.size and follows_fluid("nan_comparisons"):
+        flat = x.reshape(-1) if axis is None else x
+        at = places.reshape(-1) if axis is None else places
+        if np.isnan(np.take_along_axis(flat, at, 0 if axis is None else axis)).any():
+            worst = -np.inf if is_greatest else np.inf
+            places = find(np.where(np.isnan(x), worst, x), axis, keepdims=True)
+    return places if keepdims else places.reshape(()) if axis is None else places.squeeze(axis)
+
+
+def take_greater(x: Array, y: Array) -> Array:
+    """Return ``max(x, y)``; as Fluid has it, y where one of them is NaN."""
+    return np.where(x > y, x, y) if follows_fluid("nan_comparisons") else np.maximum(x, y)
+
+
+def take_less(x: Array, y: Array) -> Array:
+    """Return ``min(x, y)``; as Fluid has it, y where one of them is NaN."""
+    return np.where(x < y, x, y) if follows_fluid("nan_comparisons") else np.minimum(x, y)
+
+
+def sign(x: Array) -> Array:
+    """Return -1, 0 or 1; as Fluid has it, 0 for NaN."""
+    out = np.sign(x)
+    if x.dtype.kind != "f" or not follows_fluid("nan_comparisons"):
+        return out
+    return np.where(x == x, out, np.zeros((), x.dtype))
