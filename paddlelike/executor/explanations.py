@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from paddlelike.core.dtypes import convert_dtype
+from paddlelike.core.scope import Scope
 from paddlelike.errors import (
     EnforceNotMet,
     NotInitializedError,
@@ -19,6 +20,7 @@ from paddlelike.executor.plans.frame import Frame
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import HOLDERS
+from paddlelike.framework.hints import explain_no_value
 from paddlelike.framework.opdef import EMPTY, Spec, make_arguments, registry
 
 __all__ = ["explain_error", "format_line"]
@@ -40,7 +42,7 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
         except EnforceNotMet:
             missing = []
         if missing:
-            error = _explain_missing(missing, op, block)
+            error = _explain_missing(missing, op, block, frame.scope)
     if isinstance(error, NotInitializedError | UnsupportedError):
         return type(error)(f"{_get_message(error)}{line}", hint=error.hint)
     variables = "".join(
@@ -132,11 +134,11 @@ def _is_holder(block: Block, name: str) -> bool:
     return variable is not None and variable.type in HOLDERS
 
 
-def _explain_missing(names: list[str], op: Operator, block: Block) -> NotInitializedError:
+def _explain_missing(names: list[str], op: Operator, block: Block, scope: Scope) -> NotInitializedError:
     """Return the error for inputs without a value; its hint is the step that was left out."""
     first = block._find_var_recursive(names[0])
     if first is not None and first.persistable:
-        hint = "run the startup program first (exe.run(fluid.default_startup_program())), or load the values"
+        hint = explain_no_value(names, block.program, scope)
     elif first is not None and (first.is_data or first.need_check_feed):
         hint = f"feed it: exe.run(..., feed={{{names[0]!r}: array}})"
     else:

@@ -27,7 +27,7 @@ from paddlelike.executor.exchange.files import provide_files
 from paddlelike.executor.exchange.remote import RemoteSwitch
 from paddlelike.executor.explain import explain_plan
 from paddlelike.executor.plans.cached import get_plan
-from paddlelike.executor.startup import warn_alone, warn_overwriting
+from paddlelike.executor.startup import warn_alone, warn_overwriting, warn_overwritten
 from paddlelike.executor.steps import run_plan
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.warn import warn_user
@@ -206,6 +206,8 @@ class Executor(Displayed):
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged, use_prune))
         if program._workers > 1:
             warn_alone(program)
+        if program._overwritten is not None:
+            warn_overwritten(program, scope)
         return self._run_program(program, feed, fetch_list, scope, return_numpy, use_prune)
 
     def _run_program(

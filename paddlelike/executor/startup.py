@@ -7,7 +7,7 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["warn_alone", "warn_overwriting"]
+__all__ = ["warn_alone", "warn_overwriting", "warn_overwritten"]
 
 
 def warn_alone(program: Program) -> None:
@@ -19,6 +19,20 @@ def warn_alone(program: Program) -> None:
             "CompiledProgram(program).with_data_parallel adds their gradients up: run as it is, this worker "
             "trains alone"
         )
+
+
+def warn_overwritten(program: Program, scope: Scope) -> None:
+    """Warn, once, when values of a program were replaced by those of a model that was loaded."""
+    where, source, name, count = program._overwritten
+    if where() is not scope:
+        return
+    program._overwritten = None
+    more = f" and {count - 1} more" if count > 1 else ""
+    warn_user(
+        f"this program computes with other values than before: {name!r}{more} were replaced by the model "
+        f"loaded from {source}, which has variables of the same names. Load each model into its own scope: "
+        "`with fluid.scope_guard(fluid.Scope()):` around load_inference_model and the runs of its program"
+    )
 
 
 def warn_overwriting(scope: Scope, names: list[str]) -> None:

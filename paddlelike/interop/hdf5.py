@@ -23,6 +23,7 @@ from paddlelike.formats.hdf5 import Hdf5, read_attributes
 from paddlelike.formats.sources import Source
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.hints import explain_no_value
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.select import get_program, is_parameter, is_persistable, select
@@ -270,7 +271,7 @@ def read_value(variable: Variable) -> np.ndarray[Any, Any]:
     if not isinstance(value, LoDTensor) or value.held_array is None:
         raise NotInitializedError(
             f"variable {variable.name!r} holds no tensor",
-            hint="run the startup program, or load the values, first",
+            hint=explain_no_value([variable.name], variable.block.program),
         )
     return value.held_array
 

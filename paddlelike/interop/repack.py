@@ -160,11 +160,17 @@ def prune(
 
 
 def _find_needed_feeds(program: Program, wanted: list[str]) -> list[str]:
-    """Return the feeds of a model that some of its variables depend on."""
+    """Return the feeds of a model that some of its variables depend on.
+
+    Of a program without feed operators these are the variables that no operator computes.
+    """
     from paddlelike.framework.passes.views import find_needed_ops
 
     feeds, _ = find_ports(program, "the program")
     block = program.global_block()
+    if not feeds:
+        written = {name for op in block.ops for name in op.output_arg_names}
+        feeds = [name for name, one in block.vars.items() if not one.persistable and name not in written]
     needed = find_needed_ops(block, targets=set(wanted), fed=set(feeds))
     read = {name for index in needed for name in block.ops[index].input_arg_names}
     return [name for name in feeds if name in read]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,6 +23,7 @@ from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.codec.operator_versions import add_operator_versions
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.hints import explain_no_value, explain_renumbering, explain_shift
 from paddlelike.hooks import Hook
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.file import FileContents
@@ -176,7 +179,8 @@ def load(
         raise LoadError(
             f"nothing was loaded from {prefix}.pdparams and .pdopt: "
             f"{len(problems)} of {len(wanted)} variables do not fit\n  " + "\n  ".join(problems[:20]),
-            hint="the program must be the network that was saved; set_program_state accepts a subset",
+            hint=_explain_misfit(missing, values)
+            or "the program must be the network that was saved; set_program_state accepts a subset",
         )
     rates = find_initial_rates(program, global_scope())
     moved = _set_all(wanted, values, prefix)
@@ -225,17 +229,19 @@ def set_program_state(program: ProgramLike | None, state_dict: Mapping[str, Arra
     program = get_program(program)
     wanted = [v for v in program.list_vars() if is_persistable(v) and v.name in state_dict]
     unused = [name for name in state_dict if name not in {v.name for v in wanted}]
+    absent = [v.name for v in program.list_vars() if is_parameter(v) and v.name not in state_dict]
     if not wanted:
         raise LoadError(
             f"set_program_state: none of the {len(state_dict)} names is a persistable of the program",
-            hint=f"the state has {_list_some(state_dict)}; the program has "
+            hint=_explain_misfit(absent, state_dict)
+            or f"the state has {_list_some(state_dict)}; the program has "
             f"{_list_some(v.name for v in program.list_vars() if is_persistable(v))}",
         )
     empty = [v.name for v in wanted if not _is_initialized(v.name)]
     if empty:
         raise NotInitializedError(
             f"set_program_state: {empty[0]!r} has no value to replace yet",
-            hint="run the startup program first",
+            hint=explain_no_value(empty, program),
         )
     values = {v.name: np.asarray(state_dict[v.name]) for v in wanted}
     problems = [problem.replace("the file has", "the state has") for problem in _find_misfits(wanted, values)]
@@ -244,7 +250,10 @@ def set_program_state(program: ProgramLike | None, state_dict: Mapping[str, Arra
             "set_program_state changed nothing:\n  " + "\n  ".join(problems),
             hint="the state must be of the same network; leave these names out of the dict to set the others",
         )
-    if unused:
+    shift = explain_shift([v.name for v in wanted if is_parameter(v)], absent, unused)
+    if shift is not None:
+        warn_user(shift.replace("the files have", "the state has"))
+    elif unused:
         warn_user(f"the program has no persistable {', '.join(map(repr, unused[:8]))}")
     moved = _set_all(wanted, values, "a dict")
     return LoadReport("a dict", moved, unexpected=tuple(unused))
@@ -282,7 +291,8 @@ def _load_older(
         kept = [v for v in wanted if is_persistable(v)]
         # Where there are none of them at all, the load of all says what is there instead.
         found = [v for v in kept if os.path.normpath(v.name) in present] or kept
-        return load_vars(executor, path, program, vars=found, verify=None if verify else False)
+        with _filename_explained(path):
+            return load_vars(executor, path, program, vars=found, verify=None if verify else False)
     contents = FileContents(name, where, only_headers=True)
     if contents.unnamed is None:
         present = set(contents.names())
@@ -293,6 +303,23 @@ def _load_older(
     return load_vars(executor, where.path or ".", program, vars=wanted, filename=name, verify=compare)
 
 
+@contextmanager
+def _filename_explained(path: str) -> Iterator[None]:
+    """Say the arguments of this module's ``load`` in place of ``filename=``, which it does not have."""
+    try:
+        yield
+    except LoadError as error:
+        found = re.fullmatch(r"pass filename='(.*)'", error.hint or "")
+        if found is None:
+            raise
+        file = os.path.join(path, found[1])
+        hint = (
+            f"fluid.load(program, {file!r}, exe, var_list=[the variables that were saved]), or "
+            f"fluid.io.load_persistables(exe, {path!r}, program, filename={found[1]!r}), load_params likewise"
+        )
+        raise type(error)(error.message, hint=hint) from error.__cause__
+
+
 def _get_value(variable: Variable) -> Array:
     holder = global_scope().find_var(variable.name)
     value = None if holder is None else holder.value
@@ -301,7 +328,7 @@ def _get_value(variable: Variable) -> Array:
             f"variable {variable.name!r} cannot be saved: it holds no tensor",
             hint="servers keep it: fluid.io.save_persistables(exe, dirname, program) on trainer 0 writes it"
             if variable.block.program._is_distributed
-            else "run the startup program first",
+            else explain_no_value([variable.name], variable.block.program),
         )
     return value.held_array
 
@@ -309,6 +336,12 @@ def _get_value(variable: Variable) -> Array:
 def _is_initialized(name: str) -> bool:
     holder = global_scope().find_var(name)
     return holder is not None and holder.is_initialized()
+
+
+def _explain_misfit(missing: Sequence[str], values: Mapping[str, Array]) -> str | None:
+    """Return the hint for variables that the files do not hold, or None."""
+    hint = explain_renumbering(missing, list(values))
+    return None if hint is None else hint.partition(" (or map the names")[0]  # fluid.load takes no rules
 
 
 def _find_misfits(variables: list[Variable], values: Mapping[str, Array]) -> list[str]:

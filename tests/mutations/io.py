@@ -80,13 +80,13 @@ MUTATIONS = [
     ),
     Mutation(
         "a name with other counters is not proposed",
-        "io/planning/match.py",
+        "framework/hints.py",
         'r"_\\d+(?=\\.|_|$)"',
         'r"_\\d+(?=\\.)"',
     ),
     Mutation(
         "conv2d_10 comes before conv2d_9",
-        "io/planning/match.py",
+        "framework/hints.py",
         "    return [(len(part), part) if index % 2",
         "    return [(0, part) if index % 2",
     ),

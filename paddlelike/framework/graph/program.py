@@ -89,6 +89,7 @@ class Program(EncodedState, Displayed):
         self._distributed_lookup_table: str | None = None
         self._startup: Program | None = None  # of the last program_guard around it
         self._sharding: Any = None  # of workers that share the optimizer's state out, who holds what
+        self._overwritten: Any = None  # by which load of a model, see io.export.overwritten
         self._workers = 1  # whose gradients only CompiledProgram.with_data_parallel adds up (mode nccl2)
 
     # Blocks, variables, seed

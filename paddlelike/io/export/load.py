@@ -15,6 +15,7 @@ from paddlelike.framework.graph.trust import describe_operators, find_untrusted_
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor
 from paddlelike.io.contents.compare import compare_buffer
+from paddlelike.io.export.overwritten import overwritten_marked
 from paddlelike.io.export.program import find_ports
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.load.source import read_stable
@@ -131,12 +132,25 @@ def _load_model(
     ports = find_ports(program, where)
     if get_program_persistable_vars(program):
         try:
-            load_persistables(executor, directory, program, params, verify=None if verify else False)
-        except MissingFileError as error:
+            with overwritten_marked(program, directory or "memory"):
+                load_persistables(executor, directory, program, params, verify=None if verify else False)
+        except LoadError as error:
             hint = error.hint and error.hint.replace("pass filename=", "pass params_filename=")
-            raise MissingFileError(error.message, hint=hint) from None
+            if not ports[1]:  # it fetches nothing: fluid.save's, and not a model
+                hint = _explain_training_program(where)
+            raise type(error)(error.message, hint=hint) from None
     feeds, fetches = ports
     return [program, feeds, [program.global_block().var(name) for name in fetches]]
+
+
+def _explain_training_program(where: str) -> str:
+    """Return the next step for a program that names no outputs, with the files of its values."""
+    prefix = os.path.splitext(where)[0] if where.endswith(".pdmodel") else os.path.dirname(where) or where
+    return (
+        f"{where} is not a model for prediction: it names no outputs, as the program that fluid.save writes. "
+        f"`paddlelike prune {prefix} DIR --fetch NAME` makes a model of it and its values; in a script: "
+        "build the network, fluid.load its values, and call fluid.io.save_inference_model"
+    )
 
 
 def _check_computes_only(program: Program, where: str) -> None:

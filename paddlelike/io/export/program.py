@@ -11,7 +11,7 @@ from paddlelike.errors import GraphError, LoadError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.order import order_as_hashed
 from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.graph.variable import HOLDERS, Variable
 from paddlelike.framework.passes import clone as passes
 from paddlelike.framework.passes.views import collect_reads, find_needed_ops
 
@@ -133,7 +133,7 @@ def check_feeds(program: Program, feeds: list[str], targets: list[Variable]) -> 
             f"save_inference_model: feeds {unknown or useless} {problem} "
             f"(targets {[t.name for t in targets]})",
             hint="feed the inputs the targets are computed from: "
-            + ", ".join(sorted(n for n in read if block.has_var(n) and block.var(n).is_data)),
+            + ", ".join(_find_inputs(program, targets)),
         )
     needed = sorted(n for n in read if block.has_var(n) and block.var(n).is_data and n not in feeds)
     if needed:
@@ -141,6 +141,16 @@ def check_feeds(program: Program, feeds: list[str], targets: list[Variable]) -> 
             f"save_inference_model: the targets are also computed from {needed}, which is not fed",
             hint="add it to feeded_var_names, or choose targets that do not need it",
         )
+
+
+def _find_inputs(program: Program, targets: list[Variable]) -> list[str]:
+    """Return the variables that targets are computed from: data, or what a reader of the program gives."""
+    pruned = passes.prune(program, feeds=[], targets=[t.name for t in targets])
+    block = pruned.global_block()
+    read = {name for op in block.ops for name in op.input_arg_names if block.has_var(name)}
+    data = {name for name in read if block.var(name).is_data and block.var(name).type not in HOLDERS}
+    given = {name for op in block.ops if op.type == "read" for name in op.output_arg_names}
+    return sorted(data | (given & read))
 
 
 def warn_of_metrics(program: Program) -> None:

@@ -26,6 +26,7 @@ from paddlelike.io.export.program import (
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.partition import get_partition
 from paddlelike.io.save.chosen import add_to
+from paddlelike.io.save.encoded import no_value_explained
 from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import locate
 from paddlelike.storage.options import Durability, SaveOptions
@@ -146,7 +147,9 @@ def save_inference_model(
     writing = where.begin(options, program=fingerprint(exported), part=part)
     writing.add(model, [_encode(exported)])
     if not program_only:
-        add_to(executor, writing, where, get_program_persistable_vars(exported), params, partition)
+        chosen = get_program_persistable_vars(exported)
+        with no_value_explained(program, chosen):
+            add_to(executor, writing, where, chosen, params, partition)
     writing.commit()
     return names
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.hints import explain_shift
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.load.options import LoadOptions
 from paddlelike.io.load.source import Source
@@ -15,7 +16,7 @@ from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.planning.naming import assign_names
 from paddlelike.io.planning.planner import make_plan
 from paddlelike.io.rules.rules import Rules
-from paddlelike.io.select import is_persistable
+from paddlelike.io.select import is_parameter, is_persistable
 
 __all__ = ["LoadRequest", "list_names", "make_request"]
 
@@ -62,7 +63,19 @@ class LoadRequest:
         everything = {v.name: v for v in self.program.list_vars()} if self.rules else {}
         everything |= {variable.name: variable for variable in self.variables}
         plan = make_plan(contents, self.variables, self.rules, strict=strict, find=everything.get)
-        return plan if self.view is None else replace(plan, notes=())  # a pattern may match on other servers
+        if self.view is not None:  # of a server: a pattern may match on another one
+            return replace(plan, notes=())
+        shift = None if self.rules else self._explain_shift(plan)
+        return plan if shift is None else replace(plan, notes=(*plan.notes, shift))
+
+    def _explain_shift(self, plan: LoadPlan) -> str | None:
+        """Return the warning for layers that get the values of their neighbors, or None."""
+        unused = [row.file for row in plan.others if row.what == "not asked for" and row.file is not None]
+        if not unused or not plan.steps:
+            return None
+        fitting = [step.variable.name for step in plan.steps]
+        missing = {v.name for v in self.program.list_vars() if is_parameter(v)} - set(fitting)
+        return explain_shift(fitting, sorted(missing), unused)
 
 
 def make_request(

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.framework.hints import Named, make_natural_key, mask_numbers
 
-__all__ = ["Named", "Proposal", "explain_renumbering", "explain_repetition", "propose"]
+__all__ = ["Proposal", "propose"]
 
 _FLUID_KIND: Final = re.compile(r"\.(w|b)_\d+(?:_(.*?))?(?:_\d+)?$")
 _OTHER_KINDS: Final = {"weight": "w", "kernel": "w", "w": "w", "bias": "b", "b": "b"}
-
-
-class Named(NamedTuple):
-    """A name, with the element type and shape of its value."""
-
-    name: str
-    dtype: VarType
-    shape: tuple[int, ...]
 
 
 class Proposal(NamedTuple):
@@ -29,58 +21,6 @@ class Proposal(NamedTuple):
     file: str
     variable: str
     why: str
-
-
-def mask_numbers(name: str) -> str:
-    """Return the name with ``#`` in place of every counter that Fluid puts into names.
-
-    >>> mask_numbers("conv2d_12.w_0_velocity_0")
-    'conv2d_#.w_#_velocity_#'
-    """
-    return re.sub(r"_\d+(?=\.|_|$)", "_#", name)
-
-
-def explain_repetition(missing: Sequence[Named], fitting: Sequence[Named]) -> str | None:
-    """Return a hint if a program holds the saved network and as many copies of all of it, else None.
-
-    Of a network with a layer more than the saved one some variables have no like, or other shapes. The copies
-    may be without an optimizer and its state.
-    """
-    absent, there = (Counter((mask_numbers(n.name), n.shape) for n in some) for some in (missing, fitting))
-    counted = {key for key in there if "#" in key[0]}
-    of_layers = {key for key in counted if re.search(r"\.[wb]_#$", key[0])}
-    times = {absent[key] / there[key] for key in (counted if absent.keys() - of_layers else of_layers)}
-    if not absent or absent.keys() - counted or len(times) != 1 or not times.pop().is_integer():
-        return None
-    first = missing[0].name
-    return (
-        f"the program holds the network more than once: {first!r} beside "
-        f"{_find_alike(first, [one.name for one in fitting])[0]!r}, as when a cell of a notebook is run "
-        "again. Build it under `with fluid.program_guard(fluid.Program(), fluid.Program()), "
-        "fluid.unique_name.guard():`, so that every run gives the same names"
-    )
-
-
-def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> str | None:
-    """Return a hint if the names differ only in their counters, else None."""
-    if not missing or not unexpected:
-        return None
-    have = {mask_numbers(name) for name in unexpected}
-    if not all(mask_numbers(name) in have for name in missing):
-        return None
-    first = _find_alike(missing[0], unexpected)[0]
-    return (
-        f"the names differ only in their numbers (the program asks for {missing[0]!r}, the files "
-        f"have {first!r}): the network was probably built twice in this process; build it under "
-        "`with fluid.unique_name.guard():`, or in a new process (or map the names: plan_load(...).rules() "
-        "proposes rules for rules=)"
-    )
-
-
-def _find_alike(name: str, others: Sequence[str]) -> list[str]:
-    """Return the names that differ from ``name`` only in their counters, in natural order."""
-    masked = mask_numbers(name)
-    return sorted((one for one in others if mask_numbers(one) == masked), key=_make_natural_key)
 
 
 def propose(
@@ -109,7 +49,7 @@ def propose(
     ):
         take(step([v for v in wanted if v.name not in found], list(left.values())), why)
     rest = [variable for variable in wanted if variable.name not in found]
-    files = sorted(left.values(), key=lambda file: _make_natural_key(file.name))
+    files = sorted(left.values(), key=lambda file: make_natural_key(file.name))
     if len(rest) == len(files) and all(fits(*pair) for pair in zip(rest, files, strict=True)):
         take(zip(rest, files, strict=True), "the same shapes in the same order")
     return [found[variable.name] for variable in wanted if variable.name in found]
@@ -163,8 +103,8 @@ def _pair_groups(
     pairs: list[tuple[Named, Named]] = []
     for ours, theirs in groups.values():
         if len(ours) == len(theirs) and (len(ours) == 1 or not once):
-            ours.sort(key=lambda named: _make_natural_key(named.name))
-            theirs.sort(key=lambda named: _make_natural_key(named.name))
+            ours.sort(key=lambda named: make_natural_key(named.name))
+            theirs.sort(key=lambda named: make_natural_key(named.name))
             pairs += zip(ours, theirs, strict=True)
     return pairs
 
@@ -175,9 +115,3 @@ def _find_kind(name: str) -> str | None:
     if found:
         return f"{found[1]} {found[2] or ''}".strip()
     return _OTHER_KINDS.get(re.split(r"[./:@]", name)[-1])
-
-
-def _make_natural_key(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts conv2d_9 before conv2d_10."""
-    parts = re.split(r"0*(\d+)", name)
-    return [(len(part), part) if index % 2 else (0, part) for index, part in enumerate(parts)]

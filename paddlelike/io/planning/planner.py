@@ -8,6 +8,12 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.foundation.near_names import suggest_names, suggest_patterns
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.hints import (
+    Named,
+    explain_no_value,
+    explain_renumbering,
+    explain_repetition,
+)
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Unreadable
 from paddlelike.io.planning.load_plan import (
@@ -20,7 +26,7 @@ from paddlelike.io.planning.load_plan import (
     explain_misfit,
     get_facts,
 )
-from paddlelike.io.planning.match import Named, Proposal, explain_renumbering, explain_repetition, propose
+from paddlelike.io.planning.match import Proposal, propose
 from paddlelike.io.planning.recipe import Misfit, Recipe, infer_facts
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules
@@ -320,9 +326,8 @@ def _explain_no_base(variable: Variable) -> str | None:
     """Return why there is no value that an overlap could be copied into, or None."""
     holder = global_scope().find_var(variable.name)
     if holder is None or not holder.is_initialized():
-        return (
-            "it has no value for the elements outside of the overlap: run the startup program, or pass init="
-        )
+        advice = explain_no_value([variable.name], variable.block.program)
+        return f"it has no value for the elements outside of the overlap: pass init=, or {advice}"
     shape = tuple(holder.value.held_array.shape)
     if shape != tuple(variable.shape):
         return f"its value has shape {list(shape)}, the program declares {list(variable.shape)}"

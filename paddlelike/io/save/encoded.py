@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.core.scope import Scope, ScopeVariable
+from paddlelike.core.scope import Scope, ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import NotInitializedError, SaveError
 from paddlelike.formats.paddle.directory import encode_value, make_facts
 from paddlelike.formats.sources import Buffer
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.hints import explain_no_value, find_empty
 from paddlelike.io.incremental import State, get_array
 from paddlelike.io.report import Moved
 
-__all__ = ["Item", "check_value", "describe_combined", "describe_item", "encode_combined", "get_item"]
+__all__ = [
+    "Item",
+    "check_value",
+    "describe_combined",
+    "describe_item",
+    "encode_combined",
+    "get_item",
+    "no_value_explained",
+]
 
 Array = np.ndarray[Any, Any]
 Value = LoDTensor | SelectedRows
@@ -89,6 +101,18 @@ def check_value(name: str, value: object) -> Value:
     if not isinstance(value, Value):
         raise SaveError(f"variable {name!r} cannot be saved: it holds a {type(value).__name__}, not a tensor")
     return value.gather() if isinstance(value, SelectedRows) else value
+
+
+@contextmanager
+def no_value_explained(program: Program, variables: Iterable[Variable]) -> Iterator[None]:
+    """Give errors for variables without a value the hint that fits a program and the scope."""
+    try:
+        yield
+    except NotInitializedError as error:
+        empty = find_empty((v.name for v in variables if "@GRAD" not in v.name), global_scope())
+        if not empty or program._is_distributed:
+            raise
+        raise NotInitializedError(error.message, hint=explain_no_value(empty, program)) from error.__cause__
 
 
 def describe_item(item: Item) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_directory, check_executor
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import SaveRequest, save_chosen, save_to_memory
+from paddlelike.io.save.encoded import no_value_explained
 from paddlelike.io.select import get_program, is_parameter, is_persistable, select
 from paddlelike.storage.location import locate
 from paddlelike.storage.options import BlockingKeywords, SaveKeywords, SaveOptions
@@ -279,10 +280,11 @@ def _save(
         warn_user("there is no variable to save")
         return None
     asynchronous.check_pending()
-    if dirname is None:
-        return save_to_memory(executor, chosen)
-    request = SaveRequest(program, chosen, locate(dirname), filename, part, options=options)
-    return save_chosen(executor, request)
+    with no_value_explained(program, chosen):
+        if dirname is None:
+            return save_to_memory(executor, chosen)
+        request = SaveRequest(program, chosen, locate(dirname), filename, part, options=options)
+        return save_chosen(executor, request)
 
 
 def _choose_parameters(program: Program) -> list[Variable]:

@@ -11,7 +11,8 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError
-from paddlelike.io.planning.match import Named, propose
+from paddlelike.framework.hints import Named
+from paddlelike.io.planning.match import propose
 from paddlelike.io.rules.rules import Rules
 from tests.io.load.reads import counting_reads, needs_read_counts
 from tests.io.loading import (

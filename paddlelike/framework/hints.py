@@ -1,0 +1,247 @@
+"""Hints for mistakes that several functions meet: the cause, how it is recognized, and the advice.
+
+Every function that loads, saves, runs or exports takes its hint from here, so that the same mistake gets the
+same advice everywhere. Each hint is followed by a test (``tests/framework/test_hints.py``), and the result is
+right: advice that ends in wrong weights does harm.
+
+====================  =======================================================  ===========================
+cause                 recognized by                                            advice
+====================  =======================================================  ===========================
+built twice           names differ only in counters, values also not in shape  ``unique_name.guard``
+built in one program  the program holds the saved network and whole copies     new programs, and the guard
+shifted names         some names fit, and the layers' numbers are shifted      ``unique_name.guard``
+another scope         another scope holds values of all these variables        ``scope_guard``
+added afterwards      other variables of the startup program have values       build first, then run it
+startup not run       its startup program sets them                            run that startup program
+set by nothing        no known startup program sets them                       load values
+====================  =======================================================  ===========================
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.framework.graph.guards import default_startup_program
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+
+__all__ = [
+    "Named",
+    "explain_no_value",
+    "explain_renumbering",
+    "explain_repetition",
+    "explain_shift",
+    "find_empty",
+    "make_natural_key",
+    "mask_numbers",
+]
+
+_GUARD: Final = (
+    "build each copy under `with fluid.unique_name.guard():`, so that it gets the same names, or build it "
+    "once in this process"
+)
+_LAYER: Final = re.compile(r"^(.*?)_(\d+)\.[wb]_\d+$")
+
+
+class Named(NamedTuple):
+    """A name, with the element type and shape of its value."""
+
+    name: str
+    dtype: VarType
+    shape: tuple[int, ...]
+
+
+def mask_numbers(name: str) -> str:
+    """Return the name with ``#`` in place of every counter that Fluid puts into names.
+
+    >>> mask_numbers("conv2d_12.w_0_velocity_0")
+    'conv2d_#.w_#_velocity_#'
+    """
+    return re.sub(r"_\d+(?=\.|_|$)", "_#", name)
+
+
+def explain_repetition(missing: Sequence[Named], fitting: Sequence[Named]) -> str | None:
+    """Return a hint if a program holds the saved network and as many copies of all of it, else None.
+
+    Of a network with a layer more than the saved one some variables have no like, or other shapes. The copies
+    may be without an optimizer and its state.
+    """
+    absent, there = (Counter((mask_numbers(n.name), n.shape) for n in some) for some in (missing, fitting))
+    counted = {key for key in there if "#" in key[0]}
+    of_layers = {key for key in counted if re.search(r"\.[wb]_#$", key[0])}
+    times = {absent[key] / there[key] for key in (counted if absent.keys() - of_layers else of_layers)}
+    if not absent or absent.keys() - counted or len(times) != 1 or not times.pop().is_integer():
+        return None
+    first = missing[0].name
+    return (
+        f"the program holds the network more than once: {first!r} beside "
+        f"{_find_alike(first, [one.name for one in fitting])[0]!r}, as when a cell of a notebook is run "
+        "again. Build it under `with fluid.program_guard(fluid.Program(), fluid.Program()), "
+        "fluid.unique_name.guard():`, so that every run gives the same names"
+    )
+
+
+def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> str | None:
+    """Return a hint if the names that files have differ from a program's only in their counters, else None.
+
+    >>> "unique_name.guard" in (explain_renumbering(["fc_1.w_0"], ["fc_0.w_0"]) or "")
+    True
+    >>> explain_renumbering(["fc_1.w_0"], ["conv2d_0.w_0"])
+    """
+    if not missing or not unexpected:
+        return None
+    have = {mask_numbers(name) for name in unexpected}
+    if not all(mask_numbers(name) in have for name in missing):
+        return None
+    first = _find_alike(missing[0], unexpected)[0]
+    return (
+        f"the names differ only in their numbers (the program asks for {missing[0]!r}, the files have "
+        f"{first!r}): the network was probably built twice in this process; {_GUARD} (or map the names: "
+        "plan_load(...).rules() proposes rules for rules=)"
+    )
+
+
+def explain_shift(fitting: Sequence[str], missing: Sequence[str], unused: Sequence[str]) -> str | None:
+    """Return a warning if layers probably get the values of their neighbours, else None.
+
+    That is so where the numbers of a kind of layer are shifted: the program has layers 1 to 4 of a kind, the
+    files have 0 to 3, and 1 to 3 are in both.
+
+    >>> explain_shift(["fc_1.w_0"], ["fc_2.w_0"], ["fc_0.w_0"])[:52]
+    "the layers 'fc' have other numbers: the program has "
+    """
+    ours, theirs, both = (_count_layers(names) for names in (missing, unused, fitting))
+    for kind in ours.keys() & theirs.keys() & both.keys():
+        here, there = ours[kind] | both[kind], theirs[kind] | both[kind]
+        if len(here) == len(there) and min(here) != min(there):
+            return (
+                f"the layers {kind!r} have other numbers: the program has {_list_layers(kind, here)}, the "
+                f"files have {_list_layers(kind, there)}. Each layer of the program probably gets the values "
+                f"of its neighbor: {_GUARD}"
+            )
+    return None
+
+
+def _count_layers(names: Iterable[str]) -> dict[str, set[int]]:
+    """Return the numbers of the layers of each kind whose parameters are named."""
+    found: dict[str, set[int]] = {}
+    for name in names:
+        layer = _LAYER.match(name)
+        if layer is not None:
+            found.setdefault(layer[1], set()).add(int(layer[2]))
+    return found
+
+
+def _list_layers(kind: str, numbers: set[int]) -> str:
+    return f"{kind}_{min(numbers)} to {kind}_{max(numbers)}"
+
+
+def find_empty(names: Iterable[str], scope: Scope) -> list[str]:
+    """Return the names whose variables hold no value in a scope, or in one above it."""
+    holders = ((name, scope.find_var(name)) for name in names)
+    return [name for name, holder in holders if holder is None or not holder.is_initialized()]
+
+
+def explain_no_value(names: Sequence[str], program: Program | None = None, scope: Scope | None = None) -> str:
+    """Return the next step for persistable variables that hold no value in a scope.
+
+    Parameters
+    ----------
+    names
+        The variables.
+    program
+        The program that has them, or None if it is not known.
+    scope
+        Where the values should be; None for the global scope.
+
+    >>> explain_no_value(["w"], Program(), Scope())
+    "load its value; no startup program that is known sets 'w'"
+    """
+    scope = global_scope() if scope is None else scope
+    known = {} if program is None else {variable.name: variable for variable in program.list_vars()}
+    alike = _find_copy([known[name] for name in names if name in known], known.keys(), scope)
+    if alike is not None:
+        return (
+            f"the scope has {alike!r} in place of {names[0]!r}: if this is a copy of a network that was "
+            f"trained, {_GUARD}, or take main_program.clone(for_test=True). Its startup program would give "
+            "the copy random values. If it is another network, run its own startup program"
+        )
+    if _is_held_elsewhere(names, scope):
+        return (
+            "another scope holds a value: enter its `with fluid.scope_guard(scope):`, or pass scope= to "
+            "Executor.run, as when the startup program was run"
+        )
+    startup, call = _find_startup(names, program)
+    if startup is None:
+        return f"load its value; no startup program that is known sets {names[0]!r}"
+    written = [name for op in startup.global_block().ops for name in op.output_arg_names]
+    others = [name for name in written if name in known and name not in names]
+    if others and len(find_empty(others, scope)) < len(others):
+        return (
+            f"{names[0]!r} was added after the startup program was run, or the load does not cover it: build "
+            "everything, minimize included, before the startup program runs. Run again, it gives all "
+            "variables new values: load or set those that are to be kept afterwards"
+        )
+    return f"run the startup program first (exe.run({call})), or load the values"
+
+
+def _find_copy(missing: Sequence[Variable], own: Collection[str], scope: Scope) -> str | None:
+    """Return the like of the first variable if others in the scope are like all of them, else None.
+
+    Two are alike if their names differ only in their counters, and their shapes not at all. Variables of the
+    program's ``own`` do not count.
+    """
+    held: dict[tuple[str, tuple[int, ...]], str] = {}
+    for name in _list_names(scope):
+        value = None if name in own else scope.find_var(name).value  # type: ignore[union-attr]
+        if isinstance(value, LoDTensor) and value.held_array is not None:
+            held[mask_numbers(name), tuple(value.held_array.shape)] = name
+    keys = [(mask_numbers(one.name), tuple(one.shape)) for one in missing]
+    return held[keys[0]] if keys and all(key in held for key in keys) else None
+
+
+def _list_names(scope: Scope) -> list[str]:
+    """Return the names of a scope and of those above it."""
+    names: list[str] = []
+    current: Scope | None = scope
+    while current is not None:
+        names += current.local_var_names()
+        current = current.parent
+    return names
+
+
+def _is_held_elsewhere(names: Sequence[str], scope: Scope) -> bool:
+    """Return whether another scope of this process holds values of all the variables."""
+    scopes = [one for one in gc.get_objects() if type(one) is Scope and one is not scope]
+    return any(not find_empty(names, one) for one in scopes)
+
+
+def _find_startup(names: Sequence[str], program: Program | None) -> tuple[Program | None, str]:
+    """Return the startup program that sets the first of the variables, and how a script calls it."""
+    default = default_startup_program()
+    own = None if program is None else program._startup
+    for startup in (default, own):
+        if startup is not None and startup.global_block().has_var(names[0]):
+            if startup is default:
+                return startup, "fluid.default_startup_program()"
+            return startup, "the startup program of its program_guard"
+    return None, ""
+
+
+def _find_alike(name: str, others: Sequence[str]) -> list[str]:
+    """Return the names that differ from ``name`` only in their counters, in natural order."""
+    masked = mask_numbers(name)
+    return sorted((one for one in others if mask_numbers(one) == masked), key=make_natural_key)
+
+
+def make_natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts conv2d_9 before conv2d_10."""
+    parts = re.split(r"0*(\d+)", name)
+    return [(len(part), part) if index % 2 else (0, part) for index, part in enumerate(parts)]

@@ -1,0 +1,66 @@
+"""Models that are loaded over the values of another program, which then computes with those of the model."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+from weakref import ref
+
+import numpy as np
+
+from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.framework.graph.program import Program
+from paddlelike.io.select import get_program_persistable_vars
+
+__all__ = ["overwritten_marked"]
+
+Array = np.ndarray[Any, Any]
+_STARTED: Final = 1  # writes of a value that only the startup program has set
+
+
+@contextmanager
+def overwritten_marked(program: Program, source: str) -> Iterator[None]:
+    """Mark other programs if a load of ``program`` in the ``with`` block changes values they had.
+
+    The Executor warns when a marked program runs. Values count that were trained, or loaded from elsewhere
+    than ``source``; the initial values of a startup program do not.
+    """
+    scope = global_scope()
+    before = _take_values(program, source, scope)
+    yield
+    changed = [name for name, array in before.items() if not _is_equal(array, _find_array(scope, name))]
+    if not changed:
+        return
+    mark = ref(scope), source, changed[0], len(changed)
+    for other in gc.get_objects():
+        if (
+            type(other) is Program
+            and other is not program
+            and any(map(other.global_block().has_var, changed))
+        ):
+            other._overwritten = mark
+
+
+def _take_values(program: Program, source: str, scope: Scope) -> Mapping[str, Array]:
+    """Return the arrays in the scope that count, by name."""
+    values = {}
+    for variable in get_program_persistable_vars(program):
+        holder, array = scope.find_var(variable.name), _find_array(scope, variable.name)
+        if holder is None or array is None or holder.origin == source:
+            continue
+        if holder.origin is not None or holder.version > _STARTED:
+            values[variable.name] = array
+    return values
+
+
+def _find_array(scope: Scope, name: str) -> Array | None:
+    holder = scope.find_var(name)
+    value = None if holder is None else holder.value
+    return value.held_array if isinstance(value, LoDTensor) else None
+
+
+def _is_equal(one: Array, other: Array | None) -> bool:
+    return other is not None and one.shape == other.shape and np.array_equal(one, other, equal_nan=True)

@@ -1,0 +1,296 @@
+"""Hints are followed as they stand, and the result is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import GraphError, LoadError, NotInitializedError, PaddlelikeError
+from paddlelike.framework.hints import explain_no_value, explain_shift
+
+ONES = np.ones((1, 4), "float32")
+
+
+@pytest.fixture(autouse=True)
+def new_names() -> object:
+    with fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+        yield
+
+
+@pytest.fixture
+def exe() -> fluid.Executor:
+    return fluid.Executor(fluid.CPUPlace())
+
+
+def build(layers: int = 1, value: float = 2.0) -> tuple[fluid.Program, fluid.Program, fluid.Variable]:
+    """Build a network whose weights are constant, so that its output says which values it has."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        out = fluid.data("x", [None, 4])
+        for index in range(layers):
+            weight = fluid.initializer.Constant(value + index)
+            out = fluid.layers.fc(out, 4, param_attr=weight)
+    return main, startup, out
+
+
+DOORS: dict[str, Callable[[fluid.Executor, Path, fluid.Program, fluid.Variable], object]] = {
+    "run": lambda exe, home, main, out: exe.run(main, feed={"x": ONES}, fetch_list=[out]),
+    "save_persistables": lambda exe, home, main, out: fluid.io.save_persistables(exe, home / "a", main),
+    "save_params_one_file": lambda exe, home, main, out: fluid.io.save_params(exe, home, main, "all"),
+    "save": lambda exe, home, main, out: fluid.save(main, str(home / "a")),
+    "save_inference_model": lambda exe, home, main, out: fluid.io.save_inference_model(
+        str(home / "a"), ["x"], [out], exe, main
+    ),
+    "set_program_state": lambda exe, home, main, out: fluid.set_program_state(
+        main, {v.name: np.full(v.shape, 2.0, "float32") for v in main.all_parameters()}
+    ),
+}
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_a_copy_without_values_is_advised_the_names_of_the_trained_one(
+    exe: fluid.Executor, tmp_path: Path, door: Callable[..., object]
+) -> None:
+    with fluid.unique_name.guard():
+        exe.run(build()[1])
+    with fluid.unique_name.guard():
+        fluid.layers.fc(fluid.data("other", [None, 4]), 4)
+        main, _, out = build(value=5.0)
+    with pytest.raises(NotInitializedError, match=r"unique_name\.guard.*random values"):
+        door(exe, tmp_path, main, out)
+    with fluid.unique_name.guard():  # as the hint says
+        main, _, out = build(value=5.0)
+    door(exe, tmp_path, main, out)
+    fluid.io.save_params(exe, tmp_path / "copy", main)
+    np.testing.assert_array_equal(
+        fluid.load_program_state(str(tmp_path / "copy"))["fc_0.w_0"][0], 2.0 * ONES[0]
+    )
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_a_network_that_was_never_started_is_advised_its_startup_program(
+    exe: fluid.Executor, tmp_path: Path, door: Callable[..., object]
+) -> None:
+    main, startup, out = build()
+    with (
+        fluid.program_guard(main, startup),
+        pytest.raises(
+            NotInitializedError,
+            match=r"run the startup program first \(exe\.run\(fluid\.default_startup_program",
+        ),
+    ):
+        door(exe, tmp_path, main, out)
+    with fluid.program_guard(main, startup):
+        exe.run(fluid.default_startup_program())
+    door(exe, tmp_path, main, out)
+
+
+def test_values_of_another_scope_are_advised_the_scope(exe: fluid.Executor) -> None:
+    main, startup, out = build()
+    scope = fluid.Scope()
+    exe.run(startup, scope=scope)
+    with pytest.raises(NotInitializedError, match=r"another scope holds a value: .*scope_guard"):
+        exe.run(main, feed={"x": ONES}, fetch_list=[out])
+    with fluid.scope_guard(scope):
+        (found,) = exe.run(main, feed={"x": ONES}, fetch_list=[out])
+    np.testing.assert_array_equal(found, 8 * ONES)
+
+
+def test_a_layer_that_is_added_afterwards_is_not_advised_to_start_all_again(exe: fluid.Executor) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 4))
+        exe.run(startup)
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+        with pytest.raises(NotInitializedError, match=r"minimize included, before the startup program runs"):
+            exe.run(main, feed={"x": ONES}, fetch_list=[loss])
+
+
+def test_a_variable_that_nothing_sets_is_advised_a_load() -> None:
+    main = fluid.Program()
+    main.global_block().create_parameter(shape=[2], dtype="float32", name="alone")
+    assert explain_no_value(["alone"], main).startswith("load its value; no startup program")
+
+
+def load_dicts(main: fluid.Program, where: Path) -> object:
+    return fluid.set_program_state(main, fluid.load_program_state(str(where)))
+
+
+LOADS: dict[str, Callable[[fluid.Executor, fluid.Program, Path], object]] = {
+    "load_params": lambda exe, main, where: fluid.io.load_params(exe, where / "d", main),
+    "load_combined": lambda exe, main, where: fluid.io.load_params(exe, where, main, "all", names=main),
+    "load": lambda exe, main, where: fluid.load(main, str(where / "net"), exe),
+    "load_directory": lambda exe, main, where: fluid.load(main, str(where / "d"), exe),
+    "set_program_state": lambda exe, main, where: load_dicts(main, where / "d"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(LOADS.keys() - {"load_combined"}))
+def test_a_load_into_a_second_copy_is_advised_the_guard(
+    exe: fluid.Executor, tmp_path: Path, name: str
+) -> None:
+    with fluid.unique_name.guard():
+        main, startup, _ = build()
+        exe.run(startup)
+        fluid.io.save_params(exe, tmp_path / "d", main)
+        fluid.save(main, str(tmp_path / "net"))
+    fluid.layers.fc(fluid.data("other", [None, 4]), 4)
+    with fluid.scope_guard(fluid.Scope()):
+        main, startup, _ = build(value=5.0)
+        exe.run(startup)
+        with pytest.raises(
+            PaddlelikeError, match=r"the network was probably built twice.*unique_name\.guard"
+        ):
+            LOADS[name](exe, main, tmp_path)
+        with fluid.unique_name.guard():
+            main, startup, out = build(value=5.0)
+        exe.run(startup)
+        LOADS[name](exe, main, tmp_path)
+        np.testing.assert_array_equal(exe.run(main, feed={"x": ONES}, fetch_list=[out])[0], 8 * ONES)
+
+
+def test_layers_that_get_the_values_of_their_neighbors_are_said(exe: fluid.Executor, tmp_path: Path) -> None:
+    with fluid.unique_name.guard():
+        main, startup, _ = build(4)
+        exe.run(startup)
+        fluid.io.save_params(exe, tmp_path, main)
+    fluid.layers.fc(fluid.data("other", [None, 4]), 4)
+    main, startup, _ = build(4)
+    exe.run(startup)
+    said = r"the layers 'fc' have other numbers: the program has fc_1 to fc_4, the files have fc_0 to fc_3"
+    with pytest.warns(UserWarning, match=said):
+        fluid.io.load_vars(exe, tmp_path, main, predicate=lambda v: (tmp_path / v.name).exists())
+    with pytest.warns(UserWarning, match=said):
+        fluid.io.load_params(exe, tmp_path, main, strict=False)
+    state = fluid.load_program_state(str(tmp_path))
+    with pytest.warns(UserWarning, match="the state has fc_0 to fc_3"):
+        fluid.set_program_state(main, state)
+
+
+@pytest.mark.parametrize(
+    ("fitting", "missing", "unused"),
+    [
+        ([0, 1, 2], [3], []),  # a layer more
+        ([0, 1, 2], [], [3]),  # a layer less
+        ([0, 1, 2], [3, 4], [5]),
+        ([], [1, 2], [3, 4]),
+    ],
+)
+def test_other_networks_are_not_taken_for_shifted_ones(
+    fitting: list[int], missing: list[int], unused: list[int]
+) -> None:
+    names = ([f"fc_{index}.w_0" for index in numbers] for numbers in (fitting, missing, unused))
+    assert explain_shift(*names) is None
+
+
+def test_a_model_over_the_values_of_another_is_said_when_that_one_runs(
+    exe: fluid.Executor, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    for name, value in (("m1", 1.0), ("m2", 2.0)):
+        with fluid.scope_guard(fluid.Scope()), fluid.unique_name.guard():
+            main, startup, out = build(value=value)
+            exe.run(startup)
+            fluid.io.save_inference_model(str(tmp_path / name), ["x"], [out], exe, main)
+    first, _, targets = fluid.io.load_inference_model(str(tmp_path / "m1"), exe)
+    fluid.io.load_inference_model(str(tmp_path / "m1"), exe)  # the same values: nothing to say
+    exe.run(first, feed={"x": ONES}, fetch_list=targets)
+    assert len(recwarn) == 0
+    fluid.io.load_inference_model(str(tmp_path / "m2"), exe)
+    with pytest.warns(
+        UserWarning, match=r"'fc_0\.w_0'.* replaced by the model loaded from .*m2.*scope_guard"
+    ):
+        exe.run(first, feed={"x": ONES}, fetch_list=targets)
+    results = []
+    for name in ("m1", "m2"):  # as the warning says
+        with fluid.scope_guard(fluid.Scope()):
+            model, _, targets = fluid.io.load_inference_model(str(tmp_path / name), exe)
+            results.append(exe.run(model, feed={"x": ONES}, fetch_list=targets)[0][0, 0])
+    assert results == [4.0, 8.0]
+
+
+def test_an_older_export_over_a_network_in_training_is_said(exe: fluid.Executor, tmp_path: Path) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        out = fluid.layers.fc(fluid.data("x", [None, 4]), 2)
+        loss = fluid.layers.mean(out)
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    exe.run(startup)
+    fluid.io.save_inference_model(str(tmp_path / "m"), ["x"], [out], exe, main)
+    exe.run(main, feed={"x": ONES}, fetch_list=[loss])
+    fluid.io.load_inference_model(str(tmp_path / "m"), exe)
+    with pytest.warns(UserWarning, match="were replaced by the model"):
+        exe.run(main, feed={"x": ONES}, fetch_list=[loss])
+
+
+def test_values_that_are_only_initial_may_be_replaced(
+    exe: fluid.Executor, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    main, startup, out = build()
+    exe.run(startup)
+    fluid.io.save_inference_model(str(tmp_path / "m"), ["x"], [out], exe, main)
+    with fluid.scope_guard(fluid.Scope()), fluid.unique_name.guard():
+        main, startup, out = build(value=7.0)
+        exe.run(startup)
+        fluid.io.load_inference_model(str(tmp_path / "m"), exe)
+        exe.run(main, feed={"x": ONES}, fetch_list=[out])
+    assert len(recwarn) == 0
+
+
+def test_the_files_of_save_are_made_a_model_as_the_hint_says(exe: fluid.Executor, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from paddlelike.cli.app import app
+
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        out = fluid.layers.fc(fluid.data("x", [None, 4]), 2, param_attr=fluid.initializer.Constant(3.0))
+        fluid.optimizer.Adam(0.1).minimize(fluid.layers.mean(out))
+    exe.run(startup)
+    fluid.save(main, str(tmp_path / "net"))
+    for call in (
+        lambda: fluid.io.load_inference_model(str(tmp_path), exe, "net.pdmodel", "net.pdparams"),
+        lambda: fluid.convert(tmp_path / "net.pdmodel", tmp_path / "net.onnx"),
+    ):
+        with pytest.raises(LoadError, match=r"`paddlelike prune .*net DIR --fetch NAME`"):
+            call()
+    done = CliRunner().invoke(app, ["prune", f"{tmp_path}/net", f"{tmp_path}/model", "--fetch", out.name])
+    assert done.exit_code == 0, done.stderr
+    with fluid.scope_guard(fluid.Scope()):
+        model, feeds, targets = fluid.io.load_inference_model(str(tmp_path / "model"), exe)
+        assert feeds == ["x"]
+        (found,) = exe.run(model, feed={"x": ONES}, fetch_list=targets)
+    np.testing.assert_array_equal(found, [[12.0, 12.0]])
+
+
+def test_a_combined_file_is_loaded_as_the_hint_of_load_says(exe: fluid.Executor, tmp_path: Path) -> None:
+    main, startup, out = build(value=3.0)
+    exe.run(startup)
+    fluid.io.save_params(exe, tmp_path, main, filename="all")
+    with pytest.raises(LoadError, match=r"fluid\.load\(program, '.*all', exe, var_list=\[.*filename='all'"):
+        fluid.load(main, str(tmp_path), exe)
+    for call in (
+        lambda: fluid.load(main, str(tmp_path / "all"), exe, var_list=main.all_parameters()),
+        lambda: fluid.io.load_params(exe, tmp_path, main, filename="all"),
+    ):
+        with fluid.scope_guard(fluid.Scope()):
+            call()
+            np.testing.assert_array_equal(exe.run(main, {"x": ONES}, [out])[0], 12 * ONES)
+
+
+def test_the_output_of_a_reader_is_fed_as_the_hint_says(exe: fluid.Executor, tmp_path: Path) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x = fluid.layers.read_file(fluid.layers.create_py_reader_by_data(4, [fluid.data("input", [None, 4])]))
+        out = fluid.layers.fc(x, 1, param_attr=fluid.initializer.Constant(1.0))
+    exe.run(startup)
+    with pytest.raises(GraphError, match=f"feed the inputs the targets are computed from: {x.name}"):
+        fluid.io.save_inference_model(str(tmp_path), ["input"], [out], exe, main)
+    fluid.io.save_inference_model(str(tmp_path), [x.name], [out], exe, main)
+    with fluid.scope_guard(fluid.Scope()):
+        model, feeds, targets = fluid.io.load_inference_model(str(tmp_path), exe)
+        (found,) = exe.run(model, feed={feeds[0]: ONES}, fetch_list=targets)
+    np.testing.assert_array_equal(found, [[4.0]])
