@@ -58,6 +58,8 @@ _RENAMED: Final = {
     ("trace", "axis1"): "dim1",
     ("trace", "axis2"): "dim2",
 }
+#: The element types in framework.proto of 1.8.5: its parser refuses a program with any other.
+_DTYPES: Final = frozenset(map(VarType, (*range(7), VarType.UINT8, VarType.INT8)))
 #: Sizes and places that 1.8.5 takes as int32 only.
 _SMALL: Final[dict[str, tuple[str, ...]]] = {
     "expand": ("ExpandTimes", "expand_times_tensor"),
@@ -110,6 +112,11 @@ def make_fluid18(program: Program) -> Program:
     read = {name for op in ops for name in op.input_arg_names}
     refused = {found for op in ops for found in _change(op, read)}
     refused |= {f"{one.name}, a value without dims" for one in numbers if one.persistable}
+    refused |= {
+        f"{one.name}, of {one.dtype.name}"
+        for one in clone.list_vars()
+        if one.type == VarType.LOD_TENSOR and one.dtype not in _DTYPES
+    }
     if refused:
         raise UnsupportedError(
             f"Fluid 1.8 does not have, in this form: {'; '.join(sorted(refused))}",
@@ -175,6 +182,7 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
     op.inputs = {slot: names for slot, names in op.inputs.items() if slot in slots}
     _complete_outputs(op, known)
     op.attrs = {_RENAMED.get((op.type, name), name): value for name, value in op.attrs.items()}
+    yield from _find_lacking(op, later)
     _fit_values(op)
     for name, value in op.attrs.items():
         if not (name in known.attrs or name in COMMON_ATTRS or name in _IGNORED):
@@ -192,6 +200,15 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
                 yield f"{later} to the shape {list(declared)}, there {list(spec.shape)}"
     except (EnforceNotMet, ShapeError) as error:
         yield f"{later} ({str(error).splitlines()[0]})"
+
+
+def _find_lacking(op: Operator, later: str) -> Iterator[str]:
+    """Yield what the operator of 1.8.5 cannot take, though it has the attributes."""
+    if op.type == "cast" and op.block._var_recursive(op.input("X")[0]).dtype in (VarType.INT8, VarType.INT16):
+        yield f"{later} of {op.block._var_recursive(op.input('X')[0]).dtype.name}"
+    value = op.attrs.get("value")
+    if op.type == "fill_any_like" and isinstance(value, float) and not math.isfinite(value):
+        yield f"{later} of {value}"
 
 
 def _reshape_flat(op: Operator) -> None:

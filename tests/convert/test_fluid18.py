@@ -167,3 +167,12 @@ def test_what_fluid_does_not_have_is_named(name: str, what: str) -> None:
 def test_a_program_of_fluid_stays_as_it_is() -> None:
     program = decode_program(read_archive("models185")["convnet"]["__model__"])
     assert make_fluid18(program) is program
+
+
+@pytest.mark.parametrize(("name", "what"), [("exports331-bf16", "of BF16"), ("exports331-int8", "of INT8")])
+def test_types_that_fluid_cannot_parse_or_cast_are_refused(name: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    write_files(LATER[name], tmp_path / "new")
+    with pytest.raises(UnsupportedError, match=what):
+        convert_arrangement(tmp_path / "new/inference.json", tmp_path / "old")
+    assert not (tmp_path / "old").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -11,7 +13,11 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, SaveError
-from paddlelike.interop.model_versions import convert_arrangement
+from paddlelike.framework.codec.decode import decode_program
+from paddlelike.framework.graph.program import Program
+from paddlelike.interop.model_versions import _LATER, convert_arrangement
+from paddlelike.interop.paddle3.operators import load_rows
+from tests.helpers.golden_data import GOLDEN
 from tests.models.archive import find_names, read_archive, run_model, write_files
 
 MODELS = read_archive("models185")
@@ -102,3 +108,51 @@ def test_without_a_program_or_values_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="holds no program, which an ONNX model is made of"):
         fluid.convert(FIT / "persistables", tmp_path / "a.onnx")
     assert list_names(tmp_path) == ["old"]
+
+
+def write_later(archive: str, name: str, target: Path) -> Program:
+    """Convert a model of a later Paddle to a ``.pdmodel``, and return its program."""
+    (target.parent / name).mkdir()
+    write_files(read_archive(archive)[name], target.parent / name)
+    convert_arrangement(target.parent / name / "inference.json", target)
+    return decode_program(target.read_bytes())
+
+
+def test_what_paddle_2_leaves_to_a_default_is_written_out(tmp_path: Path) -> None:
+    program = write_later("exports331", "rrelu", tmp_path / "a.pdmodel")
+    assert [op.attrs["is_test"] for op in program.global_block().ops if op.type == "rrelu"] == [True]
+    program = write_later("models331", "setv", tmp_path / "b.pdmodel")
+    written = [op for op in program.global_block().ops if op.type == "set_value"]
+    assert [one.r for op in written for one in op.attrs["values"]] == [0.0]
+    assert not any(op.attrs.get(f"{kind}_values") for op in written for kind in ("fp32", "int32", "int64"))
+
+
+def test_every_attribute_that_is_read_of_paddle_3_is_one_of_paddle_2_or_refused() -> None:
+    """The golden file lists the attributes in the operator prototypes of Paddle 2.6.2."""
+    known = json.loads(gzip.decompress((GOLDEN / "attributes262.json.gz").read_bytes()))
+    unknown = {
+        (row.type, name)
+        for row in load_rows().values()
+        if known[row.type] is not None
+        for name in [one.target for one in row.attributes] + [one.attr for one in row.operands]
+        if name and name not in known[row.type]
+    }
+    kept_apart = {  # by what is read in the place of the row, and extras that prototypes do not list
+        ("assign_value", "values"), ("range", "dtype"), ("dropout", "seed"), ("dropout", "fix_seed"),
+        ("lookup_table_v2", "is_sparse"),
+    }  # fmt: skip
+    assert unknown == kept_apart | set(_LATER)
+
+
+def test_paddle_3_gets_feeds_in_their_order_and_the_types_that_it_computes(tmp_path: Path) -> None:
+    """Seen with Paddle 3.3.1: it lists feeds as they stand, and compares declared types in the run."""
+    (tmp_path / "old").mkdir()
+    write_files(read_archive("layers262")["viterbi"], tmp_path / "old")
+    convert_arrangement(tmp_path / "old" / "model.pdmodel", tmp_path / "m.json")
+    (region,) = json.loads((tmp_path / "m.json").read_text())["program"]["regions"]
+    ops = region["blocks"][0]["ops"]
+    columns = [one["A"][1]["AT"]["D"] for one in ops if one["#"] == "1.feed"]
+    assert columns == sorted(columns)
+    assert len(columns) > 1
+    (viterbi,) = (one for one in ops if one["#"] == "1.viterbi_decode")
+    assert [one["TT"]["D"][0]["#"] for one in viterbi["O"]] == ["0.t_f32", "0.t_i64"]

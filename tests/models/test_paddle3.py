@@ -65,8 +65,14 @@ def test_function_that_paddle_3_exported(name: str, tmp_path: Path) -> None:
     files = read_archive("exports331")[name]
     (tmp_path / "3").mkdir()
     check(tmp_path / "3", files, files["io.npz"])
-    convert_arrangement(tmp_path / "3" / MODEL, tmp_path / "2.pdmodel")
-    convert_arrangement(tmp_path / "2.pdmodel", tmp_path / "again" / MODEL)
+    middle = tmp_path / "3" / MODEL
+    if name == "kl_log":  # with an attribute that Paddle 2.6.2 passes over
+        with pytest.raises(UnsupportedError, match="has no kldiv_loss with log_target=True"):
+            convert_arrangement(middle, tmp_path / "2.pdmodel")
+    else:
+        middle = tmp_path / "2.pdmodel"
+        convert_arrangement(tmp_path / "3" / MODEL, middle)
+    convert_arrangement(middle, tmp_path / "again" / MODEL)
     written = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
     check(tmp_path / "again", written, files["io.npz"])
 

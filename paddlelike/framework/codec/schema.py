@@ -16,7 +16,7 @@ from paddlelike.errors import FormatError
 from paddlelike.foundation.protobuf import MessageClass, make_classes
 from paddlelike.foundation.text_tables import read_table
 
-__all__ = ["Messages", "messages", "parse"]
+__all__ = ["Messages", "make_scalar", "messages", "parse"]
 
 
 class _ScalarType(IntEnum):
@@ -75,6 +75,15 @@ def messages() -> Messages:
     table = read_table("paddlelike.framework.codec", "schema.txt")
     get_class = make_classes(table, "paddle.framework.proto", "proto2", _ENUMS)
     return Messages(**{name: get_class(name) for name in Messages.__dataclass_fields__})
+
+
+def make_scalar(value: bool | int | float) -> Any:
+    """Return a number as a Scalar, the element of attributes of the types SCALAR and SCALARS."""
+    if isinstance(value, bool):
+        return messages().Scalar(type=_ScalarType.BOOLEAN, b=value)
+    if isinstance(value, int):
+        return messages().Scalar(type=_ScalarType.LONG, i=value)
+    return messages().Scalar(type=_ScalarType.FLOAT64, r=value)
 
 
 def parse(message: MessageClass, data: bytes) -> Any:

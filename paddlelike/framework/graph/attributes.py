@@ -154,4 +154,5 @@ _CONVERTERS: Final = {
     AttrType.FLOATS: _make_list_converter(_to_float),
     AttrType.STRINGS: _make_list_converter(_to_string),
     AttrType.BOOLEANS: _make_list_converter(_to_bool),
+    AttrType.SCALARS: list,  # of messages
 }

@@ -46,6 +46,8 @@ _COMPARISONS: Final = ("equal", "not_equal", "less_than", "less_equal", "greater
 #: Attributes that change no number where the table has no place for them.
 _NO_NUMBER: Final = ("infer_flags", "unpooling_type", "is_test", "workspace_size_MB", "exhaustive_search")
 _SCALARS: Final = {1: "b", 2: "i", 3: "r"}  # fields of a Scalar message
+#: Operators whose result is like X: those that Paddle 2 puts behind the results of a model.
+_KEEPS_TYPE: Final = frozenset(("scale", "assign"))
 #: Operators that another computes too.
 _SAME: Final = {"deformable_conv_v1": "deformable_conv"}
 
@@ -62,6 +64,7 @@ class Writer:
         self.is_later = program.paddle_version >= PADDLE2_VERSION
         self.ops: list[Node] = []  # of the block that is being written
         self.values: ChainMap[str, int] = ChainMap()  # the block's own first
+        self.kinds: dict[str, tuple[VarType, list[int]]] = {}  # of variables that a program declares wrongly
         self.count = self.arguments = self.blocks = 0
         for var in sorted(program.list_vars(), key=lambda one: one.name):
             if var.persistable and var.type == VarType.LOD_TENSOR:
@@ -125,7 +128,8 @@ class Writer:
         var = self.find_var(name)
         if var.type not in (VarType.LOD_TENSOR, VarType.LOD_TENSOR_ARRAY) or var.dtype not in ELEMENTS:
             raise UnsupportedError(f"variable {name!r} is no tensor that Paddle 3's form holds: {var.type}")
-        element, shape = {"#": ELEMENTS[var.dtype]}, list(var.shape)
+        dtype, shape = self.kinds.get(name, (var.dtype, list(var.shape)))
+        element = {"#": ELEMENTS[dtype]}
         if var.type == VarType.LOD_TENSOR_ARRAY:
             return {"#": ARRAY, "D": [element, shape, "NCHW"]}
         return make_tensor(element["#"], shape)
@@ -192,6 +196,7 @@ class Writer:
         """Write an operator as the table has it. Raises UnsupportedError where it does not."""
         row = self._find_row(op)
         self._check_attrs(op, row)
+        self._correct(op)
         inputs = []
         for operand in row.operands:
             one, many = op.input(operand.slot), op.input(operand.many)
@@ -221,6 +226,18 @@ class Writer:
         for index, names in lists:
             for at, name in enumerate(names):
                 self.append("0.slice", [index], [self.make(name)], [make_attr("index", "i32", at)])
+
+    def _correct(self, op: Operator) -> None:
+        """Note the types of results that Paddle 2 declares otherwise than Paddle 3 computes them."""
+        if op.type == "viterbi_decode":
+            x = self.find_var(op.input("Input")[0])
+            self.kinds[op.output("Scores")[0]] = x.dtype, list(x.shape[:1])
+            self.kinds[op.output("Path")[0]] = VarType.INT64, [*x.shape[:1], -1]
+        elif op.type == "matrix_rank":
+            out = op.output("Out")[0]
+            self.kinds[out] = VarType.INT64, list(self.find_var(out).shape)
+        elif op.type in _KEEPS_TYPE and op.input("X")[0] in self.kinds:
+            self.kinds[op.output("Out")[0]] = self.kinds[op.input("X")[0]]
 
     def _check_attrs(self, op: Operator, row: Row) -> None:
         """Refuse an attribute that matters and has no place."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
+from paddlelike.framework.codec.schema import make_scalar
 from paddlelike.interop.paddle3.block_reader import IGNORED, VALUES, Block, Constant
 from paddlelike.interop.paddle3.json_values import Type, get, read_attributes, read_type
 from paddlelike.interop.paddle3.operators import ANY, Operand, Row, find_row
@@ -200,8 +201,9 @@ def _complete_values(block: Block, inputs: Slots, outputs: Slots, attrs: dict[st
             f"values of type {VarType(dtype)} in operator {block.kind!r} of Paddle 3 are not read here"
         )
     attrs["dtype"] = dtype
-    if values:
-        attrs[name] = [int(one) if name != "fp32_values" else one for one in values]
+    if values:  # Paddle 2.5 and later read no other list
+        kind = {"fp32_values": float, "bool_values": bool}.get(name, int)
+        attrs["values"] = [make_scalar(kind(one)) for one in values]
 
 
 def _complete_norm(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:

@@ -32,8 +32,9 @@ __all__ = ["write_pir"]
 def write_pir(program: Program) -> bytes:
     """Return a program as Paddle 3 writes one. Raises UnsupportedError, which names what cannot be said."""
     writer = Writer(program, _SPECIAL)
-    for op in program.global_block().ops:
-        writer.write(op)
+    ops = program.global_block().ops
+    for op in sorted(ops, key=lambda op: op.attrs["col"] if op.type == "feed" else len(ops)):
+        writer.write(op)  # Paddle 3 lists feeds in the order in which they stand, Paddle 2 by their columns
     block = {"#": "block_0", "args": [], "ops": writer.ops}
     tree = {
         "base_code": {"magic": "pir", "trainable": True, "version": 4},

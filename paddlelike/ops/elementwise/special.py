@@ -191,8 +191,10 @@ def _softplus(x: Array, *, beta: float, threshold: float) -> Array:
     )
 
 
-@register_kernel("rrelu", "X -> Out Noise?", {"lower": Float(0.125), "upper": Float(1 / 3)})
-def _rrelu(x: Array, *, lower: float, upper: float) -> tuple[Array, None]:
+@register_kernel(
+    "rrelu", "X -> Out Noise?", {"is_test": Bool(False), "lower": Float(0.125), "upper": Float(1 / 3)}
+)
+def _rrelu(x: Array, *, is_test: bool, lower: float, upper: float) -> tuple[Array, None]:
     """The leaky relu of prediction, whose slope is the middle of the range of training."""
     return np.where(x >= 0, x, x * x.dtype.type((lower + upper) / 2)), None
 
