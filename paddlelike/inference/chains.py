@@ -17,16 +17,18 @@ from typing import Final
 
 import numpy as np
 
+from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
+from paddlelike.inference.cells import Loop, find_loop
 from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.kernels.nn.conv.packed import Activation, PackedConv
 
-__all__ = ["Chain", "find_chains"]
+__all__ = ["Chain", "Finder"]
 
 #: Products of matrices, with the attributes that transpose X and Y.
 _PRODUCTS: Final = {
@@ -45,8 +47,10 @@ class Chain:
     ----------
     x, residual, out
         Variables: what is multiplied, what is added to the result or None, the result.
-    w, bias
-        The parameters with all factors and summands: filters ``(O, ...)``, or a matrix ``(K, O)``.
+    w
+        Filters ``(O, ...)``, or a matrix ``(K, O)``; an array of the scope.
+    factors, bias
+        What the product is multiplied by, per channel, and what is added to it; or None.
     cut
         Of a product of matrices: how many dims of x are rows of the matrix; the others are its columns.
     """
@@ -56,6 +60,7 @@ class Chain:
     out: str
     w: Array
     cut: int = 0
+    factors: Array | None = None
     bias: Array | None = None
     residual: str | None = None
     activation: Activation | None = None
@@ -68,13 +73,16 @@ class Chain:
 
     def make_kernel(self) -> Callable[..., Array]:
         """Return the function of the values of x and residual."""
+        factors = None if self.factors is None else self.factors.astype(self.w.dtype)
         if self.is_product:
-            return functools.partial(_multiply, self.w, self.bias, self.activation, self.cut)
+            w = self.w if factors is None else self.w * factors
+            return functools.partial(_multiply, w, self.bias, self.activation, self.cut)
         op, w = self.ops[0], self.w
         attrs = _get_class(op).make_forward_keywords(op.attrs)["attrs"]
         kernel = w.shape[2:]
         return PackedConv(
             w,
+            factors,
             self.bias,
             lambda spatial: attrs.windows(op.type, spatial, kernel),
             attrs.groups,
@@ -84,24 +92,20 @@ class Chain:
     def scale(self, by: Array | float, add: Array | float) -> None:
         """Fold ``result * by + add`` per channel into the parameters."""
         dtype = self.w.dtype
-        by = np.asarray(by, np.float64)
-        factors = (by if self.is_product else by.reshape(-1, *(1,) * (self.w.ndim - 1))).astype(dtype)
         count = self.w.shape[1] if self.is_product else len(self.w)
+        by = np.broadcast_to(np.asarray(by, np.float64), count)
         before = 0.0 if self.bias is None else self.bias.astype(np.float64)
-        self.w = self.w * factors
-        self.bias = np.broadcast_to(before * by + add, count).astype(dtype)
+        self.factors = by if self.factors is None else self.factors * by
+        self.bias = (before * by + add).astype(dtype)
 
     def add(self, numbers: Array) -> None:
         """Fold ``result + numbers`` per channel into the parameters."""
         self.bias = numbers if self.bias is None else self.bias + numbers
 
 
-def find_chains(ops: Sequence[Operator], scope: Scope, kept: Collection[str]) -> list[Chain]:
-    """Return the chains among the operators of a block; ``kept`` are the variables that are fetched."""
-    return _Finder(ops, scope, kept).find()
+class Finder:
+    """Finds what can be joined among the operators of a block; ``kept`` are fetched variables."""
 
-
-class _Finder:
     def __init__(self, ops: Sequence[Operator], scope: Scope, kept: Collection[str]) -> None:
         self._ops, self._scope = ops, scope
         self._readers: defaultdict[str, list[int]] = defaultdict(list)
@@ -122,6 +126,7 @@ class _Finder:
         return {*op.output("MeanOut"), *op.output("VarianceOut")}
 
     def find(self) -> list[Chain]:
+        """Return the chains."""
         found = []
         for index, op in enumerate(self._ops):
             chain = self._begin(op)
@@ -135,6 +140,28 @@ class _Finder:
             if len(chain.ops) > 1 or not chain.is_product:
                 found.append(chain)
         return found
+
+    def find_loops(self) -> dict[int, Loop]:
+        """Return the loops over known cells by the index of their operators."""
+        found = {}
+        for index, op in enumerate(self._ops):
+            if op.type != "recurrent":
+                continue
+            loop = find_loop(op, self._find_constant)
+            if loop is not None:
+                read = {name: which for name, which in loop.outputs.items() if self._readers[name]}
+                found[index] = loop._replace(outputs=read)
+        return found
+
+    def _find_constant(self, name: str) -> Array | None:
+        """Return the value of a parameter, or that of a ``fill_constant`` with one element."""
+        found = self._get_parameter(name)
+        if found is not None or self._writes[name] != 1:
+            return found
+        (op,) = (op for op in self._ops if name in collect_writes(op))
+        if op.type != "fill_constant" or list(op.attrs["shape"]) != [1] or op.input_arg_names:
+            return None
+        return np.full(1, op.attrs["value"], numpy_dtype(VarType(op.attrs["dtype"])))
 
     def _begin(self, op: Operator) -> Chain | None:
         if op.type in ("conv2d", "depthwise_conv2d"):
@@ -194,7 +221,7 @@ class _Finder:
             or op.sub_blocks()
         ):
             return None
-        join = _JOINERS.get(op.type, _Finder._join_activation)
+        join = _JOINERS.get(op.type, Finder._join_activation)
         out = join(self, chain, op)
         if out is None:
             return None
@@ -264,11 +291,11 @@ class _Finder:
         return op.output_arg_names[0]
 
 
-_JOINERS: Final[Mapping[str, Callable[[_Finder, Chain, Operator], str | None]]] = {
-    "affine_channel": _Finder._join_affine,
-    "batch_norm": _Finder._join_batch_norm,
-    "elementwise_add": _Finder._join_addition,
-    "scale": _Finder._join_scale,
+_JOINERS: Final[Mapping[str, Callable[[Finder, Chain, Operator], str | None]]] = {
+    "affine_channel": Finder._join_affine,
+    "batch_norm": Finder._join_batch_norm,
+    "elementwise_add": Finder._join_addition,
+    "scale": Finder._join_scale,
 }
 
 

@@ -20,9 +20,11 @@ from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.steps import run_plan
 from paddlelike.framework.flags import flag
 from paddlelike.framework.opdef import registry
-from paddlelike.inference.chains import Chain, find_chains
+from paddlelike.inference.cells import Loop
+from paddlelike.inference.chains import Chain, Finder
 from paddlelike.inference.parts import writes_scope
 from paddlelike.inference.values import Runner, Value, split_value
+from paddlelike.ops.kernels.fast.late import on_request
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
@@ -48,8 +50,12 @@ class PredictionPlan(Plan):
 
     def _bind_all(self, block: Block, ops: list[Operator]) -> list[Step]:
         keep = {*self.fetches, *self.fetched_by_op.values()}
-        chains = run_quietly(find_chains, ops, self._scope, keep)
-        self.chains, self.joined = len(chains), sum(len(chain.ops) for chain in chains)
+        finder = Finder(ops, self._scope, keep)
+        chains = run_quietly(finder.find)
+        loops = finder.find_loops()
+        inner = sum(len(block.program.blocks[ops[index].attrs["sub_block"]].ops) for index in loops)
+        self.chains = len(chains) + len(loops)
+        self.joined = sum(len(chain.ops) for chain in chains) + len(loops) + inner
         inside = {index for chain in chains for index in chain.indexes[:-1]}
         ending = {chain.indexes[-1]: chain for chain in chains}
         # A value that a chain reads is in use until the chain ends.
@@ -64,6 +70,8 @@ class PredictionPlan(Plan):
             chain = ending.get(index)
             if chain is not None:
                 steps.append(self._bind_chain(block, chain, lasts[at]))
+            elif index in loops:
+                steps.append(self._bind_loop(block, ops[index], loops[index], lasts[at]))
             else:
                 step = self._bind(block, ops[index], lasts[at], index)
                 steps.append(overwrite_inputs(step, (), self.layout))
@@ -99,6 +107,22 @@ class PredictionPlan(Plan):
         binding = Binding(cls, kernel, {}, positions, [target], share, dead, is_plain=True)
         return Step(run, op, "joined", operators=len(chain.ops), binding=binding)
 
+    def _bind_loop(self, block: Block, op: Operator, loop: Loop, dying: list[str]) -> Step:
+        get, kernel = self.layout.get_position, loop.kernel
+        inputs = [get(block, name) for name in loop.inputs]
+        targets = [(get(block, name), which) for name, which in loop.outputs.items()]
+        dead = self._get_dead_positions(block, dying)
+
+        def run(frame: Frame) -> None:
+            values = frame.values
+            results = kernel(*(values[position] for position in inputs))
+            for position, which in targets:
+                values[position] = results[which]
+            for position in dead:
+                values[position] = None
+
+        return Step(run, op, "joined")
+
 
 class PlanEngine:
     """A program that prediction plans run; predictors of the same parameters share it."""
@@ -124,7 +148,8 @@ class PlanEngine:
         """Return what was joined."""
         if self._plan is None:
             return ""
-        count = len([op for op in self._program.global_block().ops if op.type not in ("feed", "fetch")])
+        ops = [op for block in self._program.blocks for op in block.ops]
+        count = len([op for op in ops if op.type not in ("feed", "fetch")])
         return (
             f"{self._plan.joined} of {count} operators in {len(self._plan.steps)} steps, equal up to rounding"
         )
@@ -141,10 +166,13 @@ class PlanEngine:
                 return run_plain(feed)
             if flag("FLAGS_backend") != "numpy":
                 return run_plain(feed)
+            on_request.active = True
             try:
                 frame = run_plan(plan, self._scope, {}, feed)
             except Exception:
                 return run_plain(feed)
+            finally:
+                on_request.active = False
             return [_take(plan, frame, name, position) for name, position in plan.fetched]
 
         return run

@@ -162,6 +162,39 @@ def test_what_is_joined(build: Build, shape: tuple[int, ...], joined: int, tmp_p
     assert compare(tmp_path, x) == joined
 
 
+def build_loop(cell: str, **settings: Any) -> Build:
+    """Return what builds two layers over a sequence, the second one from its end on."""
+
+    def build() -> tuple[list[str], list[Any]]:
+        x = fluid.data("x", [None, 9, 6])
+        y, _ = L.rnn(getattr(L, cell)(8, **settings), x)
+        z, last = L.rnn(getattr(L, cell)(5, **settings), y, is_reverse=True, time_major=False)
+        return ["x"], [z, *(last if isinstance(last, list) else [last])]
+
+    return build
+
+
+@pytest.mark.usefixtures("_no_way_back")
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(
+    ("cell", "settings", "is_known"),
+    [
+        ("LSTMCell", {}, True),
+        ("LSTMCell", {"forget_bias": 0.25}, True),
+        ("GRUCell", {}, True),
+        ("LSTMCell", {"activation": L.relu}, False),
+        ("GRUCell", {"gate_activation": L.tanh}, False),
+    ],
+    ids=["LSTM", "LSTM that forgets more", "GRU", "LSTM with relu", "GRU with other gates"],
+)
+def test_loops_over_cells(
+    cell: str, settings: dict[str, Any], is_known: bool, batch: int, tmp_path: Path
+) -> None:
+    save(tmp_path, build_loop(cell, **settings))
+    x = np.random.default_rng(batch).uniform(-2, 2, (batch, 9, 6)).astype("float32")
+    assert compare(tmp_path, x) > 30 if is_known else compare(tmp_path, x) < 10
+
+
 def build_sequences() -> tuple[list[str], list[Any]]:
     words = fluid.data("words", [None, 1], "int64", lod_level=1)
     return ["words"], [L.fc(L.embedding(words, [30, 4]), 3, act="tanh")]

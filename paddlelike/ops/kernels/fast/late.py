@@ -43,6 +43,7 @@ __all__ = [
     "describe",
     "find_cache",
     "find_fault",
+    "on_request",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -114,6 +115,8 @@ class FastKernel:
         """
         if size < self.least and (self.asked is None or size < self.asked or not is_set(FLAG)):
             return None
+        if on_request.active and not is_set(FLAG):
+            return None
         if not is_on() or (self.exact and not _pays(size)):
             return None
         dtype = arrays[0].dtype
@@ -166,6 +169,16 @@ def _run_opened(kernel: Callable[..., object], *arguments: object) -> object:
     return kernel(*(_open(one) if isinstance(one, np.ndarray) else one for one in arguments))
 
 
+class _OnRequest(threading.local):
+    """Whether this thread leaves kernels to numpy unless the flag was set to True.
+
+    Predictors do so: a first answer would wait for numba, and the rest gains little by it.
+    """
+
+    active = False
+
+
+on_request: Final = _OnRequest()
 _work = [0]  # elements that exact kernels have left to numpy
 
 

@@ -29,17 +29,20 @@ Activation = Callable[[Array], None]  # in place, of each element
 _PART: Final = 512 << 10  # bytes of outputs that are worked on at once
 _ROWS: Final = 256  # fewest rows in a product
 _WIDE: Final = 1024  # elements of a row to which a bias is added at once
+_FILTERS: Final = 16  # that are turned at once: their elements fill lines of the cache
 _TILES: Final = 32  # fewest of Winograd's: with less, BLAS reads the filter more than it multiplies
 
 
 class PackedConv:
-    """A convolution ``activation(conv(x) + bias + residual)`` with a fixed filter.
+    """A convolution ``activation(factors conv(x) + bias + residual)`` with a fixed filter.
+
+    The filter is laid out at the first run, in the way that this image needs.
 
     Parameters
     ----------
     w
         The filter ``(O, C / groups, h, w)``.
-    bias
+    factors, bias
         ``(O,)``, or None.
     windows
         Returns the windows over an image of these spatial dims.
@@ -50,21 +53,31 @@ class PackedConv:
     def __init__(
         self,
         w: Array,
+        factors: Array | None,
         bias: Array | None,
         windows: Callable[[tuple[int, int]], Windows],
         groups: int,
         activation: Activation | None,
     ) -> None:
-        self._w, self._bias, self._activation = w, bias, activation
+        self._w, self._factors, self._bias, self._activation = w, factors, bias, activation
         self._find_windows = functools.lru_cache(8)(windows)
         self._by_channel = groups > 1
-        self._winograd: Array | None = None
         self._repeats = max(1, _WIDE // len(w))
         self._repeated = None if bias is None else np.tile(bias, self._repeats)
+
+    @functools.cached_property
+    def _matrix(self) -> Array:
+        """The filter as ``(h w C, O)``, or ``(h, w, C)`` of one channel each."""
         if self._by_channel:
-            self._matrix = np.ascontiguousarray(w[:, 0].transpose(1, 2, 0))  # (h, w, C)
-        else:
-            self._matrix = np.ascontiguousarray(w.transpose(2, 3, 1, 0)).reshape(-1, len(w))
+            places = np.ascontiguousarray(self._w[:, 0].transpose(1, 2, 0))
+            return places if self._factors is None else places * self._factors
+        return _turn(self._w, self._factors, (2, 3, 1)).reshape(-1, len(self._w))
+
+    @functools.cached_property
+    def _tiles(self) -> Array:
+        """The filter as Winograd's formula takes it."""
+        places = _turn(self._w.reshape(*self._w.shape[:2], 9), self._factors, (2, 1))
+        return winograd.transform_places(places)
 
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
         """Return ``(N, O, H', W')``, the channels last in memory, of ``(N, C, H, W)``."""
@@ -141,10 +154,8 @@ class PackedConv:
         return least >= winograd.CHANNELS
 
     def _convolve_tiles(self, x: Array, windows: Windows, out: Array, added: Array | None) -> None:
-        if self._winograd is None:
-            self._winograd = winograd.transform_filter(self._w)
         if fast_winograd.cut_tiles.choose(x.size, x) is None:
-            out[...] = winograd.convolve(x, self._w, windows, self._winograd)
+            out[...] = winograd.convolve(x, self._w, windows, self._tiles)
             rows = out.reshape(-1, out.shape[-1])
             more = None if added is None else added.reshape(rows.shape)
             for part in _cut(len(rows), max(1, _PART // max(1, rows[:1].nbytes))):
@@ -154,7 +165,7 @@ class PackedConv:
         def finish(part: tuple[slice, slice]) -> None:
             self._finish(out[part], None if added is None else added[part])
 
-        tiles.convolve(x, self._w, windows, self._winograd, out, finish)
+        tiles.convolve(x, self._w, windows, self._tiles, out, finish)
 
 
 def _cut(size: int, step: int) -> list[slice]:
@@ -162,3 +173,19 @@ def _cut(size: int, step: int) -> list[slice]:
     count = max(1, round(size / step))
     bounds = [size * index // count for index in range(count + 1)]
     return [slice(*pair) for pair in itertools.pairwise(bounds)]
+
+
+def _turn(w: Array, factors: Array | None, axes: tuple[int, ...]) -> Array:
+    """Return filters with their first dim last, times ``factors``.
+
+    A few at a time: they would share the sets of a cache otherwise.
+    """
+    seen = w.transpose(*axes, 0)
+    out = np.empty(seen.shape, w.dtype)
+    for start in range(0, len(w), _FILTERS):
+        part = (..., slice(start, start + _FILTERS))
+        if factors is None:
+            out[part] = seen[part]
+        else:
+            np.multiply(seen[part], factors[part[1]], out=out[part])
+    return out

@@ -18,7 +18,7 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = ["CHANNELS", "FILTER", "convolve", "pays", "transform_filter"]
+__all__ = ["CHANNELS", "FILTER", "convolve", "pays", "transform_filter", "transform_places"]
 
 _CHUNK: Final = 512 << 10  # bytes of transformed tiles that are worked on at once
 _ROWS: Final = 128  # fewest tiles in a matrix product
@@ -70,8 +70,12 @@ def convolve(x: Array, w: Array, windows: Windows, transformed: Array | None = N
 
 def transform_filter(w: Array) -> Array:
     """Return ``(16, C, O)``."""
-    both = np.kron(FILTER, FILTER).astype(w.dtype)  # (16, 9)
-    places = np.ascontiguousarray(w.reshape(*w.shape[:2], 9).transpose(2, 1, 0))
+    return transform_places(np.ascontiguousarray(w.reshape(*w.shape[:2], 9).transpose(2, 1, 0)))
+
+
+def transform_places(places: Array) -> Array:
+    """Return :func:`transform_filter` of a filter as contiguous ``(9, C, O)``."""
+    both = np.kron(FILTER, FILTER).astype(places.dtype)  # (16, 9)
     return (both @ places.reshape(9, -1)).reshape(16, *places.shape[1:])
 
 
