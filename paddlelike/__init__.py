@@ -48,6 +48,7 @@ _hooks.provide(
     negate="paddlelike.framework.expressions.arithmetic:negate",
     getitem="paddlelike.framework.expressions.indexing:getitem",
     # The rest.
+    load_operator="paddlelike.ops:load_operator",
     load_operators="paddlelike.ops:load_operators",
     run_compiled="paddlelike.compiled.run:run_program",
     explain_compiled="paddlelike.compiled.explanation:explain",

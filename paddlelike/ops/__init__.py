@@ -1,15 +1,44 @@
-"""The operators, one folder per family. :func:`load_operators` puts them all into the table of operators."""
+"""The operators, one folder per family, imported by the table of operators when it looks them up."""
 
+import functools
 import importlib
 import pkgutil
 
-__all__ = ["load_operators"]
+from paddlelike.foundation.text_tables import read_table
+
+__all__ = ["load_operator", "load_operators"]
+
+_GRADIENT = "_grad"
+_LATER = "@2"  # the form of Paddle 2.x, see paddlelike.framework.opdef.registry
 
 
 def load_operators() -> None:
-    """Import every module of this package; each registers its operators.
-
-    The table of operators calls it at the first look-up, through the hook of that name.
-    """
+    """Import every module of this package; each registers its operators."""
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         importlib.import_module(module.name)
+
+
+def load_operator(type: str) -> bool:
+    """Import the modules that register an operator; return False where ``operators.txt`` does not know it.
+
+    A gradient is listed only where it is registered elsewhere than its operator.
+    """
+    modules = _read_index().get(type)
+    if modules is None and type.endswith(_GRADIENT):
+        modules = _read_index().get(type.removesuffix(_GRADIENT))
+    if modules is None:
+        return type.endswith(_LATER)  # all of these are listed: there is none
+    for module in modules:
+        importlib.import_module(f"{__name__}.{module}")
+    return True
+
+
+@functools.cache
+def _read_index() -> dict[str, list[str]]:
+    """Return the modules by operator."""
+    found: dict[str, list[str]] = {}
+    for line in read_table(__name__, "operators.txt").splitlines()[2:]:
+        module, *types = line.split()
+        for type in types:
+            found.setdefault(type, []).append(module)
+    return found

@@ -298,4 +298,5 @@ OPERATORS: Final[OperatorTable[type[OpDef]]] = OperatorTable()
 
 # The operators belong to a higher floor.
 _load_operators: Final[Hook[[], None]] = Hook("load_operators")
-OPERATORS.provide(lambda: _load_operators.function())
+_load_operator: Final[Hook[[str], bool]] = Hook("load_operator")
+OPERATORS.provide(lambda: _load_operators.function(), lambda type: _load_operator.function(type))

@@ -1,4 +1,4 @@
-"""The table of operators by type, filled at the first look-up by the floor that defines them."""
+"""The table of operators by type, filled at look-ups by the floor that defines them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,22 @@ class OperatorTable(Generic[Entry]):
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
+        self._found: dict[str, Entry] = {}  # what was looked up and is complete
+        self._imports = 0  # under way, in all threads
         self._load: Callable[[], object] | None = None
+        self._load_one: Callable[[str], bool] = _know_nothing
         self._loading = False
         self._lock = threading.RLock()
 
-    def provide(self, load: Callable[[], object]) -> None:
-        """Have ``load`` called once, before the next look-up; it registers operators."""
+    def provide(self, load: Callable[[], object], load_one: Callable[[str], bool] | None = None) -> None:
+        """Have operators registered when they are looked up.
+
+        ``load_one`` registers the operator of a type, if there is one, or returns False: it does not know.
+        Then, and without it, ``load`` is called once, which registers all.
+        """
         with self._lock:
-            self._load = load
+            self._load, self._load_one = load, load_one or _know_nothing
+            self._found.clear()
 
     def register(self, type: str, entry: Entry) -> None:
         """Add the operator called ``type``; raise GraphError when there is one already."""
@@ -36,8 +44,26 @@ class OperatorTable(Generic[Entry]):
 
     def get(self, type: str) -> Entry | None:
         """Return the operator called ``type``, or None."""
-        self._ensure_loaded()
-        return self._entries.get(type)
+        entry = self._found.get(type)
+        return self._look_up(type) if entry is None else entry
+
+    def _look_up(self, type: str) -> Entry | None:
+        if self._load is not None and not self._import(type):
+            self._ensure_loaded()
+        entry = self._entries.get(type)
+        if entry is not None and not self._imports and not self._loading:
+            self._found[type] = entry
+        return entry
+
+    def _import(self, type: str) -> bool:
+        """Register one operator; what look-ups inside of that find may not be complete yet."""
+        with self._lock:
+            self._imports += 1
+        try:
+            return self._load_one(type)  # without the lock: modules have their own
+        finally:
+            with self._lock:
+                self._imports -= 1
 
     def all(self) -> dict[str, Entry]:
         """Return every operator by type (a copy, sorted)."""
@@ -63,3 +89,7 @@ class OperatorTable(Generic[Entry]):
                 self._load = None
             finally:
                 self._loading = False
+
+
+def _know_nothing(type: str) -> bool:
+    return False
