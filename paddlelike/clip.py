@@ -160,7 +160,7 @@ class GradientClipByValue(GradientClipBase):
 
     ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
 
-    Raises GraphError when ``need_clip`` is no function.
+    Raises GraphError when ``need_clip`` is not a function.
 
     Parameters
     ----------

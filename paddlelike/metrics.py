@@ -194,7 +194,7 @@ class Accuracy(MetricBase):
     def update(self, value: Numbers, weight: Numbers) -> None:
         """Add the accuracy of one batch, the result of ``layers.accuracy``, and the size of the batch.
 
-        Raises ValueError when they are no numbers, or the size is negative.
+        Raises ValueError when they are not numbers, or the size is negative.
         """
         _check_number("Accuracy", "value", value)
         _check_number("Accuracy", "weight", weight)
@@ -270,7 +270,7 @@ class EditDistance(MetricBase):
     def update(self, distances: Array, seq_num: Numbers) -> None:
         """Add the results of ``layers.edit_distance`` for one batch: distances, shape (N, 1), and N.
 
-        Raises ValueError when they are no arrays or numbers.
+        Raises ValueError when they are not arrays or numbers.
         """
         _check_array("EditDistance", "distances", distances)
         _check_number("EditDistance", "seq_num", seq_num)

@@ -167,8 +167,8 @@ def scaled_dot_product_attention(
 ) -> Variable:
     """Return ``softmax(q @ k.T / sqrt(width)) @ v``, in several heads with projections. Vaswani et al. 2017.
 
-    ``queries`` (N, T, D), ``keys`` (N, S, D) and ``values`` (N, S, E) give (N, T, E). With one head there
-    are no projections; with several, D and E are multiples of their count. Raises GraphError when shapes do
+    ``queries`` (N, T, D), ``keys`` (N, S, D) and ``values`` (N, S, E) give (N, T, E). One head
+    has no projections; with several, D and E are multiples of their count. Raises GraphError when shapes do
     not match.
     """
     given = {"queries": queries, "keys": keys, "values": values}

@@ -91,7 +91,7 @@ def append_regularization_ops(
 ) -> list[tuple[Parameter, Variable]]:
     """Append weight decay for every parameter that has it; return parameters and their new gradients.
 
-    ``regularization`` is for parameters without a regularizer. Raises TypeError for what is no regularizer.
+    ``regularization`` is for parameters without a regularizer. Raises TypeError for anything else.
 
     ``parameters_and_grads`` holds pairs of a parameter and its gradient.
 

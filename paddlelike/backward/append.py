@@ -68,10 +68,10 @@ def append_backward(
     Raises
     ------
     TypeError
-        ``loss`` is no variable, or a list holds something besides variables and names.
+        ``loss`` is not a variable, or a list holds something besides variables and names.
     GraphError
         ``loss`` has several elements, is computed inside a block that is complete, or not at all; a name in
-        ``parameter_list`` is no variable; an operator cannot be differentiated.
+        ``parameter_list`` is not a variable; an operator cannot be differentiated.
     """
     producer = _find_producer(loss)
     block = loss.block
@@ -215,7 +215,7 @@ def _append_gradients(
 
 
 def _find_producer(loss: object) -> Operator:
-    """Return the operator that computes a loss. Raises TypeError and GraphError when it is no loss."""
+    """Return the operator that computes a loss. Raises TypeError and GraphError when it is not a loss."""
     if not isinstance(loss, Variable):
         raise TypeError(f"append_backward: loss is {loss!r}, expected a variable")
     if any(dim != 1 for dim in loss.shape):

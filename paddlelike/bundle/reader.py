@@ -97,7 +97,7 @@ def arrays(f: Source) -> dict[str, Array]:
     Raises
     ------
     FormatError
-        The file is no bundle, or an array in it is damaged.
+        The file is not a bundle, or an array in it is damaged.
 
     >>> import io
     >>> import numpy as np
@@ -109,7 +109,7 @@ def arrays(f: Source) -> dict[str, Array]:
     """
     with open_binary(f) as file:
         if not _is_archive(file):
-            raise FormatError("this is no bundle: a bundle is a ZIP file of arrays and a pickle")
+            raise FormatError("this is not a bundle: a bundle is a ZIP file of arrays and a pickle")
         with _open_archive(file) as archive:
             return _Members(archive).all_arrays()
 
@@ -205,7 +205,7 @@ class _Members:
         kind, _, name = identifier.partition(".")
         infos = self._infos.get(name, [])
         if kind not in ("ndarray", "gpuarray") or not infos:
-            raise FormatError(f"the pickle refers to {identifier!r:.80}, which is no member of the file")
+            raise FormatError(f"the pickle refers to {identifier!r:.80}, which is not a member of the file")
         if len(infos) > 1:
             warn_user(
                 f"{len(infos)} members are called {name!r}, a fault of Theano's numbering; the file does not "
@@ -251,7 +251,7 @@ def _decode(data: bytes, name: str) -> Array | Placeholder:
     """
     at = data.find(npy.MAGIC, 0, _PREFIX)
     if at < 0:
-        raise FormatError(f"member {name!r} is no NPY file")
+        raise FormatError(f"member {name!r} is not an NPY file")
     if npy.find_kind(data[at : at + npy.LARGEST_HEADER]) in ("O", "[", "V"):
         return make_stand_in("numpy.ndarray of objects or records")()
     dtype, shape, fortran, length = npy.parse_header(data[at : at + npy.LARGEST_HEADER], f"member {name}")

@@ -124,7 +124,7 @@ class RestrictedUnpickler(pickle._Unpickler):
     def persistent_load(self, pid: object) -> object:
         """Return the array of a persistent id. Raises FormatError when there is none."""
         if self._find_array is None or not isinstance(pid, str | bytes):
-            raise FormatError(f"the pickle refers to {shorten(pid)} outside of it, and this is no bundle")
+            raise FormatError(f"the pickle refers to {shorten(pid)} outside of it, and this is not a bundle")
         return self._find_array(pid if isinstance(pid, str) else pid.decode("latin1"))
 
     # The steps that do more than push plain values
@@ -134,7 +134,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         may = may or (isinstance(function, type) and stand_in(*_find_names(function)) is not None)
         may = may or (is_own_enum(function) and _is_one_integer(arguments))
         if not may or not isinstance(arguments, tuple):
-            raise FormatError(f"the pickle calls {shorten(function)}, which is no function of the list")
+            raise FormatError(f"the pickle calls {shorten(function)}, which is not a function of the list")
         for one in arguments:
             if isinstance(one, _CONTAINERS):
                 self._spend(len(one))
@@ -191,7 +191,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         state, target = self.stack.pop(), self.stack[-1]
         if isinstance(target, type) or (callable(target) and not hasattr(target, "__setstate__")):
             raise FormatError(
-                f"the pickle sets the state of {shorten(target)}, which is no object of its own"
+                f"the pickle sets the state of {shorten(target)}, which is not an object of its own"
             )
         if is_own(type(target)):
             target.__setstate__(state)
@@ -349,7 +349,7 @@ def _check_random_state(state: object) -> None:
     twister = kind == "MT19937" and isinstance(key, np.ndarray) and key.shape == (624,)
     if not twister or type(position) is not int or not 0 <= position <= 624:
         raise FormatError(
-            f"the state of a RandomState is none of MT19937 ({shorten(kind)}, {shorten(position)})"
+            f"the state of a RandomState is not one of MT19937 ({shorten(kind)}, {shorten(position)})"
         )
 
 

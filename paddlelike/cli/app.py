@@ -19,12 +19,12 @@ __all__ = ["app", "main"]
 
 #: The module of each command, and its line in the help, in the order of the help.
 COMMANDS: Final = {
-    "inspect": ("looking.inspect", "Say what files hold."),
-    "doctor": ("looking.doctor", "Say what is odd about files, and what opens them."),
-    "scan": ("looking.scan", "Say what of scripts and models is known here, and what stops."),
+    "inspect": ("looking.inspect", "List what files hold."),
+    "doctor": ("looking.doctor", "Diagnose files, and name what opens them."),
+    "scan": ("looking.scan", "List what stops in scripts and models, without running."),
     "verify": ("looking.verify", "Compare saved files with their manifest."),
     "diff": ("looking.diff", "Compare two sets of values, and their programs."),
-    "plan": ("looking.plan", "Say what a load would do, variable by variable."),
+    "plan": ("looking.plan", "Show what a load would do, variable by variable."),
     "convert": ("changing.convert", "Copy values from one format to another."),
     "merge": ("changing.merge", "Write all variables into one combined file."),
     "split": ("changing.split", "Write every variable into a file of its own."),
@@ -35,7 +35,7 @@ COMMANDS: Final = {
     "serve": ("looking.serve", "Try a model for prediction in a browser, or by HTTP."),
     "check": ("looking.check", "Run a model on given inputs, and compare."),
     "quirks": ("quirks", "List what Fluid computes oddly, and what follows it."),
-    "env": ("env", "Say which versions and extras are installed."),
+    "env": ("env", "Show which versions and extras are installed."),
     "demo": ("demo", "Train, save and continue; leave files to look into."),
     "run": (None, "Run an unmodified script that imports Paddle."),
     "launch": (None, "Run a job of trainers and parameter servers."),

@@ -15,7 +15,7 @@ __all__ = ["command"]
 
 
 def command(json: bool = Json) -> None:
-    """Say which versions and extras are installed."""
+    """Show which versions and extras are installed."""
     found = _collect()
     if json:
         print_json(found)

@@ -6,10 +6,24 @@ functions, so that a spec may hold one of them (``tanh``).
 
 Parameters
 ----------
-x
-    An expression of any shape.
+x, y
+    Expressions, parameters, variables or arrays, of one shape.
 xs
-    A list of expressions of one shape.
+    A list of them.
+d
+    The dim along which vectors are joined, or numbers add up to 1.
+gain, bias
+    Vectors as long as ``x``.
+index
+    The index of an element or of a row, from 0.
+table
+    A table of :meth:`ParameterCollection.add_lookup_parameters`.
+value
+    What becomes an expression: numbers, an array, or a parameter.
+dim
+    The length of the vector.
+variable
+    The variable of the value.
 """
 
 from __future__ import annotations
@@ -65,11 +79,6 @@ Operand: TypeAlias = "Expression | Parameters | Variable | Array | list[float]"
 
 class Expression:
     """A value to be computed; ``variable`` is its variable, which Fluid's layers and optimizers take.
-
-    Parameters
-    ----------
-    variable
-        The variable of the value.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -194,13 +203,6 @@ def to_expression(value: Operand) -> Expression:
 def parameter(value: Operand) -> Expression:
     """Return the expression of a parameter in the current graph; an expression is returned as it is.
 
-    ``value`` is a parameter, or an expression, which is returned as it is.
-
-    Parameters
-    ----------
-    value
-        A parameter, or an expression.
-
     >>> import paddlelike.collection as dy
     >>> w = dy.ParameterCollection().add_parameters(2, init=1.0)
     >>> _ = dy.renew_cg()
@@ -217,13 +219,6 @@ def parameter(value: Operand) -> Expression:
 
 def lookup(table: Parameters, index: int) -> Expression:
     """Return row ``index`` of a table. Raises IndexError for a row that does not exist.
-
-    Parameters
-    ----------
-    table
-        A table of :meth:`ParameterCollection.add_lookup_parameters`.
-    index
-        The index of the row, from 0.
 
     >>> import paddlelike.collection as dy
     >>> table = dy.ParameterCollection().add_lookup_parameters((10, 4))
@@ -248,13 +243,6 @@ def lookup(table: Parameters, index: int) -> Expression:
 def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
     """Return a constant array as an expression, float32.
 
-    ``value`` is an array, or nested lists of numbers.
-
-    Parameters
-    ----------
-    value
-        An array, or nested lists of numbers.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.inputTensor([[1.0, 2.0], [3.0, 4.0]]).npvalue().shape
@@ -268,13 +256,6 @@ def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
 def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
     """Return a constant vector.
 
-    ``value`` is a list of numbers.
-
-    Parameters
-    ----------
-    value
-        A list of numbers.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.inputVector([1.0, 2.0]).npvalue().tolist()
@@ -286,11 +267,6 @@ def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
 def vecInput(dim: int) -> Expression:  # noqa: N802
     """Return a vector of ``dim`` zeros.
 
-    Parameters
-    ----------
-    dim
-        The length of the vector.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.vecInput(2).npvalue().tolist()
@@ -301,13 +277,6 @@ def vecInput(dim: int) -> Expression:  # noqa: N802
 
 def scalarInput(value: float) -> Expression:  # noqa: N802
     """Return one number, of shape ``(1,)``.
-
-    ``value`` is a number.
-
-    Parameters
-    ----------
-    value
-        A Python number.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -356,15 +325,6 @@ def rectify(x: Operand) -> Expression:
 def softmax(x: Operand, d: int = 0) -> Expression:
     """Return the softmax of a vector, or of each column of a matrix; of each row with a ``d`` of 1.
 
-    ``x`` is a vector, or a matrix.
-
-    Parameters
-    ----------
-    x
-        A vector, or a matrix.
-    d
-        The dim along which numbers add up to 1.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.softmax(dy.inputVector([0.0, 0.0])).npvalue().tolist()
@@ -375,13 +335,6 @@ def softmax(x: Operand, d: int = 0) -> Expression:
 
 def log_softmax(x: Operand) -> Expression:
     """Return the logarithm of :func:`softmax`.
-
-    ``x`` is a vector, or a matrix.
-
-    Parameters
-    ----------
-    x
-        A vector, or a matrix.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -394,11 +347,6 @@ def log_softmax(x: Operand) -> Expression:
 def cmult(x: Operand, y: Operand) -> Expression:
     """Return the product of each pair of elements.
 
-    Parameters
-    ----------
-    x, y
-        Expressions of one shape.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.cmult(dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])).npvalue().tolist()
@@ -409,13 +357,6 @@ def cmult(x: Operand, y: Operand) -> Expression:
 
 def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
     """Return a vector of mean 0 and deviation 1, times ``gain``, plus ``bias`` (Ba et al. 2016).
-
-    Parameters
-    ----------
-    x
-        A vector, (n,).
-    gain, bias
-        Vectors of the same length.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -434,15 +375,6 @@ def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
 def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
     """Return vectors, or matrices, one below the other, or along another dim ``d``.
 
-    ``xs`` is a list of vectors.
-
-    Parameters
-    ----------
-    xs
-        A list of vectors or matrices whose other dims are equal.
-    d
-        The dim along which they are joined.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.concatenate([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0])]).npvalue().tolist()
@@ -453,8 +385,6 @@ def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
 
 def esum(xs: Sequence[Operand]) -> Expression:
     """Return the sum of expressions of one shape.
-
-    ``xs`` is a list of expressions of one shape.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -467,8 +397,6 @@ def esum(xs: Sequence[Operand]) -> Expression:
 def average(xs: Sequence[Operand]) -> Expression:
     """Return the mean of expressions of one shape.
 
-    ``xs`` is a list of expressions of one shape.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.average([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 6.0])]).npvalue().tolist()
@@ -479,11 +407,6 @@ def average(xs: Sequence[Operand]) -> Expression:
 
 def dot_product(x: Operand, y: Operand) -> Expression:
     """Return the sum of the products of each pair of elements, of shape ``(1,)``.
-
-    Parameters
-    ----------
-    x, y
-        Expressions of one shape.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -506,15 +429,6 @@ def squared_norm(x: Operand) -> Expression:
 
 def pickneglogsoftmax(x: Operand, index: int) -> Expression:
     """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``.
-
-    ``x`` is a vector of scores.
-
-    Parameters
-    ----------
-    x
-        A vector of scores.
-    index
-        The index of the true class.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -29,7 +29,7 @@ __all__ = ["Engine"]
 
 #: Operators with blocks whose lowering runs the block.
 _BLOCKS: Final = ("while", "conditional_block", "conditional_block_infer", "recurrent")
-#: Results of numpy without a LoD that have a row for each row of an input with one: of which slots.
+#: Map each output slot without a LoD to the input slot whose rows it follows.
 _ROWS_LIKE: Final = {"distribute_fpn_proposals": ("RestoreIndex", "FpnRois")}
 
 #: Operators that reach outside of a program, but see no variables of it but their own.
@@ -152,9 +152,9 @@ class Engine:
             frame.lods.pop(position, None)
 
     def _lend_lods(self, frame: Frame, op: Operator) -> list[int]:
-        """Give variables the LoDs of those of their gradients that an operator reads; return which.
+        """Copy the LoD of each gradient that an operator reads to its variable; return these variables.
 
-        Numpy looks for them there, and a piece keeps to itself what nobody after it reads.
+        The numpy kernel looks for the LoD there. A piece does not publish what no later operator reads.
         """
         lent = []
         for name in op.input_arg_names:
@@ -165,10 +165,10 @@ class Engine:
         return lent
 
     def _keep_lods(self, frame: Frame, index: int) -> None:
-        """Note of which sequences the gradients that numpy computed are the rows: these show no LoD.
+        """Record the sequences of gradients that numpy computed, whose frame entries have no LoD.
 
-        So do a few other results: with the count of their rows, that of the regions of a batch, as their
-        shape, a piece would be compiled for nearly every batch.
+        A few other results are recorded too. Their count of rows, such as the regions of a batch, changes
+        with nearly every batch, and a piece that saw it as a shape would be compiled as often.
         """
         unshown, lods = frame.unshown, frame.lods
         op = self.plan.steps[index].op

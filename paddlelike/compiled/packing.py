@@ -34,7 +34,7 @@ def are_sequences(value: Any, lod: LoD | None) -> bool:
 
 
 def stands_for_none(value: Any, lod: LoD | None) -> bool:
-    """Return whether sequences are all empty, but have a row, as ``ctc_align`` leaves them."""
+    """Return whether all sequences are empty although the value has one row, as ``ctc_align`` leaves them."""
     return bool(lod) and lod[-1][-1] == 0 and len(value) == 1  # type: ignore[index]
 
 
@@ -61,7 +61,7 @@ def find_bucket(count: int, *, steps: int = 4) -> int:
 
 
 def have_one_length(lods: Sequence[LoD]) -> bool:
-    """Return whether the sequences of a batch, several in each part of it, all have one length.
+    """Return whether all sequences of a batch have the same length, and each part has at least two.
 
     >>> have_one_length([[[0, 3, 6]], [[0, 3, 6, 9]]]), have_one_length([[[0, 3]], [[0, 3]]])
     (True, False)
@@ -88,9 +88,9 @@ def find_sizes(
 ) -> dict[int, Sizes]:
     """Return the sizes that sequences share with those whose rows are alike, or that have the same LoD.
 
-    ``padded``: for a piece that pads them to the longest, which follows of the values: where that takes at
-    most twice the rows they share the count of padded rows, so that there is one choice of sizes for each
-    longest sequence, not several. ``chosen``: those that have one length by chance.
+    ``padded``: the piece pads sequences to the longest. If padding takes at most twice the rows, sequences
+    share the count of padded rows, so that each longest sequence gives one choice of sizes, not several.
+    ``chosen``: the sequences that have one length by chance.
     """
     rows_alike: dict[Any, list[tuple[np.ndarray[Any, Any], LoD]]] = {}
     lod_alike: dict[Any, list[Sizes]] = {}
@@ -129,7 +129,7 @@ def pack(
 
     ``least``: no fewer rows, and no shorter sequences, than other parts of the same batch have. ``alike``:
     all sequences of the batch have one length, as they will in other batches: the buckets are narrower.
-    ``exact``: ``longest`` is no bucket, for operators whose results have that size.
+    ``exact``: ``longest`` is not a bucket, for operators whose results have that size.
     ``unused``: whether there are unused rows at all.
     """
     lengths = np.diff(lod[-1])

@@ -241,7 +241,7 @@ class Copies:
             fetched = jax.tree_util.tree_map(lambda value: value[None], found)
             new, before = {n: trace.values[n] for n in self._written if trace.values.get(n) is not None}, {}
             if not all(isinstance(value, jax.Array | Packed) for value in new.values()):
-                raise RefusedError(_NO_STEP, "it writes a persistable that is no array")
+                raise RefusedError(_NO_STEP, "it writes a persistable that is not an array")
             for n, old in updated.items() if checks else ():
                 if isinstance(new[n], jax.Array) and (old.shape, old.dtype) == (new[n].shape, new[n].dtype):
                     new[n] = jnp.where(held.all() != 0, new[n], old)

@@ -277,7 +277,7 @@ def find_tables() -> dict[int, Table]:
 def keep_old_rows(found: Mapping[int, Table], saved: memoryview) -> OldRows | None:
     """Return the rows of the table with these bytes as they are now, to be read while updates go on.
 
-    None where it is no table of those found, or where a write might not be seen.
+    None where it is not a table of those found, or where a write might not be seen.
     """
     table = found.get(np.asarray(saved.obj).ctypes.data)
     with contextlib.suppress(MemoryError):

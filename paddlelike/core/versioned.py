@@ -47,7 +47,7 @@ class Versioned:
     def __setstate__(self, state: Any) -> None:
         """Set the attributes from a state.
 
-        Raises FormatError for a state of a newer release and for anything that is no state.
+        Raises FormatError for a state of a newer release and for anything that is not a state.
         """
         version, attributes = self._parse_state(state)
         if version < self._state_version:

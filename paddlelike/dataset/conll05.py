@@ -164,7 +164,7 @@ def _read_brackets(column: tuple[str, ...]) -> list[str]:
             labels.append(f"I-{tag}" if inside or part == "*)" else "O")
             inside = inside and part == "*"
         else:
-            raise FormatError(f"conll05: {part!r} is no part of a bracket like (A0*")
+            raise FormatError(f"conll05: {part!r} is not a part of a bracket like (A0*")
     return labels
 
 

@@ -36,11 +36,11 @@ Array = np.ndarray[Any, Any]
 def load_image_bytes(bytes: bytes, is_color: bool = True) -> Array:
     """Return the image in the bytes of a file, uint8 (H, W, 3) in BGR, or (H, W) unless ``is_color``.
 
-    Raises FormatError for bytes that are no image.
+    Raises FormatError for bytes that are not an image.
     """
     image = _cv2().imdecode(np.frombuffer(bytes, np.uint8), 1 if is_color else 0)
     if image is None:
-        raise FormatError(f"load_image_bytes: {len(bytes)} bytes are no image that OpenCV reads")
+        raise FormatError(f"load_image_bytes: {len(bytes)} bytes are not an image that OpenCV reads")
     return np.asarray(image)
 
 

@@ -103,7 +103,7 @@ def _make_reader(name: str, dict_size: int, part: synthetic.Part) -> Reader:
 def _read_pairs(
     path: str, name: str, source: dict[str, int], target: dict[str, int]
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the ids of both sentences of a line; long ones and lines that are no pair are left out."""
+    """Yield the ids of both sentences of a line; long ones and lines that are not a pair are left out."""
     for line in _read_lines(path, name):
         sentences = line.decode().strip().split("\t")
         if len(sentences) != 2:

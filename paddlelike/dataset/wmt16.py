@@ -108,7 +108,7 @@ def _make_reader(split: str, src_size: int, trg_size: int, src_lang: str, count:
 
 
 def _read_pairs(path: str, split: str) -> Iterator[list[str]]:
-    """Yield the sentences of each line, English and German; lines that are no pair are left out."""
+    """Yield the sentences of each line, English and German; lines that are not a pair are left out."""
     with tarfile.open(path) as tar:
         try:
             file = tar.extractfile(f"wmt16/{split}")

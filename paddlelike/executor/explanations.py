@@ -87,7 +87,7 @@ def _find_misfit(frame: Frame, op: Operator, error: Exception) -> str | None:
     except ShapeError as refusal:
         single = {slot: names[0] for slot, names in op.inputs.items() if len(names) == 1}
         return re.sub(r"\b[A-Z]\w*\b", lambda found: single.get(found[0], found[0]), refusal.message)
-    except Exception:  # values that are no arrays
+    except Exception:  # values that are not arrays
         return None
     return None
 

@@ -15,7 +15,7 @@ Names = Collection[str]
 
 
 def convert_dtype(dtype: object) -> str:
-    """Return the name of an element type. Raises TypeError for one that is no tensor's.
+    """Return the name of an element type. Raises TypeError for one that is not a tensor's.
 
     >>> import numpy as np
     >>> convert_dtype(np.float32), convert_dtype("int64")

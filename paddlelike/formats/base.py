@@ -214,7 +214,7 @@ class Format(ABC, Generic[S, W]):
     def refuse_name(self, name: str) -> str | None:
         """Return why the format cannot hold a name, or None."""
         good = len(name) <= _LONGEST_NAME and name.encode("utf-8", "ignore").decode() == name
-        return None if good or not self.holds.names else "a name that is no text, or too long"
+        return None if good or not self.holds.names else "a name that is not text, or too long"
 
     def _refusal(self, value: Value | Array) -> str | None:
         """Return why the format cannot hold ``value``, or None."""
@@ -247,7 +247,7 @@ class FileFormat(Format[Readable, Iterable[Buffer]]):
         """
 
     def find_damage(self, source: Readable) -> str | None:  # noqa: ARG002
-        """Return what is not as the format's own checksums say; None: nothing, or it has none to compare.
+        """Return what differs from the format's own checksums, or None when nothing does or it has none.
 
         Those that reading compares anyway need not be compared here.
         """

@@ -189,7 +189,7 @@ def _parse_header(line: bytes, at: int) -> tuple[str, str, tuple[int, ...], int,
     )
     if not good or (len(fields) == 5 and fields[4] not in marks):
         raise FormatError(
-            f"offset {at}: {line[:60]!r} is no header of a DyNet text file",
+            f"offset {at}: {line[:60]!r} is not a header of a DyNet text file",
             hint='a header has the form "#Parameter# /name {dims} bytes ZERO_GRAD"',
         )
     assert found is not None
@@ -214,11 +214,11 @@ def _parse_line(text: bytes, dims: tuple[int, ...], count: int, kind: str, name:
         raise FormatError(f"block {name}: its dims need {count} numbers, the line has {len(words)}")
     longest = max(map(len, words), default=0)
     if longest > _LONGEST_NUMBER or b"_" in text:  # numpy takes memory for the longest, and 1_0 for 10
-        raise FormatError(f"block {name}: the line holds words that are no numbers")
+        raise FormatError(f"block {name}: the line holds words that are not numbers")
     try:
         with np.errstate(over="ignore"):
             flat = np.array(words, dtype="S").astype(np.float64).astype(np.float32)
     except ValueError:
-        raise FormatError(f"block {name}: the line holds words that are no numbers") from None
+        raise FormatError(f"block {name}: the line holds words that are not numbers") from None
     array = flat.reshape(dims, order="F")
     return np.ascontiguousarray(np.moveaxis(array, -1, 0) if kind == LOOKUP_PARAMETER else array)

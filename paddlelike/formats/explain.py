@@ -1,4 +1,4 @@
-"""Explain what a file is that is no Paddle tensor, by its first bytes, and what to do about it.
+"""Explain what a file is that is not a Paddle tensor, by its first bytes, and what to do about it.
 
 Paddle reads a version number first, so that its error for a wrong file is a number: 1904018048 is a
 pickle, 1196314761 a PNG. Registered formats explain themselves (their title and advice); the table below

@@ -44,7 +44,7 @@ def parse_header(head: bytes, name: str) -> Header:
     """
     width = {1: 2, 2: 4, 3: 4}.get(head[6] if len(head) > 6 else 0, 0)
     if head[:6] != MAGIC or not width:
-        raise FormatError(f"{name!r:.80} is no NPY array")
+        raise FormatError(f"{name!r:.80} is not an NPY array")
     begin = 8 + width
     end = begin + int.from_bytes(head[8:begin], "little")
     if end > min(len(head), LARGEST_HEADER):

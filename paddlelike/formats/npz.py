@@ -87,7 +87,7 @@ class Npz(FileFormat):
 class TheanoBundle(Npz):
     """The arrays of a bundle of Theano; the pickle is not opened. What is written loads as a dict of them.
 
-    A second member of one name gets `` (2)``; members that are no arrays of numbers are left out.
+    A second member of one name gets `` (2)``; members that are not arrays of numbers are left out.
     """
 
     name = "theano"

@@ -191,7 +191,7 @@ def _read_name(file: Source, field: _Field | None) -> str:
     try:
         return str(bytes(file.read_at(field.start, field.end - field.start)), "utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(f"offset {field.start}: a name that is no text: {error}") from None
+        raise FormatError(f"offset {field.start}: a name that is not text: {error}") from None
 
 
 def _find_numbers(

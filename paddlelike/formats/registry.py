@@ -75,7 +75,7 @@ class Registry:
         Raises
         ------
         FormatError
-            It is no format, or another one has its name.
+            It is not a format, or another one has its name.
         """
         instance = _instance(format, "register()")
         self._search()
@@ -152,7 +152,7 @@ def register(format: AnyFormat | type[AnyFormat]) -> None:  # noqa: A002
     Raises
     ------
     FormatError
-        It is no format, or another one has its name.
+        It is not a format, or another one has its name.
     """
     _registry.register(format)
 
@@ -216,7 +216,7 @@ def _recognizes(format: AnyFormat, sniff: Callable[[], bool]) -> bool:  # noqa: 
 
 
 def _instance(format: object, what: str) -> AnyFormat:  # noqa: A002
-    """Return ``format``, an instance of it where it is a class; FormatError: it is no format."""
+    """Return ``format``, an instance of it where it is a class; FormatError: it is not a format."""
     instance = format() if isinstance(format, type) else format
     if not isinstance(instance, AnyFormat):
         raise FormatError(f"{what} is a {type(instance).__name__}, not a FileFormat or FolderFormat")

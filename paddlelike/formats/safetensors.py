@@ -81,7 +81,7 @@ class Safetensors(FileFormat):
         return len(head) > 8 and head[8:9] == b"{" and 2 <= length <= min(_LARGEST_HEADER, size - 8)
 
     def refuse_name(self, name: str) -> str | None:
-        return "the name of what is no tensor" if name == _METADATA else super().refuse_name(name)
+        return "the name of what is not a tensor" if name == _METADATA else super().refuse_name(name)
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
@@ -214,7 +214,7 @@ def _read_index(folder: Folder, name: str) -> dict[str, set[str] | None]:
             assert held is not None
             held.add(key)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"{name} is no index of safetensors files ({error!r:.100})") from error
+        raise FormatError(f"{name} is not an index of safetensors files ({error!r:.100})") from error
     if outside := [file for file in files if not isinstance(file, str) or "/" in file or "\\" in file]:
         raise FormatError(f"{name} names {outside[0]!r:.80}, which is outside of the folder")
     return files
@@ -227,13 +227,15 @@ def _read_header(file: Source) -> tuple[dict[str, Any], int]:
         raise FormatError(f"offset 0: a header of {length} bytes in a file of {file.size}")
     text = file.read_at(8, length)
     if length > _LARGE and _HEADER.fullmatch(text) is None:
-        raise FormatError("offset 8: the header is no JSON of names and tensors, and of nothing else")
+        raise FormatError("offset 8: the header is not JSON of names and tensors, and of nothing else")
     try:
         header = json.loads(str(text, "utf-8"), object_pairs_hook=_make_dict)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"offset 8: the header is no JSON of names and tensors ({error!s:.120})") from error
+        raise FormatError(
+            f"offset 8: the header is not JSON of names and tensors ({error!s:.120})"
+        ) from error
     if not isinstance(header, dict) or not isinstance(header.get(_METADATA, {}), dict):
-        raise FormatError("offset 8: the header is no JSON object of names and tensors")
+        raise FormatError("offset 8: the header is not a JSON object of names and tensors")
     return header, 8 + length
 
 
@@ -252,7 +254,7 @@ def _parse_entry(name: str, row: Mapping[str, Any], start: int) -> Entry:
     if not isinstance(dtype, str):
         raise FormatError(f"{name!r:.80} has the element type {dtype!r:.20}")
     if not all(type(number) is int and 0 <= number < 2**62 for number in (*shape, begin, end)):
-        raise FormatError(f"{name!r:.80}: shape {row['shape']!r:.80} or offsets that are no whole numbers")
+        raise FormatError(f"{name!r:.80}: shape {row['shape']!r:.80} or offsets that are not whole numbers")
     check_shape(f"{name!r:.80}", shape, 16)
     if dtype not in _NAMES:
         what = f"a tensor of {dtype!s:.20}"  # its bytes count, so that no hole hides

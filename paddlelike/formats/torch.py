@@ -6,8 +6,8 @@ pickles (magic number, protocol, system, object, keys), and then every storage a
 elements. Both are read, the first is written.
 
 The pickle is walked by :mod:`paddlelike.formats.state.pickles`, which executes nothing. Tensors in dicts,
-lists and objects are called by their paths: ``model/0.weight``; what is no tensor or array is left out, and
-named by :class:`~paddlelike.formats.entry.Listing`.
+lists and objects are called by their paths: ``model/0.weight``. What is not a tensor or array is left
+out, and named by :class:`~paddlelike.formats.entry.Listing`.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def _rebuild_quantized(storage: object, offset: int, shape: Sequence[int], *_: o
 
 def _rebuild_parameter(view: object, *_: object) -> object:
     if not isinstance(view, _View | Foreign):
-        raise FormatError("a parameter that is no tensor")
+        raise FormatError("a parameter that is not a tensor")
     return view
 
 
@@ -245,7 +245,7 @@ _CONSTRUCTORS: Final[dict[tuple[str, str], Callable[..., Any]]] = {
 def _find_storage(identifier: object) -> _Storage:
     """Return the storage of a persistent id ``("storage", class, key, device, count, ...)``."""
     if not isinstance(identifier, tuple) or len(identifier) < 5 or identifier[0] != "storage":
-        raise FormatError("the pickle refers to something that is no storage")
+        raise FormatError("the pickle refers to something that is not a storage")
     reference, key, count = identifier[1], identifier[2], identifier[4]
     name = reference.name.removesuffix("Storage") if isinstance(reference, Reference) else ""
     if (

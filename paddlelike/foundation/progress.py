@@ -34,7 +34,7 @@ class _Line:
         self._begin = time.monotonic()
         self._due = self._begin + _DELAY
         self._drawn = False
-        self._reported = False  # the operation counts itself: what it calls is no part of the sum
+        self._reported = False  # the operation counts itself: what it calls is not a part of the sum
         self._lock = threading.Lock()
         self._notebook = find_notebook()
 

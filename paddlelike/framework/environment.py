@@ -28,7 +28,7 @@ def in_dygraph_mode() -> bool:
 
 
 def _dygraph_tracer() -> None:
-    """Return None: nothing is traced."""
+    """Return None, since nothing is traced."""
 
 
 def _current_expected_place() -> None:
@@ -38,7 +38,7 @@ def _current_expected_place() -> None:
 def require_version(min_version: str, max_version: str | None = None) -> None:
     """Check that Fluid's version, 1.8.5, is at least ``min_version`` and at most ``max_version``.
 
-    Raises RuntimeError when it is not, TypeError and ValueError for text that is no version.
+    Raises RuntimeError when it is not, TypeError and ValueError for text that is not a version.
 
     Parameters
     ----------

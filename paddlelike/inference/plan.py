@@ -133,7 +133,7 @@ class PlanEngine:
         self._plan = self._make_plan()
 
     def _make_plan(self) -> PredictionPlan | None:
-        """Return the plan; None: nothing is joined, or runs write into the scope."""
+        """Return the plan, or None when no operators are joined or a run writes into the scope."""
         if any(writes_scope(op) for op in self._program.global_block().ops):
             return None
         plan = PredictionPlan(self._program, self._feeds, self._fetches, self._scope)

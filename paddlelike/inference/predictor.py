@@ -137,7 +137,7 @@ class PaddlePredictor:
         Raises
         ------
         FeedError
-            Another count of inputs, or a name that is no input.
+            Another count of inputs, or a name that is not an input.
         """
         if inputs is None:
             return self.zero_copy_run()

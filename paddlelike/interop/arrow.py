@@ -194,7 +194,7 @@ def _read_file(arrow: Any, path: str | os.PathLike[str]) -> _Rows:
 
             table = pyarrow.feather.read_table(path, memory_map=False)
     except arrow.ArrowException as error:
-        raise FormatError(f"{path} is no Arrow or Parquet file: {error}") from error
+        raise FormatError(f"{path} is not an Arrow or Parquet file: {error}") from error
     if not {"id", "row"} <= set(table.column_names):
         raise FormatError(
             f"{path} has the columns {', '.join(table.column_names)}",

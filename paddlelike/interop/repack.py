@@ -128,7 +128,7 @@ def prune(
     Raises
     ------
     GraphError
-        A name is no variable of the program, or a feed is missing or unused.
+        A name is not a variable of the program, or a feed is missing or unused.
     LoadError
         The source holds no program or several, or a parameter that is needed is not there; or its files are
         not what was saved.

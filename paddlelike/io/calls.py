@@ -20,7 +20,7 @@ def check_executor(executor: object, function: str) -> None:
 
 
 def check_directory(dirname: object, function: str) -> None:
-    """Raise TypeError when what was passed to ``function`` as its directory is no path."""
+    """Raise TypeError when what was passed to ``function`` as its directory is not a path."""
     if dirname is not None and not isinstance(dirname, str | bytes | os.PathLike):
         raise TypeError(
             f"{function}: dirname must be a path, got a {type(dirname).__name__}\n"

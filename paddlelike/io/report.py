@@ -49,7 +49,7 @@ class LoadReport(Displayed):
     mapped
         The count of values that are views of their files (``lazy=True``).
     notes
-        Remarks that are no errors.
+        Remarks that are not errors.
     seconds
         How long it took.
 

@@ -120,7 +120,7 @@ def get_program_persistable_vars(program: Program) -> list[Variable]:
 def get_program(main_program: ProgramLike | None) -> Program:
     """Return the Program in ``main_program``: itself, the default one for None, that of a CompiledProgram.
 
-    Raises TypeError when it is none of these.
+    Raises TypeError when it is not one of these.
     """
     if main_program is None:
         return default_main_program()

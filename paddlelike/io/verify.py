@@ -68,7 +68,7 @@ class Comparison(NamedTuple):
     Attributes
     ----------
     records
-        The manifest's records by file name; None: nothing is compared.
+        The manifest's records by file name; None to compare no file.
     complete
         Whether a file that cannot be compared counts as bad.
     notes

@@ -214,7 +214,7 @@ def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Var
 def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: int) -> Variable:
     """Return ``learning_rate / 2 * (1 + cos(pi * epoch / epochs))``; an epoch has ``step_each_epoch`` steps.
 
-    Loshchilov & Hutter, SGDR, 2016. Raises TypeError when ``learning_rate`` is no float and no variable.
+    Loshchilov & Hutter, SGDR, 2016. Raises TypeError when ``learning_rate`` is not a float and no variable.
 
     Parameters
     ----------

@@ -192,7 +192,7 @@ class Optimizer(State):
         given = [program.global_block().vars.get(name) for name in names]
         others = [one.name for one in given if one is not None and not isinstance(one, Parameter)]
         if others:
-            raise GraphError(f"{type(self).__name__}: {others} in parameter_list are no parameters")
+            raise GraphError(f"{type(self).__name__}: {others} in parameter_list are not parameters")
         with program_guard(program, startup_program):
             found = append_backward(
                 loss,

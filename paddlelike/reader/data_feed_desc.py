@@ -44,7 +44,7 @@ class DataFeedDesc:
             text_format.Parse(Path(proto_file).read_text(encoding="utf-8"), self.proto_desc)
         except (text_format.ParseError, UnicodeDecodeError) as problem:
             raise FormatError(
-                f"DataFeedDesc: {proto_file} is no description of a data feed: {problem}",
+                f"DataFeedDesc: {proto_file} is not a description of a data feed: {problem}",
                 hint='it begins with name: "MultiSlotDataFeed"; dataset.desc() gives an example',
             ) from None
         self.proto_desc.pipe_command = self.proto_desc.pipe_command or "cat"

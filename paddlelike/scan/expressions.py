@@ -118,9 +118,7 @@ class Expressions(Names):
         return apply(operator.add, one, other) if isinstance(node.op, ast.Add) else UNKNOWN
 
     def _note_format(self, node: ast.AST) -> None:
-        why = (
-            "a number is formatted by %: today's numpy refuses an array there, and what comes cannot be seen"
-        )
+        why = "% formats a number here: today's numpy refuses an array, and the value's type is not known"
         self._add(
             node, "%", "unseen", why, "write float(x), or x.item(), where x may be an array of one element"
         )

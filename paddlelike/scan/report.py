@@ -49,7 +49,7 @@ class ScriptVerdict:
 
 
 class FileFinding(NamedTuple):
-    """A file that is no script: ``stops`` says why it cannot be used, "" if it can."""
+    """A file that is not a script: ``stops`` says why it cannot be used, "" if it can."""
 
     path: str
     kind: str

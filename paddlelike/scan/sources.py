@@ -65,7 +65,7 @@ def read_source(path: str) -> Source:
             warnings.simplefilter("ignore")  # escapes that Python warns of
             return Source(path, ast.parse(text, path), cells=tuple(cells))
     except SyntaxError as error:
-        return Source(path, None, f"it is no Python 3: {error.msg}", error.lineno or 0)
+        return Source(path, None, f"it is not Python 3: {error.msg}", error.lineno or 0)
     except (OSError, ValueError, RecursionError, MemoryError, KeyError, TypeError, AttributeError) as error:
         return Source(path, None, f"it cannot be read: {error}")
 

@@ -69,7 +69,7 @@ class File(Protocol):
         """Return the whole file; raise FormatError when it is larger than ``most``."""
 
     def close(self) -> None:
-        """Close the file; twice is no error."""
+        """Close the file; twice is not an error."""
 
     def __enter__(self) -> File: ...
 

@@ -84,7 +84,7 @@ def is_there(path: str) -> bool:
 
 
 def find_kind(path: str, *, follow: bool) -> int | None:
-    """Return the kind of a path, as ``stat.S_IFMT``; None: nothing is there. See :func:`is_directory`."""
+    """Return the kind of a path, as ``stat.S_IFMT``, or None for a free path. See :func:`is_directory`."""
     try:
         return stat.S_IFMT(os.stat(path, follow_symlinks=follow).st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: a NUL character

@@ -48,7 +48,7 @@ class CheckpointConfig:
     ValueError
         There is a frequency but no file name, or a value is not valid.
     TypeError
-        The frequency is no frequency, or ``restore`` no boolean.
+        The frequency is not a frequency, or ``restore`` no boolean.
 
     >>> from paddlelike import training
     >>> config = training.CheckpointConfig("model.ckpt", frequency=1000)

@@ -47,7 +47,7 @@ class Feeding:
     Raises
     ------
     SourceError
-        It is no source, or the arrays are not as many as the variables.
+        It is not a source, or the arrays are not as many as the variables.
     """
 
     def __init__(

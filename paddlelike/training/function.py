@@ -47,7 +47,7 @@ class Function:
     Raises
     ------
     GraphError
-        They are no variables of one program.
+        They are not variables of one program.
 
     >>> import tempfile, numpy as np
     >>> import paddlelike as fluid

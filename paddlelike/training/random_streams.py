@@ -57,7 +57,7 @@ def check_random_state(state: Mapping[str, Any]) -> tuple[Any, Any]:
         random.Random().setstate(found)  # noqa: S311 (tries the state)
         np.random.RandomState().set_state(legacy)
     except (LookupError, TypeError, ValueError, OverflowError) as error:
-        raise SourceError(f"this is no state of random generators: {error!r:.200}") from error
+        raise SourceError(f"this is not a state of random generators: {error!r:.200}") from error
     return found, legacy
 
 

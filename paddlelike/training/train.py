@@ -100,7 +100,7 @@ def train(
     Raises
     ------
     TypeError
-        A callback is none of these.
+        A callback is not one of these.
     ValueError
         Both ``max_samples`` and ``max_epochs`` are given, or the size of an epoch is not known.
 

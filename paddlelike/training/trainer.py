@@ -61,7 +61,7 @@ class Trainer:
     Raises
     ------
     GraphError
-        The criterion is no variable, or several optimizers were given.
+        The criterion is not a variable, or several optimizers were given.
 
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 2]), fluid.data("y", [None, 1])
@@ -267,7 +267,7 @@ class Trainer:
         Raises
         ------
         GraphError
-            It is no server.
+            It is not a server.
         """
         if not self.is_server:
             raise GraphError("Trainer.serve: this process is a trainer, not a parameter server")

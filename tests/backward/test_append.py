@@ -196,7 +196,7 @@ def test_a_refused_pass_leaves_the_program_as_it_was() -> None:
     for options in ({"parameter_list": ["nobody"]}, {"no_grad_set": "x"}):
         with pytest.raises((GraphError, TypeError)):
             fluid.backward.append_backward(loss, **options)
-    with pytest.raises(GraphError, match=r"SGDOptimizer: \['x'\] in parameter_list are no parameters"):
+    with pytest.raises(GraphError, match=r"SGDOptimizer: \['x'\] in parameter_list are not parameters"):
         fluid.optimizer.SGD(0.1).minimize(loss, parameter_list=["x"])
     assert str(fluid.default_main_program()).replace("i: 256", "i: 0") == before.replace("i: 256", "i: 0")
 

@@ -295,6 +295,6 @@ def test_a_bundle_says_nothing_of_values_that_are_missing(tmp_path: Path) -> Non
     bundle.dump(train().scope, tmp_path / "s")
     with zipfile.ZipFile(tmp_path / "s") as archive:
         data = archive.read("pkl")
-    with pytest.raises(FormatError, match="outside of it, and this is no bundle"):
+    with pytest.raises(FormatError, match="outside of it, and this is not a bundle"):
         bundle.load(io.BytesIO(data))
     assert "w" in bundle.arrays(tmp_path / "s")

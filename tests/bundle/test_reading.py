@@ -161,7 +161,7 @@ def test_another_state_of_a_generator_is_refused(state: object) -> None:
         def __reduce__(self) -> Any:
             return vars(np.random)["__RandomState_ctor"], (), state
 
-    with pytest.raises(FormatError, match="RandomState is none of MT19937"):
+    with pytest.raises(FormatError, match="RandomState is not one of MT19937"):
         bundle.load(io.BytesIO(pickle.dumps(Damaged(), 2)))
 
 

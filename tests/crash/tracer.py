@@ -1,8 +1,8 @@
 """Runs a function in a process of its own and kills it before its n-th call that can change files.
 
 The function runs in a fork, so nothing is started twice; the fork is followed by ptrace, thread by thread.
-A call that changes no file is no kill point of its own: a kill before it leaves what a kill before the next
-one leaves. Which calls change nothing is said by tables; every other call counts, and :func:`watched` lets
+A call that changes no file is not a kill point of its own: a kill before it leaves what one before the next
+leaves. Which calls change nothing is said by tables; every other call counts, and :func:`watched` lets
 the files be compared around the calls that do not. Linux alone has the means.
 """
 

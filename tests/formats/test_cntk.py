@@ -145,7 +145,7 @@ def test_a_file_nested_without_end_is_refused() -> None:
         vector = b"\x0a" + _varint(len(value)) + value
         value = b"\x10\x09\x5a" + _varint(len(vector)) + vector
     entry = b"\x0a\x01v\x12" + _varint(len(value)) + value
-    with pytest.raises(FormatError, match="no dictionary of CNTK"):
+    with pytest.raises(FormatError, match="not a dictionary of CNTK"):
         decode(b"\x08\x02\x12" + _varint(len(entry)) + entry)
 
 

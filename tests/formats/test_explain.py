@@ -1,4 +1,4 @@
-"""The words for files that are no tensors."""
+"""The words for files that are not tensors."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ def test_a_model_in_one_file_is_known_beside_its_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("index", "text"),
     [
-        ("[]", "is no index of safetensors files"),
-        ('{"weight_map": {"a": 3}}', r"is no index|outside of the folder"),
+        ("[]", "is not an index of safetensors files"),
+        ('{"weight_map": {"a": 3}}', r"is not an index|outside of the folder"),
         ('{"weight_map": {"a": "../secret.safetensors"}}', "outside of the folder"),
         ('{"weight_map": {"z": "model-00001-of-00002.safetensors"}}', "has no 'z', which"),
     ],
@@ -147,11 +147,11 @@ ROW = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         ({"w": ROW | {"shape": [2] + [1] * 32}}, b"\0" * 8, "no array has the dims"),
         ({"w": ROW | {"dtype": []}}, b"\0" * 8, "has the element type"),
         (b'{"w": %s, "w": %s}' % ((json.dumps(ROW).encode(),) * 2), b"\0" * 8, "one is there twice"),
-        ({"w": ROW | {"shape": [-2]}}, b"\0" * 8, "no whole numbers"),
-        ({"w": ROW | {"shape": [True]}}, b"\0" * 8, "no whole numbers"),
+        ({"w": ROW | {"shape": [-2]}}, b"\0" * 8, "not whole numbers"),
+        ({"w": ROW | {"shape": [True]}}, b"\0" * 8, "not whole numbers"),
         ({"w": 3}, b"", "no dtype, shape"),
-        ([1], b"", "no JSON object"),
-        (b"{" * 5000, b"", "no JSON"),
+        ([1], b"", "not a JSON object"),
+        (b"{" * 5000, b"", "is not JSON"),
     ],
     ids=[
         "overlap",

@@ -96,7 +96,7 @@ def test_the_crafted_tensor_is_right_before_it_is_spoiled() -> None:
         (tensor(shape=b"J\xff\xff\xff\x7f\x85", strides=b"K\0\x85"), "repeats the 8 bytes"),
         (tensor().replace(b"FloatStorage", b"QuadStorage"), "class, key or count that cannot be"),
         (b"\x80\x02]." , "holds a list"),
-        (b"\x80\x02}X\x01\x00\x00\x00wK\x05Qs.", "no storage"),
+        (b"\x80\x02}X\x01\x00\x00\x00wK\x05Qs.", "not a storage"),
     ],
     ids=["global", "call", "offset", "shape", "strides", "repeat", "class", "list", "id"],
 )  # fmt: skip

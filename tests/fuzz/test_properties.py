@@ -87,7 +87,7 @@ def test_bytes_after_a_combined_file_are_noticed(values: list[LoDTensor], more: 
         combined.read(b"".join(combined.encode(values)) + more)
     except FormatError:
         return
-    raise AssertionError("eleven bytes are no tensor")
+    raise AssertionError("eleven bytes are not a tensor")
 
 
 @given(st.dictionaries(NAMES, ARRAYS, max_size=5))

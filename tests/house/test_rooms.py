@@ -18,7 +18,7 @@ from paddlelike.interop.onnx.exporter.converters import load_table
 PROJECT = Path(__file__).parent.parent.parent
 PACKAGE = PROJECT / "paddlelike"
 
-#: Folders and modules that are no family.
+#: Folders and modules that are not families.
 WITHOUT_FAMILY = {
     "ops/kernels": (
         "addition areas broadcasting class_sampling cold_rows engines fast growing_rows lod pieces recording "

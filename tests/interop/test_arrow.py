@@ -119,7 +119,7 @@ def test_other_files_are_refused_and_change_nothing(
     with pytest.raises(error, match=said):
         import_rows(path, saves, "emb")
     path.write_bytes(b"PAR1 and more")
-    with pytest.raises(FormatError, match="no Arrow or Parquet"):
+    with pytest.raises(FormatError, match="not an Arrow or Parquet"):
         import_rows(path, saves, "emb")
     assert tables.read_files(saves) == before
 

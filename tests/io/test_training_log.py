@@ -88,7 +88,7 @@ def test_numbers_that_are_not_finite_stay_and_lines_are_json(tmp_path: Path) -> 
     assert values[1] == -math.inf
 
     def refuse(text: str) -> None:
-        raise AssertionError(f"{text} is no JSON")
+        raise AssertionError(f"{text} is not JSON")
 
     for line in path.read_text().splitlines():
         json.loads(line, parse_constant=refuse)

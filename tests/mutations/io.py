@@ -61,7 +61,7 @@ MUTATIONS = [
         "            pass\n",
     ),
     Mutation(
-        "parameters are no persistables",
+        "parameters are not persistables",
         "io/select.py",
         "    return var.type not in HOLDERS and var.persistable",
         "    return var.type not in HOLDERS and var.persistable and not is_parameter(var)",

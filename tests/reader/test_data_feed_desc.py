@@ -59,7 +59,7 @@ def test_what_a_dataset_describes_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["words: 1", "name: ", "\x89PNG"], ids=["field", "cut", "picture"])
 def test_another_file_is_a_format_error(tmp_path: Path, text: str) -> None:
-    with pytest.raises(FormatError, match="no description of a data feed"):
+    with pytest.raises(FormatError, match="not a description of a data feed"):
         describe(tmp_path / "data.proto", text)
 
 

@@ -71,7 +71,7 @@ def test_what_a_power_cut_took_is_said_and_the_version_before_comes_back(
     before = (slow / STAGING / "staged").stat().st_mtime_ns
     damage(slow / "m")
     for path in (slow / "m").iterdir():
-        os.utime(path, ns=(before, before))  # a power cut is no new time of writing
+        os.utime(path, ns=(before, before))  # a power cut is not a new time of writing
     with pytest.warns(UserWarning, match="m is damaged: the power failed, .* were taken instead"):
         by(slow / "m")
     assert contents(slow / "m") == OLD | {"theirs": b"1"} | ({} if by is recover else {"x": b"1"})

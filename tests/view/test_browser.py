@@ -311,7 +311,7 @@ def test_a_model_is_tried(driver: Any) -> None:
         page.wait(lambda: "expected [-1, 13]" in page.one("#outputs").text)
         field.clear()
         page.one("button.main").click()
-        page.wait(lambda: "x is no JSON" in page.one("#outputs").text)
+        page.wait(lambda: "x is not JSON" in page.one("#outputs").text)
         assert page.run("document.documentElement.scrollWidth") <= 400
 
 

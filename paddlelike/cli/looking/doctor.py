@@ -21,7 +21,7 @@ def command(
     ],
     json: bool = Json,
 ) -> None:
-    """Say what is odd about files, and what opens them.
+    """Diagnose files, and name what opens them.
 
     Also what real Paddle does with each oddity. The exit status is 1 if anything but notes was found, as
     files that cannot be read are.

@@ -18,7 +18,7 @@ def command(
     rules: Annotated[bool, typer.Option("--rules", help="Print only the proposed rules.")] = False,
     json: bool = Json,
 ) -> None:
-    """Say what a load would do, variable by variable.
+    """Show what a load would do, variable by variable.
 
     Only headers are read, nothing is loaded. The exit status is 1 if the load would be refused.
     """

@@ -34,7 +34,7 @@ def command(
     ] = None,
     json: bool = Json,
 ) -> None:
-    """Say what of scripts and models is known here, and what stops.
+    """List what stops in scripts and models, without running.
 
     Nothing of the folder is run. Scripts and notebooks are followed from their first line as Python would:
     names of Paddle, arguments of its functions, names that Python, numpy and Pillow no longer have. Programs
@@ -59,7 +59,9 @@ def _write_page(found: Scan, target: str) -> None:
     from paddlelike.view.page.document import format_document, is_page
 
     if Path(target).exists() and not is_page(target):
-        raise UnsupportedError(f"{target} exists, and is no page of this package", hint="name another file")
+        raise UnsupportedError(
+            f"{target} exists, and is not a page of this package", hint="name another file"
+        )
     name = os.path.basename(os.path.abspath(found.path))
     page = format_document(name, {**found.to_dict(), "name": name}, scripts=("base.js", "scan.js", "main.js"))
     Path(target).write_text(page, "utf-8")

@@ -37,7 +37,7 @@ def command(
         bool, typer.Option("--headers", help="Read no values: no statistics, no histograms.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Overwrite a file that is no page of this command.")
+        bool, typer.Option("--force", help="Overwrite a file that is not a page of this command.")
     ] = False,
     live: Annotated[
         bool, typer.Option("--live", help="Follow a training in a directory: losses, and saves as they land.")
@@ -102,7 +102,8 @@ def _write(contents: dict[str, Any], output: str | None, *, force: bool) -> None
     target = Path(output or f"{name}.html")
     if target.exists() and not force and not is_page(target):
         raise UnsupportedError(
-            f"{target} exists, and is no page of this command", hint="name another file with -o, or --force"
+            f"{target} exists, and is not a page of this command",
+            hint="name another file with -o, or --force",
         )
     target.write_text(format_contents(contents), "utf-8")
     typer.echo(str(target))

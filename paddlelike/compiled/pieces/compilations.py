@@ -129,7 +129,7 @@ class Compilations:
 
 
 def describe(value: Any) -> Any:
-    """Return what a compiled piece depends on, of a value that is no array of JAX."""
+    """Return what a compiled piece depends on, of a value that is not an array of JAX."""
     if isinstance(value, Packed):
         return (
             value.rows.shape,

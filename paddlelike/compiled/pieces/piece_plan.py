@@ -120,7 +120,7 @@ class CompiledPlan(Plan):
         return {n for op in self.program.blocks[block].ops for n in self._collect(op, self.outputs_of)}
 
     def writes_behind(self, index: int) -> bool:
-        """Return whether the blocks of a step write persistables that are no output of its operator.
+        """Return whether the blocks of a step write persistables that are not outputs of its operator.
 
         So does a block that minimizes its loss.
         """

@@ -123,7 +123,7 @@ class Fleet:
         Raises
         ------
         TypeError
-            ``files`` is no list.
+            ``files`` is not a list.
         RoleError
             Before ``init``.
         """

@@ -199,7 +199,7 @@ class Collective(Fleet):
         Raises
         ------
         TypeError
-            ``executor`` is no Executor, or ``main_program`` no Program.
+            ``executor`` is not an Executor, or ``main_program`` no Program.
         GraphError
             Before ``minimize``.
         SaveError
@@ -337,8 +337,8 @@ class CollectiveOpBasedOptimizer(DistributedOptimizer):
 class CollectiveOptimizer(DistributedOptimizer):
     """An optimizer whose ``minimize`` also makes the programs of this worker.
 
-    Raises TypeError where ``optimizer`` is no optimizer or ``strategy`` no DistributedStrategy, ValueError
-    where the recomputed checkpoints are no list.
+    Raises TypeError where ``optimizer`` is not an optimizer or ``strategy`` is not a DistributedStrategy,
+    ValueError where the recomputed checkpoints are not a list.
     """
 
     _strategy: DistributedStrategy

@@ -26,7 +26,7 @@ class _Fleet(Protocol):
 class DistributedOptimizer:
     """A wrapper of an optimizer whose updates run on servers.
 
-    Raises TypeError where ``optimizer`` is no optimizer.
+    Raises TypeError where ``optimizer`` is not an optimizer.
     """
 
     def __init__(self, optimizer: Optimizer, strategy: object = None) -> None:

@@ -184,7 +184,7 @@ class DistributedTranspiler(TableFleet):
         Raises
         ------
         TypeError
-            ``executor`` is no Executor, or ``main_program`` no Program.
+            ``executor`` is not an Executor, or ``main_program`` no Program.
         ValueError
             ``mode`` is another.
         GraphError
@@ -237,7 +237,7 @@ class DistributedTranspiler(TableFleet):
         Raises
         ------
         TypeError
-            ``executor`` is no Executor, or ``main_program`` no Program.
+            ``executor`` is not an Executor, or ``main_program`` no Program.
         SaveError
             The save failed; the earlier files are as they were.
         """

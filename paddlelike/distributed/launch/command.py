@@ -100,7 +100,7 @@ async def _launch_locally(
     slots = make_slots(job)
     if not slots:
         raise RoleError(
-            f"no process of this job runs here: {options.host or 'this machine'} is none of the hosts "
+            f"no process of this job runs here: {options.host or 'this machine'} is not one of the hosts "
             f"{', '.join(sorted({plan.host for plan in job.processes()}))}",
             hint="--host says which of them this machine is",
         )

@@ -129,7 +129,7 @@ def request_from_header(verb: str, header: Mapping[str, Any]) -> Request:
     Raises
     ------
     FormatError
-        An unknown verb, or a header that is no request of this verb.
+        An unknown verb, or a header that is not a request of this verb.
     """
     if verb not in REQUESTS:
         raise FormatError(f"unknown verb {verb[:40]!r}; known are {', '.join(REQUESTS)}")

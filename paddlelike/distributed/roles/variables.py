@@ -68,7 +68,7 @@ class Variables:
         return () if value is None else tuple(item.strip() for item in value.split(","))
 
     def integer(self, variable: str) -> int | None:
-        """Return a variable as an integer; None if it is not set, or is no integer, which is a problem."""
+        """Return a variable as an integer; None if it is not set. Another text is a problem."""
         value = self.value(variable)
         if value is None:
             return None

@@ -123,7 +123,7 @@ class Variables:
         value = self._find_value(self._served.table[name])
         if not isinstance(value, GrowingRows):
             raise EnforceNotMet(
-                f"{name!r} on the server at {self._served.endpoint} is no growing table",
+                f"{name!r} on the server at {self._served.endpoint} is not a growing table",
                 hint="run the server's startup program before its main program",
             )
         return value

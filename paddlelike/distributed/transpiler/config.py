@@ -150,7 +150,7 @@ def check_config(config: DistributeTranspilerConfig) -> None:
     UnsupportedError
         DC-ASGD.
     ValueError, TypeError
-        ``mode`` is none, ``min_block_size`` is too small, or ``split_method`` is no dispatcher.
+        ``mode`` is none, ``min_block_size`` is too small, or ``split_method`` is not a dispatcher.
     """
     if config.mode not in ("pserver", "nccl2", "collective"):
         raise ValueError(f"config.mode is {config.mode!r}, expected 'pserver', 'nccl2' or 'collective'")
@@ -205,7 +205,7 @@ class Job:
 def thread_counts() -> dict[str, int]:
     """Return the thread counts among listen_and_serv's attributes, from the environment.
 
-    Raises ValueError for a variable that is no integer.
+    Raises ValueError for a variable that is not an integer.
     """
     names = ("rpc_send_thread_num", "rpc_get_thread_num", "rpc_prefetch_thread_num")
     return {name: int(os.getenv(f"FLAGS_{name}", "12")) for name in names}

@@ -50,7 +50,7 @@ class Channel:
     Raises
     ------
     EndpointError
-        ``endpoint`` is no endpoint, or the environment sets only some of the TLS files.
+        ``endpoint`` is not an endpoint, or the environment sets only some of the TLS files.
     """
 
     def __init__(self, endpoint: str, *, security: Security | None = None) -> None:

@@ -128,7 +128,7 @@ def _bodies(parts: Iterable[Part], limit: int) -> Iterator[tuple[int, list[bytes
 def split(message: bytes) -> tuple[Header, memoryview]:
     """Return the header of a first message and the body behind it, which is empty where a stream follows.
 
-    Raises FrameError for a message that is too short, and for a header that is no JSON object.
+    Raises FrameError for a message that is too short, and for a header that is not a JSON object.
     """
     if len(message) < _LENGTH.size:
         raise FrameError(f"a message of {len(message)} bytes, too short for the length of its header")
@@ -213,7 +213,7 @@ def decode_header(text: bytes) -> Header:
         if text.count(b"{") + text.count(b"[") > _MAX_DEPTH:
             _check_depth(header)
         if b"\\u" in text:
-            json.dumps(header, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
+            json.dumps(header, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is not text
     except FrameError:
         raise
     except (ValueError, RecursionError) as error:

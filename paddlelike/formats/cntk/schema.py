@@ -45,7 +45,7 @@ def parse_dictionary(data: bytes) -> Message:
         message.MergeFromString(data)
     except (DecodeError, ValueError, RecursionError) as error:  # ValueError: text that is not UTF-8
         raise FormatError(
-            f"{len(data)} bytes are no dictionary of CNTK: {error!s:.200}",
+            f"{len(data)} bytes are not a dictionary of CNTK: {error!s:.200}",
             hint="the file is damaged, was cut, or is of another system",
         ) from error
     return message

@@ -1,7 +1,7 @@
 """Paddle's directory of variables: one stream per variable, in a file of the variable's name.
 
 Nothing in a file tells a dense variable from SelectedRows, so that a reader says which one it expects; only
-when it does not know, both are tried. Programs and this package's manifest are no variables, although real
+when it does not know, both are tried. Programs and this package's manifest are not variables, although real
 Paddle's loaders read every file they find.
 """
 

@@ -149,7 +149,7 @@ def _take_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _take_field(data: bytes, at: int, wire: int) -> tuple[bytes, int]:
-    """Return the bytes of a field that is no varint, and where the next field begins."""
+    """Return the bytes of a field that is not a varint, and where the next field begins."""
     if wire == 2:
         size, at = _take_varint(data, at)
     elif wire in (1, 5):

@@ -85,7 +85,7 @@ class StateContents(NamedTuple):
         Filled for files of ``paddle.save``: key (``fc.weight``) to name of the variable
         (``linear_0.w_0``).
     other
-        What is no array, for example the state of a learning rate schedule.
+        What is not an array, for example the state of a learning rate schedule.
     left_out
         The values in ``other``, one by one, arrays that no variable can be, objects, and ``name_maps``.
     name_maps
@@ -137,12 +137,12 @@ def decode(buffer: Buffer) -> StateContents:
 def encode(values: Mapping[str, Array], plain: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Buffer]:
     """Encode ``values`` in their order as a state file, in pieces that are made when they are asked for.
 
-    ``plain`` are values that are no arrays: they follow.
+    ``plain`` are values that are not arrays: they follow.
 
     Raises
     ------
     FormatError
-        While iterating: an array has more than 4 GiB, or elements that are no numbers.
+        While iterating: an array has more than 4 GiB, or elements that are not numbers.
     """
     return StateWriter().write({**values, **{name: encode_item(value) for name, value in plain.items()}})
 

@@ -209,7 +209,7 @@ class Machine:
 
     def push_global(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
-            raise FormatError("a global whose name is no text")
+            raise FormatError("a global whose name is not text")
         reference = self._references.get((module, name))
         if reference is not None:
             self._stack.append(reference)

@@ -177,7 +177,7 @@ class PickledArray:
         try:
             data = bytes(self._raw) if isinstance(self._raw, Latin1) else self._raw
         except ValueError as error:
-            raise FormatError(f"the elements of an array are no latin1 text ({error})") from error
+            raise FormatError(f"the elements of an array are not latin1 text ({error})") from error
         if len(data) != self.nbytes:
             raise self._make_size_error(len(data))
         return np.frombuffer(data, self.dtype)

@@ -31,7 +31,7 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
     """Return the program in ``data``: a ProgramDesc, or a program of Paddle 3 (``inference.json``).
 
     ``trusted``: an Executor may run its external operators, see :mod:`paddlelike.framework.graph.trust`.
-    Raises FormatError for bytes that are no usable program, TypeError for anything but bytes.
+    Raises FormatError for bytes that are not a usable program, TypeError for anything but bytes.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a serialized program is bytes, not {type(data).__name__}")

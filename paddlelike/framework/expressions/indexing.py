@@ -17,7 +17,7 @@ _END: Final = 10_000_000  # Paddle's "to the end"
 def getitem(variable: Variable, item: Any) -> Variable:
     """Append the operators that cut ``item`` out of ``variable``; an integer drops its dim, as in numpy.
 
-    Raises GraphError for more indexes than dims, and for an index that is no integer, slice or variable.
+    Raises GraphError for more indexes than dims, and for an index that is not an integer, slice or variable.
     """
     items = list(item) if isinstance(item, tuple) else [item]
     items = _expand_ellipsis(items, len(variable.shape))

@@ -235,7 +235,7 @@ class Program(EncodedState, Displayed):
 
         ``binary_str`` are the bytes, as a file ``__model__`` holds them. ``trusted`` lets an Executor run
         operators that reach files, other processes, Python functions or the terminal. Raises FormatError
-        for bytes that are no usable program, TypeError for anything but bytes.
+        for bytes that are not a usable program, TypeError for anything but bytes.
 
         Parameters
         ----------

@@ -287,7 +287,7 @@ class Variable(EncodedState, Displayed):
 
         def __float__(self) -> NoReturn:
             raise TypeError(
-                f"variable {self.name!r} is no number: it gets its value when the program runs\n"
+                f"variable {self.name!r} is not a number: it gets its value when the program runs\n"
                 f"  hint: (value,) = exe.run(program, feed=..., fetch_list=[{self.name!r}])"
             )
 

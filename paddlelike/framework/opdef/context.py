@@ -75,7 +75,7 @@ class Context(Protocol):
     def reveal(self, snapshot: Any) -> None:
         """Give the gradients of earlier operators the values from before a block overwrote them.
 
-        None: nothing was overwritten.
+        Nothing happens when no value was overwritten.
         """
 
     def restore(self, snapshot: Any) -> None:

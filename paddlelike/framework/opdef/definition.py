@@ -57,11 +57,11 @@ class RowUpdate(NamedTuple):
         The indexes of the input slots whose arrays, of the shape of Param, must hold no NaN and no element
         with a sign, not even -0.0. The update keeps them so, unless it makes Param NaN in the same place.
     holds
-        Takes what ``forward`` takes. Return whether the numbers of the formula are such.
+        A function of what ``forward`` takes that returns whether its numbers allow this update.
     forward
-        Takes what ``forward`` of the operator takes, in its place; None: that one does it.
+        The kernel to call in place of the operator's ``forward``; None for that one.
     whole
-        The rows without a gradient change as well: they are only spared the passes over zeros.
+        Whether rows without a gradient change as well. Only the passes over zeros are skipped then.
     """
 
     unsigned: tuple[int, ...]

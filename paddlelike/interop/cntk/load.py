@@ -64,7 +64,7 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     data = read_bytes(file)
     if not CntkFile().sniff(data[:HEAD], len(data)):
         known = explain(data[:HEAD], len(data))
-        raise FormatError(f"{title} is no model of CNTK 2", hint=known)
+        raise FormatError(f"{title} is not a model of CNTK 2", hint=known)
     tree = decode(data)
     function = read_function(tree)
     built = build_program(function, title=title)
@@ -88,7 +88,7 @@ def _list_refs(function: Function, built: Built) -> dict[str, Ref]:
         shape = tuple(variable.shape[-value.rank :]) if value.rank else ()
         dtype = as_real(numpy_dtype(variable.dtype))
         ref = Ref(uid, shape, value.dynamic, value.sequence, dtype)
-        found.setdefault(variable.name, ref)  # an alias is no other variable
+        found.setdefault(variable.name, ref)  # an alias is not an other variable
     return found
 
 

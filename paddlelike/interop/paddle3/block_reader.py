@@ -37,7 +37,7 @@ class Reader:
     """The message that is made, and what is known of a program as a whole."""
 
     def __init__(self, special: Mapping[str, Read], read_row: Read) -> None:
-        self.special = special  # what reads an operator that is no row of the table, by its name
+        self.special = special  # what reads an operator that is not a row of the table, by its name
         self.read_row = read_row  # what reads all others
         self.message = messages().ProgramDesc()
         self.message.version.version = _VERSION

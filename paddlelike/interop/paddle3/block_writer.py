@@ -59,7 +59,7 @@ class Writer:
     """The blocks that are written, and which value each variable is at this place."""
 
     def __init__(self, program: Program, special: Mapping[str, Write]) -> None:
-        self.special = special  # what writes an operator that is no row of the table, by its type
+        self.special = special  # what writes an operator that is not a row of the table, by its type
         self.block = program.global_block()
         self.is_later = program.paddle_version >= PADDLE2_VERSION
         self.ops: list[Node] = []  # of the block that is being written
@@ -127,7 +127,9 @@ class Writer:
     def describe(self, name: str) -> Node:
         var = self.find_var(name)
         if var.type not in (VarType.LOD_TENSOR, VarType.LOD_TENSOR_ARRAY) or var.dtype not in ELEMENTS:
-            raise UnsupportedError(f"variable {name!r} is no tensor that Paddle 3's form holds: {var.type}")
+            raise UnsupportedError(
+                f"variable {name!r} is not a tensor that Paddle 3's form holds: {var.type}"
+            )
         dtype, shape = self.kinds.get(name, (var.dtype, list(var.shape)))
         element = {"#": ELEMENTS[dtype]}
         if var.type == VarType.LOD_TENSOR_ARRAY:

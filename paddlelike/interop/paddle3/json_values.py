@@ -112,7 +112,7 @@ def read_type(tree: Any) -> Type | list[Type] | None:
 
 def _read_numbers(values: list[Any]) -> list[int]:
     if len(values) > _MAX_ITEMS or any(type(one) is not int or abs(one) >= 1 << 62 for one in values):
-        raise FormatError(f"the program of Paddle 3 is damaged: {values!r:.80} is no shape")
+        raise FormatError(f"the program of Paddle 3 is damaged: {values!r:.80} is not a shape")
     return [max(one, -1) for one in values]  # Paddle 3 computes with the -1 of a size that is not known
 
 
@@ -140,7 +140,7 @@ def _read_attribute(tree: dict[str, Any]) -> object:
     if kind == "1.a_intarray":
         values = get(tree, "D", list)
         if len(values) > _MAX_ITEMS or any(type(one) is not int for one in values):
-            raise FormatError(f"the program of Paddle 3 is damaged: {values!r:.80} are no integers")
+            raise FormatError(f"the program of Paddle 3 is damaged: {values!r:.80} are not integers")
         return values
     if kind == "1.a_dtype":
         name = get(tree, "D", str)

@@ -19,7 +19,7 @@ class Operand(NamedTuple):
 
     slot: str  # "" where nothing takes a variable
     many: str  # the slot that takes a list
-    attr: str  # "" where it is no attribute
+    attr: str  # "" where it is not an attribute
     kind: str
 
 

@@ -57,7 +57,7 @@ def _find_only_block(regions: list[Any]) -> dict[str, Any]:
     return get(regions[0]["blocks"], 0, dict)
 
 
-# Operators that are no rows of the table
+# Operators that are not rows of the table
 
 
 def _read_parameter(block: Block, op: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ def _read_parameter(block: Block, op: dict[str, Any]) -> None:
     kind = read_type(get(node, "TT", dict))
     if not isinstance(kind, Type) or block.outer is not None:
         raise FormatError(
-            "the program of Paddle 3 is damaged: a parameter is no tensor, or in an inner block"
+            "the program of Paddle 3 is damaged: a parameter is not a tensor, or in an inner block"
         )
     flags = op.get("OA")  # of a program that trains on: persistable, stop_gradient, trainable
     kept = not isinstance(flags, list) or not flags or flags[0] != 0
@@ -77,7 +77,7 @@ def _read_feed(block: Block, op: dict[str, Any]) -> None:
     attrs, node = read_attributes(op), get(get(op, "O", list), 0, dict)
     kind = read_type(get(node, "TT", dict))
     if not isinstance(kind, Type) or block.outer is not None:
-        raise FormatError("the program of Paddle 3 is damaged: a feed is no tensor, or in an inner block")
+        raise FormatError("the program of Paddle 3 is damaged: a feed is not a tensor, or in an inner block")
     name = block.declare(get(attrs, "name", str), kind, need_check_feed=True)
     block.set_value(get(node, "%", int), name)
     _make_port(block, "feed", VarType.FEED_MINIBATCH, name, attrs)
@@ -106,7 +106,7 @@ def _read_full(block: Block, op: dict[str, Any]) -> None:
     if block.kind == "full_int_array":
         value, shape = get(attrs, "value", list), None
         if any(type(one) is not int for one in value):
-            raise FormatError(f"the program of Paddle 3 is damaged: {value!r:.80} are no integers")
+            raise FormatError(f"the program of Paddle 3 is damaged: {value!r:.80} are not integers")
         if attrs.get("dtype") not in (VarType.INT32, VarType.INT64):
             raise FormatError("the program of Paddle 3 is damaged: a list of sizes is of no type of integers")
     else:
@@ -137,7 +137,7 @@ def _read_empty(block: Block, op: dict[str, Any]) -> None:
     if isinstance(sizes, Constant):
         shape = fold(sizes, "i64s")
         if any(one < 0 for one in shape):
-            raise FormatError(f"the program of Paddle 3 is damaged: {shape!r:.80} is no shape")
+            raise FormatError(f"the program of Paddle 3 is damaged: {shape!r:.80} is not a shape")
         block.set_value(get(node, "%", int), Constant(0.0, shape, dtype))
         return
     names = block.find_list(op["I"][0])
@@ -276,7 +276,7 @@ def _read_if(block: Block, op: dict[str, Any]) -> None:
 def _make_only(block: Block, node: Any) -> list[str]:
     names = block.make_results(node)
     if len(names) != 1:
-        raise FormatError(f"operator {block.kind!r} of Paddle 3 has a result that is no tensor")
+        raise FormatError(f"operator {block.kind!r} of Paddle 3 has a result that is not a tensor")
     return names
 
 

@@ -168,7 +168,7 @@ def fold(constant: Constant, kind: str) -> Any:
         return value if isinstance(value, list) else [value]
     if isinstance(value, list):
         if len(value) != 1:
-            raise FormatError(f"the program of Paddle 3 is damaged: {value!r:.80} is no number")
+            raise FormatError(f"the program of Paddle 3 is damaged: {value!r:.80} is not a number")
         return value[0]
     return value
 

@@ -62,7 +62,7 @@ class Checkpoints:
     keep_best
         The count of checkpoints with the best metric to keep as well.
     every
-        Steps between two checkpoints: :meth:`save` does nothing at a step that is no multiple of it.
+        Steps between two checkpoints: :meth:`save` does nothing at a step that is not a multiple of it.
     best
         Whether the best metric is the "smallest" or the "largest".
 
@@ -134,7 +134,7 @@ class Checkpoints:
         state
             A dict of what JSON can represent and of arrays, such as the epoch; :meth:`restore` returns it.
         force
-            Save also at a step that is no multiple of ``every``.
+            Save also at a step that is not a multiple of ``every``.
 
         Returns
         -------
@@ -146,7 +146,7 @@ class Checkpoints:
             It could not be saved, and the earlier checkpoints are as they were; or it was saved, as the
             message says, but older ones could not be removed.
         TypeError
-            ``executor`` is no Executor, or JSON cannot represent ``state``.
+            ``executor`` is not an Executor, or JSON cannot represent ``state``.
         ValueError
             ``step`` is negative.
         """
@@ -280,7 +280,7 @@ class Checkpoints:
         """Load the first checkpoint that is not damaged; return the user's state with the ``"step"``.
 
         ``only``: a damaged one is an error. ``check`` raises for a checkpoint that must not be loaded.
-        ``damaged`` are those that are no candidates, with what is wrong: a warning for each says what is
+        ``damaged`` are those that are not candidates, with what is wrong: a warning for each says what is
         loaded instead.
         """
         damaged = dict(damaged)

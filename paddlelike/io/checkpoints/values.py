@@ -22,7 +22,7 @@ def encode_state(state: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     TypeError
-        JSON cannot represent it, and it is no array of numbers.
+        JSON cannot represent it, and it is not an array of numbers.
 
     >>> decode_state(encode_state({"order": np.arange(3), "epoch": 2}))
     {'order': array([0, 1, 2]), 'epoch': 2}
@@ -72,5 +72,5 @@ def _decode(value: Any) -> object:
         or min(shape, default=0) < 0
         or math.prod(shape) * dtype.itemsize != len(data)
     ):
-        raise ValueError(f"{len(data)} bytes are no array of {dtype} {shape}")
+        raise ValueError(f"{len(data)} bytes are not an array of {dtype} {shape}")
     return np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="))

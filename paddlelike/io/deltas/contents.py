@@ -193,7 +193,7 @@ def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
     try:
         rows = selected_rows.read(data)
     except FormatError as error:
-        raise _make_refusal(location, chain, at, f"is no SelectedRows: {error.message}") from error
+        raise _make_refusal(location, chain, at, f"is not SelectedRows: {error.message}") from error
     ids, values = rows.row_array, rows.held_array
     if chain.kind == VarType.SELECTED_ROWS:
         if values is None or rows.height() != chain.height or len(values) > len(ids):

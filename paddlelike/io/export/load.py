@@ -123,10 +123,10 @@ def _load_model(
         program = decode_program(data, trusted=trusted)
     except ValueError as error:
         known = explain(data[:HEAD], len(data)) or getattr(error, "hint", None)
-        raise LoadError(f"{where} is no model: {getattr(error, 'message', error)}", hint=known) from None
+        raise LoadError(f"{where} is not a model: {getattr(error, 'message', error)}", hint=known) from None
     if not program.blocks:
         raise LoadError(
-            f"{where} is no model: it is empty", hint="the file was truncated or not completely written"
+            f"{where} is not a model: it is empty", hint="the file was truncated or not completely written"
         )
     _check_computes_only(program, where)
     ports = find_ports(program, where)
@@ -158,7 +158,7 @@ def _check_computes_only(program: Program, where: str) -> None:
     found = find_untrusted_operators(program)
     if found:
         raise LoadError(
-            f"{where} is no model for prediction only: besides operators that compute it holds "
+            f"{where} is not a model for prediction only: besides operators that compute it holds "
             f"{describe_operators(found)}",
             hint="if you trust the source of this model: load_inference_model(..., trusted=True)",
         )

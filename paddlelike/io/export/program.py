@@ -101,7 +101,7 @@ def find_ports(program: Program, where: str) -> tuple[list[str], list[str]]:
         col = op.attrs.get("col")
         if len(names) != 1 or type(col) is not int or not block.has_var(names[0]):
             raise LoadError(
-                f"{where} is no model: a {op.type} operator has column {col!r} and variables {names}; "
+                f"{where} is not a model: a {op.type} operator has column {col!r} and variables {names}; "
                 "an integer and one variable of the program are expected"
             )
         found[op.type][col] = names[0]

@@ -69,7 +69,7 @@ def plan_load(
     Raises
     ------
     LoadError
-        There is no such directory or file. Values that do not fit are no error but part of the plan.
+        There is no such directory or file. Values that do not fit are not errors but part of the plan.
 
     >>> import tempfile
     >>> import paddlelike as fluid

@@ -51,8 +51,8 @@ def load_program_state(
     verify
         Compare the files with their manifest, if there is one.
 
-    Values in the dicts and lists of a pickle are called by their paths, ``model/linear_0.w_0``. What is no
-    array of numbers, such as the state of a schedule, is left out, and a warning names it.
+    Values in the dicts and lists of a pickle are called by their paths, ``model/linear_0.w_0``. What is not
+    an array of numbers, such as the state of a schedule, is left out, and a warning names it.
 
     Raises
     ------

@@ -60,10 +60,10 @@ def load_slice(
     Raises
     ------
     LoadError
-        There is no such variable, it is no dense tensor, it has fewer rows, its bytes are not those that
+        There is no such variable, it is not a dense tensor, it has fewer rows, its bytes are not those that
         were saved, or it was replaced each time it was read.
     TypeError
-        ``rows`` is no pair of integers.
+        ``rows`` is not a pair of integers.
 
     >>> import tempfile
     >>> import numpy as np

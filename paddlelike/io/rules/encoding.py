@@ -33,7 +33,7 @@ def decode_rules(text: str) -> list[Rule]:
     try:
         front = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"no rules: this is no JSON ({error})") from error
+        raise FormatError(f"no rules: this is not JSON ({error})") from error
     if not isinstance(front, dict) or front.get(_FORMAT) != _VERSION or set(front) != {_FORMAT, "rules"}:
         raise FormatError(f'no rules: {{"{_FORMAT}": {_VERSION}, "rules": [...]}} is expected')
     if not isinstance(front["rules"], list):

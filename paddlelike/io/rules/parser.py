@@ -39,7 +39,7 @@ def parse(text: str) -> Parsed:
     Raises
     ------
     ValueError
-        It is no regular expression, or one that may not end.
+        It is not a regular expression, or one that may not end.
     """
     parser = _Parser(text)
     return Parsed(parser.steps, parser.groups, parser.names)

@@ -47,7 +47,7 @@ class Pattern:
     Raises
     ------
     ValueError
-        It is no regular expression, or one that may not end.
+        It is not a regular expression, or one that may not end.
 
     >>> Pattern(r"l(\d+)/(?P<what>w|b)").match("l12/w").expand(r"fc_\1.\g<what>_0")
     'fc_12.w_0'

@@ -52,7 +52,7 @@ class Place(NamedTuple):
     path
         The file that the ledger records for it: the last link.
     facts
-        Of the whole value in this file, which is still to be written; None: nothing is.
+        The facts of the whole value in this file when it is still to be written; None otherwise.
     """
 
     path: str

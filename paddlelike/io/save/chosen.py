@@ -183,7 +183,7 @@ def save_to_memory(executor: Executor, variables: list[Variable]) -> bytes:
     NotInitializedError
         A variable holds no value.
     SaveError
-        A variable is no tensor, or holds SelectedRows.
+        A variable is not a tensor, or holds SelectedRows.
     """
     files = RunFiles(unchanging=True)
     program = build_save_program(variables, None, None)

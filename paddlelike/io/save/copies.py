@@ -204,7 +204,7 @@ def _write_spans(request: dict[str, Any], rest: Callable[[], None]) -> Checksum 
 
 
 def _count_bytes(parts: Sequence[_Part]) -> int:
-    """Return the size of what is no table."""
+    """Return the size of what is not a table."""
     return sum(memoryview(part).nbytes for part in parts if not isinstance(part, OldRows))
 
 

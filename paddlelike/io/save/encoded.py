@@ -89,7 +89,7 @@ def check_value(name: str, value: object) -> Value:
     NotInitializedError
         There is no value.
     SaveError
-        The value is no tensor.
+        The value is not a tensor.
     """
     if value is None or (isinstance(value, Value) and get_array(value) is None):
         raise NotInitializedError(

@@ -70,7 +70,7 @@ class RunFiles:
         NotInitializedError
             A variable holds no value.
         SaveError
-            A variable is no tensor, or a file exists that must not be overwritten.
+            A variable is not a tensor, or a file exists that must not be overwritten.
         """
         for op in ops:
             attrs = op.attrs

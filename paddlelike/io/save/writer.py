@@ -153,7 +153,7 @@ class Writer:
     def _make_again(
         self, file: str, encode: Callable[[], tuple[list[Buffer], dict[str, Any]]]
     ) -> Contents | None:
-        """Return what gives a kept file at the commit, if another save has replaced it; None: nothing."""
+        """Return what encodes a kept file that another save has replaced by the commit, or None."""
         if self._options.blocking:
             return encode
         return None if self._held is None else functools.partial(self._held.__getitem__, file)

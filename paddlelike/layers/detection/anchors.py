@@ -62,7 +62,7 @@ def prior_box(
     a square of side sqrt(min_size * max_size) at the end, or in second place with
     ``min_max_aspect_ratios_order`` (the order of Caffe). ``steps`` are the pixels between places along x
     and y (0: the size of the image over that of the map), ``offset`` the share of a step before the first.
-    Operator ``prior_box``. Raises TypeError for inputs that are no numbers, GraphError for ``steps`` that
+    Operator ``prior_box``. Raises TypeError for inputs that are not numbers, GraphError for ``steps`` that
     are not two. Liu et al., SSD, 2016.
 
     ``max_sizes`` adds a box of the mean size for each, ``aspect_ratios`` boxes of other forms; they
@@ -125,7 +125,7 @@ def density_prior_box(
     For each of ``fixed_sizes`` (pixels) and each of ``fixed_ratios`` there are ``density ** 2`` boxes,
     shifted by a step over the density. ``input`` (N, C, H, W), ``image`` (N, C, h, w); both results are (H,
     W, priors, 4), boxes as shares of the image, or (H * W * priors, 4) with ``flatten_to_2d``. Operator
-    ``density_prior_box``. Raises TypeError for arguments that are no lists, GraphError when there is not one
+    ``density_prior_box``. Raises TypeError for arguments that are not lists, GraphError when there is not one
     density for each size. Zhang et al., FaceBoxes, 2017.
 
     ``densities`` says how many centers a fixed size has in each direction. Boxes are written with

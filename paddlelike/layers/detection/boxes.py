@@ -74,7 +74,7 @@ def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Var
 
     ``input`` (rows, ..., 4) has the boxes of an image as one sequence, in pixels; row i of ``im_info`` (N, 3)
     is (height, width, scale) of image i, which was (height / scale, width / scale) before it was scaled:
-    these are the borders. Operator ``box_clip``. Raises TypeError for inputs that are no floats.
+    these are the borders. Operator ``box_clip``. Raises TypeError for inputs that are not floats.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def polygon_box_transform(input: Variable, name: str | None = None) -> Variable:
     """Return places of corners from their distances to the pixels of a map four times smaller.
 
     ``input`` (N, 2 * corners, H, W) gives ``4 * w - input`` in even channels and ``4 * h - input`` in odd
-    ones. Operator ``polygon_box_transform``. Raises TypeError for an input that is no float. Zhou et al.,
+    ones. Operator ``polygon_box_transform``. Raises TypeError for an input that is not a float. Zhou et al.,
     EAST, 2017.
 
     Parameters

@@ -71,7 +71,7 @@ def deformable_conv(
     how far every element of every window is moved down and to the right, ``mask`` (N, deformable_groups *
     h * w, H', W') by what it is multiplied. Any batch can be computed; real Fluid computes only whole
     multiples of ``im2col_step`` (64) images, so that programs for it should pass 1. Raises TypeError for
-    inputs that are no float variables, ValueError when ``groups`` does not divide the channels. Zhu et al.,
+    inputs that are not float variables, ValueError when ``groups`` does not divide the channels. Zhu et al.,
     2018.
 
     ``filter_size``, ``stride``, ``padding`` and ``dilation`` are one int for both dims, or two.

@@ -166,7 +166,7 @@ def collect_fpn_proposals(
     """Return the ``post_nms_top_n`` best regions of all levels of a feature pyramid, image by image.
 
     Operator ``collect_fpn_proposals``. ``multi_rois`` are (R, 4) and ``multi_scores`` (R, 1) for each level
-    from ``min_level`` to ``max_level``, with one sequence per image. Raises TypeError when one is no
+    from ``min_level`` to ``max_level``, with one sequence per image. Raises TypeError when one is not a
     variable.
 
     >>> from paddlelike.input import data

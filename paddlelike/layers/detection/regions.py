@@ -70,8 +70,8 @@ def roi_pool(
 
     Operator ``roi_pool``. ``input`` (N, C, H, W), ``rois`` (R, 4) with one sequence per image, or with the
     offsets (N + 1,) int64 of the sequences in ``rois_lod``; the result is (R, C, pooled_height,
-    pooled_width). Corners are rounded to pixels. Raises TypeError when an argument is no variable. Girshick,
-    Fast R-CNN, 2015.
+    pooled_width). Corners are rounded to pixels. Raises TypeError when an argument is not a variable.
+    Girshick, Fast R-CNN, 2015.
 
     ``spatial_scale`` takes the boxes to the feature map.
 
@@ -129,7 +129,7 @@ def psroi_pool(
 
     Operator ``psroi_pool``. ``input`` (N, output_channels * pooled_height * pooled_width, H, W), ``rois``
     (R, 4) with one sequence per image; the result is (R, output_channels, pooled_height, pooled_width).
-    Raises TypeError when a size is no int or the scale no float. Dai et al., R-FCN, 2016.
+    Raises TypeError when a size is not an int or the scale is not a float. Dai et al., R-FCN, 2016.
 
     ``spatial_scale`` takes the boxes to the feature map.
 
@@ -158,7 +158,7 @@ def prroi_pool(
 
     Operator ``prroi_pool``. As :func:`roi_align`, but an integral in place of points, so that the regions
     have gradients, too. ``batch_roi_nums`` (N,) int64 counts the regions of each image; None: their LoD does.
-    Raises TypeError when a size is no int or the scale no float. Jiang et al., 2018.
+    Raises TypeError when a size is not an int or the scale is not a float. Jiang et al., 2018.
 
     ``spatial_scale`` takes the boxes to the feature map.
 

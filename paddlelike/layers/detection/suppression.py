@@ -65,7 +65,7 @@ def multiclass_nms(
     but ``background_label`` the ``nms_top_k`` best scores above ``score_threshold`` are looked at, the best
     first; a box is dropped when it overlaps one that is kept by more than ``nms_threshold``, which is
     multiplied by ``nms_eta`` after each box that is kept, while it is above 0.5. Of an image the
-    ``keep_top_k`` best boxes remain. -1 is no limit, or no background. Boxes are in pixels unless
+    ``keep_top_k`` best boxes remain. -1 means no limit, or no background. Boxes are in pixels unless
     ``normalized``.
 
     The result is [[-1]] (1, 1) when no image has a box. Operator ``multiclass_nms``; no gradient. Raises

@@ -325,7 +325,7 @@ def generate_mask_labels(
     Operator ``generate_mask_labels``. ``gt_segms`` (S, 2): points of polygons with three levels of LoD
     (objects of images, polygons of objects, points of polygons); the other inputs are those and the results
     of :func:`generate_proposal_labels`. Masks are int32 (P, num_classes * resolution ^ 2): 1 inside, 0
-    outside, -1 for other classes. Raises TypeError when an argument is no variable.
+    outside, -1 for other classes. Raises TypeError when an argument is not a variable.
 
     ``rois`` are the boxes, (R, 4), ``labels_int32`` their classes, (R, 1).
 

@@ -122,7 +122,7 @@ def _conv(
     _check_filters(type, num_filters)
     if num_filters % groups:
         raise GraphError(f"layer {type!r}: {num_filters} filters cannot be divided into {groups} groups")
-    # As Fluid, which asks before it takes 1 for None: one channel without groups is no depthwise convolution.
+    # As Fluid, which compares before it takes 1 for None: one channel without groups is not depthwise.
     if dims == 2 and channels == given_groups and num_filters % channels == 0 and not use_cudnn:
         type = "depthwise_conv2d"
     window = repeat_size(type, "filter_size", filter_size, dims)

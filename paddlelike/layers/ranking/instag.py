@@ -31,7 +31,7 @@ def filter_by_instag(
     Operator ``filter_by_instag``. ``ins`` (N, D): instances are rows or, if ``is_lod``, sequences;
     ``ins_tag`` (T, 1) int64 has one sequence of tags for each; ``filter_tag`` is (F,) int64. When no
     instance is left the results are a row of ``out_val_if_empty`` and a weight of 0. Raises TypeError when
-    an argument is no variable.
+    an argument is not a variable.
 
     >>> from paddlelike.input import data
     >>> tags = data("tags", [None, 1], "int64", lod_level=1)

@@ -42,7 +42,7 @@ def flatten_labels(
 ) -> tuple[Array, Array | None]:
     """Return the labels as one row, ignored ones replaced by 0, and which are ignored (None: none).
 
-    Raises EnforceNotMet when a label is no class, or no integer.
+    Raises EnforceNotMet when a label is not a class, or no integer.
     """
     if label.dtype.kind == "f":
         raise EnforceNotMet(

@@ -53,7 +53,7 @@ def read_front(path: str, size: int) -> bytes:
     Raises
     ------
     StorageError
-        It cannot be read, or is no regular file.
+        It cannot be read, or is not a regular file.
     """
     try:
         fd = os.open(path, READING)

@@ -120,11 +120,11 @@ def resolve(path: str | os.PathLike[str]) -> str:
     Raises
     ------
     StorageError
-        It is no path, or the system does not let its links be read.
+        It is not a path, or the system does not let its links be read.
     """
     try:
         return os.path.realpath(os.fspath(path) or ".")
     except OSError as error:
         raise explain(StorageError, f"{os.fspath(path)} cannot be looked up", error) from error
     except ValueError as error:  # a NUL character
-        raise StorageError(f"{os.fspath(path)!r} is no path: {error}") from error
+        raise StorageError(f"{os.fspath(path)!r} is not a path: {error}") from error

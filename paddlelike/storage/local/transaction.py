@@ -318,9 +318,9 @@ class Transaction:
     # The save, with the lock held
 
     def _commit(self) -> tuple[dict[str, Record], list[str], list[str], Callable[[], None] | None]:
-        """Return the records of this save's files, the stale files, and those that were removed.
+        """Return the records of this save's files, the stale files, the removed files, and a callback.
 
-        And what is to be called when the commit is on the disk; None: nothing waits for that.
+        The callback runs once the commit is on the disk. It is None when nothing waits for that.
         """
         layout = self._layout
         front = os.path.join(self.directory, "")

@@ -69,7 +69,7 @@ class Store(Protocol):
         """Copy files from one folder to another, over existing files."""
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
-        """Remove files; a missing one is no error."""
+        """Remove files; a missing one is not an error."""
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ def open_url(url: str) -> tuple[Store, str]:
     except ImportError as error:
         raise missing_extra(url, error) from error
     except ValueError as error:
-        raise StorageError(f"{url} is no address that fsspec knows: {error}") from error
+        raise StorageError(f"{url} is not an address that fsspec knows: {error}") from error
     root = str(root).rstrip("/")
     if not root.strip("/"):
         raise StorageError(f"{url} names no directory", hint="such as s3://bucket/model")

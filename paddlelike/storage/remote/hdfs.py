@@ -103,7 +103,7 @@ class HadoopStore:
         odd = [name for name in files if set(name) & set("*?[]{}\\")]
         if odd:
             raise StorageError(
-                f"{odd[0]!r} cannot be a file of HDFS: its command line takes such names for patterns",
+                f"{odd[0]!r} cannot be a file on HDFS: its command line reads such names as patterns",
                 hint="use filename= for one file of all variables",
             )
         with tempfile.TemporaryDirectory(prefix="paddlelike-hdfs-") as local:

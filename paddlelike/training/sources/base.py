@@ -208,7 +208,9 @@ class MinibatchSource(ABC):
         if minibatch_size_in_samples < 1:
             raise ValueError(f"a minibatch has 1 sample or more, not {minibatch_size_in_samples}")
         if not 0 <= worker_rank < number_of_workers:
-            raise ValueError(f"worker {worker_rank} is none of {number_of_workers} workers, counted from 0")
+            raise ValueError(
+                f"worker {worker_rank} is not one of {number_of_workers} workers, counted from 0"
+            )
         minibatch = self.read(int(minibatch_size_in_samples), number_of_workers, worker_rank)
         return minibatch if input_map is None else minibatch.map_to(input_map)
 

@@ -184,7 +184,7 @@ class GeneratorSource(ReplayedSource):
     Raises
     ------
     SourceError
-        The form is none of these.
+        The form is not one of these.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -251,7 +251,7 @@ class LoaderSource(ReplayedSource):
     Raises
     ------
     SourceError
-        It is no loader that can be iterated over.
+        It is not a loader that can be iterated over.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -33,7 +33,7 @@ class MinibatchSourceFromData(IndexedSource):
     Raises
     ------
     SourceError
-        The streams have different counts, or are no arrays.
+        The streams have different counts, or are not arrays.
 
     >>> source = MinibatchSourceFromData({"x": np.arange(5)}, max_samples=7)
     >>> [source.next_minibatch(3)["x"].tolist() for _ in range(3)], len(source.next_minibatch(3))

@@ -96,7 +96,7 @@ def read_fields(file: io.BufferedIOBase) -> bytes:
     Raises
     ------
     ValueError
-        A line is no field: programs would not agree on what it says. Or there are too many.
+        A line is not a field: programs would not agree on what it says. Or there are too many.
     """
     lines: list[bytes] = []
     left = _MOST_BYTES
@@ -109,4 +109,4 @@ def read_fields(file: io.BufferedIOBase) -> bytes:
         if left < 0 or len(lines) > _MOST_FIELDS:
             raise ValueError(f"the header has more than {_MOST_FIELDS} fields, or {_MOST_BYTES} bytes")
         if not _FIELD.fullmatch(line):
-            raise ValueError(f"{line[:60]!r} is no header field")
+            raise ValueError(f"{line[:60]!r} is not a header field")

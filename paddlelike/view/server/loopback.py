@@ -296,7 +296,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = self.rfile.read(int(length))
             return json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise Refusal(400, f"the body is no JSON: {error}") from None
+            raise Refusal(400, f"the body is not JSON: {error}") from None
 
     def _send(self, status: int, body: bytes, kind: str) -> None:
         try:

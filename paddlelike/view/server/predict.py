@@ -175,7 +175,7 @@ def _decode(variable: Variable, given: Any) -> LoDTensor:
     try:
         array = np.array(given)
     except (ValueError, OverflowError) as error:
-        raise FeedError(f"{name} is no array: its rows have different lengths ({error})") from None
+        raise FeedError(f"{name} is not an array: its rows have different lengths ({error})") from None
     wanted = numpy_dtype(variable.dtype)
     if array.dtype.kind not in "biuf":
         raise FeedError(f"{name} is not an array of numbers")
@@ -188,7 +188,7 @@ def _decode(variable: Variable, given: Any) -> LoDTensor:
     with np.errstate(all="ignore"):
         converted = array.astype(wanted)
         if wanted.kind != "f" and not np.array_equal(converted, array):
-            raise FeedError(f"{name} has elements that are no {wanted.name}")
+            raise FeedError(f"{name} has elements that are not {wanted.name}")
     tensor = LoDTensor(converted)
     if lengths is not None:
         try:

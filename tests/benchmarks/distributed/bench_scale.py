@@ -12,7 +12,7 @@ What the page says (25 GbE, 2.9 GB/s of payload each way; a server computes on o
 
 * All 100 GB dense: a server holds 5 GB, and every round takes in 100 x 5 = 500 GB and gives as much: 172 s + 172 s
   of its card, 240 s + 125 s of its core: 412 s. The servers are the bottleneck, by the ratio of trainers to
-  servers. That is no workload for parameter servers; with a server beside each trainer both ends need 34 + 34 s
+  servers. That is not a workload for parameter servers; with a server beside each trainer both ends need 34 + 34 s
   of their cards, as an all-reduce would.
 * What really is 100 GB are tables: a batch that touches 100 000 rows of 64 floats moves 26 MB to a trainer and
   back. A server moves 128 MB each way: 44 ms of its card each way, 93 ms of its core for the bytes and 60 ms for

@@ -70,7 +70,7 @@ def load_rows(home: Path, rows: int, servers: int, *, in_place: bool) -> float:
         exe = fluid.Executor()
         if in_place:
             exe.run(startup)
-        assert get_partition(main) is not None  # imports are no part of a load
+        assert get_partition(main) is not None  # imports are not part of a load
         begin = time.process_time()
         report = fluid.io.load_persistables(exe, str(home / "model"), main, in_place=in_place)
         seconds = time.process_time() - begin

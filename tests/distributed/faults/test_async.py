@@ -29,7 +29,7 @@ def test_without_faults_every_update_is_applied(start):
 
 @pytest.mark.parametrize("moment", ["server.push", "server.apply", "server.apply.done"])
 def test_every_update_is_applied_once_when_a_server_hangs(moment, start):
-    settings = {"FLAGS_rpc_deadline": "3000", "FLAGS_rpc_retry_times": "20"}  # a slow start is no fault
+    settings = {"FLAGS_rpc_deadline": "3000", "FLAGS_rpc_retry_times": "20"}  # a slow start is not a fault
     fault = {"at": moment, "number": 5, "do": "stop"}
     job = start(faults={"server 1": fault}, settings=settings, together=True)  # nobody joins a hung server
     hung = job.until_stopped("server 1")

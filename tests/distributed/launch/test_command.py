@@ -97,9 +97,9 @@ def test_the_help_names_every_option_and_its_default(capsys: pytest.CaptureFixtu
 def test_a_machine_without_a_part_in_the_job_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--servers", "198.51.100.7:6174", "--trainers", "203.0.113.7:6174", __file__]) == 1
     said = capsys.readouterr().err
-    assert "this machine is none of the hosts 198.51.100.7, 203.0.113.7" in said
+    assert "this machine is not one of the hosts 198.51.100.7, 203.0.113.7" in said
     assert main(["--servers", "127.0.0.1:6174", "--host", "127.0.0.9", __file__]) == 1
-    assert "127.0.0.9 is none of the hosts 127.0.0.1" in capsys.readouterr().err
+    assert "127.0.0.9 is not one of the hosts 127.0.0.1" in capsys.readouterr().err
 
 
 def test_without_ray_the_error_names_the_extra(

@@ -83,7 +83,7 @@ def frozen(fluid):
 
 
 def tagger(fluid):
-    """Two tables, a recurrent layer, parameters at their own pace, a loss that is no mean of errors."""
+    """Two tables, a recurrent layer, parameters at their own pace, a loss that is not a mean of errors."""
     ids = fluid.data(name="ids", shape=[None, 1], dtype="int64", lod_level=1)
     tags = fluid.data(name="tags", shape=[None, 1], dtype="int64", lod_level=1)
     found = fluid.layers.embedding(ids, size=[500, 32], is_sparse=True, param_attr="word_table")

@@ -194,7 +194,7 @@ def test_records_that_a_call_does_not_take_are_refused_with_the_reason(serve: Se
         call(channel, "Count", {"size": LARGE}, make_parts({7: np.zeros(LARGE, np.uint8)}))
     with pytest.raises(RejectedError, match="1 records in a call that takes none"):
         call(channel, "Echo", {}, make_parts({0: np.zeros(1, np.uint8)}))
-    with pytest.raises(RejectedError, match="'Nothing', which is no verb of this server"):
+    with pytest.raises(RejectedError, match="'Nothing', which is not a verb of this server"):
         call(channel, "Nothing", {})
 
 

@@ -1,4 +1,4 @@
-"""Directories of variables: real ones, and files that are no variables."""
+"""Directories of variables: real ones, and files that are not variables."""
 
 from __future__ import annotations
 

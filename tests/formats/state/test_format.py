@@ -333,7 +333,7 @@ def test_elements_of_another_size_than_the_shape_says():
     with pytest.raises(FormatError, match=r"uint8 \[2000\] takes 2000 bytes, the file has 2001"):
         got.read()
     got = state.decode(data.replace(b"\xc2\x80", b"\xc2\xc2", 1))
-    with pytest.raises(FormatError, match="no latin1 text"):
+    with pytest.raises(FormatError, match="not latin1 text"):
         got.read()
 
 

@@ -1,4 +1,4 @@
-"""Bytes that are no program are refused."""
+"""Bytes that are not a program are refused."""
 
 from __future__ import annotations
 

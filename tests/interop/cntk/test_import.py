@@ -296,7 +296,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     ids=["empty", "png", "onnx", "npz"],
 )  # fmt: skip
 def test_a_file_of_another_kind_is_explained(data: bytes, text: str) -> None:
-    with pytest.raises(FormatError, match="is no model of CNTK 2") as caught:
+    with pytest.raises(FormatError, match="is not a model of CNTK 2") as caught:
         fluid.import_cntk(data)
     assert text in (caught.value.hint or "")
 

@@ -342,7 +342,7 @@ def main():
         for name, make, feeds in group():
             try:
                 dump(name, make, feeds, found)
-            except Exception as error:  # an operation that this CNTK does not carry out is no case
+            except Exception as error:  # an operation that this CNTK does not carry out is not a case
                 sys.stderr.write("SKIPPED %s: %s\n" % (name, str(error).split("\n")[0][:150]))
     np.savez_compressed(sys.argv[1], **found)
 

@@ -7,7 +7,7 @@ Runs under an interpreter that has paddlepaddle 1.8.5. Writes {case: record}:
 out     {output slot: array}
 shape   {output slot: dims when the program was built}
 lod     {output slot: lod_level when X has one} or what building it with a LoD raised
-grad    {input variable: array}, for weights() on the last output slot that is no by-product
+grad    {input variable: array}, for weights() on the last output slot that is not a by-product
 
 An array is [dtype, dims, base64 of its bytes].
 """

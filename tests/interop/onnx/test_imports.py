@@ -250,7 +250,7 @@ def test_different_elements_in_the_order_in_which_they_come() -> None:
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(b"", "no graph"), (b"\x08", "is no ONNX model"), (b"not a model at all", "is no ONNX model")],
+    [(b"", "no graph"), (b"\x08", "is not an ONNX model"), (b"not a model at all", "is not an ONNX model")],
     ids=["empty", "cut", "text"],
 )
 def test_other_bytes_are_refused(data: bytes, message: str) -> None:

@@ -183,7 +183,7 @@ def test_a_checkpoint_whose_store_does_not_answer_is_not_taken_for_a_damaged_one
 
     def fail(self: Any, path: str, *limits: int) -> bytes:
         if "step-00000002" in path:
-            raise RuntimeError("503 slow down")  # the errors of some packages are no OSError
+            raise RuntimeError("503 slow down")  # the errors of some packages are not OSError
         return bytes(read(self, path, *limits))
 
     with monkeypatch.context() as patch:

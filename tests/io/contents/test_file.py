@@ -89,7 +89,7 @@ def test_without_the_package_the_file_is_no_combined_file(
     monkeypatch.undo()
     with (
         fluid.scope_guard(fluid.Scope()),
-        pytest.raises(LoadError, match=r"is no combined file of variables"),
+        pytest.raises(LoadError, match=r"is not a combined file of variables"),
     ):
         fluid.io.load_vars(exe(), home, main, vars=["w"], filename="net.toy")
 

@@ -210,7 +210,7 @@ def test_nothing_is_loaded_from_a_damaged_model(net: Net, exe: fluid.Executor, t
     assert mine.local_var_names() == []
     (tmp_path / "m" / "__manifest__").unlink()
     (tmp_path / "m" / "__model__").write_bytes(b"\x00garbage")
-    with pytest.raises(LoadError, match="is no model"):
+    with pytest.raises(LoadError, match="is not a model"):
         load(str(tmp_path / "m"), exe)
 
 
@@ -273,7 +273,7 @@ def test_a_trusted_model_may_do_more_than_compute(net: Net, exe: fluid.Executor,
 
 def test_an_empty_model(exe: fluid.Executor, tmp_path: Path) -> None:
     (tmp_path / "__model__").write_bytes(b"")
-    with pytest.raises(LoadError, match="is no model: it is empty"):
+    with pytest.raises(LoadError, match="is not a model: it is empty"):
         load(str(tmp_path), exe)
 
 
@@ -291,7 +291,7 @@ def test_a_model_in_memory_is_bytes(exe: fluid.Executor) -> None:
         load(None, exe)
     with pytest.raises(TypeError, match="params_filename is the bytes"):
         load(None, exe, b"model", "params")
-    with pytest.raises(LoadError, match="memory is no model"):
+    with pytest.raises(LoadError, match="memory is not a model"):
         load(None, exe, b"\xffmodel", b"params")
 
 

@@ -32,4 +32,4 @@ def test_few_of_the_scores_are_above_the_first_threshold() -> None:
     scores = np.random.default_rng(2).permutation(1000).astype("float32").reshape(4, 250)
     found = list(find_thresholds(scores, 99.5, 10))
     assert [np.count_nonzero(scores > least) for least in found] == [29, 119, 900]
-    assert list(find_thresholds(scores, 900.0, 40)) == [900.0]  # half of what is above is no saving
+    assert list(find_thresholds(scores, 900.0, 40)) == [900.0]  # half of what is above is not a saving

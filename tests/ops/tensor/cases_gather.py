@@ -48,7 +48,7 @@ CASES = [
         lambda X, Index: np.array([[X[0, 2], X[3, 1]], [X[0, 2], X[1, 1]]]),
     ),
     Case("gather_nd", {"X": X, "Index": ROWS}, lambda X, Index: X[[2, 0, 2]], note="rows"),
-    # dX is Paddle's (the whole of dOut), which is no derivative: see test_index.py
+    # dX is Paddle's (the whole of dOut), which is not a derivative: see test_index.py
     Case("scatter", {"X": X, "Ids": ONCE, "Updates": U}, _scatter, wrt=["Updates"]),
     Case(
         "scatter",

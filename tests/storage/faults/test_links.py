@@ -102,7 +102,7 @@ def test_nothing_is_saved_through_a_folder_that_is_a_link(model: Path) -> None:
     assert sorted(path.name for path in model.parent.iterdir()) == ["m", "outside"]
 
 
-# What is no file
+# What is not a file
 
 
 def _socket(path: Path) -> None:
@@ -400,7 +400,7 @@ def test_a_link_with_the_name_of_a_prefix_is_no_part_of_it(model: Path, aim: str
 def test_a_path_that_the_system_does_not_follow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], object]
 ) -> None:
-    with pytest.raises(StorageError, match="is no path: embedded null"):
+    with pytest.raises(StorageError, match="is not a path: embedded null"):
         call(f"{tmp_path}/a\0b")
 
     def refuse(path: object) -> str:

@@ -20,6 +20,6 @@ def tdm_child(x: jax.Array | Packed, tree: jax.Array, *, dtype: int, ctx: OpCont
     children = jnp.take(tree[:, 3:], x, axis=0, mode="clip")
     nothing = (x == 0) | (jnp.take(tree[:, 3], x, mode="clip") == 0)
     children = jnp.where(nothing[..., None], 0, children)
-    ctx.check((children >= 0) & (children < tree.shape[0]), "a child is no node")
+    ctx.check((children >= 0) & (children < tree.shape[0]), "a child is not a node")
     leaf = (jnp.take(tree[:, 0], children, mode="clip") != 0) & (children != 0)
     return children.astype(numpy_dtype(dtype)), leaf.astype(numpy_dtype(dtype))

@@ -93,7 +93,7 @@ def ctc_align(
 ) -> tuple[Value, Value | None]:
     if length is not None:
         if isinstance(x, Packed):
-            raise LoweringError("a padded batch with a LoD")
+            raise LoweringError("a padded batch must not have a LoD as well")
         return _align_padded(x, length, blank, merge_repeated, padding_value)
     require_sequences(x)
     if len(x.offsets) > 1 or x.live is not None:

@@ -20,7 +20,7 @@ def _read_padded(x: jax.Array | Packed, length: jax.Array | Packed | None) -> tu
         steps, _ = to_steps(x.replace(x.rows.reshape(x.rows.shape[0], -1)[:, 0]))
         return steps.T, x.lengths
     if isinstance(x, Packed) or isinstance(length, Packed):
-        raise LoweringError("a padded batch with a LoD")
+        raise LoweringError("a padded batch must not have a LoD as well")
     return x.reshape(x.shape[0], -1), length.reshape(-1)
 
 
@@ -65,7 +65,7 @@ def chunk_eval(
         border = jnp.zeros(size + 1, bool).at[label.offsets[-1]].set(True)[:size]
     else:
         if isinstance(label, Packed) or isinstance(inference, Packed):
-            raise LoweringError("a padded batch with a LoD")
+            raise LoweringError("a padded batch must not have a LoD as well")
         found, true = inference, label
         width = label.size // label.shape[0]
         step = jnp.arange(width)

@@ -15,14 +15,14 @@ from paddlelike.compiled.values import Packed, SparseRows, Value
 def merge_selected_rows(x: jax.Array | SparseRows) -> SparseRows:
     """Rows beyond the height, of the value zero, are unused."""
     if not isinstance(x, SparseRows):
-        raise LoweringError("X is no sparse gradient")
+        raise LoweringError("X is not a sparse gradient")
     return x.merge()
 
 
 @lowers("get_tensor_from_selected_rows")
 def get_tensor_from_selected_rows(x: jax.Array | SparseRows) -> Packed:
     if not isinstance(x, SparseRows):
-        raise LoweringError("X is no sparse gradient")
+        raise LoweringError("X is not a sparse gradient")
     live = (x.rows < x.height).sum().astype(jnp.int32)
     return Packed(x.values, (), x.values.shape[0], shown=False, live=live)
 

@@ -148,7 +148,7 @@ def lod_reset(
     numbers = y.rows if isinstance(y, Packed) else y
     offsets = jnp.asarray(target_lod if y is None else numbers).reshape(-1).astype(jnp.int32)
     if isinstance(y, Packed) or offsets.size < 2:
-        raise LoweringError("how many offsets there are is a value")
+        raise LoweringError("the number of sequences is only known at run time")
     above = x.offsets if append and isinstance(x, Packed) else ()
     rows, total = (x.rows, x.total) if isinstance(x, Packed) else (x, x.shape[0])
     is_cut = (offsets[0] == 0) & (offsets[-1] == total) & (offsets[1:] >= offsets[:-1])

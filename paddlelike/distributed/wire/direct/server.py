@@ -153,7 +153,7 @@ class DirectServer:
                     if not self._answer(connection, frame):
                         break
         except (OSError, EOFError, FrameError):
-            pass  # the peer is gone, or is no client of ours
+            pass  # the peer is gone, or is not a client of ours
         finally:
             with self._lock:
                 self._open.discard(connection)
@@ -174,7 +174,7 @@ class DirectServer:
             request = frame.decode()
             verb, head = request.get("verb"), request.get("head")
             if not isinstance(verb, str) or verb not in self._verbs or not isinstance(head, dict):
-                raise FrameError(f"a call of {str(verb)[:40]!r}, which is no verb of this server")
+                raise FrameError(f"a call of {str(verb)[:40]!r}, which is not a verb of this server")
             header, parts = self._perform(connection, self._verbs[verb], head, frame)
             with self._wait(connection, None):  # its sends are limited, one by one
                 connection.send(header, parts)

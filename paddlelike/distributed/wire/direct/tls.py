@@ -22,7 +22,7 @@ _RECORD: Final = 1 << 14  # bytes of a record of TLS at most; what is smaller tr
 def make_client_context(tls: Tls) -> ssl.SSLContext:
     """Return the settings of a client: the server's certificate must name the host of the endpoint.
 
-    Raises ssl.SSLError for texts that are no certificates.
+    Raises ssl.SSLError for texts that are not certificates.
     """
     return _load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), tls)
 
@@ -30,7 +30,7 @@ def make_client_context(tls: Tls) -> ssl.SSLContext:
 def make_server_context(tls: Tls) -> ssl.SSLContext:
     """Return the settings of a server: clients must have a certificate of the job's authority.
 
-    Raises ssl.SSLError for texts that are no certificates.
+    Raises ssl.SSLError for texts that are not certificates.
     """
     context = _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tls)
     context.verify_mode = ssl.CERT_REQUIRED

@@ -214,7 +214,7 @@ def tree_conv(
     """Return the convolution of the nodes of trees with those below them (operator ``tree_conv``).
 
     ``nodes_vector`` (B, N, D); ``edge_set`` (B, E, 2) int32: (parent, child), nodes from 1 on; the result is
-    (B, N, output_size, num_filters). Raises TypeError when one is no variable. Mou et al., 2016.
+    (B, N, output_size, num_filters). Raises TypeError when one is not a variable. Mou et al., 2016.
 
     >>> from paddlelike.input import data
     >>> tree_conv(data("nodes", [None, 10, 5]), data("edges", [None, 9, 2], "int32"), output_size=6).shape

@@ -83,7 +83,7 @@ def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
 def partial_concat(input: list[Variable], start_index: int = 0, length: int = -1) -> Variable:
     """Return ``length`` columns (-1: all) from ``start_index`` on of every input (N, D), side by side.
 
-    Raises TypeError for an input that is no variable, ShapeError for columns that the inputs do not have.
+    Raises TypeError for an input that is not a variable, ShapeError for columns that the inputs do not have.
     """
     if not isinstance(input, list):
         warn_user(f"partial_concat takes a list of variables, got {input!r}")
@@ -94,7 +94,7 @@ def partial_concat(input: list[Variable], start_index: int = 0, length: int = -1
 def partial_sum(input: list[Variable], start_index: int = 0, length: int = -1) -> Variable:
     """Return the sum of ``length`` columns (-1: all) from ``start_index`` on of every input (N, D).
 
-    Raises TypeError for an input that is no variable, ShapeError for columns that the inputs do not have.
+    Raises TypeError for an input that is not a variable, ShapeError for columns that the inputs do not have.
     """
     return _emit_partial("partial_sum", list(input), start_index, length)
 

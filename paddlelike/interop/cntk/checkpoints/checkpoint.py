@@ -263,7 +263,7 @@ def import_cntk_checkpoint(
         state = decode(read_bytes(f"{path}.ckp"))
     except MissingFileError as error:
         raise MissingFileError(
-            f"{error.message}: {path} alone is no checkpoint",
+            f"{error.message}: {path} alone is not a checkpoint",
             hint="import_cntk opens it as a model, without the state of training",
         ) from None
     function = read_function(tree)

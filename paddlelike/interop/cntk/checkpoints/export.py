@@ -75,7 +75,7 @@ def export_cntk_checkpoint(
     Raises
     ------
     UnsupportedError
-        The program holds operators that CNTK cannot express, or a loss that is no mean; all are listed.
+        The program holds operators that CNTK cannot express, or a loss that is not a mean; all are listed.
     SaveError
         The optimizer is of a kind that CNTK does not have, or a file cannot be written.
     FormatError
@@ -158,7 +158,7 @@ def _find_source(program: Program, name: str) -> str:
             if source.shape[:1] == (-1,) and -1 not in source.shape[1:]:
                 return source.name
     raise UnsupportedError(
-        f"export_cntk_checkpoint: {name} of shape {list(variable.shape)} is no mean over samples",
+        f"export_cntk_checkpoint: {name} of shape {list(variable.shape)} is not a mean over samples",
         hint="make the loss by layers.mean(cost), with a cost for each sample",
     )
 

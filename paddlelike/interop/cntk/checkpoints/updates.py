@@ -50,7 +50,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 KINDS: Final = ("adam", "adamax", "momentum", "sgd", *STATES)
-_MANY: Final = 16  # so many numbers of one sign are no velocities
+_MANY: Final = 16  # so many numbers of one sign are not velocities
 #: The accumulators that hold CNTK's two averages, that of squares (or norms) first; and by which power of the
 #: size of the minibatch CNTK's are larger.
 _PAIRS: Final = {"adam": (("Moment2", 2), ("Moment1", 1)), "adamax": (("InfNorm", 1), ("Moment", 1))}
@@ -111,8 +111,8 @@ def check_kinds(ops: Mapping[str, Update], error: type[LoadError] | type[SaveErr
     for name, op in ops.items():
         if op.type not in KINDS:
             raise error(
-                f"{name} is updated by {op.type}, whose state is no learner's of CNTK: its rmsprop, adagrad, "
-                "adadelta and fsadagrad are other formulas",
+                f"{name} is updated by {op.type}, whose state is not a learner's of CNTK: its rmsprop, "
+                "adagrad, adadelta and fsadagrad are other formulas",
                 hint="train with adam, adamax, momentum or sgd, or with CNTK's own formulas: RMSPropLearner, "
                 "AdagradLearner, AdadeltaLearner, FSAdagradLearner of paddlelike.training",
             )

@@ -95,7 +95,7 @@ def _read_assign(step: Step) -> Value:
     """Each run sets a parameter or a constant; the result is its new value."""
     target, value = step.value(), step.value(1)
     if not target.variable.persistable or value.dynamic or target.shape != value.shape:
-        step.refuse("it sets what is no parameter or constant, or to values of samples")
+        step.refuse("it sets what is not a parameter or constant, or to values of samples")
     block = target.variable.block
     block.append_op(type="assign", inputs={"X": [value.variable]}, outputs={"Out": [target.variable]})
     return target

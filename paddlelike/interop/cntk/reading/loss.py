@@ -15,7 +15,7 @@ def _sum(step: Step, x: Variable) -> Variable:
 
 def _check_rows(step: Step, *values: Value) -> list[Variable]:
     if any(value.rank != 1 for value in values):
-        step.refuse("its inputs are no rows")
+        step.refuse("its inputs are not rows")
     return [value.variable for value in values]
 
 

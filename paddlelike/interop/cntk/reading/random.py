@@ -55,7 +55,7 @@ def _draw_gumbel(step: Step, shape: list[int], dtype: VarType) -> Variable:
 def _find_weights(step: Step) -> Value:
     weights = step.value()
     if weights.dynamic or weights.rank != 1:
-        step.refuse("its weights are no single row")
+        step.refuse("its weights are not a single row")
     return weights
 
 

@@ -83,10 +83,10 @@ def _read_packed_index(step: Step) -> Value:
 
 @reads("GatherPacked")
 def _read_gather_packed(step: Step) -> Value:
-    """Some steps of each sequence; the first or the last alone are no sequences."""
+    """Some steps of each sequence; the first or the last alone are not sequences."""
     value, which = step.value(), step.node.attributes.get(CHOSEN)
     if not value.sequence:
-        step.refuse("it chooses steps of what is no sequence")
+        step.refuse("it chooses steps of what is not a sequence")
     if which is not None:
         return value._replace(variable=step.pool_sequence(value.variable, which), sequence=False)
     rows = step.value(1)
@@ -136,7 +136,7 @@ def _read_unpack(step: Step) -> Value | tuple[Value, ...]:
     """The steps become a static dim, padded to the longest sequence; the mask has a 1 for each step."""
     value = step.value()
     if not value.sequence:
-        step.refuse("its input is no sequence")
+        step.refuse("its input is not a sequence")
     value = value._replace(padding=step.attr("sequenceUnpackPaddingValue", float, 0.0))
     if step.attr("sequenceUnpackSuppressMaskOutput", bool, False):
         return value

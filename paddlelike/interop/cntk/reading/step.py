@@ -188,7 +188,7 @@ class Step:
         return emit_all("sequence_pool", {"X": x}, outputs, {"pooltype": how})[0]
 
     def add_up(self, counts: Variable) -> Variable:
-        """Return where each of some rows of int64 begins, and where the last one ends."""
+        """Return the offsets of the sequences, int64, from their lengths."""
         ends = self.unary("cumsum", counts, axis=0, exclusive=False, reverse=False)
         zero: dict[str, Any] = {"shape": [1], "value": 0.0, "dtype": int(VarType.INT64)}
         parts = [self.emit("fill_constant", {}, zero, dtype="int64"), ends]

@@ -61,7 +61,7 @@ def _write_matmul(step: Step) -> None:
     if y.dynamic and (y.rank, x.rank) != (2, 2):
         step.refuse(f"it multiplies samples of {x.rank} with samples of {y.rank} dims")
     if turn[0] and x.rank != 2:
-        step.refuse("it transposes X, which is no matrix without the samples")
+        step.refuse("it transposes X, which is not a matrix without the samples")
     if not y.dynamic and y.rank != 2:
         step.refuse(f"Y has {y.rank} dims")
     x = step.transpose(x, [1, 0]) if turn[0] else x
@@ -74,7 +74,7 @@ def _write_matmul(step: Step) -> None:
 def _write_cos_sim(step: Step) -> None:
     x, y = align(step)
     if x.rank != 1 or y.rank != 1:
-        step.refuse("its inputs are no rows")
+        step.refuse("its inputs are not rows")
     if x.dynamic != y.dynamic:
         step.refuse("one of its inputs has samples, and the other not")
     out = step.graph.add("CosDistance", [x, y], shape=[])

@@ -19,7 +19,7 @@ _REDUCED: Final = {"MAX": ("Max", float("-inf")), "SUM": ("Sum", 0.0)}
 
 def check_sequence(step: Step, x: Ref) -> None:
     if not x.sequence:
-        step.refuse("its input is no sequences")
+        step.refuse("its input does not hold sequences")
 
 
 def _choose(step: Step, x: Ref, shift: str) -> Ref:
@@ -89,7 +89,7 @@ def _write_conv(step: Step) -> None:
     check_sequence(step, x)
     step.refuse_inputs("PaddingData")
     if step.attr("contextStride") != 1 or x.rank != 1:
-        step.refuse("its contextStride is not 1, or its steps are no rows")
+        step.refuse("its contextStride is not 1, or its steps are not rows")
     parts = []
     for offset in range(start, start + int(step.attr("contextLength"))):
         shift = "PastValue" if offset < 0 else "FutureValue"

@@ -63,7 +63,7 @@ def import_onnx(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     MissingFileError
         The file, or one with its external data, does not exist.
     FormatError
-        It is no ONNX model, or damaged.
+        It is not an ONNX model, or damaged.
     UnsupportedError
         The model holds operators that a program cannot express; it lists all of them.
     ExtraMissingError
@@ -119,14 +119,14 @@ def _prepare(model: ModelProto, where: str, directory: str | None) -> ModelProto
     from onnx import checker, inliner
 
     external = any(tensor.data_location == tensor.EXTERNAL for tensor in model.graph.initializer)
-    model.ir_version = max(model.ir_version, 4)  # keras2onnx says 3, with initializers that are no inputs
+    model.ir_version = max(model.ir_version, 4)  # keras2onnx says 3, with initializers that are not inputs
     try:
         checker.check_model(where if external and directory is not None else model)
     except (checker.ValidationError, ValueError) as error:
         if external:  # the reasons are better there
             for tensor in model.graph.initializer:
                 read_array(tensor, directory)
-        raise FormatError(f"{where} is no valid ONNX model: {error!s:.300}") from None
+        raise FormatError(f"{where} is not a valid ONNX model: {error!s:.300}") from None
     if model.graph.sparse_initializer:
         raise UnsupportedError(f"{where} holds sparse initializers, which no Paddle variable is")
     if model.functions:
@@ -201,7 +201,7 @@ def _read_ports(graph: Graph, model: ModelProto, directory: str | None) -> list[
         typed = _read_type(port)
         if typed.dtype is None or typed.dims is None:
             raise UnsupportedError(
-                f"import_onnx: input {port.name!r:.80} is no tensor whose type and number of dims are known"
+                f"import_onnx: input {port.name!r:.80} is not a tensor of known type and number of dims"
             )
         name = graph.take_name(port.name)
         graph.program.global_block().create_var(

@@ -38,10 +38,10 @@ def read_model(file: str) -> ModelProto:
     MissingFileError
         There is no such file.
     FormatError
-        It is no ONNX model.
+        It is not an ONNX model.
     """
     if not os.path.isfile(file):
-        what = "is no file" if os.path.exists(file) else "does not exist"
+        what = "is not a file" if os.path.exists(file) else "does not exist"
         raise MissingFileError(f"import_onnx: {file} {what}")
     size = os.path.getsize(file)
     if size > _LARGEST:
@@ -59,10 +59,10 @@ def parse_model(data: bytes, where: str) -> ModelProto:
     try:
         model.ParseFromString(data)
     except (DecodeError, RuntimeError) as error:
-        raise FormatError(f"{where} is no ONNX model: {error!s:.200}") from None
+        raise FormatError(f"{where} is not an ONNX model: {error!s:.200}") from None
     if not model.HasField("graph") or not model.opset_import:
         raise FormatError(
-            f"{where} is no ONNX model: it has no graph, or names no operator set",
+            f"{where} is not an ONNX model: it has no graph, or names no operator set",
             hint="files of other systems are opened by load_inference_model, fluid.load and fluid.convert",
         )
     return model
@@ -124,7 +124,7 @@ def _read_external(
         offset = int(entries.get("offset", 0))
         length = int(entries.get("length", expected))
     except ValueError:
-        raise FormatError(f"{name}: offset or length of its external data are no numbers") from None
+        raise FormatError(f"{name}: offset or length of its external data are not numbers") from None
     size = os.path.getsize(path)
     _check_size(name, dims, length, expected, "bytes")
     if offset < 0 or offset + length > size:

@@ -149,7 +149,7 @@ class RetinanetTargetAssign(OpDef):
 def _split_images(
     ctx: Context, boxes: Array, labels: Array | None, crowd: Array, info: Array, dtype: Any
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield the scaled objects of each image that are no crowds, their labels, and its ImInfo."""
+    """Yield the scaled objects of each image that are not crowds, their labels, and its ImInfo."""
     offsets = read_last_level(ctx, "GtBoxes", len(boxes))
     single = crowd.reshape(-1) == 0
     for start, end, image in zip(offsets[:-1], offsets[1:], info.astype(dtype, copy=False), strict=False):

@@ -75,7 +75,7 @@ class FastKernel:
     least
         The least size of the work, usually elements, for which it is chosen.
     asked
-        The same where the flag was set to True: numba's start is no matter then. By default ``least``.
+        The same where the flag was set to True: numba's start does not matter then. By default ``least``.
     exact
         Whether it gives the bits of the numpy kernel it takes the place of. The others differ by rounding.
     reorder

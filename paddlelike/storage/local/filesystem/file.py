@@ -67,7 +67,7 @@ class File:
         return self.read_at(0, self.size)
 
     def close(self) -> None:
-        """Close the file; twice is no error."""
+        """Close the file; twice is not an error."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             with contextlib.suppress(OSError):  # nothing was written through it

@@ -74,7 +74,7 @@ class Lock:
         What is locked, for the messages.
     wait
         Seconds to wait for another holder; None: without limit. A save that only waits for the disk is waited
-        for a minute, even with less: it is no reason to refuse another.
+        for a minute, even with less: it is not a reason to refuse another.
 
     Attributes
     ----------

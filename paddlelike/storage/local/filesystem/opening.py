@@ -43,7 +43,7 @@ def open_regular(path: str, *, own: bool = False) -> tuple[int, os.stat_result]:
     Raises
     ------
     StorageError
-        It cannot be opened, or is no regular file.
+        It cannot be opened, or is not a regular file.
     """
     try:
         fd = os.open(path, READING | _NO_LINK if own else READING)

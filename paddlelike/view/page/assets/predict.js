@@ -26,7 +26,7 @@ function makeImageInput(field, [channels, height, width, last]) {
   let shown = null;
   async function use(blob) {
     let bitmap;
-    try { bitmap = await createImageBitmap(blob); } catch { return showProblem(`${blob.name} is no image that this browser opens`); }
+    try { bitmap = await createImageBitmap(blob); } catch { return showProblem(`${blob.name} is not an image that this browser opens`); }
     shown = blob;
     const context = canvas.getContext("2d", { willReadFrequently: true });
     context.drawImage(bitmap, 0, 0, width, height);
@@ -89,7 +89,7 @@ async function predict(event) {
   try {
     inputs = Object.fromEntries(fields.map(({ feed, text, values }) => {
       if (values && !text.value.trim()) return [feed.name, values];
-      try { return [feed.name, JSON.parse(text.value)]; } catch (error) { throw new Error(`${feed.name} is no JSON: ${error.message}`); }
+      try { return [feed.name, JSON.parse(text.value)]; } catch (error) { throw new Error(`${feed.name} is not JSON: ${error.message}`); }
     }));
   } catch (error) {
     return showProblem(error.message);

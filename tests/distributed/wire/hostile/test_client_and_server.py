@@ -411,7 +411,7 @@ def test_many_connections_at_once_do_not_stop_a_server(victim: Victim) -> None:
     victim.check()
 
 
-# The other direction: a server that is no server
+# The other direction: a server that is not a server
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def damage(call: Call, chance: random.Random) -> tuple[str, list[bytes]]:
         else:
             head[key] = chance.choice(JUNK)
     if "poll" in head:
-        head["poll"] = chance.choice([0, 0.01, "x", -1])  # to wait is no damage
+        head["poll"] = chance.choice([0, 0.01, "x", -1])  # to wait is not a damage
     if "trainer" in head and chance.random() < 0.7:
         head["trainer"] = chance.choice([0, 1, 2, 99, -1])
     for _ in range(chance.randint(0, 2)):

@@ -39,7 +39,7 @@ def unpool(
         (size - 1) * stride - 2 * pad + kernel
         for size, kernel, stride, pad in zip(x.shape[2:], ksize, strides, paddings, strict=True)
     )
-    ctx.check((indices >= 0) & (indices < height * width), "Indices are no pixels of Out")
+    ctx.check((indices >= 0) & (indices < height * width), "Indices are not pixels of Out")
     flat = indices.reshape(x.shape[0] * x.shape[1], -1)
     out = jnp.zeros((flat.shape[0], height * width), x.dtype)
     out = out.at[jnp.arange(flat.shape[0])[:, None], flat].set(x.reshape(flat.shape))

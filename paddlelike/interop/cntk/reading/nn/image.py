@@ -187,7 +187,7 @@ def _read_roi_pooling(step: Step) -> Value:
     """The regions of a sample are its static rows: as many for every image."""
     image, regions = step.value(), step.value(1)
     if image.rank != 3 or regions.rank != 2 or not (image.dynamic and regions.dynamic):
-        step.refuse("its image has no 3 dims and samples, or its regions are no rows of samples")
+        step.refuse("its image has no 3 dims and samples, or its regions are not rows of samples")
     if step.attr("poolingType", int) != 0:
         step.refuse("it pools by means")
     count, (height, width) = regions.shape[0], step.attr("roiOutputShape", Shape)
@@ -219,7 +219,7 @@ def _read_unpooling(step: Step) -> Value:
         or not all(fits)
         or window != strides
     ):
-        step.refuse("its windows are not side by side in an image of two dims, or it is no maximum")
+        step.refuse("its windows are not side by side in an image of two dims, or it is not a maximum")
     if any(_pad(step, sizes, window, strides)):
         step.refuse("it pads")
     attrs = {

@@ -36,7 +36,7 @@ def add_recurrence(
     """
     shifts = [node for node in group if node.op in SHIFTS]
     if len({node.op for node in shifts}) != 1:
-        raise InexpressibleError("it is part of a loop through earlier and later steps")
+        raise InexpressibleError("it is part of a loop that reads both earlier and later steps")
     backwards = shifts[0].op == _FUTURE
     inside = {node.uid for node in group}
     outside = [uid for node in group for uid in node.inputs if split_output(uid)[0] not in inside]

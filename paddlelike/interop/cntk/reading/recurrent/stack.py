@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 def _read_stack(step: Step) -> Value:
     value, kind = step.value(), step.attr("recurrentOp", str)
     if not value.sequence or value.rank != 1 or kind not in _GATES:
-        step.refuse(f"its input is no sequence of rows, or it is a {kind}")
+        step.refuse(f"its input is not a sequence of rows, or it is a {kind}")
     hidden, layers = int(step.attr("hiddenSize", int)), int(step.attr("numLayers", int))
     directions = 2 if step.attr("bidirectional", bool) else 1
     cells = _cut_weights(step, _GATES[kind] * hidden, hidden, layers, directions)

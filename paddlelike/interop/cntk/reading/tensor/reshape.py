@@ -52,7 +52,7 @@ def _read_transpose(step: Step) -> Value:
         one, other = (step.static_dim(step.axes(name)[0], rank) for name in ("axis1", "axis2"))
         order[one], order[other] = other, one
     if sorted(order) != list(range(rank)):
-        raise FormatError(f"{step.node.uid} (TransposeAxes): {order} is no order of {rank} dims")
+        raise FormatError(f"{step.node.uid} (TransposeAxes): {order} is not an order of {rank} dims")
     lead = int(value.dynamic)
     perm = [*range(lead), *(dim + lead for dim in order)]
     return step.give(step.transpose(value.variable, perm))

@@ -64,7 +64,7 @@ def _convert_randperm(step: Step) -> None:
 
 @converts("sampling_id")
 def _convert_sampling_id(step: Step) -> None:
-    """A column of each row, as often as its share says."""
+    """Sample one column per row with probability proportional to its value (multinomial)."""
     if (step.attr("min"), step.attr("max")) != (0.0, 1.0):
         step.refuse("min and max are not 0 and 1")
     attrs = {"seed": float(step.attr("seed"))} if step.attr("seed") else {}

@@ -52,7 +52,7 @@ class Sum:
 
 
 class Unknown:
-    """A size that is no sum of the others; a reshape can leave one of a kind to ONNX."""
+    """A size that is not a sum of the others; a reshape can leave one of a kind to ONNX."""
 
 
 class Sizes:

@@ -90,7 +90,7 @@ def _check_tensors(step: Step, names: list[str]) -> None:
         variable = step.op.block._var_recursive(name)
         kinds = (VarType.LOD_TENSOR, VarType.LOD_TENSOR_ARRAY)
         if variable.type not in kinds or name in step.graph.lengths:
-            step.refuse(f"its block assigns to {name}, which is no tensor without a LoD, and no array")
+            step.refuse(f"its block assigns to {name}, which is not a tensor without a LoD, and no array")
 
 
 @converts("conditional_block", "conditional_block_infer")

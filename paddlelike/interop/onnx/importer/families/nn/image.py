@@ -383,7 +383,7 @@ def _interpolate(node: Node, mode: str, factors: Sequence[float], touched: Seque
 def _read_col2im(node: Node) -> None:
     image, block = node.numbers(1), node.numbers(2)
     if image is None or block is None or len(image) != 2:
-        node.refuse("it is no image of two dims")
+        node.refuse("it is not an image of two dims")
     pads = list(node.attr("pads", [0] * 4))
     options = {"strides": node.attr("strides", [1, 1]), "dilations": node.attr("dilations", [1, 1])}
     channels = node.dims()[1] // (block[0] * block[1])
@@ -395,7 +395,7 @@ def _read_col2im(node: Node) -> None:
 def _read_deformable(node: Node) -> None:
     pads = list(node.attr("pads", [0] * 4))
     if node.rank() != 4 or pads[:2] != pads[2:] or -1 in node.dims(2)[1:]:
-        node.refuse("it is no image of two dims, or pads its ends unevenly")
+        node.refuse("it is not an image of two dims, or pads its ends unevenly")
     offset = node.input(2)
     if node.has(4):
         mask = node.input(4)

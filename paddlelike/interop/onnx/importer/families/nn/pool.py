@@ -71,7 +71,7 @@ def _read_pool(node: Node) -> None:
 
 @reads("MaxUnpool")
 def _read_unpool(node: Node) -> None:
-    """Zeros, and each element at its place, counted through all images; zeros up to the size asked for."""
+    """Scatter each element to its index in the flattened batch, and fill the rest with zeros."""
     check_rank(node)
     kernel = list(node.attr("kernel_shape"))
     pads = find_pads(node, kernel, kernel, [1] * len(kernel))

@@ -35,9 +35,9 @@ def _along(node: Node, index: int, rank: int, axis: int) -> str | None:
 
 
 def _restore(node: Node, index: int, scale: int, zero: int, axis: int | None = None) -> str:
-    """Return the real numbers that an input stands for; without a scale, how far they are from zero's.
+    """Dequantize an input: ``(value - zero) * scale``, or ``value - zero`` without a scale.
 
-    Scales and zero points that are several lie along ``axis``, the last one if None.
+    Several scales and zero points belong to the slices along ``axis``, by default the last axis.
     """
     rank = node.rank(index)
     along = rank - 1 if axis is None else axis

@@ -24,7 +24,7 @@ def copy_array(array: Variable) -> Variable:
 def _array(node: Node, index: int = 0) -> Variable:
     variable = node.variable(index)
     if variable.type != VarType.LOD_TENSOR_ARRAY:
-        node.fail(f"its input {index} is no list of tensors")
+        node.fail(f"its input {index} is not a list of tensors")
     return variable
 
 
