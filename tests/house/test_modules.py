@@ -1,8 +1,9 @@
-"""Every module of the package says what it is about, and is short enough to read."""
+"""Every module says what it is about, is short enough to read, and avoids phrases that are hard to read."""
 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,38 @@ def test_a_module_says_its_subject_and_is_readable(path: Path) -> None:
 
 def test_the_package_is_typed() -> None:
     assert (PROJECT / "paddlelike" / "py.typed").exists()
+
+
+PAGES = [
+    path
+    for folder in ("paddlelike", "tutorials")
+    for path in sorted((PROJECT / folder).rglob("*"))
+    if path.suffix in (".py", ".md", ".js") and not path.name.endswith(".zh.md") and "out" not in path.parts
+]
+
+#: What to avoid, and what to write instead.
+AVOIDED = {
+    "is not a": r"(?<![Tt]here )\b(?:is|are|was|were) no(?:ne of)? (?!(?:longer|such|more|one)\b)[A-Za-z`]",
+    "or None when ...": r"\bNone: nothing\b",
+    "how many there are": r"\bhow many .* there are is\b",
+}
+
+
+def find_avoided(text: str) -> list[str]:
+    """Return each avoided phrase of a text with its line and what to write instead."""
+    return [
+        f"line {number}: {found[0]!r}: write {instead!r}"
+        for number, line in enumerate(text.splitlines(), 1)
+        for instead, pattern in AVOIDED.items()
+        if (found := re.search(rf".{{0,20}}{pattern}.{{0,20}}", line)) is not None
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT).as_posix())
+def test_a_page_avoids_phrases_that_readers_stumble_over(path: Path) -> None:
+    assert find_avoided(path.read_text(encoding="utf-8")) == []
+
+
+def test_an_avoided_phrase_is_found() -> None:
+    assert find_avoided("x is no array") == ["line 1: 'x is no array': write 'is not a'"]
+    assert find_avoided("there is no array, and it is no longer here") == []
