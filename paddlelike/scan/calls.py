@@ -238,8 +238,9 @@ class Calls(Expressions):
         self._called[key] = UNKNOWN
         self._entered.add(id(node))
         variables = Variables(names, function.variables)
-        before = (self._file, self._returned, self._depth)
+        before = (self._file, self._returned, self._depth, self._function)
         self._file, self._returned, self._depth = function.file, [], self._depth + 1
+        self._function = id(node)
         try:
             if isinstance(node, ast.Lambda):
                 self._returned.append(self._value(node.body, variables))
@@ -249,7 +250,7 @@ class Calls(Expressions):
         except RecursionError:  # deep nesting within deep calls: this call is left out
             returned = []
         finally:
-            self._file, self._returned, self._depth = before
+            self._file, self._returned, self._depth, self._function = before
         if len(returned) == 1:
             self._called[key] = returned[0]
         return self._called[key]

@@ -15,12 +15,12 @@ from contextlib import suppress
 
 from paddlelike.scan import paddle_names
 from paddlelike.scan.calls import Calls
-from paddlelike.scan.execution_path import CaughtError, ExitedError, Guard
+from paddlelike.scan.execution_path import CaughtError, ExitedError, Folder, Followed, Guard
 from paddlelike.scan.names import advise
 from paddlelike.scan.paddle_names import MISSING, Problem
 from paddlelike.scan.python_names import PYTHON_2_MODULES
 from paddlelike.scan.report import ScriptFinding
-from paddlelike.scan.sources import find_module, is_installed
+from paddlelike.scan.sources import is_installed
 from paddlelike.scan.values import (
     UNKNOWN,
     Arguments,
@@ -46,14 +46,26 @@ class Evaluation(Calls):
 
     def run(self, path: str) -> list[ScriptFinding]:
         """Follow the script of a path, then every function that it does not call; return what was found."""
+        own = _follow(self._folder, path)
+        found = {key: finding for key, (finding, _) in own.found.items()}
+        for module in own.modules:
+            for key, (finding, function) in _follow(self._folder, module).found.items():
+                if key[0] == module and function and function not in own.entered:
+                    found.setdefault(key, finding._replace(certain=False))
+        return list(found.values())
+
+    def follow(self, path: str) -> Followed:
+        """Follow the script of a path, then those of its own functions that it does not call."""
         with suppress(ExitedError):
             self._load(path, "__main__")
         with self._possible():
             for _ in range(3):  # functions within functions come up as these are followed
-                for function in [one for key, one in self._functions.items() if key not in self._entered]:
+                functions = [one for one in self._functions.values() if one.file == path]
+                for function in [one for one in functions if id(one.node) not in self._entered]:
                     with suppress(ExitedError):
                         self._call_function(function, [], {})
-        return list(self._found.values())
+        modules = tuple(one for one in self._modules if one != path and one in self._folder.sources)
+        return Followed(self._found, frozenset(self._entered), modules)
 
     def _load(self, path: str, name: str) -> LocalModule:
         if path in self._modules:
@@ -90,7 +102,7 @@ class Evaluation(Calls):
                     return UNKNOWN
             self._folder.uses[name] += 1
             return PaddleName(name, module)
-        file = find_module(name, level, self._file, self._folder.sources, self._folder.root)
+        file = self._folder.find_module(name, level, self._file)
         if file is not None and (level or root not in sys.stdlib_module_names):
             return self._load_package(name, file)
         if level:
@@ -218,7 +230,7 @@ class Evaluation(Calls):
                 found = module.variables.names.get(alias.name, UNKNOWN)
                 if alias.name not in module.variables.names:
                     name = f"{node.module}.{alias.name}" if node.module else alias.name
-                    file = find_module(name, node.level, self._file, self._folder.sources, self._folder.root)
+                    file = self._folder.find_module(name, node.level, self._file)
                     found = UNKNOWN if file is None else self._load(file, name)
             elif isinstance(module, Outside):
                 found = self._read_outside(node, module, alias.name)
@@ -335,6 +347,13 @@ class Evaluation(Calls):
             case ast.Subscript():
                 self._value(target.value, variables)
                 self._value(target.slice, variables)
+
+
+def _follow(folder: Folder, path: str) -> Followed:
+    """Return what the script of a path is found to do, followed once in a folder."""
+    if path not in folder.followed:
+        folder.followed[path] = Evaluation(folder).follow(path)
+    return folder.followed[path]
 
 
 class _ClassVariables(Variables):

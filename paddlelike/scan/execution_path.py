@@ -8,19 +8,42 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from paddlelike.scan.paddle_names import Problem
 from paddlelike.scan.python_names import PythonNames
 from paddlelike.scan.report import Kind, ScriptFinding
-from paddlelike.scan.sources import Source
+from paddlelike.scan.sources import Source, find_module
 from paddlelike.scan.values import LocalFunction, LocalModule, Value
 
-__all__ = ["CaughtError", "ExitedError", "Folder", "Guard", "Way"]
+__all__ = ["CaughtError", "ExitedError", "Folder", "Followed", "Guard", "Way"]
+
+
+class Followed(NamedTuple):
+    """What was found on the way of a script, without what its modules' own functions hold.
+
+    Attributes
+    ----------
+    found
+        By file, line and name: the finding, and the function that holds it (0: none).
+    entered
+        The functions that were followed.
+    modules
+        The files that it imports.
+    """
+
+    found: dict[tuple[str, int, str], tuple[ScriptFinding, int]]
+    entered: frozenset[int]
+    modules: tuple[str, ...]
 
 
 @dataclass
 class Folder:
-    """What the scripts of a folder share."""
+    """What the scripts of a folder share.
+
+    A function of a module that no script calls is followed once, with the module, and not again with every
+    script that imports it.
+    """
 
     root: str
     sources: Mapping[str, Source]
@@ -28,6 +51,15 @@ class Folder:
     uses: Counter[str] = field(default_factory=Counter)
     packages: dict[str, set[str]] = field(default_factory=dict)
     stored: frozenset[str] | None = None  # attributes that scripts set on anything
+    followed: dict[str, Followed] = field(default_factory=dict)
+    located: dict[tuple[str, int, str], str | None] = field(default_factory=dict)
+
+    def find_module(self, name: str, level: int, file: str) -> str | None:
+        """Return the file of a module that a script imports, or None."""
+        key = (name, level, os.path.dirname(file))
+        if key not in self.located:
+            self.located[key] = find_module(name, level, file, self.sources, self.root)
+        return self.located[key]
 
 
 class CaughtError(Exception):
@@ -55,7 +87,7 @@ class Way:
     """What is found while one script is followed."""
 
     def __init__(self, folder: Folder) -> None:
-        self._found: dict[tuple[str, int, str], ScriptFinding] = {}
+        self._found: dict[tuple[str, int, str], tuple[ScriptFinding, int]] = {}
         self._folder = folder
         self._certain = True
         self._guards: list[Guard] = []
@@ -64,6 +96,7 @@ class Way:
         self._called: dict[object, Value] = {}
         self._entered: set[int] = set()
         self._file = ""
+        self._function = 0  # the one that is followed
         self._depth = 0
         self._returned: list[Value] = []
 
@@ -78,10 +111,11 @@ class Way:
         line = getattr(node, "lineno", 0)
         key = (self._file, line, name)
         known = self._found.get(key)
-        if known is None or (self._certain and not known.certain):
+        if known is None or (self._certain and not known[0].certain):
             file = os.path.relpath(self._file, self._folder.root)
             place = self._folder.sources[self._file].format_line(line)
-            self._found[key] = ScriptFinding(file, place, name, kind, why, step, self._certain)
+            finding = ScriptFinding(file, place, name, kind, why, step, self._certain)
+            self._found[key] = (finding, self._function)
 
     @contextmanager
     def _possible(self) -> Iterator[None]:

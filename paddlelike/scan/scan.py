@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -14,11 +15,12 @@ from paddlelike.scan.execution_path import Folder
 from paddlelike.scan.models import look_into_files, look_into_path
 from paddlelike.scan.python_names import PythonNames
 from paddlelike.scan.report import FileFinding, Scan, ScriptFinding, ScriptVerdict, Verdict
-from paddlelike.scan.sources import is_installed, read_source, walk_files
+from paddlelike.scan.sources import Sources, find_project, is_installed, walk_files
 
 __all__ = ["scan"]
 
 _SCRIPTS = (".py", ".ipynb")
+_MOST_FILES = 50_000  # of the project around one script
 
 
 def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None) -> Scan:
@@ -49,17 +51,21 @@ def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] |
     if not os.path.lexists(root) or (os.path.isfile(root) and not root.endswith(_SCRIPTS)):
         return _scan_path(os.fspath(path), root)
     files = list(walk_files(root))
-    sources = {one: read_source(one) for one in files if one.endswith(_SCRIPTS)}
-    home = root if os.path.isdir(root) else os.path.dirname(root)
+    home, around = root, files
+    if os.path.isfile(root):  # it imports modules of its project, as it does when that is scanned
+        home = find_project(root)
+        around = [*itertools.islice(walk_files(home), _MOST_FILES), root]
+    sources = Sources(one for one in around if one.endswith(_SCRIPTS))
+    judged = [one for one in files if one in sources]
     verdicts = []
     with PythonNames() as python:
         folder = Folder(home, sources, python)
-        for index, file in enumerate(sources):
+        for index, file in enumerate(judged):
             verdicts.append(_judge(os.path.relpath(file, home), Evaluation(folder).run(file)))
             if progress is not None:
-                progress(index + 1, len(sources))
+                progress(index + 1, len(judged))
     kinds, operators, unknown = look_into_files([one for one in files if not one.endswith(_SCRIPTS)], home)
-    if not sources and not _are_of_use(kinds):
+    if not judged and not _are_of_use(kinds):
         _refuse(os.fspath(path), len(files))
     return Scan(
         path=os.fspath(path) or ".",

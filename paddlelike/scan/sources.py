@@ -7,15 +7,16 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Source", "find_module", "is_installed", "read_source", "walk_files"]
+__all__ = ["Source", "Sources", "find_module", "find_project", "is_installed", "read_source", "walk_files"]
 
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages"})
+_MARKS: Final = (".git", ".hg", "setup.py", "setup.cfg", "pyproject.toml", "requirements.txt")
 _LARGEST: Final = 20 << 20  # bytes
 
 
@@ -41,6 +42,38 @@ class Source:
         """Return a line as people find it: a number, of a notebook the cell and the line in it."""
         index = sum(first <= line for first in self.cells)
         return f"cell {index}, line {line - self.cells[index - 1] + 1}" if index else str(line)
+
+
+class Sources(Mapping[str, Source]):
+    """The scripts of a folder by path, each read when it is first asked for."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._read: dict[str, Source | None] = dict.fromkeys(paths)
+
+    def __getitem__(self, path: str) -> Source:
+        found = self._read[path]
+        if found is None:
+            found = self._read[path] = read_source(path)
+        return found
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._read
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+
+def find_project(path: str) -> str:
+    """Return the folder whose modules a script may import: that of its project, or else its own."""
+    own = folder = os.path.dirname(path)
+    while os.path.dirname(folder) != folder:
+        if any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
+            return folder
+        folder = os.path.dirname(folder)
+    return own
 
 
 def walk_files(path: str) -> Iterator[str]:

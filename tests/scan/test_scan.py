@@ -143,6 +143,30 @@ def test_modules_of_the_folder_are_followed(tmp_path: Path) -> None:
     assert found[str(Path("nets", "mlp.py"))].verdict == "may stop"
 
 
+@pytest.mark.parametrize("mark", ["", "setup.py"], ids=["folder", "project"])
+def test_a_script_alone_gets_the_verdict_that_it_has_in_its_folder(tmp_path: Path, mark: str) -> None:
+    home = tmp_path / "tools" if mark else tmp_path  # the modules are beside the script, or above it
+    home.mkdir(exist_ok=True)
+    if mark:
+        (tmp_path / mark).touch()
+    (tmp_path / "nets.py").write_text(
+        "import paddle.fluid as fluid\n\n\ndef build():\n    return fluid.layers.nope(1)\n\n\n"
+        "def other():\n    return fluid.layers.neither(1)\n"
+    )
+    (home / "train.py").write_text("from nets import build\nbuild()\n")
+    (home / "never.py").write_text("import nets\n")
+    for name in ("train.py", "never.py"):
+        (alone,) = scan(home / name).scripts
+        (among,) = [one for one in scan(tmp_path).scripts if one.path == alone.path]
+        assert alone == among
+        wanted = {
+            "train.py": [("nope", True), ("neither", False)],
+            "never.py": [("nope", False), ("neither", False)],
+        }
+        found = [(one.name.rpartition(".")[2], one.certain) for one in alone.findings]
+        assert sorted(found) == sorted(wanted[name])
+
+
 def test_a_notebook_is_read_cell_by_cell(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# A title"]},
