@@ -6,14 +6,13 @@ Counters are per key and per process, not per Program; :func:`guard` installs ne
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from paddlelike.foundation.current import Current
+from paddlelike.foundation.locks import RLock
 
 __all__ = ["UniqueNameGenerator", "generate", "generate_with_ignorable_key", "guard", "switch"]
 
@@ -26,19 +25,16 @@ class UniqueNameGenerator:
         self.counts: Counter[str] = Counter()
 
     def __call__(self, key: str) -> str:
-        with _counting:  # two layers of one name would share their parameters
+        with _counting.hold():  # two layers of one name would share their parameters
             number = self.counts[key]
             self.counts[key] = number + 1
         return f"{self.prefix}{key}_{number}"
 
 
-_counting: Final = threading.RLock()
+_counting: Final = RLock()
 _current: Final = Current(UniqueNameGenerator())
 
-if hasattr(os, "register_at_fork"):  # so that no thread holds the lock at a fork
-    os.register_at_fork(
-        before=_counting.acquire, after_in_parent=_counting.release, after_in_child=_counting.release
-    )
+_counting.hold_in_forks()
 
 
 def __getattr__(name: str) -> UniqueNameGenerator:

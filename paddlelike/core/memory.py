@@ -10,13 +10,13 @@ import ctypes
 import functools
 import math
 import os
-import threading
 from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.core.dtypes import unify_dtype
 from paddlelike.errors import OutOfMemoryError
+from paddlelike.foundation.locks import Lock
 
 __all__ = ["HEADROOM", "Arena", "empty", "is_placed", "keep_freed_block", "keep_freed_memory", "place"]
 
@@ -130,7 +130,7 @@ class _Freed:
     """The largest block that the C library keeps."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._largest = 0
 
     def keep(self, size: int) -> bool:
@@ -139,7 +139,7 @@ class _Freed:
         mallopt = getattr(ctypes.CDLL(None) if os.name == "posix" else None, "mallopt", None)
         if mallopt is None:
             return False
-        with self._lock:
+        with self._lock.hold():
             if size <= self._largest:
                 return True
             self._largest = size

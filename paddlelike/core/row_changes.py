@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
+from paddlelike.foundation.locks import Lock
 from paddlelike.foundation.snapshot import POPULATE_WRITE, advise
 
 __all__ = [
@@ -61,13 +61,13 @@ class _Rows:
         self.pending: list[tuple[int, Array]] = []
         self.most = len(array) // 16  # rows that are pending
         self.count = 0
-        self.lock = threading.Lock()  # several threads train, or save while others train
+        self.lock = Lock()  # several threads train, or save while others train
 
     def note(self, rows: Array) -> None:
         tensor = self.tensor()
         if tensor is None:
             return
-        with self.lock:
+        with self.lock.hold():
             version = tensor.version
             if version not in (self.next, self.next - 1):  # - 1: the same write notes further rows
                 self.known_from = version
@@ -79,7 +79,7 @@ class _Rows:
 
     def find(self, version: int) -> Array:
         """Return the rows written since the tensor had a version, in rising order."""
-        with self.lock:
+        with self.lock.hold():
             self._settle()
             return np.flatnonzero(self.written > version - self.first)
 
@@ -157,7 +157,7 @@ class OldRows:
         # Of each row among the old ones, + 1; 0: it has not been written.
         self._places = np.zeros(len(rows), np.min_scalar_type(len(rows))) if places is None else places
         self._count = self._next = 0  # old rows; the first row that has not been read
-        self._lock = threading.Lock()
+        self.lock = Lock()
 
     def _keep(self, new: Array) -> None:
         """Keep chosen rows, each there once, that are about to be written; the lock is held."""
@@ -193,7 +193,7 @@ class OldRows:
     def _read(self, start: int, stop: int) -> tuple[Array, Array]:
         """Return copies of rows, some of which may be new, and of their places."""
         piece = self._rows[start:stop].copy()
-        with self._lock:  # who writes before the copy has ended has kept; who keeps now writes later
+        with self.lock.hold():  # who writes before the copy has ended has kept; who keeps now writes later
             return piece, self._pass(start, stop)
 
     def _pass(self, start: int, stop: int) -> Array:
@@ -202,7 +202,7 @@ class OldRows:
 
     def close(self) -> None:
         """Let the table be written, and forget its rows."""
-        with self._lock:
+        with self.lock.hold():
             self._open()
             del self._rows, self._old
         self._places.fill(0)
@@ -248,7 +248,7 @@ class _HostRows(OldRows):
 
     def keep(self, rows: Array | None) -> Array | None:
         """Keep rows that are about to be written, each once; return where, None: the array can be written."""
-        with self._lock:
+        with self.lock.hold():
             if self.array.flags.writeable:
                 return None
             if rows is None:

@@ -175,10 +175,9 @@ def explain_plan(
         put_feeds(plan, frame, feeds)
         persistable = sum(_count_bytes(frame.values[position]) for position in frame.holders)
         reports = []
-        with thread_limit:
-            for step in plan.steps:
-                reports.append(_run_step(plan, frame, step))
-                peak = max(peak, _count_temporaries(frame))
+        for step in plan.steps:
+            reports.append(thread_limit.run(_run_step, plan, frame, step))
+            peak = max(peak, _count_temporaries(frame))
         best = [_choose_faster(*pair) for pair in zip(best, reports, strict=True)] if best else reports
     return Explanation(best, persistable, peak, measure_rates())
 
@@ -337,9 +336,8 @@ def measure_rates() -> Rates:
     size = 384
     a, b, out = (np.ones((size, size), np.float32) for _ in range(3))
     source, target = np.ones(4 << 20, np.float32), np.ones(4 << 20, np.float32)
-    with thread_limit:
-        product = min(_time(lambda: np.matmul(a, b, out=out)) for _ in range(4))
-        moving = min(_time(lambda: np.copyto(target, source)) for _ in range(4))
+    product = min(thread_limit.run(_time, lambda: np.matmul(a, b, out=out)) for _ in range(4))
+    moving = min(_time(lambda: np.copyto(target, source)) for _ in range(4))
     return Rates(size**3 / product, 2 * source.nbytes / moving)
 
 

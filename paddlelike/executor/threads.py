@@ -9,50 +9,65 @@ kernels share their work themselves (:mod:`paddlelike.ops.kernels.threads`).
 from __future__ import annotations
 
 import os
-import threading
+import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from paddlelike.foundation.locks import make_keys
 
 __all__ = ["ThreadLimit", "thread_limit"]
 
+Result = TypeVar("Result")
+
+_RESTORING = 0.1  # seconds, more than it takes
+
 
 class ThreadLimit:
-    """A context in which BLAS takes one thread; its pools are restored afterwards.
+    """Runs programs while BLAS takes one thread; its pools are restored afterwards.
 
     The pools belong to the process: of runs in several threads, the first one limits them and the last one
-    restores them.
+    restores them. Where an interrupt keeps a run from restoring them, the next one does.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._runs = 0
+        self._runs: list[bool] = []  # an item for each
+        self._run = make_keys(self._runs.append, self._runs.pop)
+        self._is_restoring = False
         self._before: list[tuple[Callable[[int], Any], int]] = []  # of changed pools: counts outside of runs
 
-    def __enter__(self) -> None:
-        self._lock.acquire()  # by hand: a ``with`` takes twice as long
-        try:
-            self._runs += 1
-            if self._runs > 1:
-                return
-            for get_count, set_count in _find_pools():
-                count = get_count()
-                if count != 1:
-                    set_count(1)
-                    self._before.append((set_count, count))
-        finally:
-            self._lock.release()
+    def run(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Return ``function(*args)``."""
+        # A run that begins while another restores the pools either is counted there, or waits here.
+        with self._run():
+            try:
+                if self._is_restoring:
+                    self._wait()
+                for get_count, set_count in _find_pools():
+                    count = get_count()
+                    if count != 1:
+                        self._before.append((set_count, count))
+                        set_count(1)
+                return function(*args)
+            finally:
+                if self._before and len(self._runs) == 1:
+                    self._restore()
 
-    def __exit__(self, *error: object) -> None:
-        self._lock.acquire()
+    def _restore(self) -> None:
+        self._is_restoring = True
         try:
-            self._runs -= 1
-            if self._runs == 0 and self._before:
-                for set_count, count in self._before:
+            if len(self._runs) == 1:
+                for set_count, count in reversed(self._before):
                     set_count(count)
                 self._before.clear()
         finally:
-            self._lock.release()
+            self._is_restoring = False
+
+    def _wait(self) -> None:
+        end = time.monotonic() + _RESTORING
+        while self._is_restoring and time.monotonic() < end:
+            time.sleep(0)
+        self._is_restoring = False  # or else the run that did so was interrupted
 
 
 class _Pool(NamedTuple):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from paddlelike.foundation.amounts import format_size
+from paddlelike.foundation.locks import Lock
 
 __all__ = ["advance_progress", "find_notebook", "report_progress", "show_progress"]
 
@@ -35,16 +36,16 @@ class _Line:
         self._due = self._begin + _DELAY
         self._drawn = False
         self._reported = False  # the operation counts itself: what it calls is not a part of the sum
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._notebook = find_notebook()
 
     def advance(self, nbytes: int) -> None:
-        with self._lock:
+        with self._lock.hold():
             if not self._reported:
                 self._count(self._done + nbytes)
 
     def report(self, done: int, total: int) -> None:
-        with self._lock:
+        with self._lock.hold():
             self._total, self._reported = total, True
             self._count(done)
 

@@ -16,7 +16,6 @@ import os
 import select
 import signal
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import numpy as np
+
+from paddlelike.foundation.locks import Lock, RLock
 
 __all__ = ["POPULATE_WRITE", "Rests", "Snapshot", "advise"]
 
@@ -79,7 +80,8 @@ class Snapshot:
         self._waited_for = mmap.mmap(-1, 1)  # which both processes see
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the parent
         try:
-            with warnings.catch_warnings(), _left_out(without):
+            # No other fork goes without that memory.
+            with warnings.catch_warnings(), _forks.hold(), _left_out(without):
                 warnings.simplefilter("ignore")  # of the threads that the child lacks: it needs none of them
                 process = os.fork()
             if process == 0:
@@ -93,7 +95,7 @@ class Snapshot:
             os.close(waiting)
             os.close(telling)
         self._answers = open(answers, "rb")  # noqa: SIM115  (closed by close())
-        self._asking = threading.Lock()
+        self._asking = Lock()
         self._process = process
         try:
             self._alive = os.pidfd_open(process)
@@ -141,7 +143,7 @@ class Snapshot:
         OSError
             The system refused it there, or the process has been killed.
         """
-        with self._asking:
+        with self._asking.hold():
             line = json.dumps(request).encode() + b"\n"
             try:
                 while line:
@@ -170,22 +172,20 @@ class Snapshot:
         os.close(self._alive)
 
 
-_forks: Final = threading.RLock()  # held by the thread that forks this process
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_forks.acquire, after_in_parent=_forks.release, after_in_child=_forks.release)
+_forks: Final = RLock()  # held by the thread that forks this process
+_forks.hold_in_forks()
 
 
 @contextlib.contextmanager
 def _left_out(spans: Sequence[tuple[int, int]]) -> Iterator[None]:
     """Leave memory out of forks meanwhile, by its whole pages."""
-    with _forks:  # no other fork goes without
-        try:
-            for span in spans:
-                advise(*span, _DONTFORK)
-            yield
-        finally:
-            for span in spans:
-                advise(*span, _DOFORK)
+    try:
+        for span in spans:
+            advise(*span, _DONTFORK)
+        yield
+    finally:
+        for span in spans:
+            advise(*span, _DOFORK)
 
 
 def advise(address: int, nbytes: int, advice: int) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 from paddlelike.core.places import CPUPlace
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.errors import PaddlelikeError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.locks import RLock
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.load.load import load_persistables
@@ -19,11 +19,13 @@ from paddlelike.storage.location import locate
 
 __all__ = ["Follower"]
 
+T = TypeVar("T")
+
 
 class Follower:
     """Keeps the parameters of a program at the newest save of a directory.
 
-    A run inside :meth:`newest` has the values of one save, whole, with its deltas; runs follow each other. A
+    What :meth:`run` calls has the values of one save, whole, with its deltas; runs follow each other. A
     save that cannot be read is a warning, and the values stay.
 
     Parameters
@@ -43,20 +45,19 @@ class Follower:
 
     def __init__(self, program: Program, scope: Scope, dirname: str | os.PathLike[str]) -> None:
         self._program, self._scope, self._dirname = program, scope, os.fspath(dirname)
-        self._executor, self._lock = Executor(CPUPlace()), threading.RLock()
+        self._executor, self._lock = Executor(CPUPlace()), RLock()
         self._stamp: object = None
         self.taken, self.seconds = 0, 0.0
 
-    @contextmanager
-    def newest(self) -> Iterator[None]:
-        """Take over the newest save, if there is a new one; nobody does so inside the ``with``."""
-        with self._lock:
+    def run(self, work: Callable[[], T]) -> T:
+        """Take over the newest save, if there is one, and return ``work()``; nobody does so meanwhile."""
+        with self._lock.hold():
             self.refresh()
-            yield
+            return work()
 
     def refresh(self) -> bool:
         """Take over the newest save; return whether there was a new one that could be read."""
-        with self._lock:
+        with self._lock.hold():
             stamp = locate(self._dirname).stamp()
             if stamp is None or stamp == self._stamp:
                 return False

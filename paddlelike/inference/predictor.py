@@ -164,10 +164,12 @@ class PaddlePredictor:
     def _run(self, feed: Mapping[str, Any]) -> list[Value]:
         if self._follower is None:
             return self._compute(feed)
-        with self._follower.newest():
-            if self._engine is not None:
-                self._engine.follow(self._follower.taken)
-            return self._compute(feed)
+        return self._follower.run(lambda: self._compute_newest(feed))
+
+    def _compute_newest(self, feed: Mapping[str, Any]) -> list[Value]:
+        if self._engine is not None and self._follower is not None:
+            self._engine.follow(self._follower.taken)
+        return self._compute(feed)
 
     def _run_program(self, feed: Mapping[str, Any]) -> list[Value]:
         values = self._executor.run(

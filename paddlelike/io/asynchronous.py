@@ -17,10 +17,13 @@ from collections.abc import Callable
 from typing import Final
 
 from paddlelike.errors import PaddlelikeError, SaveError
+from paddlelike.foundation.locks import Event, Lock, RLock
+from paddlelike.foundation.threads import Thread
 from paddlelike.io.report import SaveReport
 
 __all__ = [
     "PendingSave",
+    "begin",
     "check_pending",
     "discard_pending",
     "pending_lock",
@@ -58,8 +61,9 @@ class PendingSave:
         self._work = [work]  # whoever takes it out carries it out, or cancels it
         self._report: SaveReport | None = None
         self._error: BaseException | None = None
-        self._finished = threading.Event()
-        self._thread = threading.Thread(target=self._run_beside, name="paddlelike-save", daemon=False)
+        self._is_cancelled = False
+        self._finished = Event()
+        self._thread = Thread(self._run_beside, "paddlelike-save", daemon=False)
         self._runner: int | None = None  # the id of the thread that saves, which is not always the one above
 
     def done(self) -> bool:
@@ -102,6 +106,7 @@ class PendingSave:
         """Wait for the end of the save, which does not rest any more; return whether it has ended."""
         if not self.done():
             self._hurry()
+            self._thread.ensure_begun(timeout)
         return self._finished.wait(timeout)
 
     def _start(self) -> None:
@@ -110,16 +115,22 @@ class PendingSave:
         except RuntimeError:  # no thread can be started: a limit of the system, or the interpreter exits
             self._run()
 
-    def _cancel(self, reason: BaseException) -> None:
-        """End the save with ``reason`` if no thread has begun it; it is reported by whoever calls this."""
+    def cancel(self, reason: BaseException) -> bool:
+        """End the save with ``reason`` if no thread has begun it, and return whether none has.
+
+        The reason is reported by whoever calls this.
+        """
         with contextlib.suppress(IndexError):
             self._work.pop()
+            self._is_cancelled = True
             self._error = reason
             self._finished.set()
             _mark_reported(self)
+        return self._is_cancelled
 
     def _run_beside(self) -> None:
-        if sys.platform == "linux":  # where a priority is that of a thread, and of those that it starts
+        # Linux: a priority is that of a thread, and of those that it starts.
+        if sys.platform == "linux" and threading.current_thread() is not threading.main_thread():
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PRIORITY)
         self._run()
@@ -150,7 +161,7 @@ class PendingSave:
             f"the save into {self.target} runs in the process that this one was forked from",
             hint="wait for it there, or before the fork",
         )
-        self._finished = threading.Event()  # the lock of the old one may be held for ever
+        self._finished = Event()  # the lock of the old one may be held for ever
         self._finished.set()
 
 
@@ -160,15 +171,15 @@ class _State:
     def __init__(self) -> None:
         self.last: PendingSave | None = None
         self.unreported: list[PendingSave] = []
-        self.lock = threading.RLock()  # held by the thread that begins a save
-        self.guard = threading.Lock()  # held for a moment, where `last` changes
+        self.lock = RLock()  # held by the thread that begins a save
+        self.guard = Lock()  # held for a moment, where `last` changes
         self.registered_in = 0  # the id of the process in which the exit handlers are registered
 
 
 _state: Final = _State()
 
 
-def pending_lock() -> threading.RLock:
+def pending_lock() -> RLock:
     """Return the lock that a thread holds while it begins a save."""
     return _state.lock
 
@@ -176,26 +187,31 @@ def pending_lock() -> threading.RLock:
 def start_save(
     target: str, work: Callable[[], SaveReport], hurry: Callable[[], None] = lambda: None
 ) -> PendingSave:
-    """Begin a save in a thread, after the one before has ended; ``hurry``: see :class:`PendingSave`.
+    """Begin a save in a thread, after the one before has ended; ``hurry``: see :class:`PendingSave`."""
+    save = PendingSave(target, work, hurry)
+    begin(save)
+    return save
 
-    An interrupt either comes before ``work`` is begun, and then it never is; or it is raised while the thread
+
+def begin(save: PendingSave) -> None:
+    """Have a save carried out by a thread, after the one before has ended.
+
+    An interrupt either comes before its work is begun, and then it never is; or it is raised while the thread
     runs, and then the next save waits for that.
     """
-    _register_exit_handlers()
-    save = PendingSave(target, work, hurry)
     try:
+        _register_exit_handlers()
         while (before := _take_turn(save)) is not None:
             before._wait()
         save._start()
     except BaseException as error:
-        save._cancel(error)
+        save.cancel(error)
         raise
-    return save
 
 
 def _take_turn(save: PendingSave) -> PendingSave | None:
     """Make ``save`` the running one, before it runs; return the one that has not ended yet, if there is."""
-    with _state.guard:
+    with _state.guard.hold():
         last = _state.last
         if last is not None and not last.done() and not last._is_run_here():
             return last
@@ -215,7 +231,7 @@ def check_pending() -> None:
     last = _state.last
     if last is not None and not last._is_run_here():
         last._wait()
-        with _state.guard:
+        with _state.guard.hold():
             if _state.last is last:  # else another thread has begun one meanwhile: the next save waits for it
                 _state.last = None
     for save in list(_state.unreported):
@@ -264,8 +280,8 @@ def _leave_to_parent() -> None:
         if save is not None:
             save._abandon()
     discard_pending()
-    _state.lock = threading.RLock()
-    _state.guard = threading.Lock()
+    _state.lock = RLock()
+    _state.guard = Lock()
 
 
 if hasattr(os, "register_at_fork"):

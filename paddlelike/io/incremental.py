@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary, ref
@@ -19,6 +18,7 @@ import numpy as np
 from paddlelike.core.scope import ScopeVariable
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import StorageError
+from paddlelike.foundation.locks import Lock
 from paddlelike.storage.manifest import Manifest, Record
 
 __all__ = ["Known", "Ledger", "Location", "State", "get_array", "get_state", "ledger"]
@@ -137,11 +137,11 @@ class Ledger:
     def __init__(self) -> None:
         self._saves: dict[tuple[str, str | None], Saves] = {}
         self._loaded: dict[str, _Loaded] = {}
-        self._lock = threading.Lock()  # saves end in threads of their own
+        self._lock = Lock()  # saves end in threads of their own
 
     def known(self, location: Location, filename: str | None = None) -> Known:
         """Return what is known of a directory, or of one combined file in it."""
-        with self._lock:
+        with self._lock.hold():
             saves: Saves = self._saves.get((location.key, filename), WeakKeyDictionary())
             return Known(saves, self._loaded.get(location.key) if filename is None else None, location)
 
@@ -149,7 +149,7 @@ class Ledger:
         self, location: Location, filename: str | None, saved: Iterable[tuple[ScopeVariable, State, Record]]
     ) -> None:
         """Remember that these values are saved in these files."""
-        with self._lock:
+        with self._lock.hold():
             where = location.key, filename
             saves = WeakKeyDictionary(self._saves.pop(where, {}))
             for holder, state, record in saved:
@@ -165,21 +165,21 @@ class Ledger:
         """
         if stamp is None:
             return
-        with self._lock:
+        with self._lock.hold():
             self._loaded.pop(location.key, None)
             self._loaded[location.key] = _Loaded(stamp, WeakKeyDictionary(states))
             _shorten(self._loaded, lambda loaded: len(loaded.states))
 
     def forget_location(self, key: str) -> None:
         """Forget a directory that was removed; ``key`` is that of its location."""
-        with self._lock:
+        with self._lock.hold():
             for where in [where for where in self._saves if where[0] == key]:
                 del self._saves[where]
             self._loaded.pop(key, None)
 
     def forget(self) -> None:
         """Forget everything: the next save into any directory writes all files."""
-        with self._lock:
+        with self._lock.hold():
             self._saves.clear()
             self._loaded.clear()
 
@@ -198,7 +198,7 @@ ledger: Final = Ledger()
 
 def _renew_lock() -> None:
     """Replace the lock in a forked process, where the thread that held it does not exist."""
-    ledger._lock = threading.Lock()
+    ledger._lock = Lock()
 
 
 if hasattr(os, "register_at_fork"):

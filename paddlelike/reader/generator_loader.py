@@ -20,7 +20,7 @@ from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.program_reader import BatchQueue, declare_loader
-from paddlelike.reader.readers import Reader, read_ahead
+from paddlelike.reader.readers import ReadAhead, Reader
 from paddlelike.reader.readers import batch as batch_reader
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class GeneratorLoader(Versioned):
 
     def _read(self, source: Reader) -> Iterator[list[Any]]:
         names = [variable.name for variable in self._feed_list]
-        with contextlib.closing(read_ahead(source, self._capacity)) as batches:
+        with contextlib.closing(ReadAhead(source, self._capacity)) as batches:
             feeds = (t if self._return_list else dict(zip(names, t, strict=True)) for t in batches)
             yield from group_items(feeds, self._copies, drop_last=self._drop_last)
 

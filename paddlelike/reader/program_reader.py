@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -17,7 +16,7 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.reader.readers import count_ready, read_ahead
+from paddlelike.reader.readers import ReadAhead
 from paddlelike.unique_name import UniqueNameGenerator
 
 if TYPE_CHECKING:
@@ -35,20 +34,18 @@ class BatchQueue(Versioned):
 
     _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
         "_batches": lambda: None,
-        "_ready": lambda: queue.Queue(),
         "_waiting": list,
     }
 
     def __init__(self, capacity: int, holder: str) -> None:
         self._capacity = capacity
         self._holder = holder  # the name of the variable in the scope
-        self._batches: Generator[list[LoDTensor], None, None] | None = None
-        self._ready: queue.Queue[Any] = queue.Queue()  # what the thread of this epoch has read ahead
+        self._batches: ReadAhead | None = None
         self._waiting: list[list[LoDTensor]] = []  # taken from there for the run that comes
 
     def size(self) -> int:
         """Return the count of batches that are ready; 0 before the start and after the last one."""
-        return count_ready(self._ready)
+        return 0 if self._batches is None else self._batches.count_ready()
 
     def capacity(self) -> int:
         """Return the count of batches that are read ahead at most."""
@@ -66,14 +63,13 @@ class BatchQueue(Versioned):
         variable = global_scope().var(self._holder)
         if variable.value is None:  # after unpickling: scopes are pickled without queues
             variable.set_value(self)
-        self._ready = queue.Queue(max(1, self._capacity))
-        self._batches = read_ahead(reader, self._capacity, self._ready)
+        self._batches = ReadAhead(reader, self._capacity)
 
     def reset(self) -> None:
         """End the epoch."""
         if self._batches is not None:
             self._batches.close()
-        self._batches, self._ready, self._waiting = None, queue.Queue(), []
+        self._batches, self._waiting = None, []
 
     def next_batch(self) -> list[LoDTensor]:
         """Return the next batch.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import queue
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from queue import SimpleQueue
 from typing import Any, Final
+
+from paddlelike.foundation.locks import Event
+from paddlelike.foundation.threads import Pool, Task, Thread
 
 __all__ = [
     "ComposeNotAligned",
@@ -27,7 +30,9 @@ __all__ = [
 
 Reader = Callable[[], Iterable[Any]]
 
-MAPPING: Final = "paddlelike-map"  # how the names of threads begin that map samples
+#: How the names of threads begin: of those that map samples, and that read them, for the thread with the id.
+MAPPING: Final = "paddlelike-map"
+READING: Final = "paddlelike-reader for "
 _END = object()
 
 
@@ -218,70 +223,84 @@ def buffered(reader: Reader, size: int) -> Reader:
     >>> list(fluid.io.buffered(lambda: iter(range(3)), size=2)())
     [0, 1, 2]
     """
-    return lambda: read_ahead(reader, size)
+    return lambda: ReadAhead(reader, size)
 
 
-def count_ready(ready: queue.Queue[Any]) -> int:
-    """Return the count of samples in the queue of :func:`read_ahead`, without the mark of their end."""
-    with ready.mutex:
-        return sum(item[0] is not _END for item in ready.queue)
+class ReadAhead(Iterator[Any]):
+    """The samples of ``reader()``, of which a thread reads up to ``size`` ahead, from now on.
 
-
-class ReadingThread(threading.Thread):
-    """Reads samples ahead, until ``stop``, for the thread that created it, ``reads_for``."""
-
-    def __init__(self, work: Callable[[], None], stop: threading.Event) -> None:
-        super().__init__(target=work, name="paddlelike-reader", daemon=True)
-        self.reads_for = threading.get_ident()
-        self.stop = stop
-
-
-def read_ahead(
-    reader: Reader, size: int, ready: queue.Queue[Any] | None = None
-) -> Generator[Any, None, None]:
-    """Return an iterator over ``reader()``; from the call on, a thread reads up to ``size`` samples ahead.
-
-    An exception of the reader is raised after the samples before it. Closing the iterator ends the thread.
-    ``ready`` is the queue to use, for :func:`count_ready`.
+    An exception of the reader is raised after the samples before it. :meth:`close` ends the thread, and so
+    does the end of this object.
     """
-    samples = _read_ahead(reader, queue.Queue(max(1, size)) if ready is None else ready)
-    next(samples)  # starts the thread
-    return samples
+
+    def __init__(self, reader: Reader, size: int) -> None:
+        self._samples = _Samples(max(1, size))
+        name = READING + str(threading.get_ident())
+        self.thread = Thread(partial(_read, reader, self._samples), name)
+        self._has_ended = False
+        self.thread.start()
+
+    def __next__(self) -> Any:
+        if self._has_ended:
+            raise StopIteration
+        sample, error = self._samples.get()
+        if error is None and sample is not _END:
+            return sample
+        self.close()
+        raise StopIteration if error is None else error
+
+    def count_ready(self) -> int:
+        """Return the count of samples that were read ahead."""
+        return 0 if self._has_ended else self._samples.count()
+
+    def close(self) -> None:
+        """Let the thread read no more."""
+        self._has_ended = True
+        self._samples.stop.set()
+
+    def __del__(self) -> None:
+        self._samples.stop.set()
 
 
-def _read_ahead(reader: Reader, ready: queue.Queue[Any]) -> Generator[Any, None, None]:
-    stop = threading.Event()
+class _Samples:
+    """Up to ``size`` samples that were read ahead, each with None or the exception that came in its place.
 
-    def put(item: tuple[Any, BaseException | None]) -> bool:
-        while not stop.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
+    ``queue.Queue`` waits inside a lock that an interrupt leaves taken.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._items: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._freed, self.stop, self._is_last = Event(), Event(), False
+
+    def get(self) -> tuple[Any, BaseException | None]:
+        item = self._items.get()
+        self._freed.set()
+        return item
+
+    def put(self, item: tuple[Any, BaseException | None]) -> bool:
+        """Wait for room; return False where no sample is taken any more."""
+        while not self.stop.is_set():
+            self._freed.clear()
+            if self._items.qsize() < self._size:
+                self._is_last = item[0] is _END
+                self._items.put(item)
+                return True
+            self._freed.wait(0.1)
         return False
 
-    def work() -> None:
-        try:
-            for sample in reader():
-                if not put((sample, None)):
-                    return
-            put((_END, None))
-        except BaseException as error:  # raised in the iterating thread
-            put((_END, error))
+    def count(self) -> int:
+        return max(self._items.qsize() - self._is_last, 0)
 
-    ReadingThread(work, stop).start()
+
+def _read(reader: Reader, samples: _Samples) -> None:
     try:
-        yield None
-        while True:
-            sample, error = ready.get()
-            if error is not None:
-                raise error
-            if sample is _END:
+        for sample in reader():
+            if not samples.put((sample, None)):
                 return
-            yield sample
-    finally:
-        stop.set()
+        samples.put((_END, None))
+    except BaseException as error:  # raised in the iterating thread
+        samples.put((_END, error))
 
 
 def xmap_readers(
@@ -314,8 +333,8 @@ def xmap_readers(
 
     def map_samples() -> Iterator[Any]:
         samples = iter(reader())
-        with ThreadPoolExecutor(process_num, MAPPING) as pool:
-            waiting: deque[Future[Any]] = deque()
+        with Pool(process_num, MAPPING) as pool:
+            waiting: deque[Task[Any]] = deque()
             error = None
             while True:
                 try:
@@ -356,7 +375,7 @@ def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_
     """
 
     def read() -> Iterator[Any]:
-        streams = [read_ahead(reader, max(1, queue_size // len(readers))) for reader in readers]
+        streams = [ReadAhead(reader, max(1, queue_size // len(readers))) for reader in readers]
         while streams:
             for stream in list(streams):
                 sample = next(stream, _END)

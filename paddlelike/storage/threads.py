@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import _thread
 import os
-import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
+
+from paddlelike.foundation.locks import Event, make_keys
 
 __all__ = ["THREADS", "map_in_threads", "run_in_threads"]
 
@@ -28,13 +30,19 @@ def run_in_threads(tasks: Sequence[Callable[[], T]], threads: int = THREADS) -> 
     then are not called.
     """
     work = _Work(tasks)
-    for _ in range(min(threads, len(tasks)) - 1):
-        try:
-            _thread.start_new_thread(work.run, ())
-        except (RuntimeError, MemoryError):  # no more threads here
-            break
-    work.run()
-    work.wait()
+    try:
+        for _ in range(min(threads, len(tasks)) - 1):
+            try:
+                _thread.start_new_thread(work.run, ())
+            except (RuntimeError, MemoryError):  # no more threads here
+                break
+        work.run()
+        work.wait()
+    except BaseException as error:  # Ctrl-C: no other thread goes on when this returns
+        work.error = work.error or error
+        work.wait()
+    if work.error is not None:
+        raise work.error
     return work.results
 
 
@@ -48,41 +56,35 @@ class _Work:
 
     def __init__(self, tasks: Sequence[Callable[[], Any]]) -> None:
         self._tasks = tasks
-        self._next = 0
-        self._running = 0
-        self._changed = threading.Condition()
-        self._error: BaseException | None = None
+        self._left = deque(range(len(tasks)))
+        self._running: list[bool] = []  # an item for each thread that takes or does a task
+        self._run = make_keys(self._running.append, self._running.pop)
+        self._ended = Event()
+        self.error: BaseException | None = None
         self.results: list[Any] = [None] * len(tasks)
 
     def run(self) -> None:
         """Take tasks until none is left or one has failed."""
-        while True:
-            with self._changed:
-                index = self._next
-                if index >= len(self._tasks) or self._error is not None:
-                    return
-                self._next += 1
-                self._running += 1
-            try:
-                self.results[index] = self._tasks[index]()
-            except BaseException as error:  # raised again in the calling thread
-                with self._changed:
-                    self._error = self._error or error
-            finally:
-                with self._changed:
-                    self._running -= 1
-                    self._changed.notify_all()
+        try:
+            with self._run():
+                while self._left and self.error is None:
+                    self._run_next()
+        finally:
+            self._ended.set()
+
+    def _run_next(self) -> None:
+        try:
+            index = self._left.popleft()
+        except IndexError:  # another thread was faster
+            return
+        try:
+            self.results[index] = self._tasks[index]()
+        except BaseException as error:  # raised again in the calling thread
+            self.error = self.error or error
 
     def wait(self) -> None:
-        """Wait for the tasks that other threads have begun; raise the first error.
-
-        Raises
-        ------
-        BaseException
-            Whatever a task raised.
-        """
-        with self._changed:
-            while self._running:
-                self._changed.wait()
-        if self._error is not None:
-            raise self._error
+        """Wait for the tasks that other threads have begun."""
+        while self._running:
+            self._ended.clear()
+            if self._running:
+                self._ended.wait()

@@ -5,23 +5,25 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from paddlelike.errors import SourceError
-from paddlelike.reader.readers import MAPPING, ReadingThread
+from paddlelike.foundation.locks import RLock
+from paddlelike.reader.readers import MAPPING, READING
 
 __all__ = ["SWAPPING", "RandomStream", "capture_random_state", "check_random_state", "restore_random_state"]
 
+T = TypeVar("T")
+
 #: Held while the generators are those of a reader.
-SWAPPING: Final = threading.RLock()
+SWAPPING: Final = RLock()
 
 
 def capture_random_state() -> dict[str, Any]:
     """Return the state of ``random`` and of ``numpy.random``, for a checkpoint."""
-    with SWAPPING:
+    with SWAPPING.hold():
         (version, words, gauss), (kind, keys, position, has_gauss, cached) = _get_states()
     return {
         "python": {"version": version, "words": np.array(words, np.uint32), "gauss": gauss},
@@ -38,7 +40,7 @@ def capture_random_state() -> dict[str, Any]:
 def restore_random_state(state: Mapping[str, Any]) -> None:
     """Set both generators to a captured state. Raises SourceError if it is none."""
     states = check_random_state(state)
-    with SWAPPING:
+    with SWAPPING.hold():
         _set_states(states)
 
 
@@ -71,7 +73,7 @@ class RandomStream:
     """
 
     def __init__(self) -> None:
-        with SWAPPING:
+        with SWAPPING.hold():
             self.state = _get_states()
 
     def follow(self, reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
@@ -80,42 +82,37 @@ class RandomStream:
 
     def capture(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
-        with self.active():
-            return capture_random_state()
+        return self._draw(capture_random_state)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go to a captured state. Raises SourceError if it is none."""
-        with self.active():
-            restore_random_state(state)
+        self._draw(lambda: restore_random_state(state))
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Let Python's and numpy's generators be those of this stream."""
-        with SWAPPING:
+    def _draw(self, work: Callable[[], T]) -> T:
+        """Return ``work()``, for which Python's and numpy's generators are those of this stream."""
+        with SWAPPING.hold():
             outer = _get_states()
-            _set_states(self.state)
             try:
-                yield
+                _set_states(self.state)
+                return work()
             finally:
                 self.state = _get_states()
                 _set_states(outer)
 
     def _iterate(self, reader: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-        with self.active():
-            known = set(threading.enumerate())
-            items = iter(reader())
-            item = next(items, _END)
-            started = set(threading.enumerate()) - known
+        known = set(threading.enumerate())
+        items = self._draw(lambda: iter(reader()))
+        item = self._draw(lambda: next(items, _END))
+        started = set(threading.enumerate()) - known
         if any(map(_reads_for_this_thread, started)):
             yield from self._iterate_beside_threads(items, item)
             return
         while item is not _END:
             yield item
-            with self.active():
-                item = next(items, _END)
+            item = self._draw(lambda: next(items, _END))
 
     def _iterate_beside_threads(self, items: Iterator[Any], item: object) -> Iterator[Any]:
-        with SWAPPING:
+        with SWAPPING.hold():
             _set_states(self.state)
         while item is not _END:
             yield item
@@ -128,7 +125,7 @@ _END: Final = object()
 
 def _reads_for_this_thread(thread: threading.Thread) -> bool:
     """Return whether a thread that was started a moment ago may read what this one iterates over."""
-    if isinstance(thread, ReadingThread) and thread.reads_for != threading.get_ident():
+    if thread.name.startswith(READING) and thread.name != READING + str(threading.get_ident()):
         return False
     return thread.is_alive() and not thread.name.startswith(MAPPING)
 

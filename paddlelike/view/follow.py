@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError
+from paddlelike.foundation.locks import Lock
 from paddlelike.io.training_log import Curve, Curves, decode_record
 from paddlelike.storage import manifest
 from paddlelike.storage.names import MANIFEST
@@ -90,11 +90,11 @@ class Follower:
         self._manifests: dict[str, tuple[int, int]] = {}
         self._saves: list[_Save] = []
         self._version = self._next_id = 0
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def look(self) -> dict[str, Any]:
         """Return the present state, as values that JSON can represent; ``version`` rises with each change."""
-        with self._lock:
+        with self._lock.hold():
             changed = False
             for path in (*self._named, *self._scan()):
                 if os.path.basename(path) == MANIFEST or path.endswith(".pdmanifest"):
@@ -112,7 +112,7 @@ class Follower:
 
     def find_save(self, id: int) -> str | None:  # noqa: A002
         """Return the path of a save that :meth:`look` has listed; None: there is none."""
-        with self._lock:
+        with self._lock.hold():
             names = [save.name for save in self._saves if save.id == id]
         return os.path.join(self.directory, names[0]) if names else None
 

@@ -19,6 +19,8 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core import row_changes
 from paddlelike.errors import SaveError
+from paddlelike.foundation.locks import Event
+from paddlelike.foundation.threads import Thread
 from paddlelike.io import asynchronous
 from paddlelike.io.asynchronous import PendingSave
 from paddlelike.io.incremental import ledger
@@ -322,9 +324,9 @@ def test_an_interrupt_while_the_thread_starts_leaves_no_save_that_nobody_waits_f
     monkeypatch: pytest.MonkeyPatch,
     has_begun: bool,
 ) -> None:
-    real = threading.Thread.start
+    real = Thread.start
 
-    def start(self: threading.Thread) -> None:
+    def start(self: Thread) -> None:
         if has_begun:
             real(self)
             pending = asynchronous._state.last
@@ -334,7 +336,7 @@ def test_an_interrupt_while_the_thread_starts_leaves_no_save_that_nobody_waits_f
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", start)
+        patch.setattr(Thread, "start", start)
         with pytest.raises(KeyboardInterrupt):
             save(exe, tmp_path / "a", program)
     threading.Timer(0.2, gate.set).start()
@@ -348,7 +350,7 @@ def test_an_interrupt_while_the_thread_starts_leaves_no_save_that_nobody_waits_f
 def test_an_interrupt_ends_a_wait_and_not_the_save(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
 ) -> None:
-    class Interrupted(threading.Event):
+    class Interrupted(Event):
         def wait(self, timeout: float | None = None) -> bool:
             raise KeyboardInterrupt
 
@@ -388,11 +390,11 @@ def test_a_save_begins_after_the_one_that_nobody_checked_has_ended() -> None:
 def test_without_a_thread_the_save_does_not_wait_for_itself(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def start(self: threading.Thread) -> None:
+    def start(self: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=1, blocking=False)
-    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(Thread, "start", start)
     for step in (1, 2):  # after each, the earlier ones are listed, which waits for a running save
         fill(step)
         checkpoints.save(exe, program, step)
@@ -422,7 +424,7 @@ def test_a_forked_process_can_save_and_waits_for_no_thread_of_its_parent(tmp_pat
         held, gate = threading.Event(), threading.Event()
 
         def hold():
-            with asynchronous.pending_lock():
+            with asynchronous.pending_lock().hold():
                 held.set()
                 gate.wait()
 

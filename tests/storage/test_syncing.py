@@ -104,7 +104,7 @@ def test_a_save_that_only_waits_for_the_disk_refuses_no_other(
     monkeypatch.setattr(syncing, "_SMALL", 0)
     monkeypatch.setattr(syncing, "sync_file_system", lambda path: written.wait(60))
     save(tmp_path / "m", NEW)
-    monkeypatch.setattr(lock_module._opening, "wait", pause)
+    monkeypatch.setattr(lock_module._released, "wait", pause)
     with Lock(layout.lock, layout.base, wait=0) as lock:  # as of another process
         assert lock.waited is not None
         assert not os.path.lexists(tmp_path / STAGING / "new")

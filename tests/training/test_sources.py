@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import paddlelike as fluid
 from paddlelike import training
 from paddlelike.errors import FormatError, SourceError
-from paddlelike.reader.readers import ReadingThread, read_ahead
+from paddlelike.reader.readers import ReadAhead
 from tests.training.small import GOLDEN
 
 NUMBERS = np.arange(10, dtype="float32").reshape(10, 1)
@@ -25,10 +26,10 @@ NUMBERS = np.arange(10, dtype="float32").reshape(10, 1)
 @pytest.fixture(autouse=True)
 def no_readers() -> None:
     """Loaders that tests left in the middle shuffle in their threads, by the generator of all."""
-    for thread in threading.enumerate():
-        if isinstance(thread, ReadingThread):
-            thread.stop.set()
-            thread.join(10)
+    for one in gc.get_objects():
+        if isinstance(one, ReadAhead):
+            one.close()
+            one.thread.wait(10)
 
 
 def take(source: Any, size: int, count: int = 100) -> list[list[float]]:
@@ -324,7 +325,7 @@ def test_threads_of_other_readers_do_not_disturb_a_reader() -> None:
 
     def disturb() -> None:
         assert reading.wait(60)
-        others.append(read_ahead(lambda: iter(NUMBERS), 1))  # its thread waits until a sample is taken
+        others.append(ReadAhead(lambda: iter(NUMBERS), 1))  # its thread waits until a sample is taken
         disturbed.set()
 
     seed()

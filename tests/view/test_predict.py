@@ -147,7 +147,7 @@ def test_runs_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
         one.join(30)
     assert most == [1] * 8
     monkeypatch.setattr("paddlelike.view.server.predict._PATIENCE", 0.01)
-    with predictor._lock, pytest.raises(Refusal, match="another run"):
+    with predictor._lock.hold(), pytest.raises(Refusal, match="another run"):
         predictor.run({"x": [[0] * 13]})
 
 

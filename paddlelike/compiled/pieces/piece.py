@@ -20,7 +20,7 @@ from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.state.alike import find_alike
 from paddlelike.compiled.state.repeats import CompiledFrame, create_repeat
-from paddlelike.compiled.state.tables import DeviceTables
+from paddlelike.compiled.state.tables import DeviceTables, KeptRows
 from paddlelike.compiled.tracing.draws import draw_all
 from paddlelike.compiled.tracing.sizes import KnownSizes, Sizes, describe_sizes
 from paddlelike.compiled.values import Packed, SparseRows, align_feed, find_array_type
@@ -157,12 +157,13 @@ class Piece:
             found = self._launch(executable, donated, kept, draws)
         else:
             by_position = {}
-            begun = self._tables.begin(executable.donated, donated, frame.values)
+            rows = KeptRows()
             try:
+                self._tables.begin(rows, executable.donated, donated, frame.values)
                 found = self._launch(executable, donated, kept, draws)
                 by_position = dict(zip(executable.results, found[0], strict=True))
             finally:
-                self._tables.end(begun, by_position)
+                self._tables.end(rows, by_position)
         results: list[Any] = found[0]
         if executable.check_first is None and executable.checks:
             try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -24,13 +23,14 @@ from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.row_changes import OldRows, Table
 from paddlelike.core.rows import unique_rows
 from paddlelike.core.views import view_bytes_at
+from paddlelike.foundation.locks import Event
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.update.base import Update
 from paddlelike.ops.update.rules import Rows
 
-__all__ = ["DeviceTables", "keep_tables"]
+__all__ = ["DeviceTables", "KeptRows", "keep_tables"]
 
 Array = np.ndarray[Any, Any]
 
@@ -38,6 +38,14 @@ _LOOKUPS: Final = ("lookup_table_grad", "lookup_table_v2_grad")
 #: Operators whose result has the rows of X and no others.
 _SAME_ROWS: Final = ("clip", "elementwise_mul", "merge_selected_rows", "scale", "sum")
 _PATIENCE: Final = 0.005  # seconds for which a step lets a save read a piece first
+
+
+class KeptRows:
+    """The rows that a step is about to write, by position, and the keys of their locks."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, _DeviceRows] = {}
+        self.keys: list[Any] = []
 
 
 class DeviceTables:
@@ -52,26 +60,25 @@ class DeviceTables:
             weakref.finalize(self, row_changes.tables.pop, id(table), None)
 
     def begin(
-        self, positions: Sequence[int], donated: Sequence[Any], values: Sequence[Any]
-    ) -> dict[int, _DeviceRows]:
-        """Keep the rows that a step is about to write, by position, until :meth:`end`."""
-        begun: dict[int, _DeviceRows] = {}
-        try:
-            for position, array in zip(positions, donated, strict=True) if _kept else ():
-                if (old := _kept.get(id(array))) is not None:
-                    ids = [np.asarray(values[n]).reshape(-1) for n in self._ids.get(position, ())]
-                    old.begin(np.concatenate(ids) if ids else None)
-                    begun[position] = old
-        except BaseException:
-            self.end(begun, {})
-            raise
-        return begun
+        self, kept: KeptRows, positions: Sequence[int], donated: Sequence[Any], values: Sequence[Any]
+    ) -> None:
+        """Keep the rows that a step is about to write, until :meth:`end`, also if this is interrupted."""
+        for position, array in zip(positions, donated, strict=True) if _kept else ():
+            if (old := _kept.get(id(array))) is not None:
+                ids = [np.asarray(values[n]).reshape(-1) for n in self._ids.get(position, ())]
+                old.wait()
+                kept.keys.append(old.lock.hold())
+                kept.rows[position] = old
+                old.begin(np.concatenate(ids) if ids else None)
 
-    def end(self, begun: Mapping[int, _DeviceRows], results: Mapping[int, Any]) -> None:
+    def end(self, kept: KeptRows, results: Mapping[int, Any]) -> None:
         """Let saves read on: in the arrays of the results, in the old ones where the step had none."""
         arrays = {n: value for n, value in results.items() if isinstance(value, jax.Array)}
-        for position, old in begun.items():
-            old.end(arrays.get(position))
+        try:
+            for position, old in kept.rows.items():
+                old.end(arrays.get(position))
+        finally:
+            kept.keys.clear()
         for position, table in self._tables.items():
             if (array := arrays.get(position)) is not None:
                 table.array = weakref.ref(array)
@@ -110,38 +117,35 @@ class _DeviceRows(OldRows):
         self._array = array
         self._is_open = False
         self._waits = False
-        self._has_read = threading.Event()
+        self._has_read = Event()
         _kept[id(array)] = self
 
-    def begin(self, rows: Array | None) -> None:
-        """Keep the rows that a step is about to write, in any order, None: all; take the lock."""
+    def wait(self) -> None:
+        """Let a save that waits for it read a piece first."""
         if self._waits:
             self._has_read.wait(_PATIENCE)
-        self._lock.acquire()
-        try:
-            if self._is_open:
-                return
-            if rows is not None and (not len(rows) or 0 <= rows.min() <= rows.max() < len(self._places)):
-                self._keep(unique_rows(self._choose(rows)))
-            else:
-                self._keep_all()
-                self._open()
-        except BaseException:
-            self._lock.release()
-            raise
+
+    def begin(self, rows: Array | None) -> None:
+        """Keep the rows that a step is about to write, in any order, None: all; the lock is held."""
+        if self._is_open:
+            return
+        if rows is not None and (not len(rows) or 0 <= rows.min() <= rows.max() < len(self._places)):
+            self._keep(unique_rows(self._choose(rows)))
+        else:
+            self._keep_all()
+            self._open()
 
     def end(self, array: jax.Array | None) -> None:
-        """Go on in the array that the step has made of the old one; release the lock."""
+        """Go on in the array that the step has made of the old one; the lock is held."""
         if not self._is_open and array is not None:
             del _kept[id(self._array)]
             self._array, self._rows = array, _view(array)
             _kept[id(array)] = self
-        self._lock.release()
 
     def _read(self, start: int, stop: int) -> tuple[Array, Array]:
         self._has_read.clear()
         self._waits = True
-        with self._lock:
+        with self.lock.hold():
             self._waits = False
             if self._is_open:
                 piece = np.empty_like(self._old[start:stop])  # all are kept
@@ -167,8 +171,9 @@ if hasattr(os, "register_at_fork"):
 def keep_tables() -> None:
     """Keep whole what saves read, before a computation that may write into any memory of persistables."""
     for old in list(_kept.values()):
-        old.begin(None)
-        old.end(None)
+        old.wait()
+        with old.lock.hold():
+            old.begin(None)
 
 
 def _view(array: jax.Array) -> Array:

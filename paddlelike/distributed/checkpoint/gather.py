@@ -10,7 +10,6 @@ own rows at their offset. The files are the same.
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from paddlelike.distributed.checkpoint.tables import gather_growing, gather_shar
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.errors import SaveError
 from paddlelike.formats import elements
+from paddlelike.foundation.locks import Lock
 from paddlelike.io.partition import GatheredFile
 from paddlelike.storage.interfaces import Buffer
 
@@ -109,12 +109,12 @@ class _Batch:
         self._slices = slices
         self._how = how
         self._arrays: dict[tuple[str, str], Array] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._is_pulled = False
 
     def take(self, one: Slice) -> Array:
         """Return the values of a slice, once."""
-        with self._lock:
+        with self._lock.hold():
             if not self._is_pulled:
                 wanted = [(slice_.endpoint, slice_.name) for slice_ in self._slices]
                 self._arrays = dict(zip(wanted, self._servers.pull(wanted), strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +10,7 @@ import numpy as np
 from paddlelike.core.scope import global_scope
 from paddlelike.distributed.client.geo import exchanges
 from paddlelike.errors import SaveError
+from paddlelike.foundation.locks import Lock
 from paddlelike.framework.graph.program import Program
 
 if TYPE_CHECKING:
@@ -50,22 +50,22 @@ class OneByOne:
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def pull(self, wanted: Sequence[Wanted]) -> list[Array]:
-        with self._lock:
+        with self._lock.hold():
             return self._servers.pull(wanted)
 
     def stream(self, wanted: Wanted, receiver: Callable[[], Receiver]) -> None:
-        with self._lock:
+        with self._lock.hold():
             self._servers.stream(wanted, receiver)
 
     def row_ids(self, wanted: Wanted) -> Array:
-        with self._lock:
+        with self._lock.hold():
             return self._servers.row_ids(wanted)
 
     def save(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        with self._lock:
+        with self._lock.hold():
             return self._servers.save(directory, names)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.client.outbox import Outbox, Value
 from paddlelike.distributed.placement import SEEN, Entry, Kind
+from paddlelike.foundation.locks import Condition
+from paddlelike.foundation.threads import Thread
 
 __all__ = ["Background"]
 
@@ -43,11 +45,11 @@ class Background:
     def __init__(self, *, most: int = 20, average: bool = False) -> None:
         self._most = most
         self._average = average
-        self._changed = threading.Condition()
+        self._changed = Condition()
         self._sums: dict[tuple[int, int], _Sum] = {}
         self._ending = False
         self._error: BaseException | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
 
     def start(self, push: Callable[[Sequence[Outbox]], None], servers: int) -> None:
         """Start the thread.
@@ -59,14 +61,14 @@ class Background:
         servers
             The count of servers.
         """
-        name = "paddlelike-communicator"
-        self._thread = threading.Thread(target=self._run, args=(push, servers), name=name, daemon=True)
-        self._thread.start()
+        thread = Thread(partial(self._run, push, servers), "paddlelike-communicator")
+        thread.start()
+        self._thread = thread
 
     def put(self, server: int, entry: Entry, value: Value) -> None:
         """Add a gradient to the next push; wait while that holds the most steps. Raises as :meth:`check`."""
         key = server, entry.index
-        with self._changed:
+        with self._changed.hold():
             self._changed.wait_for(
                 lambda: self._error is not None or key not in self._sums or self._sums[key].count < self._most
             )
@@ -91,16 +93,16 @@ class Background:
 
     def abandon(self) -> None:
         """Push what is left and end; an error is not raised."""
-        with self._changed:
+        with self._changed.hold():
             self._ending = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.wait()
 
     def _run(self, push: Callable[[Sequence[Outbox]], None], servers: int) -> None:
         try:
             while True:
-                with self._changed:
+                with self._changed.hold():
                     self._changed.wait_for(lambda: self._sums or self._ending, _POLL)
                     sums, self._sums = self._sums, {}
                     ending = self._ending
@@ -109,7 +111,7 @@ class Background:
                 if ending and not sums:
                     return
         except BaseException as error:
-            with self._changed:
+            with self._changed.hold():
                 self._error = error
                 self._changed.notify_all()
 

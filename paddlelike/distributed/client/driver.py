@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import functools
 import queue
 import select
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +25,8 @@ from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Channel
 from paddlelike.distributed.wire.direct.connection import Connection
 from paddlelike.errors import DeadlineError, FaultError, FormatError, RemoteError, UnreachableError
+from paddlelike.foundation.locks import Condition, RLock
+from paddlelike.foundation.threads import Pool, Thread
 
 __all__ = ["SMALL", "Driver"]
 
@@ -72,18 +72,16 @@ class Driver:
         self.is_lost = False
         self._why: Exception | None = None
         self.channels = [Channel(endpoint) for endpoint in endpoints]
-        self._pool = concurrent.futures.ThreadPoolExecutor(
-            max(len(endpoints), 1), thread_name_prefix="paddlelike-call"
-        )
-        self._turn = threading.RLock()
-        self._changed = threading.Condition()
+        self._pool = Pool(max(len(endpoints), 1), "paddlelike-call")
+        self._turn = RLock()
+        self._changed = Condition()
         self._heartbeat = Heartbeat(self.channels)
         self._orders: list[queue.SimpleQueue[bool]] = []  # by server, of the thread that pushes; False: end
         self._done: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._begun = 0  # servers to which a goal of begin() is being carried out
         self._abandon: Callable[[], None] = lambda: None
         try:
-            found = list(self._pool.map(lambda c: describe(c, settings.limits.window), self.channels))
+            found = self._pool.map(lambda c: describe(c, settings.limits.window), self.channels)
             self.tables = [one.table for one in found]
             self.mode = common_mode(self.endpoints, found)
             self.values = [
@@ -129,7 +127,7 @@ class Driver:
         RemoteError
             A server refused a call for good.
         """
-        with self._turn:
+        with self._turn.hold():
             if not self.withdraw():
                 return False
             self._set_goal(goal, payload)
@@ -152,19 +150,23 @@ class Driver:
 
         ``abandon`` makes ``payload`` end these calls when another goal comes first. Raises as :meth:`reach`.
         """
-        with self._turn:
+        with self._turn.hold():
             assert not self._begun, "a goal is open already"
             self._set_goal(goal, payload)
             self._abandon = abandon
-            if not self._orders:
-                self._start_pushers()
-            self._begun = len(self._orders)
-            for order in self._orders:
-                order.put(True)
+            try:
+                if len(self._orders) < len(self.endpoints):
+                    self._start_pushers()
+                for order in self._orders:
+                    self._begun += 1
+                    order.put(True)
+            except BaseException:  # Ctrl-C, or no thread can be started
+                self._interrupt()
+                raise
 
     def finish(self) -> bool:
         """Wait for the goal of :meth:`begin`; return and raise as :meth:`reach`."""
-        with self._turn:
+        with self._turn.hold():
             try:
                 self._join()
             except BaseException:
@@ -174,7 +176,7 @@ class Driver:
 
     def withdraw(self) -> bool:
         """Give up the goal of :meth:`begin`, if it is open; return False where the servers went back."""
-        with self._turn:
+        with self._turn.hold():
             if not self._begun:
                 return True
             self._end_begun()
@@ -184,7 +186,7 @@ class Driver:
     def _end_begun(self) -> None:
         """Make the calls of :meth:`begin` end, if there are any."""
         if self._begun:
-            with self._changed:
+            with self._changed.hold():
                 self.state.withdraw()
                 self._changed.notify_all()
             self._abandon()
@@ -194,10 +196,10 @@ class Driver:
 
         They are not of the pool, which a script that fails in the midst of a step would wait for at its end.
         """
-        self._orders = [queue.SimpleQueue() for _ in self.endpoints]
-        for server, orders in enumerate(self._orders):
-            name = "paddlelike-push"
-            threading.Thread(target=self._follow, args=(server, orders), name=name, daemon=True).start()
+        for server in range(len(self.endpoints)):
+            orders: queue.SimpleQueue[bool] = queue.SimpleQueue()
+            Thread(functools.partial(self._follow, server, orders), "paddlelike-push").start()
+            self._orders.append(orders)
 
     def _follow(self, server: int, orders: queue.SimpleQueue[bool]) -> None:
         while orders.get():
@@ -213,7 +215,7 @@ class Driver:
         if self._why is not None:
             raise self._why
         self._calls.payload = payload
-        with self._changed:
+        with self._changed.hold():
             goal(self.state, time.monotonic())
 
     def _evaluate(self) -> bool:
@@ -238,7 +240,7 @@ class Driver:
             orders.put(False)
         for channel in self.channels:
             channel.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.close()
         self._heartbeat.join()
 
     def _start_together(self) -> dict[int, _Begun]:
@@ -257,7 +259,7 @@ class Driver:
         for server, direct in enumerate(directs):
             step: Step = Pause(0.0)
             if len(directs) == len(self.channels):
-                with self._changed:
+                with self._changed.hold():
                     step = self.state.next_step(server, time.monotonic())
             if not isinstance(step, Call):
                 self.channels[server].give_back(direct)
@@ -289,7 +291,7 @@ class Driver:
     def _finish_call(self, begun: _Begun) -> None:
         reply = self._attempt(begun.call, begun.finish)
         if reply is not None:
-            with self._changed:
+            with self._changed.hold():
                 self.state.take_reply(begun.call, reply, time.monotonic())
                 self._changed.notify_all()
 
@@ -298,7 +300,7 @@ class Driver:
         try:
             return act()
         except (UnreachableError, DeadlineError, FormatError, Abandoned) as error:
-            with self._changed:
+            with self._changed.hold():
                 self.state.fail_call(call, str(getattr(error, "message", "")), time.monotonic())
                 self._changed.notify_all()
         except Exception as error:
@@ -310,7 +312,7 @@ class Driver:
         if begun is not None:
             self._finish_call(begun)
         while True:
-            with self._changed:
+            with self._changed.hold():
                 step = self.state.next_step(server, time.monotonic())
                 if isinstance(step, Done) or self.is_lost:
                     self._changed.notify_all()
@@ -320,12 +322,12 @@ class Driver:
                     continue
             reply = self._attempt(step, functools.partial(self._calls.make_call, step))
             if reply is not None:
-                with self._changed:
+                with self._changed.hold():
                     self.state.take_reply(step, reply, time.monotonic())
                     self._changed.notify_all()
 
     def _lose(self, why: Exception) -> None:
         """Note an error that repeating the call does not cure."""
-        with self._changed:
+        with self._changed.hold():
             self._why, self.is_lost = why, True
             self._changed.notify_all()

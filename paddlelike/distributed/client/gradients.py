@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -12,6 +11,7 @@ from paddlelike.distributed.client.outbox import Outbox, Value, row_counts, valu
 from paddlelike.distributed.placement import Kind, ServerTable
 from paddlelike.distributed.wire import FLUSH, Item, Note
 from paddlelike.errors import EnforceNotMet
+from paddlelike.foundation.locks import Condition, Lock
 
 __all__ = ["EARLY", "Abandoned", "Gradients"]
 
@@ -40,8 +40,8 @@ class Gradients:
     def __init__(self, tables: Sequence[ServerTable]) -> None:
         self._tables = tables
         self.outboxes: list[Outbox] = [{} for _ in tables]
-        self._lock = threading.Lock()
-        self._changed = [threading.Condition(self._lock) for _ in tables]  # each wakes one thread
+        self._lock = Lock()
+        self._changed = [Condition(self._lock) for _ in tables]  # each wakes one thread
         self._sizes = [0 for _ in tables]  # bytes put so far
         self._taken = [0 for _ in tables]  # those that a push has begun to send
         self._is_open = True
@@ -68,11 +68,11 @@ class Gradients:
             self.outboxes[server][index] = value
             self._sizes[server] += size
             return self._sizes[server] >= EARLY
-        with self._lock:
+        with self._lock.hold():
             self.outboxes[server][index] = value
             self._sizes[server] += size
             if self._has_enough(server):  # to be woken for less costs more than to send it later
-                self._changed[server].notify()
+                self._changed[server].notify_all()
         return True
 
     def check_whole(self, endpoints: Sequence[str]) -> None:
@@ -92,25 +92,25 @@ class Gradients:
 
     def close(self) -> None:
         """Note that no further gradient comes."""
-        with self._lock:
+        with self._lock.hold():
             self._is_open = False
             self._notify()
 
     def abandon(self) -> None:
         """End the calls that send: the step is not completed."""
-        with self._lock:
+        with self._lock.hold():
             self._is_abandoned = True
             self._notify()
 
     def wait_until_closed(self, server: int) -> None:
         """Wait until no further gradient comes. Raises Abandoned."""
-        with self._lock:
+        with self._lock.hold():
             self._changed[server].wait_for(lambda: not self._is_open or self._is_abandoned)
             self._check()
 
     def start(self, server: int) -> tuple[tuple[tuple[int, int], ...], Iterator[Item]]:
         """Return the row counts known now, for the header of a push, and everything that it sends."""
-        with self._lock:
+        with self._lock.hold():
             self._taken[server] = 0
             rows = row_counts(self.outboxes[server])
         return rows, self._yield_items(server, {index for index, _ in rows})
@@ -123,7 +123,7 @@ class Gradients:
         outbox = self.outboxes[server]
         count = 0
         while True:
-            with self._lock:
+            with self._lock.hold():
                 self._check()
                 new = list(islice(outbox.items(), count, None))
                 self._taken[server], is_open = self._sizes[server], self._is_open
@@ -140,7 +140,7 @@ class Gradients:
 
     def _wait_for_more(self, server: int) -> bool:
         """Return whether enough came, or the last of it; False: nothing for seconds. Raises Abandoned."""
-        with self._lock:
+        with self._lock.hold():
             found = self._changed[server].wait_for(
                 lambda: self._has_enough(server) or not self._is_open or self._is_abandoned, _ALIVE
             )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
+from functools import partial
 
 from paddlelike.distributed.protocol.messages import reply_from_header
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import FormatError, RemoteError
+from paddlelike.foundation.locks import Condition, Event
+from paddlelike.foundation.threads import Thread
 
 __all__ = ["Heartbeat"]
 
@@ -26,10 +28,10 @@ class Heartbeat:
 
     def __init__(self, channels: Sequence[Channel]) -> None:
         self._channels = channels
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._ended = Event()
+        self._thread: Thread | None = None
 
-    def start(self, state: TrainerState, changed: threading.Condition, interval: float) -> None:
+    def start(self, state: TrainerState, changed: Condition, interval: float) -> None:
         """Start the thread.
 
         Parameters
@@ -39,7 +41,7 @@ class Heartbeat:
         interval
             Seconds between two heartbeats.
         """
-        self._thread = threading.Thread(target=self._run, args=(state, changed, interval), daemon=True)
+        self._thread = Thread(partial(self._run, state, changed, interval), "paddlelike-heartbeat")
         self._thread.start()
 
     def end(self) -> None:
@@ -49,11 +51,11 @@ class Heartbeat:
     def join(self) -> None:
         """Wait for the thread, if there is one."""
         if self._thread is not None:
-            self._thread.join()
+            self._thread.wait()
 
-    def _run(self, state: TrainerState, changed: threading.Condition, interval: float) -> None:
+    def _run(self, state: TrainerState, changed: Condition, interval: float) -> None:
         while not self._ended.wait(interval):
-            with changed:
+            with changed.hold():
                 request = state.make_beat()
             for server, channel in enumerate(self._channels):
                 try:
@@ -61,6 +63,6 @@ class Heartbeat:
                     reply = reply_from_header("Beat", head)
                 except (RemoteError, FormatError):  # the next call of a goal reports it
                     continue
-                with changed:
+                with changed.hold():
                     state.take_beat_reply(server, reply)
                     changed.notify_all()

@@ -10,7 +10,6 @@ import ctypes
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +20,7 @@ import numpy as np
 from paddlelike.compiled.backend import load_jax, wide_types
 from paddlelike.distributed.collective.job import Job
 from paddlelike.errors import DeadlineError, FaultError, GraphError, RoleError
+from paddlelike.foundation.locks import Event
 
 __all__ = ["HINT", "PULSE", "Exchanges", "Notes", "connect", "disconnect", "stdout_to_stderr"]
 
@@ -30,7 +30,7 @@ HINT: Final = "the launcher starts the job again; by hand, start all workers and
 Array = np.ndarray[Any, Any]
 
 
-def connect(job: Job, *, window: float, lease: float, ending: threading.Event) -> Notes:
+def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
     """Join a job through JAX's runtime; return the texts that its workers share.
 
     ``window``: seconds to wait for the other workers. ``lease``: seconds after which a silent worker is lost.
@@ -56,7 +56,7 @@ def connect(job: Job, *, window: float, lease: float, ending: threading.Event) -
     # Else JAX aborts every process as soon as one is lost, without our error.
     jax.config.update("jax_enable_recoverability", True)
     jax.config.update("jax_enable_preemption_service", False)  # it would ignore SIGTERM
-    joined = threading.Event()
+    joined = Event()
     handler = _exit_when_jax_aborts(job, ending, joined)
     host, _, port = job.endpoints[0].rpartition(":")
     try:
@@ -115,7 +115,7 @@ def stdout_to_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def _exit_when_jax_aborts(job: Job, ending: threading.Event, joined: threading.Event) -> object:
+def _exit_when_jax_aborts(job: Job, ending: Event, joined: Event) -> object:
     """Have this process end with the exit code for restarts where JAX's runtime aborts it.
 
     It does so when the coordinator is lost, and in worker 0 when not all join in time, without a way to be

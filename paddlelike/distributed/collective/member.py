@@ -12,12 +12,9 @@ import os
 import queue
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -37,12 +34,12 @@ from paddlelike.distributed.collective.shares import Shares
 from paddlelike.distributed.collective.watch import Watch
 from paddlelike.distributed.settings import Settings
 from paddlelike.errors import FaultError, PaddlelikeError
+from paddlelike.foundation.locks import Event
+from paddlelike.foundation.threads import Task, Thread
 
 __all__ = ["Member"]
 
 Array = np.ndarray[Any, Any]
-
-_Work = tuple[Callable[[Exchanges], Array], Future[Array]]
 
 _EXIT: Final = 5.0  # seconds for the end of a process whose job is lost
 
@@ -55,36 +52,37 @@ class Member:
         self.job = job
         self._lease, self._barrier = settings.lease, settings.limits.barrier
         exit_by_code()
-        self._ending = threading.Event()
+        self._ending = Event()
         limits = settings.limits
         with _listen_at(job):
             meet(job, limits.window)
             self._notes = connect(job, window=limits.window, lease=self._lease, ending=self._ending)
-        self._work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[Task[Array]] = queue.SimpleQueue()
         self._fault: FaultError | None = None
         self._watch = Watch(self._notes, job, self._lease)  # of the last exchange that took long
         self._entered = 0  # exchanges that this worker has begun
         self._shares: Shares | None = None
-        self._life = threading.Thread(target=self._show_life, daemon=True)
-        for thread in (self._life, threading.Thread(target=self._run, daemon=True)):
+        self._exchanges: Exchanges | None = None
+        self._life = Thread(self._show_life, "paddlelike-life")
+        for thread in (Thread(self._run, "paddlelike-exchanges"), self._life):
             thread.start()
         atexit.register(self._leave)
         with stdout_to_stderr():  # gloo prints whom it is connected to, at the first exchange
             self.wait(self.submit(lambda exchanges: exchanges.sum(np.zeros(1, np.float32))))
 
-    def submit(self, function: Callable[[Exchanges], Array]) -> Future[Array]:
+    def submit(self, function: Callable[[Exchanges], Array]) -> Task[Array]:
         """Let the thread carry out an exchange. Raises FaultError when the job is lost already."""
         if self._fault is not None:
             raise self._fault
-        future: Future[Array] = Future()
+        task: Task[Array] = Task(lambda: function(self._find_exchanges()))
         self._entered += 1
-        self._work.put((function, future))
-        return future
+        self._work.put(task)
+        return task
 
-    def wait(self, future: Future[Array]) -> Array:
+    def wait(self, task: Task[Array]) -> Array:
         """Return the result of an exchange. Raises FaultError when a worker is lost."""
         try:
-            return future.result(timeout=PULSE)
+            return task.result(timeout=PULSE)
         except TimeoutError:
             pass
         except (RuntimeError, ValueError) as error:  # JAX raises either
@@ -93,7 +91,7 @@ class Member:
         begin = time.monotonic()
         while True:
             try:
-                return future.result(timeout=PULSE)
+                return task.result(timeout=PULSE)
             except TimeoutError:
                 lost = watch.find_lost()
             except (RuntimeError, ValueError) as error:
@@ -132,15 +130,14 @@ class Member:
         raise self._fault from cause
 
     def _run(self) -> None:
-        exchanges = None
         while True:
-            function, future = self._work.get()
-            try:
-                if exchanges is None:  # here, because JAX waits for the devices of all workers
-                    exchanges = Exchanges(self.job, self._notes)
-                future.set_result(function(exchanges))
-            except BaseException as error:  # the thread that waits raises it
-                future.set_exception(error)
+            with suppress(BaseException):  # the thread that waits raises it
+                self._work.get().run()
+
+    def _find_exchanges(self) -> Exchanges:
+        if self._exchanges is None:  # late, because JAX waits for the devices of all workers
+            self._exchanges = Exchanges(self.job, self._notes)
+        return self._exchanges
 
     def _show_life(self) -> None:
         beat = 0
@@ -159,9 +156,7 @@ class Member:
         self._ending.set()
         if self._fault is not None:
             # A thread that waits for a lost worker, or JAX's own end, must not keep the process.
-            end = threading.Timer(_EXIT, partial(os._exit, FaultError.exit_code))
-            end.daemon = True
-            end.start()
+            Thread(self._exit_late, "paddlelike-exit").start()
         try:
             self._notes.write(f"left/{self.job.rank}", "after a fault" if self._fault else "at its end")
             if self.job.rank == 0:
@@ -175,13 +170,17 @@ class Member:
                 disconnect()
         except RuntimeError:
             pass
-        self._life.join(_EXIT)
+        self._life.wait(_EXIT)
         if self._fault is not None or error is not None:
             # Python would end the thread that is in an exchange, which C++ answers by aborting the process.
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
                 sys.stderr.flush()
             os._exit(getattr(error, "exit_code", FaultError.exit_code if error is None else 1))
+
+    def _exit_late(self) -> None:
+        time.sleep(_EXIT)
+        os._exit(FaultError.exit_code)
 
     def _stay_for_saves(self) -> None:
         """Wait until no other worker trains or saves: it may ask for the state that this one holds."""

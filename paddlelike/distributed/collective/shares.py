@@ -17,7 +17,6 @@ import os
 import secrets
 import socket
 import tempfile
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
@@ -32,6 +31,8 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.distributed.collective.jax_runtime import PULSE, Notes
 from paddlelike.distributed.collective.job import Job
 from paddlelike.distributed.collective.sharding import Sharding
+from paddlelike.foundation.locks import Condition, Event
+from paddlelike.foundation.threads import Thread
 
 __all__ = ["Shares"]
 
@@ -50,14 +51,14 @@ class Shares:
     ``watch(begin)`` raises the error for a lost worker, if there is one, ``fail(error)`` waits for one.
     """
 
-    def __init__(self, job: Job, notes: Notes, ending: threading.Event, watch: _Watch, fail: _Fail) -> None:
+    def __init__(self, job: Job, notes: Notes, ending: Event, watch: _Watch, fail: _Fail) -> None:
         self._job, self._notes, self._ending, self._watch, self._fail = job, notes, ending, watch, fail
         self._scope: Scope | None = None
         self._released: weakref.WeakSet[Scope] = weakref.WeakSet()
         self._completed = [0, 0]  # steps, and loads since the last of them
-        self._is_done = threading.Condition()
+        self._is_done = Condition()
         self._asked = 0
-        threading.Thread(target=self._serve, name="paddlelike-shares", daemon=True).start()
+        Thread(self._serve, "paddlelike-shares").start()
 
     def release(self, scope: Scope, sharding: Sharding) -> None:
         """Release the state of other workers."""
@@ -78,7 +79,7 @@ class Shares:
 
     def count(self, *, is_step: bool) -> None:
         """Count a completed step, or a load."""
-        with self._is_done:
+        with self._is_done.hold():
             steps, loads = self._completed
             self._completed = [steps + 1, 0] if is_step else [steps, loads + 1]
             self._is_done.notify_all()
@@ -120,7 +121,7 @@ class Shares:
                 continue
 
     def _answer(self, answer: str, names: list[str], completed: list[int]) -> None:
-        with self._is_done:
+        with self._is_done.hold():
             while self._completed < completed:
                 self._is_done.wait(_POLL)
                 self._check()

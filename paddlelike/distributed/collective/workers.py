@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -25,6 +24,7 @@ from paddlelike.distributed.collective.job import Job, make_job, read_job
 from paddlelike.distributed.collective.member import Member
 from paddlelike.distributed.collective.sharding import Sharding
 from paddlelike.errors import GraphError, RoleError, UnsupportedError
+from paddlelike.foundation.threads import Task
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -50,7 +50,7 @@ class JobWorkers:
         self._is_joining = False
         self._staged: dict[str, list[tuple[Array, Array]]] = {}  # by dtype: values, and where results go
         self._rooms: dict[tuple[str, int], int] = {}  # rows of sparse gradients, by variable and row's bytes
-        self._pending: list[tuple[Future[Array], list[Array]]] = []
+        self._pending: list[tuple[Task[Array], list[Array]]] = []
         self._may_wait = weakref.WeakKeyDictionary[Program, tuple[int, dict[int, bool]]]()
         self._shared: weakref.WeakKeyDictionary[Scope, weakref.WeakSet[Program]] = weakref.WeakKeyDictionary()
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import queue
-import threading
+from functools import partial
 from typing import Final, TextIO
+
+from paddlelike.foundation.threads import Thread
 
 __all__ = ["MARK", "Messages"]
 
@@ -30,7 +32,7 @@ class Messages:
         self.codes: dict[str, int | None] = {}
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         if source is not None:
-            threading.Thread(target=self._read, args=(source,), daemon=True).start()
+            Thread(partial(self._read, source), "paddlelike-messages").start()
 
     def get(self, timeout: float) -> str | None:
         """Return the next line to show, or None after the last one.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection
+
+from paddlelike.foundation.locks import Lock
 
 __all__ = ["Presence"]
 
@@ -36,28 +37,28 @@ class Presence:
         self._clock = clock
         self._begun = clock()
         self._heard: dict[int, float] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def hear(self, trainer: int) -> None:
         """Note a sign of life of a trainer (an id)."""
-        with self._lock:
+        with self._lock.hold():
             self._heard[trainer] = self._clock()
 
     def silent(self, trainers: Collection[int]) -> list[int]:
         """Return those of ``trainers`` (ids) that have been silent for longer than the lease."""
-        with self._lock:
+        with self._lock.hold():
             now = self._clock()
             return [one for one in trainers if now - self._heard.get(one, self._begun) > self._lease]
 
     def seconds_alone(self, trainers: Collection[int]) -> float:
         """Return for how long none of ``trainers`` gave a sign of life; 0 if none has ever been heard of."""
-        with self._lock:
+        with self._lock.hold():
             heard = [self._heard[one] for one in trainers if one in self._heard]
             return self._clock() - max(heard) if heard else 0.0
 
     def describe(self, trainers: Collection[int]) -> str:
         """Return in words when each of ``trainers`` was last heard of."""
-        with self._lock:
+        with self._lock.hold():
             now = self._clock()
             ages = {one: now - self._heard[one] for one in trainers if one in self._heard}
         heard = {one: f"last heard of {age:.0f} s ago" for one, age in ages.items()}

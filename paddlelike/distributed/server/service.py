@@ -6,7 +6,7 @@ Threads of the wire take gradients into staging and wait for the work of :mod:`.
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from paddlelike.distributed.protocol.messages import Push, Reply, Request, Waiti
 from paddlelike.distributed.protocol.server.work import Work
 from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.server.update_threads import Workers
+from paddlelike.foundation.threads import Task
 
 __all__ = ["Service"]
 
@@ -34,7 +35,7 @@ class Service(Workers):
 
     def ask(self, request: Request) -> Reply:
         """Return what the protocol answers now."""
-        with self.changed:
+        with self.changed.hold():
             reply: Reply = getattr(self.state, request.verb.lower())(request, time.monotonic())
             self.wake()
         return reply
@@ -53,7 +54,7 @@ class Service(Workers):
 
     def _ask_or_take_round(self, request: Request, end: float) -> tuple[Reply, Work | None]:
         """Return the answer, or a round to apply before."""
-        with self.changed:
+        with self.changed.hold():
             while True:
                 now = time.monotonic()
                 reply: Reply = getattr(self.state, request.verb.lower())(request, now)
@@ -73,7 +74,7 @@ class Service(Workers):
         Raises FrameError as :meth:`Staging.take`.
         """
         end = time.monotonic() + patience
-        with self.changed:
+        with self.changed.hold():
             # Asynchronous updates are at most one of each trainer, and are applied in any order
             while self.mode == "sync" and self.staging.is_full and not self.state.is_next(request.trainer):
                 left = end - time.monotonic()
@@ -89,13 +90,13 @@ class Service(Workers):
         found = self.served.lookups.get(table)
         if found is None:
             return self.variables.rows(table, ids)
-        future: Future[Array] = Future()
-        with self.changed:  # its block adds rows, so the thread that owns the variables runs it
-            self.tasks.append((lambda: self.variables.run_lookup(found, ids), future))
+        task: Task[Array] = Task(partial(self.variables.run_lookup, found, ids))
+        with self.changed.hold():  # its block adds rows, so the thread that owns the variables runs it
+            self.tasks.append(task)
             self.asked.notify_all()  # that thread is one of those that wait
-        return future.result(timeout=60)
+        return task.result(timeout=60)
 
     def status(self) -> dict[str, Any]:
         """Return rounds, bytes and silent trainers as plain values, for monitoring."""
-        with self.changed:
+        with self.changed.hold():
             return self.monitor.status(self.mode, self.list_remaining())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from paddlelike.distributed.protocol.header import read_pairs
 from paddlelike.distributed.protocol.messages import Push
 from paddlelike.distributed.wire.parts import Into
 from paddlelike.errors import FrameError
+from paddlelike.foundation.locks import Lock
 from paddlelike.ops.kernels.growing_rows import ANY_ID
 
 __all__ = ["Contribution", "Staging"]
@@ -149,7 +149,7 @@ class Staging:
         self._entries = {entry.index: entry for entry in table.having(Kind.GRADIENT, Kind.COUNTER)}
         self._groups = [[self._entries[index] for index in group] for group in groups]
         self._free: list[_Memory] = []
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._used: weakref.WeakSet[Contribution] = weakref.WeakSet()
         sizes = [
             math.prod(entry.shape) * entry.numpy_dtype.itemsize
@@ -174,7 +174,7 @@ class Staging:
         sparse = {}
         for index, count in rows:
             sparse[index] = self._make_rows(index, count)
-        with self._lock:
+        with self._lock.hold():
             found = self._free.pop() if self._free else None
         dense, flats, views = found or _Memory({}, [_make_flat(one) for one in self._groups], None)
         some = {*sparse, *self._only_rows}
@@ -209,7 +209,7 @@ class Staging:
     def give_back(self, contribution: Contribution) -> None:
         """Let a later push reuse the memory. Called when nobody reads it any more."""
         self._used.discard(contribution)
-        with self._lock:
+        with self._lock.hold():
             self._free.append(contribution.memory)
 
 

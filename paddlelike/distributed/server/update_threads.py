@@ -7,13 +7,12 @@ threads, or the thread that called ``exe.run``, which does all other work too.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from paddlelike.core.floats import run_quietly
@@ -31,11 +30,11 @@ from paddlelike.distributed.server.variables import Variables
 from paddlelike.distributed.server.writing import write_rows
 from paddlelike.distributed.settings import Settings
 from paddlelike.errors import OperatorError, SaveError
+from paddlelike.foundation.locks import Condition
+from paddlelike.foundation.threads import Task, Thread
 from paddlelike.framework.opdef import Context
 
-__all__ = ["Task", "Workers"]
-
-Task = tuple[Callable[[], Any], Future[Any]]
+__all__ = ["Workers"]
 
 _log = logging.getLogger("paddlelike.distributed")
 
@@ -74,12 +73,12 @@ class Workers:
             most=STAGED,
             groups=[group.indexes for group in self.variables.groups],
         )
-        lock = threading.RLock()
-        self.asked, self.changed = threading.Condition(lock), threading.Condition(lock)
+        self.asked = Condition()
+        self.changed = Condition(self.asked.lock)
         loaded = self._find_loaded_directory()
         position = self._read_position(loaded)
         self._points = self._find_points(settings) if settings.rollback else None
-        self.tasks: deque[Task] = deque()
+        self.tasks: deque[Task[Any]] = deque()
         self.monitor = Monitor(self.served.endpoint, self.served.trainers, settings)
         self._save_roots = settings.save_roots
         self.is_stopping = False
@@ -146,28 +145,26 @@ class Workers:
             while (work := self._next(is_owner=True)) is not None:
                 self.do(work)
         finally:
-            with self.changed:
+            with self.changed.hold():
                 self._has_ended = True
                 self.asked.notify_all()
                 self.changed.notify_all()
                 self.asked.wait_for(lambda: not self._is_working)  # for a thread of the wire
             for applier in appliers:
-                applier.join()
+                applier.wait()
         if self._error is not None:
             time.sleep(_LAST_WORDS)
             raise self._error
 
-    def _start_appliers(self) -> list[threading.Thread]:
+    def _start_appliers(self) -> list[Thread]:
         """Start the threads that apply asynchronous updates beside the one that owns the variables."""
         most = 1 if self.mode == "sync" else min(self.served.trainers, os.cpu_count() or 1, APPLIERS)
-        threads = [
-            threading.Thread(
-                target=run_quietly, args=(self._apply_updates,), name="paddlelike-apply", daemon=True
-            )
-            for _ in range(most - 1)
-        ]
-        for thread in threads:
-            thread.start()
+        threads: list[Thread] = []
+        with contextlib.suppress(RuntimeError):  # the system starts no more: these do the work
+            for _ in range(most - 1):
+                thread = Thread(partial(run_quietly, self._apply_updates), "paddlelike-apply")
+                thread.start()
+                threads.append(thread)
         return threads
 
     def _apply_updates(self) -> None:
@@ -175,7 +172,7 @@ class Workers:
             while (work := self._next(is_owner=False)) is not None:
                 self.do(work)
         except Exception as error:
-            with self.changed:
+            with self.changed.hold():
                 self._error = self._error or error
                 self.asked.notify_all()
 
@@ -191,8 +188,8 @@ class Workers:
         if state.has_work or state.is_finished or self.tasks or state.find_merge() or self._has_ended:
             self.asked.notify_all()
 
-    def _next(self, *, is_owner: bool) -> Work | Merge | Task | None:
-        with self.changed:
+    def _next(self, *, is_owner: bool) -> Work | Merge | Task[Any] | None:
+        with self.changed.hold():
             while not (self.is_stopping or self._has_ended or self._error is not None):
                 if is_owner:
                     self.monitor.check(self.state.round, self.list_remaining())
@@ -221,27 +218,24 @@ class Workers:
         """Return the trainers that have not finished."""
         return [one for one in range(self.served.trainers) if one not in self.state.completed]
 
-    def do(self, work: Work | Merge | Task) -> None:
+    def do(self, work: Work | Merge | Task[Any]) -> None:
         """Do the work, and let others see that it is done."""
         try:
             self._carry_out(work)
         finally:
-            with self.changed:
+            with self.changed.hold():
                 self._is_working = False
                 self.wake()
 
-    def _carry_out(self, work: Work | Merge | Task) -> None:
-        if isinstance(work, tuple):
-            task, future = work
-            try:
-                future.set_result(task())
-            except Exception as error:
-                future.set_exception(error)
+    def _carry_out(self, work: Work | Merge | Task[Any]) -> None:
+        if isinstance(work, Task):
+            with contextlib.suppress(Exception):  # raised where its result is awaited
+                work.run()
             return
         if isinstance(work, Merge):
             trainer, contribution = work.other
             work.into[1].merge(trainer, contribution)
-            with self.changed:
+            with self.changed.hold():
                 self.state.end_merge(work)
                 self.staging.give_back(contribution)
                 self.changed.notify_all()
@@ -251,7 +245,7 @@ class Workers:
         except Exception as error:
             self._fail(work, error)
             return
-        with self.changed:
+        with self.changed.hold():
             if isinstance(work, Write):
                 self.state.end_write(work, answer)
             else:
@@ -265,7 +259,7 @@ class Workers:
     def _fail(self, work: Work, error: Exception) -> None:
         """Report failed work; after a round that failed the variables are of no round, so the server ends."""
         _log.exception("%s: %s failed", self.served.endpoint, type(work).__name__)
-        with self.changed:
+        with self.changed.hold():
             self.state.fail_work(work, f"{type(error).__name__}: {error}")
             if isinstance(work, Apply):
                 self._error = OperatorError(

@@ -8,7 +8,6 @@ and the threads that run its block apart.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from paddlelike.distributed.server.served import Lookup, Served
 from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.wire import as_bytes
 from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError
+from paddlelike.foundation.locks import Lock, RLock
 from paddlelike.framework.opdef import Context
 from paddlelike.framework.passes.views import collect_writes
 from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
@@ -54,10 +54,10 @@ class Variables:
         self._fused = _find_fused_updates(served) if served.is_synchronous else {}
         #: Parameters that are updated together; their gradients lie behind one another in the staging.
         self.groups = find_groups(served, self._fused)
-        self._schedule = threading.Lock()  # its block is one for all trainers
+        self._schedule = Lock()  # its block is one for all trainers
         self._updates = 0  # by geo-SGD
         self._touched: dict[str, Array] = {}  # by table, the number of the last of them for each row
-        self._finding = threading.RLock()  # places in tables, in synchronous training
+        self._finding = RLock()  # places in tables, in synchronous training
         self._bytes: dict[int, tuple[Array, memoryview]] = {}  # by index of the entry, which stays mostly
         self._check_values()
         self._start_counters()
@@ -115,7 +115,7 @@ class Variables:
             raise FrameError(
                 f"ids from {ids.min()} to {ids.max()}; table {table!r} has {entry.shape[0]} rows"
             )
-        with self.guards.get(table, contextlib.nullcontext()):
+        with self._hold_guard(table):
             return self.value(entry)[ids]
 
     def find_growing(self, name: str) -> GrowingRows:
@@ -128,9 +128,13 @@ class Variables:
             )
         return value
 
+    def _hold_guard(self, name: str) -> contextlib.AbstractContextManager[Any]:
+        found = self.guards.get(name)
+        return contextlib.nullcontext() if found is None else found.hold()
+
     def guard(self, name: str) -> contextlib.AbstractContextManager[Any]:
         """Return what keeps others from a growing table."""
-        return self.guards.get(name, self._finding)
+        return self.guards.get(name, self._finding).hold()
 
     def grown(self, table: str, ids: Array) -> Array:
         """Return the rows of ids in a growing table, those that new ids would get, and a column.
@@ -152,7 +156,7 @@ class Variables:
 
     def find_touched(self, since: int) -> tuple[int, dict[str, list[int]]]:
         """Return the number of the last update by geo-SGD, and the rows updated after ``since``, by table."""
-        with self._schedule:
+        with self._schedule.hold():
             found = {name: np.flatnonzero(numbers > since) for name, numbers in self._touched.items()}
             return self._updates, {name: rows.tolist() for name, rows in found.items() if len(rows)}
 
@@ -173,7 +177,7 @@ class Variables:
 
     def run_lookup(self, lookup: Lookup, ids: Array) -> Array:
         """Return the rows of ids in a table that is sharded by id, by its block; new ids get rows."""
-        with self.guards.get(lookup.table, contextlib.nullcontext()):
+        with self._hold_guard(lookup.table):
             self._ctx.write(lookup.ids, ids.reshape(-1, 1))
             self._ctx.run_block(lookup.block)
             rows: Array = np.ascontiguousarray(self._ctx.read(lookup.rows))
@@ -232,18 +236,18 @@ class Variables:
         served, ctx = self._served, self._ctx
         given = contribution.finish(whole=False)
         if served.schedule > 0 and not served.counters:  # rates that are a parameter's own, without steps
-            with self._schedule:
+            with self._schedule.hold():
                 ctx.run_block(served.schedule)
         for entry in served.table.having(Kind.COUNTER):
             if entry.index in given:
                 name = served.counters[entry.name][trainer]
-                with self._schedule:
+                with self._schedule.hold():
                     ctx.write(name, ctx.read(name) + given[entry.index])
                     ctx.run_block(served.schedule)
         gradients = served.table.having(Kind.GRADIENT)
         for entry in sorted(gradients, key=lambda one: served.blocks[one.name]):  # rows, then their updates
             if entry.index in given:
-                with self.guards[served.parameters[entry.name]]:
+                with self.guards[served.parameters[entry.name]].hold():
                     ctx.write(served.contribution(entry.name, trainer), given[entry.index])
                     ctx.run_block(served.blocks[entry.name])
                     rows = given[entry.index]
@@ -252,7 +256,7 @@ class Variables:
 
     def _touch(self, table: str, rows: SelectedRows) -> None:
         """Note which rows of a table a trainer of geo-SGD has updated."""
-        with self._schedule:
+        with self._schedule.hold():
             self._updates += 1
             if table not in self._touched:
                 self._touched[table] = np.zeros(rows.height(), np.int64)
@@ -296,15 +300,15 @@ class Variables:
                 self._ctx.write(name, np.full_like(self._ctx.read(name), counted))
 
 
-def _guards(served: Served) -> dict[str, threading.RLock]:
+def _guards(served: Served) -> dict[str, RLock]:
     """Return by variable the lock of the block that writes it; blocks that write the same share one."""
-    guards: dict[str, threading.RLock] = {}
+    guards: dict[str, RLock] = {}
     for gradient, index in served.blocks.items():
         names = {served.parameters[gradient], gradient, *served.inputs[gradient].values()}
         for op in served.op.block.program.blocks[index].ops:
             names |= collect_writes(op)
         shared = {guards[name] for name in names & guards.keys()}
-        lock = threading.RLock()
+        lock = RLock()
         guards |= dict.fromkeys([name for name, one in guards.items() if one in shared], lock)
         guards |= dict.fromkeys(names, lock)
     return guards

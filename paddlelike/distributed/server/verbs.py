@@ -118,7 +118,7 @@ class _PushVerb(_Verb):
     def begin(self, head: Header) -> Contribution:
         request = self.read(Push, head)
         service = self.service
-        with service.changed:
+        with service.changed.hold():
             reply = service.state.begin_push(request, time.monotonic())
         found = service.take_memory(request, _LONGEST_TURN) if reply is None else reply
         if isinstance(found, Reply):
@@ -132,7 +132,7 @@ class _PushVerb(_Verb):
         service = self.service
         receiver.finish(whole=service.mode == "sync")
         service.monitor.bytes_in += receiver.size
-        with service.changed:
+        with service.changed.hold():
             reply = service.state.end_push(request, receiver, time.monotonic())
             service.wake()
         return reply.to_header(), ()
@@ -193,13 +193,13 @@ class _ShareVerb(_Verb):
         request = Share.from_header(head)
         receiver.check()
         service = self.service
-        with service.changed:
+        with service.changed.hold():
             service.state.take_share(request, receiver.arrays[0].tobytes(), time.monotonic())
             service.changed.notify_all()
         reply = service.ask_until(request, min(request.poll, _LONGEST_TURN))
         if not isinstance(reply, ShareReply):
             return reply.to_header(), ()
-        with service.changed:
+        with service.changed.hold():
             texts = [text.decode() for text in service.state.shared_texts(request.number)]
         return reply.to_header(), [Part(0, 0, memoryview(json.dumps(texts).encode()))]
 
@@ -238,6 +238,6 @@ def _values(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
             yield Part(values_at(index), 0, view)
             continue
         for start in range(0, len(view), CHUNK):
-            with guard:
+            with guard.hold():
                 piece = bytes(view[start : start + CHUNK])
             yield Part(values_at(index), start, memoryview(piece))

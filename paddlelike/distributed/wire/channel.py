@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,7 @@ from paddlelike.distributed.wire.options import SERVICE, client_options, load_gr
 from paddlelike.distributed.wire.parts import Item, Part, Receiver
 from paddlelike.distributed.wire.security import Security, parse_endpoint
 from paddlelike.errors import DeadlineError, FrameError, RejectedError, RemoteError, UnreachableError
+from paddlelike.foundation.locks import Lock
 
 if TYPE_CHECKING:
     import grpc
@@ -57,7 +57,7 @@ class Channel:
         parse_endpoint(endpoint)
         self.endpoint = endpoint
         self._security = Security.from_environment() if security is None else security
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._channel: grpc.Channel | None = None
         self._forked: grpc.Channel | None = None
         self._process = 0  # the process that opened the channel: gRPC's threads do not survive a fork
@@ -156,7 +156,7 @@ class Channel:
     def close(self) -> None:
         """Cancel the calls in flight and close the connection."""
         self._direct.close()
-        with self._lock:
+        with self._lock.hold():
             self._closed = True
             channel, self._channel = self._channel, None
             if channel is not None and self._process == os.getpid():
@@ -169,7 +169,7 @@ class Channel:
         self.close()
 
     def _function(self, verb: str, streams: bool, streamed: bool) -> Callable[..., Any]:
-        with self._lock:
+        with self._lock.hold():
             if self._closed:
                 raise RejectedError(self.endpoint, verb, "this channel was closed")
             if self._process != os.getpid():

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
+
+from paddlelike.foundation.locks import Event, Lock
+from paddlelike.foundation.threads import Thread
 
 __all__ = ["FIRST_MESSAGE", "IdleWatch"]
 
@@ -40,20 +42,18 @@ class IdleWatch:
         self.limit = limit
         self._most = most
         self._waits: dict[object, _Wait] = {}
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._lock = Lock()
+        self._stop = Event()
+        self._thread = Thread(self._run, "paddlelike-idle")
 
     def start(self) -> None:
         """Start the thread that cancels expired waits."""
-        self._thread = threading.Thread(target=self._run, name="paddlelike-idle", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """End the thread."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.wait()
 
     def begin_wait(self, cancel: Callable[[], object], *, is_started: bool) -> object:
         """Note that a call waits for its peer; return the key for :meth:`end_wait`.
@@ -85,7 +85,7 @@ class IdleWatch:
 
     def _begin(self, key: object, wait: _Wait) -> None:
         displaced = None
-        with self._lock:
+        with self._lock.hold():
             self._waits[key] = wait
             if len(self._waits) > self._most:
                 displaced = self._waits.pop(next(iter(self._waits)))  # the oldest: dicts keep their order
@@ -94,12 +94,12 @@ class IdleWatch:
 
     def end_wait(self, key: object) -> None:
         """Note that a wait has ended. It may have been cancelled before."""
-        with self._lock:
+        with self._lock.hold():
             self._waits.pop(key, None)
 
     def cancel_expired(self, now: float) -> None:
         """Cancel every wait whose deadline is before ``now`` (of the monotonic clock)."""
-        with self._lock:
+        with self._lock.hold():
             expired = [key for key, wait in self._waits.items() if wait.deadline < now]
             cancelled = [self._waits.pop(key) for key in expired]
         for wait in cancelled:

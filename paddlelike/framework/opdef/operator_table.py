@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from paddlelike.errors import GraphError
+from paddlelike.foundation.locks import RLock, make_keys
 
 __all__ = ["OperatorTable"]
 
@@ -19,11 +19,12 @@ class OperatorTable(Generic[Entry]):
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._found: dict[str, Entry] = {}  # what was looked up and is complete
-        self._imports = 0  # under way, in all threads
+        self._imports: list[bool] = []  # an item for each that is under way, in all threads
+        self._begin_import = make_keys(self._imports.append, self._imports.pop)
         self._load: Callable[[], object] | None = None
         self._load_one: Callable[[str], bool] = _know_nothing
         self._loading = False
-        self._lock = threading.RLock()
+        self._lock = RLock()
 
     def provide(self, load: Callable[[], object], load_one: Callable[[str], bool] | None = None) -> None:
         """Have operators registered when they are looked up.
@@ -31,13 +32,13 @@ class OperatorTable(Generic[Entry]):
         ``load_one`` registers the operator of a type, if there is one, or returns False: it does not know.
         Then, and without it, ``load`` is called once, which registers all.
         """
-        with self._lock:
+        with self._lock.hold():
             self._load, self._load_one = load, load_one or _know_nothing
             self._found.clear()
 
     def register(self, type: str, entry: Entry) -> None:
         """Add the operator called ``type``; raise GraphError when there is one already."""
-        with self._lock:
+        with self._lock.hold():
             if type in self._entries:
                 raise GraphError(f"operator {type!r} is registered twice: {self._entries[type]}, {entry}")
             self._entries[type] = entry
@@ -57,18 +58,13 @@ class OperatorTable(Generic[Entry]):
 
     def _import(self, type: str) -> bool:
         """Register one operator; what look-ups inside of that find may not be complete yet."""
-        with self._lock:
-            self._imports += 1
-        try:
+        with self._begin_import():
             return self._load_one(type)  # without the lock: modules have their own
-        finally:
-            with self._lock:
-                self._imports -= 1
 
     def all(self) -> dict[str, Entry]:
         """Return every operator by type (a copy, sorted)."""
         self._ensure_loaded()
-        with self._lock:
+        with self._lock.hold():
             return dict(sorted(self._entries.items()))
 
     def _ensure_loaded(self) -> None:
@@ -79,12 +75,12 @@ class OperatorTable(Generic[Entry]):
         """
         if self._load is None:
             return
-        with self._lock:
+        with self._lock.hold():
             load = self._load
             if load is None or self._loading:
                 return
-            self._loading = True
             try:
+                self._loading = True
                 load()
                 self._load = None
             finally:

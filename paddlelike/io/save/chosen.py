@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -78,53 +79,79 @@ def save_chosen(
     NotInitializedError
         A variable holds no value.
     """
-    begin = time.perf_counter()
-    where, blocking = request.where, request.options.blocking
-    with contextlib.ExitStack() as turn, contextlib.ExitStack() as ending:
+    save = _Save(after_commit)
+    try:
         if holding is not None:
-            ending.push(holding)
-        if not blocking:
-            turn.enter_context(asynchronous.pending_lock())
+            save.ending.push(holding)
+        if request.options.blocking:
+            return _save(executor, request, save)
+        with asynchronous.pending_lock().hold():
             asynchronous.check_pending()  # also for one that another thread began meanwhile
-        share = _plan_share(executor, request)
-        if share.idle is not None:
-            warn_user(share.idle)
-            nothing = SaveReport(where.path, notes=(share.idle,))
-            return nothing if blocking else asynchronous.start_save(where.path, lambda: nothing)
-        filename = None if share.gathered else request.filename
-        if filename != request.filename:
-            warn_user("filename= is ignored: parameter servers read a file for each variable")
-        writer = Writer(
-            where,
-            request.options,
-            program=fingerprint(request.program),
-            state={**request.state, **share.state} or None,
-            part=request.part,
-            turn=request.turn,
-        )
-        ending.callback(writer.release)
-        how: dict[str, Any] = {"checksum": request.options.checksum, "is_local": not is_remote(where.path)}
-        copies = None if blocking else Copies(_kept, **how)
-        if copies is not None:
-            ending.callback(copies.release)
-        with collections_paused():
-            try:
-                _run_save(executor, writer, share, filename)
-            except StorageError as error:  # rows on disk that cannot be read
-                raise SaveError(f"nothing was saved: {error}", hint=_describe_last(where)) from error
-            writer.prepare(copies)
-            later = ending.pop_all()
+            return _save(executor, request, save)
+    except BaseException as error:
+        save.abandon(error)
+        raise
 
-            def work() -> SaveReport:
-                with later:
-                    report = writer.commit(begin)
-                if after_commit is not None:
-                    after_commit()
-                return report
 
-            if copies is None:
-                return work()
-            return asynchronous.start_save(writer.target, work, copies.hurry)
+class _Save:
+    """A save that has begun, and what is closed at its end: by its thread if that has begun the work."""
+
+    def __init__(self, after_commit: Callable[[], None] | None) -> None:
+        self.ending = contextlib.ExitStack()
+        self.pending: asynchronous.PendingSave | None = None
+        self._after_commit = after_commit
+
+    def finish(self, commit: Callable[[], SaveReport]) -> SaveReport:
+        """Return the report of the commit, after which other saves may come."""
+        with self.ending:
+            report = commit()
+        if self._after_commit is not None:
+            self._after_commit()
+        return report
+
+    def abandon(self, error: BaseException) -> None:
+        """Let other saves come after an error in the thread that asked for this one."""
+        if self.pending is None or self.pending.cancel(error):
+            self.ending.close()
+
+
+def _save(executor: Executor, request: SaveRequest, save: _Save) -> SaveReport | asynchronous.PendingSave:
+    begin = time.perf_counter()
+    where, blocking, ending = request.where, request.options.blocking, save.ending
+    share = _plan_share(executor, request)
+    if share.idle is not None:
+        warn_user(share.idle)
+        nothing = SaveReport(where.path, notes=(share.idle,))
+        ending.close()
+        return nothing if blocking else asynchronous.start_save(where.path, lambda: nothing)
+    filename = None if share.gathered else request.filename
+    if filename != request.filename:
+        warn_user("filename= is ignored: parameter servers read a file for each variable")
+    writer = Writer(
+        where,
+        request.options,
+        program=fingerprint(request.program),
+        state={**request.state, **share.state} or None,
+        part=request.part,
+        turn=request.turn,
+    )
+    ending.callback(writer.release)
+    how: dict[str, Any] = {"checksum": request.options.checksum, "is_local": not is_remote(where.path)}
+    copies = None if blocking else Copies(_kept, **how)
+    if copies is not None:
+        ending.callback(copies.release)
+    with collections_paused():
+        try:
+            _run_save(executor, writer, share, filename)
+        except StorageError as error:  # rows on disk that cannot be read
+            raise SaveError(f"nothing was saved: {error}", hint=_describe_last(where)) from error
+        writer.prepare(copies)
+        work = functools.partial(save.finish, functools.partial(writer.commit, begin))
+        if copies is None:
+            return work()
+        save.pending = asynchronous.PendingSave(writer.target, work, copies.hurry)
+        asynchronous.begin(save.pending)
+        return save.pending
 
 
 def _describe_last(where: Location) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import numpy as np
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet
+from paddlelike.foundation.locks import Lock
 from paddlelike.framework.opdef import (
     EMPTY,
     Array,
@@ -32,12 +32,12 @@ __all__ = ["register_function"]
 
 #: Functions that programs of this process call, by id; an id of another process means nothing here.
 _FUNCTIONS: Final[list[Callable[..., Any]]] = []
-_registering: Final = threading.Lock()
+_registering: Final = Lock()
 
 
 def register_function(function: Callable[..., Any]) -> int:
     """Return the id by which a ``py_func`` operator calls ``function`` from now on."""
-    with _registering:  # another thread's function would have the same id
+    with _registering.hold():  # another thread's function would have the same id
         _FUNCTIONS.append(function)
         return len(_FUNCTIONS) - 1
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from paddlelike.core.floats import run_quietly
+from paddlelike.foundation.locks import Lock
+from paddlelike.foundation.threads import Pool
 from paddlelike.framework.flags import flag, is_set, read_environment
 
 __all__ = ["consume", "count_threads", "map_parts"]
@@ -54,11 +54,10 @@ def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator
             yield waiting.pop(0).result()
             waiting += [pool.submit(run_quietly, work, part) for part in itertools.islice(rest, 1)]
     finally:
-        for future in waiting:
-            future.cancel()
-        for future in waiting:
-            if not future.cancelled():
-                future.exception()  # wait: the caller's buffers are in use until then
+        for task in waiting:
+            task.cancel()
+        for task in waiting:
+            task.wait()  # the caller's buffers are in use until then
 
 
 def consume(results: Iterator[None]) -> None:
@@ -71,13 +70,13 @@ class _Pools:
     """The threads of this process by how many were asked for, created at their first use."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pools: dict[int, ThreadPoolExecutor] = {}
+        self._lock = Lock()
+        self._pools: dict[int, Pool] = {}
 
-    def get(self, count: int) -> ThreadPoolExecutor:
-        with self._lock:
+    def get(self, count: int) -> Pool:
+        with self._lock.hold():
             if count not in self._pools:
-                self._pools[count] = ThreadPoolExecutor(count, "paddlelike-kernel")
+                self._pools[count] = Pool(count, "paddlelike-kernel")
             return self._pools[count]
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 from collections.abc import Callable
 from typing import Final
 
 from paddlelike.errors import PaddlelikeError
+from paddlelike.foundation.locks import Event
+from paddlelike.foundation.threads import Thread
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.system import sync_directory, sync_file_system
@@ -25,7 +26,7 @@ __all__ = ["sync_beside", "wait_for_disk"]
 _PATIENCE: Final[float | None] = 0.05  # seconds in which an idle disk takes a small save; None: without limit
 _SMALL: Final = 1 << 20  # bytes
 
-_running: Final[dict[str, threading.Thread]] = {}  # by the directory
+_running: Final[dict[str, Thread]] = {}  # by the directory
 _hooks: Final[list[object]] = []
 
 
@@ -56,7 +57,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
             lock.release()
             if _running.get(layout.base) is thread:
                 del _running[layout.base]
-        if threading.current_thread() is thread and has_returned.is_set():
+        if thread.is_current() and has_returned.is_set():
             say()
 
     def say() -> None:
@@ -64,17 +65,21 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
             warn_user(problems.pop())
 
     _watch_removals()
-    has_returned = threading.Event()
-    thread = threading.Thread(target=sync, name=f"sync {layout.base}")
+    has_returned = Event()
+    thread = Thread(sync, f"sync {layout.base}", daemon=False)
     _running[layout.base] = thread
     try:
         thread.start()
     except RuntimeError:  # the interpreter is about to end
         sync()
+    except BaseException:  # Ctrl-C: what is left beside the directory goes with the next load or save
+        if thread.cancel():
+            lock.release()
+        raise
     else:
-        thread.join(_PATIENCE if nbytes < _SMALL else 0)
+        thread.wait(_PATIENCE if nbytes < _SMALL else 0)
     has_returned.set()
-    if not thread.is_alive():
+    if not thread.is_running():
         say()
 
 
@@ -94,13 +99,12 @@ def _wait_before_removal(event: str, args: tuple[object, ...]) -> None:
     with contextlib.suppress(OSError, TypeError, ValueError, RuntimeError):  # whoever removes it says it
         front = os.path.join(os.path.realpath(os.fspath(args[0])), "")  # type: ignore[call-overload]
         for base, thread in list(_running.items()):
-            if base.startswith(front) and thread is not threading.current_thread():
-                thread.join()
+            if base.startswith(front) and not thread.is_current():
+                thread.wait()
 
 
 def wait_for_disk(layout: Layout) -> None:
     """Wait until this process's last save into a directory is on the disk."""
     thread = _running.get(layout.base)
-    with contextlib.suppress(RuntimeError):  # this is that thread
-        if thread is not None:
-            thread.join()
+    if thread is not None and not thread.is_current():
+        thread.wait()

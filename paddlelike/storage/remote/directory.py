@@ -6,13 +6,12 @@ See :mod:`.marker`, and :mod:`.transaction` for saves.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
+from paddlelike.foundation.locks import Lock
 from paddlelike.storage.manifest import Author, Manifest, Record
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
@@ -22,6 +21,7 @@ from paddlelike.storage.remote.base import PIECE, Info, Store, translate_errors
 from paddlelike.storage.remote.registry import open_store
 from paddlelike.storage.remote.root import RemoteRoot
 from paddlelike.storage.remote.transaction import RemoteTransaction
+from paddlelike.storage.threads import map_in_threads
 from paddlelike.storage.verification import Verification, compare_file, compare_files
 
 __all__ = ["RemoteDirectory", "RemoteFile", "locate", "locate_prefix"]
@@ -97,8 +97,7 @@ class RemoteDirectory(RemoteRoot):
                 return read(name, file)
 
         names = list(names)
-        with ThreadPoolExecutor(_THREADS, "paddlelike-read") as pool:
-            return dict(zip(names, pool.map(read_one, names), strict=True))
+        return dict(zip(names, map_in_threads(read_one, names, _THREADS), strict=True))
 
     def manifest(self) -> Manifest | None:
         try:
@@ -178,7 +177,7 @@ class RemoteDirectory(RemoteRoot):
 
     def _head(self, listing: _Listing, path: str) -> bytes:
         """Return the first bytes of a file; from the third file on, all are fetched at once."""
-        with listing.lock:
+        with listing.lock.hold():
             return self._fetch_head(listing, path)
 
     def _fetch_head(self, listing: _Listing, path: str) -> bytes:
@@ -200,7 +199,7 @@ class RemoteDirectory(RemoteRoot):
 class _Listing:
     def __init__(self, names: dict[str, tuple[str, Info]]) -> None:
         self.names = names
-        self.lock = threading.Lock()
+        self.lock = Lock()
         self.heads: dict[str, bytes] | None = None
         self.opened = 0
 

@@ -14,13 +14,13 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as LocalPath
 from typing import Final
 
 from paddlelike.errors import StorageError
+from paddlelike.foundation.locks import Lock
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.remote.base import Info, Store
 
@@ -50,7 +50,7 @@ class HadoopStore:
         self._command = command()
         self._home: str | None = None
         self._local: dict[str, str] = {}  # what was downloaded, and where it is
-        self._lock = threading.Lock()  # one download at a time
+        self._lock = Lock()  # one download at a time
 
     def is_same(self, other: Store) -> bool:
         return isinstance(other, HadoopStore) and other._command == self._command
@@ -75,7 +75,7 @@ class HadoopStore:
     def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
         if start == 0 and stop is None and path not in self._local:
             return self._run(["-cat", path])
-        with self._lock:
+        with self._lock.hold():
             if path not in self._local:
                 folder, _, name = path.rpartition("/")
                 self._fetch(folder, [name])
@@ -84,7 +84,7 @@ class HadoopStore:
             return file.read() if stop is None else file.read(stop - start)
 
     def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
-        with self._lock:
+        with self._lock.hold():
             self._fetch(folder, names)
         return {}
 

@@ -7,28 +7,29 @@ import select
 import signal
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Final
+
+from paddlelike.foundation.locks import RLock
 
 __all__ = ["try_aside"]
 
 _LONGEST: Final = 120.0  # seconds; a copy may hang in a lock that another thread held
 
 
-def try_aside(check: Callable[[], bool], lock: AbstractContextManager[Any]) -> bool | None:
+def try_aside(check: Callable[[], bool], lock: RLock) -> bool | None:
     """Return what ``check`` returns in a fork of this process; None where that cannot be found out.
 
     ``lock`` is held by no other thread at the fork, since it would be held for ever in the copy.
 
-    >>> import threading
+    >>> from paddlelike.foundation.locks import RLock
     >>> changed = []
-    >>> try_aside(lambda: changed.append(1) is None, threading.Lock()), changed
+    >>> try_aside(lambda: changed.append(1) is None, RLock()), changed
     (True, [])
     """
     if not hasattr(os, "fork"):
         return None
     answer, answers = os.pipe()
-    with warnings.catch_warnings(), lock:
+    with warnings.catch_warnings(), lock.hold():
         for kind in (DeprecationWarning, RuntimeWarning):  # of forks beside threads: this one only checks
             warnings.simplefilter("ignore", kind)
         child = os.fork()

@@ -6,9 +6,10 @@ import contextlib
 import io
 import re
 import socket
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
+
+from paddlelike.foundation.locks import Lock
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -29,13 +30,13 @@ class Places:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._strangers: dict[socket.socket, None] = {}  # in the order in which they came
         self._owners: set[socket.socket] = set()
 
     def enter(self, connection: socket.socket) -> None:
         """Give a place to a connection, if need be that of the oldest one without the token."""
-        with self._lock:
+        with self._lock.hold():
             if len(self._strangers) >= MOST:
                 oldest = next(iter(self._strangers))
                 del self._strangers[oldest]
@@ -45,7 +46,7 @@ class Places:
 
     def admit(self, connection: socket.socket) -> bool:
         """Note that a connection has shown the token; return whether it may stay for another request."""
-        with self._lock:
+        with self._lock.hold():
             if connection in self._owners:
                 return True
             self._strangers.pop(connection, None)
@@ -56,7 +57,7 @@ class Places:
 
     def leave(self, connection: socket.socket) -> None:
         """Give up the place of a connection."""
-        with self._lock:
+        with self._lock.hold():
             self._strangers.pop(connection, None)
             self._owners.discard(connection)
 

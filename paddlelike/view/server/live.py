@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Final
 
+from paddlelike.foundation.locks import Lock
 from paddlelike.view.follow import Follower
 from paddlelike.view.page.document import format_document, format_page
 from paddlelike.view.server.loopback import Refusal, Reply, Request
@@ -22,7 +22,7 @@ def make_live_routes(follower: Follower) -> dict[tuple[str, str], Callable[[Requ
     ``/state?version=3`` answers the version alone while nothing has changed since version 3.
     """
     title = os.path.basename(os.path.abspath(follower.directory))
-    looking = threading.Lock()  # a page reads every value: one at a time
+    looking = Lock()  # a page reads every value: one at a time
 
     def show_page(_: Request) -> Reply:
         contents = {"name": title, "directory": follower.directory}
@@ -41,7 +41,7 @@ def make_live_routes(follower: Follower) -> dict[tuple[str, str], Callable[[Requ
         )
         if path is None:
             raise Refusal(404, "there is no such save", "look at the list again")
-        with looking:
+        with looking.hold():
             return Reply(format_page(path), is_html=True)
 
     return {("GET", "/"): show_page, ("GET", "/state"): get_state, ("GET", "/save"): show_save}

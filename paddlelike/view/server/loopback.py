@@ -13,15 +13,16 @@ import hmac
 import io
 import json
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from paddlelike.errors import PaddlelikeError, StorageError
+from paddlelike.foundation.threads import Thread
 from paddlelike.view.page.document import encode_json
 from paddlelike.view.server.connections import MOST, Places, TimedReader, read_fields
 
@@ -114,7 +115,7 @@ class LoopbackServer:
             raise StorageError(
                 f"cannot listen on 127.0.0.1:{port}: {error}", hint="name another --port"
             ) from None
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
 
     @property
     def port(self) -> int:
@@ -128,8 +129,9 @@ class LoopbackServer:
 
     def start(self) -> None:
         """Answer requests in a thread."""
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
+        thread = Thread(partial(self._server.serve_forever, 0.05), "paddlelike-server")
+        thread.start()
+        self._thread = thread
 
     def serve_forever(self) -> None:
         """Answer requests until this thread is interrupted."""
@@ -141,7 +143,7 @@ class LoopbackServer:
     def __exit__(self, *_: object) -> None:
         if self._thread is not None:
             self._server.shutdown()
-            self._thread.join()
+            self._thread.wait()
         self._server.server_close()
 
 

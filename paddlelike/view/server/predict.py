@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.locks import Lock
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.inference.follow import Follower
 from paddlelike.interop.content import find_model_files
@@ -63,7 +64,7 @@ class Predictor:
         self.path = os.fspath(path)
         found = find_model_files(self.path)
         model_filename, params_filename = model_filename or found.program, params_filename or found.values
-        self._executor, self._scope, self._lock = Executor(CPUPlace()), Scope(), threading.Lock()
+        self._executor, self._scope, self._lock = Executor(CPUPlace()), Scope(), Lock()
         with scope_guard(self._scope):
             self._program, feeds, self._fetches = load_inference_model(
                 found.directory, self._executor, model_filename, params_filename
@@ -94,9 +95,7 @@ class Predictor:
             Another run takes too long, or the outputs are too large to be sent.
         """
         feed = self._convert(inputs)
-        if not self._lock.acquire(timeout=_PATIENCE):
-            raise Refusal(503, f"another run takes longer than {_PATIENCE:.0f} seconds", "try again")
-        try:
+        with self._take_turn():
             begin = time.perf_counter()
             if self._follower is not None:
                 self._follower.refresh()
@@ -104,10 +103,16 @@ class Predictor:
                 self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
             )
             seconds = time.perf_counter() - begin
-        finally:
-            self._lock.release()
         found = zip(self._fetches, values, strict=True)
         return {"outputs": {one.name: _encode(one.name, value) for one, value in found}, "seconds": seconds}
+
+    def _take_turn(self) -> AbstractContextManager[None]:
+        try:
+            return self._lock.hold_within(_PATIENCE)
+        except TimeoutError:
+            raise Refusal(
+                503, f"another run takes longer than {_PATIENCE:.0f} seconds", "try again"
+            ) from None
 
     def _convert(self, inputs: object) -> dict[str, LoDTensor]:
         names = [one.name for one in self._feeds]

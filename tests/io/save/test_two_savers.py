@@ -175,7 +175,7 @@ def test_a_fork_while_a_save_is_noted_can_save(tmp_path: Path) -> None:
         program = fluid.Program()
         program.global_block().create_var(name="a", shape=[2], dtype="float32", persistable=True)
         fluid.global_scope().var("a").get_tensor().set(np.ones(2, "float32"))
-        with ledger._lock:
+        with ledger._lock.hold():
             child = os.fork()
             if child == 0:
                 fluid.io.save_persistables(fluid.Executor(fluid.CPUPlace()), sys.argv[1], program)

@@ -7,7 +7,6 @@ import logging
 import os
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -18,6 +17,7 @@ from paddlelike.distributed.wire.frames import Header
 from paddlelike.distributed.wire.parts import Item, Receiver
 from paddlelike.distributed.wire.security import Tls, parse_endpoint
 from paddlelike.errors import DeadlineError, FrameError, RejectedError, UnreachableError
+from paddlelike.foundation.locks import Lock
 
 __all__ = ["DirectClient"]
 
@@ -51,7 +51,7 @@ class DirectClient:
         self._host = parse_endpoint(endpoint)[0]
         self._ask = ask
         self._hints = hints
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         self._process = os.getpid()
@@ -63,7 +63,7 @@ class DirectClient:
 
         Raises RemoteError where the server does not answer by gRPC either.
         """
-        with self._lock:
+        with self._lock.hold():
             if self._process != os.getpid():  # the parent's connections are the parent's
                 self._idle, self._busy, self._process = [], set(), os.getpid()
             if self._idle:
@@ -73,7 +73,7 @@ class DirectClient:
             if self._closed or time.monotonic() < self._not_before:
                 return None
         opened = self._connect(timeout)
-        with self._lock:
+        with self._lock.hold():
             if opened is None or self._closed:
                 self._not_before = time.monotonic() + _AGAIN
                 if opened is not None:
@@ -84,7 +84,7 @@ class DirectClient:
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection of :meth:`take` for a later call."""
-        with self._lock:
+        with self._lock.hold():
             self._busy.discard(connection)
             if not self._closed:
                 self._idle.append(connection)
@@ -162,7 +162,7 @@ class DirectClient:
 
     def close(self) -> None:
         """Close all connections; calls under way fail."""
-        with self._lock:
+        with self._lock.hold():
             self._closed = True
             connections = [*self._idle, *self._busy] if self._process == os.getpid() else []
             self._idle, self._busy = [], set()
@@ -171,7 +171,7 @@ class DirectClient:
 
     def _drop(self, connection: Connection) -> None:
         """Close a connection that failed, and the idle ones: the server may have been restarted."""
-        with self._lock:
+        with self._lock.hold():
             self._busy.discard(connection)
             stale, self._idle = self._idle, []
         for one in (connection, *stale):

@@ -8,9 +8,9 @@ import logging
 import secrets
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from paddlelike.distributed.wire.direct.connection import ERROR, LAST, MORE, Connection, Frame
@@ -21,6 +21,8 @@ from paddlelike.distributed.wire.parts import Part
 from paddlelike.distributed.wire.security import Tls
 from paddlelike.distributed.wire.verbs import Refused, Verb
 from paddlelike.errors import FrameError
+from paddlelike.foundation.locks import Lock
+from paddlelike.foundation.threads import Thread
 
 __all__ = ["VERB", "DirectServer"]
 
@@ -59,7 +61,7 @@ class DirectServer:
         self._ticket = secrets.token_hex(16)
         self._watch = IdleWatch(idle, most)
         self._most_open = 8 * most
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._open: set[Connection] = set()
         self._working = 0  # calls that a verb works on
         self._stopping = False
@@ -77,7 +79,7 @@ class DirectServer:
         self._listener = socket.create_server((self._host, 0), family=family)
         self._listener.settimeout(_POLL)
         self._watch.start()
-        threading.Thread(target=self._accept, name="paddlelike-accept", daemon=True).start()
+        Thread(self._accept, "paddlelike-accept").start()
 
     def stop(self, grace: float) -> None:
         """Take no more calls, let those in flight end for ``grace`` seconds, then close all connections."""
@@ -87,7 +89,7 @@ class DirectServer:
             time.sleep(0.005)
         if self._listener is not None:
             self._listener.close()
-        with self._lock:
+        with self._lock.hold():
             connections = list(self._open)
         for connection in connections:
             connection.close()
@@ -121,13 +123,10 @@ class DirectServer:
             try:
                 connection = self._make_connection(sock)
                 connection.limit_sends(self._watch.limit)
-                with self._lock:
+                with self._lock.hold():
                     if len(self._open) >= self._most_open:
                         raise OSError(f"{len(self._open)} are open")
-                    self._open.add(connection)
-                threading.Thread(
-                    target=self._serve, args=(connection,), name="paddlelike-direct", daemon=True
-                ).start()
+                Thread(partial(self._serve, connection), "paddlelike-direct").start()
             except (OSError, RuntimeError) as error:  # RuntimeError: no further thread
                 _log.warning("a direct connection was closed: %s", error)
                 sock.close()
@@ -140,6 +139,8 @@ class DirectServer:
         )
 
     def _serve(self, connection: Connection) -> None:
+        with self._lock.hold():
+            self._open.add(connection)
         try:
             if isinstance(connection, TlsConnection):
                 with self._wait(connection, FIRST_MESSAGE):
@@ -155,7 +156,7 @@ class DirectServer:
         except (OSError, EOFError, FrameError):
             pass  # the peer is gone, or is not a client of ours
         finally:
-            with self._lock:
+            with self._lock.hold():
                 self._open.discard(connection)
             connection.close()
 
@@ -229,7 +230,7 @@ class DirectServer:
                 pass
 
     def _add_working(self, count: int) -> None:
-        with self._lock:
+        with self._lock.hold():
             self._working += count
 
 

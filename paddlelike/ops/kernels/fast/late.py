@@ -30,6 +30,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.errors import UnsupportedError
+from paddlelike.foundation.locks import RLock
 from paddlelike.framework.flags import flag, is_set
 
 __all__ = [
@@ -54,7 +55,7 @@ _FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 _PAYS: Final = 1 << 29  # elements that exact kernels leave to numpy first: about the time of numba's start
 _LONGS: Final = (np.dtype(np.int64),)
 _LONG: Final = 2.0  # seconds of compiling from which on the user is told
-_lock: Final = threading.RLock()
+_lock: Final = RLock()
 _logger: Final = logging.getLogger(__name__)
 
 
@@ -145,7 +146,7 @@ class FastKernel:
         found = self._compiled.get(dtype)
         if found is not None:
             return found
-        with _lock:
+        with _lock.hold():
             if dtype not in self._compiled:
                 signature = re.sub(r"\bT\b", dtype.name, self.signature)
                 self._compiled[dtype] = compile_function(

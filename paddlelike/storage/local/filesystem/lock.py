@@ -15,13 +15,13 @@ import errno
 import os
 import socket
 import stat
-import threading
 import time
 import weakref
 from types import TracebackType
 from typing import Final
 
 from paddlelike.errors import SaveError
+from paddlelike.foundation.locks import Event, RLock
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.local.filesystem.lock_file import (
     AWAITED,
@@ -135,8 +135,8 @@ class Lock:
                 noted = content.token
                 with contextlib.suppress(OSError):  # it was removed, or is another user's
                     append(self._path, AWAITED)
-            with _opening:
-                _opening.wait(max(_PAUSE / (1 + seconds), _PAUSE / 4))
+            _released.clear()
+            _released.wait(max(_PAUSE / (1 + seconds), _PAUSE / 4))
         _turns.setdefault(self._path, time.monotonic())
         if holder:
             self.waited = f"waited {time.monotonic() - start:.1f} s for {holder}, which was saving here"
@@ -164,8 +164,7 @@ class Lock:
         self._token = self._heartbeat = None
         with contextlib.suppress(OSError):  # something is in it
             os.rmdir(os.path.dirname(self._path))
-        with _opening:
-            _opening.notify_all()
+        _released.set()
 
     def is_next(self) -> bool:
         """Return whether no other thread, nor a process that is let go first, waited before this lock did."""
@@ -185,7 +184,7 @@ class Lock:
         """
         for _ in range(_TRIES):
             try:
-                with _opening:
+                with _opening.hold():
                     taken = self._try(create=create)
             except FileNotFoundError:
                 if not create:
@@ -232,7 +231,7 @@ class Lock:
         with contextlib.suppress(OSError):  # then others do not wait longer than they were asked to
             os.lseek(self._fd, 0, os.SEEK_END)
             os.write(self._fd, SAVED)
-        with _opening:
+        with _opening.hold():
             other._token, other._heartbeat = self._token, self._heartbeat
             self._token = self._heartbeat = None
             _held.discard(self)
@@ -345,15 +344,15 @@ class Lock:
 
 
 _held: Final[weakref.WeakSet[Lock]] = weakref.WeakSet()
-# held while a file is open and its lock is not in the set above; told when a lock is released
-_opening: Final = threading.Condition(threading.RLock())
+_opening: Final = RLock()  # held while a file is open and its lock is not in the set above
+_opening.hold_in_forks()
+_released: Final = Event()  # for those that wait for a lock of this process
 _waiting: Final[list[Lock]] = []  # of this process, in the order in which they came
 _turns: Final[dict[str, float]] = {}  # by path: since when, or from when on, it is this process's turn
 
 
 def _leave_to_parent() -> None:
     """Close the locks in a forked process: else they would outlive their holder if that is killed."""
-    _opening.release()
     for lock in [one for one in _held if one._fd >= 0]:  # others are being released
         fd, lock._fd = lock._fd, -1
         os.close(fd)
@@ -362,9 +361,7 @@ def _leave_to_parent() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_opening.acquire, after_in_parent=_opening.release, after_in_child=_leave_to_parent
-    )
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _name_holder(content: Content | None) -> str:

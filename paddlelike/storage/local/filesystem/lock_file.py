@@ -22,10 +22,12 @@ import os
 import secrets
 import socket
 import stat
-import threading
 import time
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
+
+from paddlelike.foundation.locks import Event
+from paddlelike.foundation.threads import Thread
 
 __all__ = [
     "AWAITED", "SAVED", "Content", "Heartbeat", "Seen", "append", "make_content", "read_content", "renew",
@@ -148,8 +150,8 @@ class Heartbeat:
     """A thread that renews a lock file until :meth:`stop`."""
 
     def __init__(self, path: str, token: str) -> None:
-        self._stopped = threading.Event()
-        thread = threading.Thread(target=self._run, args=(path, token), name=f"lock {path}", daemon=True)
+        self._stopped = Event()
+        thread = Thread(partial(self._run, path, token), f"lock {path}")
         with contextlib.suppress(RuntimeError):  # the interpreter is about to end, and the save with it
             thread.start()
 

@@ -1,0 +1,222 @@
+"""Locks that no interrupt leaves taken, the one way to hold one in this package.
+
+A signal, such as that of Ctrl-C, raises KeyboardInterrupt between any two operations of the main thread: also
+between taking a lock and the ``try`` that gives it back, inside the ``__enter__`` or ``__exit__`` of a class
+in Python (so in those of ``threading.Condition`` and ``Event``), and before ``with`` calls ``__exit__``. Here
+a lock is held by a *key*. One call into C takes the lock and makes the key, and the end of the key gives the
+lock back, in C too. Only the ``with`` refers to the key, no frame that a kept traceback would keep.
+
+>>> lock = Lock()
+>>> with lock.hold():
+...     print(lock.is_held())
+True
+>>> lock.is_held()
+False
+
+What waits looks again every second: a thread that was interrupted may have woken nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import operator
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
+
+__all__ = ["Condition", "Event", "Lock", "RLock", "close_files", "make_keys", "open_file"]
+
+_LOOK: Final = 1.0  # seconds between two looks of whoever waits
+
+
+class _Key(functools.partial):  # type: ignore[type-arg]
+    """Calls its function, of C and without arguments, at its own end. Its ``with`` is of C, and empty."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        def __enter__(self) -> None: ...
+        def __exit__(self, *error: object) -> None: ...
+
+    else:
+        __enter__ = __exit__ = object.__init__
+        __del__ = property(operator.attrgetter("func"))
+
+
+Keys = Callable[[], AbstractContextManager[None, None]]
+
+
+def make_keys(take: Callable[[Any], Any], give_back: Callable[[], Any]) -> Keys:
+    """Return what calls ``take(True)`` and makes a key that calls ``give_back`` at its end.
+
+    Both must be functions of C, since one of Python can be interrupted.
+
+    >>> taken = []
+    >>> begin = make_keys(taken.append, taken.pop)
+    >>> with begin():
+    ...     print(len(taken))
+    1
+    >>> len(taken)
+    0
+    """
+    taken = map(take, itertools.repeat(True))
+    return map(functools.partial(_Key, give_back), taken).__next__
+
+
+class Lock:
+    """A lock for one thread at a time, held inside of ``with lock.hold():`` and in no other way."""
+
+    def __init__(self) -> None:
+        self._lock: Any = threading.Lock()
+        self.hold: Keys = make_keys(self._lock.acquire, self._lock.release)
+
+    def hold_within(self, seconds: float) -> AbstractContextManager[None, None]:
+        """Return what :meth:`hold` does; raise TimeoutError where another thread holds it for so long."""
+        taken = itertools.takewhile(bool, map(self._lock.acquire, (True,), (seconds,)))
+        try:
+            return next(map(functools.partial(_Key, self._lock.release), taken))
+        except StopIteration:
+            raise TimeoutError(f"another thread holds the lock for more than {seconds} s") from None
+
+    def is_held(self) -> bool:
+        """Return whether a thread holds the lock."""
+        return bool(self._lock.locked())
+
+
+class RLock(Lock):
+    """A lock that the thread that holds it may take again.
+
+    Unlike ``threading.RLock`` it is given back also where another thread ends the key, as one that lists all
+    objects may.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner: dict[bool, int] = {}
+        idents = itertools.starmap(threading.get_ident, itertools.repeat(()))
+        taken = map(self._owner.__setitem__, map(self._lock.acquire, itertools.repeat(True)), idents)
+        self._keys = map(functools.partial(_Key, self._lock.release), taken)
+
+    def hold(self) -> AbstractContextManager[None, None]:
+        """Return a key, once no other thread holds the lock."""
+        return _Key(bool) if self.is_held() else next(self._keys)
+
+    def is_held(self) -> bool:
+        """Return whether this thread holds the lock."""
+        return self._lock.locked() and self._owner.get(True) == threading.get_ident()
+
+    def hold_in_forks(self) -> None:
+        """Have the thread that forks this process hold the lock, so that the child finds it free."""
+        held: list[AbstractContextManager[None]] = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=lambda: held.append(self.hold()),
+                after_in_parent=held.clear,
+                after_in_child=held.clear,
+            )
+
+
+class Condition:
+    """A lock whose holders wait for each other: its own, or ``lock``."""
+
+    def __init__(self, lock: Lock | None = None) -> None:
+        lock = Lock() if lock is None else lock
+        self.lock, self.hold = lock, lock.hold
+        self._doors: list[Any] = []  # of those that wait: locks that are taken
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Let others hold the lock until they notify, or for ``timeout`` seconds, a second at most.
+
+        The caller looks afterwards whether what it waits for has come.
+        """
+        lock, door = self.lock._lock, threading.Lock()
+        released: list[None] = []  # and taken: each grows in the call into C that does so
+        taken: list[bool] = []
+        door.acquire()
+        self._doors.append(door)
+        try:
+            released.extend(itertools.starmap(lock.release, ((),)))
+            door.acquire(True, _LOOK if timeout is None else min(max(timeout, 0.0), _LOOK))
+            taken.extend(map(lock.acquire, (True,)))
+        except BaseException:
+            while len(taken) < len(released):
+                taken.extend(map(lock.acquire, (True,)))
+            raise
+        if door in self._doors:  # it was not notified
+            self._doors.remove(door)
+
+    def wait_for(self, is_there: Callable[[], Any], timeout: float | None = None) -> bool:
+        """Wait until ``is_there()``, for ``timeout`` seconds at most; return whether it is."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not (found := bool(is_there())):
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            self.wait(left)
+        return found
+
+    def notify_all(self) -> None:
+        """Wake all that wait. The caller holds the lock."""
+        _open_all(self._doors)
+
+
+class Event:
+    """A mark that threads wait for, once it is set for good or until :meth:`clear`."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._doors: list[Any] = []
+
+    def is_set(self) -> bool:
+        """Return whether it is set."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Set it, and wake all that wait."""
+        self._is_set = True
+        _open_all(self._doors)
+
+    def clear(self) -> None:
+        """Have threads wait from now on."""
+        self._is_set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set, for ``timeout`` seconds at most; return whether it is."""
+        if self._is_set:
+            return True
+        end = None if timeout is None else time.monotonic() + timeout
+        door = threading.Lock()
+        door.acquire()
+        self._doors.append(door)
+        try:
+            while not self._is_set:
+                left = _LOOK if end is None else min(end - time.monotonic(), _LOOK)
+                if left <= 0:
+                    break
+                door.acquire(True, left)
+        finally:
+            with contextlib.suppress(ValueError):  # it was set
+                self._doors.remove(door)
+        return self._is_set
+
+
+def _open_all(doors: list[Any]) -> None:
+    while doors:
+        with contextlib.suppress(IndexError):  # another thread was faster
+            doors.pop().release()
+
+
+def open_file(files: list[int], path: str, flags: int, mode: int = 0o777) -> None:
+    """Open a file as ``os.open`` does and append its descriptor, at once: no interrupt loses it."""
+    files.extend(map(os.open, (path,), (flags,), (mode,)))
+
+
+def close_files(files: list[int]) -> None:
+    """Close the files of descriptors, each once, and take them out. Raises OSError, of the last ones."""
+    with contextlib.suppress(IndexError):  # there is none left
+        list(map(os.close, iter(files.pop, None)))

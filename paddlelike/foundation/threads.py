@@ -1,0 +1,216 @@
+"""Threads whose start and end no interrupt disturbs, and that are never waited for in vain.
+
+``threading.Thread.start`` waits for the thread to say that it runs: an interrupt then may leave a lock taken
+that the new thread needs, and a thread that dies of a lack of memory says nothing for ever. Here a thread
+that is never interrupted does that. Work that no thread has begun after some seconds is done by whoever waits
+for its end.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Generic, TypeVar
+
+from paddlelike.foundation.locks import Event
+
+__all__ = ["Pool", "Task", "Thread"]
+
+Result = TypeVar("Result")
+
+_PATIENCE: Final = 5.0  # seconds for a thread to begin, before others do its work
+
+
+class Thread:
+    """Does ``work`` once, in a thread of its own; the interpreter waits for its end unless it is a daemon.
+
+    Attributes
+    ----------
+    name
+        That of the thread, for debuggers.
+    """
+
+    def __init__(self, work: Callable[[], object], name: str, *, daemon: bool = True) -> None:
+        self.name = name
+        self._work = [work]  # whoever takes it out does it
+        self._daemon = daemon
+        self._is_started = False
+        self._begun, self._ended = Event(), Event()
+        self._ident: int | None = None
+
+    def start(self) -> None:
+        """Start the thread. Raises RuntimeError where the system starts no more threads."""
+        self._is_started = True
+        try:
+            _thread.start_new_thread(self._start, ())
+        except (RuntimeError, MemoryError) as error:
+            self.cancel()
+            raise RuntimeError(f"no thread can be started for {self.name}") from error
+        self._begun.wait(_PATIENCE)  # from then on the interpreter knows of it
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the work, at once if it was never started; return whether it has ended."""
+        self.ensure_begun(timeout)
+        return not self._is_started or self._ended.wait(timeout)
+
+    def ensure_begun(self, timeout: float | None = None) -> None:
+        """Do the work here where no thread has begun it for seconds, unless ``timeout`` is over before."""
+        patience = _PATIENCE if timeout is None else min(timeout, _PATIENCE)
+        if self._is_started and not self._begun.wait(patience) and patience == _PATIENCE:
+            self._run()
+
+    def cancel(self) -> bool:
+        """Have the work never done, unless it was begun; return whether it will not be."""
+        with contextlib.suppress(IndexError):
+            self._work.pop()
+            self._begun.set()
+            self._ended.set()
+            return True
+        return False
+
+    def is_running(self) -> bool:
+        """Return whether the work has not ended."""
+        return self._is_started and not self._ended.is_set()
+
+    def is_current(self) -> bool:
+        """Return whether the calling thread does the work."""
+        return self._ident == threading.get_ident() and self.is_running()
+
+    def _start(self) -> None:
+        try:
+            threading.Thread(target=self._run, name=self.name, daemon=self._daemon).start()
+        except (RuntimeError, MemoryError):  # there is no other than this one
+            self._run()
+
+    def _run(self) -> None:
+        try:
+            work = self._work.pop()
+        except IndexError:
+            return
+        self._ident = threading.get_ident()
+        self._begun.set()
+        try:
+            work()
+        finally:
+            self._ended.set()
+
+
+class Task(Generic[Result]):
+    """A call that a :class:`Pool` makes, or whoever asks for its result where the pool has no thread."""
+
+    def __init__(self, call: Callable[[], Result]) -> None:
+        self._calls = [call]
+        self._ended = Event()
+        self._result: list[Result] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Make the call, unless it was made or cancelled."""
+        try:
+            call = self._calls.pop()
+        except IndexError:
+            return
+        try:
+            self._result.append(call())
+        except BaseException as error:  # raised by result()
+            self._error = error
+            if not isinstance(error, Exception):  # such as Ctrl-C
+                raise
+        finally:
+            self._ended.set()
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Wait for the end of the call and return what it returned; raise what it raised.
+
+        Raises TimeoutError where it has not ended after ``timeout`` seconds.
+        """
+        if not self.wait(timeout):
+            raise TimeoutError(f"the call has not ended after {timeout} s")
+        if self._error is not None:
+            raise self._error
+        return self._result[0]
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the call, for ``timeout`` seconds at most; return whether it has ended."""
+        return self._ended.wait(timeout)
+
+    def cancel(self) -> bool:
+        """Have it never made, unless it was begun; return whether it has ended."""
+        if self._calls:
+            try:
+                self._calls.pop()
+            except IndexError:
+                return self._ended.is_set()
+            self._ended.set()
+        return self._ended.is_set()
+
+
+class Pool:
+    """Up to ``count`` threads that make calls, the first one first; they end with the pool.
+
+    ``concurrent.futures`` waits inside locks that an interrupt leaves taken.
+
+    >>> with Pool(2, "sums") as pool:
+    ...     pool.submit(sum, [1, 2]).result()
+    3
+    """
+
+    def __init__(self, count: int, name: str) -> None:
+        self._count = count
+        self._name = name
+        self._tasks: SimpleQueue[Task[Any] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+        self._end = weakref.finalize(self, _end, self._tasks, self._threads)
+
+    def submit(self, function: Callable[..., Result], *args: Any) -> Task[Result]:
+        """Have a thread call ``function(*args)``; where none can be started, this one does."""
+        task: Task[Result] = Task(lambda: function(*args))
+        if len(self._threads) < self._count:
+            thread = Thread(lambda tasks=self._tasks: _work(tasks), self._name)  # type: ignore[misc]
+            try:
+                thread.start()
+                self._threads.append(thread)
+            except RuntimeError:
+                if not self._threads:
+                    task.run()
+                    return task
+        self._tasks.put(task)
+        return task
+
+    def map(self, function: Callable[[Any], Result], items: Any) -> list[Result]:
+        """Return ``[function(item) for item in items]``; raise the first error after the last call's end."""
+        tasks = [self.submit(function, item) for item in items]
+        for task in tasks:
+            task.wait()
+        return [task.result() for task in tasks]
+
+    def close(self) -> None:
+        """Cancel the calls that were not begun, and wait for the others."""
+        with contextlib.suppress(Empty):
+            while (task := self._tasks.get_nowait()) is not None:
+                task.cancel()
+        self._end()
+        for thread in self._threads:
+            thread.wait()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _end(tasks: SimpleQueue[Task[Any] | None], threads: list[Thread]) -> None:
+    for _ in threads:
+        tasks.put(None)
+
+
+def _work(tasks: SimpleQueue[Task[Any] | None]) -> None:
+    while (task := tasks.get()) is not None:
+        with contextlib.suppress(BaseException):  # that result() raises
+            task.run()
+        del task

@@ -1,0 +1,153 @@
+"""Threads that cannot be started, or die before they begin, keep nobody waiting."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from paddlelike.foundation import threads
+from paddlelike.foundation.threads import Pool, Task, Thread
+from tests.interrupts.interrupting import interrupt, list_operations
+
+
+def refuse(*_: Any) -> int:
+    raise RuntimeError("can't start new thread")
+
+
+def run_out_of_memory(*_: Any) -> int:
+    raise MemoryError
+
+
+def die(*_: Any) -> int:
+    """Start a thread that does nothing, as one without memory for its first call."""
+    return 1
+
+
+def test_work_is_done_beside_and_waited_for() -> None:
+    may_end, idents = threading.Event(), []
+
+    def work() -> None:
+        assert may_end.wait(30)
+        idents.append((threading.get_ident(), threading.current_thread().name, thread.is_current()))
+
+    thread = Thread(work, "beside")
+    assert thread.wait()  # it was not started
+    thread.start()
+    assert thread.is_running()
+    assert not thread.is_current()
+    assert "beside" in [one.name for one in threading.enumerate()]
+    assert not thread.wait(0.001)
+    may_end.set()
+    assert thread.wait(30)
+    ((ident, name, is_current),) = idents
+    assert ident != threading.get_ident()
+    assert (name, is_current) == ("beside", True)
+    assert not thread.is_running()
+
+
+@pytest.mark.parametrize("start", [refuse, run_out_of_memory])
+def test_a_thread_that_cannot_be_started_is_an_error_and_waited_for_by_nobody(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[..., int]
+) -> None:
+    monkeypatch.setattr(_thread, "start_new_thread", start)
+    thread = Thread(lambda: None, "none")
+    with pytest.raises(RuntimeError, match="no thread can be started for none"):
+        thread.start()
+    assert thread.wait()
+
+
+def test_whoever_waits_does_the_work_of_a_thread_that_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_thread, "start_new_thread", die)
+    monkeypatch.setattr(threads, "_PATIENCE", 0.01)
+    done = []
+    thread = Thread(lambda: done.append(threading.get_ident()), "dead")
+    thread.start()
+    assert not thread.wait(0.0)
+    assert done == []
+    assert thread.wait()
+    assert done == [threading.get_ident()]
+
+
+def test_a_system_of_one_thread_more_has_it_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    done = threading.Lock()
+    done.acquire()
+    thread = Thread(done.release, "only")
+    thread.start()
+    assert done.acquire(timeout=30)
+    assert thread.wait(30)
+
+
+def test_cancelled_work_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_thread, "start_new_thread", die)
+    monkeypatch.setattr(threads, "_PATIENCE", 0.01)
+    done: list[int] = []
+    thread = Thread(lambda: done.append(1), "cancelled")
+    thread.start()
+    assert thread.cancel()
+    assert thread.wait()
+    assert done == []
+    assert not thread.cancel()
+
+
+def test_an_interrupt_at_any_operation_of_a_start_either_has_the_work_done_once_or_not_at_all() -> None:
+    done: list[int] = []
+
+    def start() -> None:
+        thread = Thread(lambda: done.append(1), "interrupted")
+        found.append(thread)
+        thread.start()
+
+    found: list[Thread] = []
+    for at, times in list_operations(start).items():
+        done.clear(), found.clear()
+        interrupt(start, at, times)
+        if found:
+            found[0].cancel()
+            assert found[0].wait(30), at
+        assert len(done) <= 1
+
+
+@pytest.mark.parametrize("start", [None, refuse])
+def test_a_pool_makes_calls_also_without_threads(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[..., int] | None
+) -> None:
+    if start is not None:
+        monkeypatch.setattr(_thread, "start_new_thread", start)
+    with Pool(2, "calls") as pool:
+        assert pool.map(abs, range(-5, 0)) == [5, 4, 3, 2, 1]
+        failing = pool.submit(divmod, 1, 0)
+        with pytest.raises(ZeroDivisionError):
+            failing.result()
+        with pytest.raises(ZeroDivisionError):
+            pool.map(lambda x: 1 // x, [1, 0])
+    assert "calls" not in [one.name for one in threading.enumerate() if one.is_alive()] or start is None
+
+
+def test_the_threads_of_a_pool_end_with_it() -> None:
+    pool = Pool(3, "ending")
+    assert pool.map(abs, [-1, -2, -3]) == [1, 2, 3]
+    started = [one for one in threading.enumerate() if one.name == "ending"]
+    assert started
+    del pool
+    for one in started:
+        one.join(30)
+        assert not one.is_alive()
+
+
+def test_a_call_is_made_once_or_cancelled() -> None:
+    task = Task(lambda: 1)
+    with pytest.raises(TimeoutError):
+        task.result(timeout=0.0)
+    task.run()
+    task.run()
+    assert task.result() == 1
+    assert task.cancel()
+    other: Task[int] = Task(lambda: 2)
+    assert other.cancel()
+    other.run()
+    assert other._result == []

@@ -1,0 +1,102 @@
+"""Locks are held in one way in the whole package, see :mod:`paddlelike.foundation.locks`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parent.parent.parent
+
+#: Where locks and threads are made of Python's, and where others' rules or the file lock need it.
+EXCEPTIONS = {
+    "paddlelike/foundation/locks.py",
+    "paddlelike/foundation/threads.py",
+    "paddlelike/distributed/wire/server.py",  # gRPC takes a pool of concurrent.futures
+    "paddlelike/testing/stores.py",  # runs in tests alone
+}
+#: Files whose lock is that of a directory, a file, which has methods of its own.
+LOCK_FILES = "paddlelike/storage/"
+PYTHONS = {
+    "threading": "Lock RLock Condition Event Semaphore BoundedSemaphore Barrier Timer".split(),  # noqa: SIM905
+    "_thread": ["allocate_lock", "allocate", "RLock", "LockType"],
+    "queue": ["Queue", "LifoQueue", "PriorityQueue"],
+    "concurrent.futures": ["ThreadPoolExecutor", "Future", "wait", "as_completed"],
+}
+
+
+def find_faults(tree: ast.Module) -> Iterator[str]:
+    """Yield the lines of a module that hold a lock in another way."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in PYTHONS.get(ast.unparse(node.value), ()):
+            yield f"{node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.ImportFrom):
+            found = [one.name for one in node.names if one.name in PYTHONS.get(node.module or "", ())]
+            yield from (f"{node.lineno}: {node.module}.{name}" for name in found)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "acquire" or ast.unparse(node.func) == "threading.Thread":
+                yield f"{node.lineno}: {ast.unparse(node.func)}"
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+            if node.value is not None and is_key(node.value):
+                yield f"{node.lineno}: a key has a name, by which a frame keeps it"
+        elif isinstance(node, ast.With):
+            keys = [item for item in node.items if is_key(item.context_expr)]
+            if any(item.optional_vars is not None for item in keys):
+                yield f"{node.lineno}: a key has a name, by which a frame keeps it"
+            if keys and any(map(yields, node.body)):
+                yield f"{node.lineno}: a key is held across a yield, by a generator that others may keep"
+
+
+def is_key(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (node.func.attr == "hold_within" or (node.func.attr == "hold" and not node.args))
+    )
+
+
+def yields(node: ast.AST) -> bool:
+    """Return whether a statement yields, in this function."""
+    if isinstance(node, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    return isinstance(node, ast.Yield | ast.YieldFrom) or any(map(yields, ast.iter_child_nodes(node)))
+
+
+def test_no_module_holds_a_lock_by_hand() -> None:
+    faults, files = [], 0
+    for path in sorted((PROJECT / "paddlelike").rglob("*.py")):
+        name = path.relative_to(PROJECT).as_posix()
+        if name in EXCEPTIONS:
+            continue
+        files += 1
+        found = find_faults(ast.parse(path.read_text("utf-8")))
+        if name.startswith(LOCK_FILES):
+            found = (fault for fault in found if not fault.endswith(".acquire"))
+        faults += [f"{name}:{fault}" for fault in found]
+    assert not faults
+    assert files > 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import threading\nlock = threading.Lock()",
+        "from threading import Condition",
+        "import queue\nitems = queue.Queue(2)",
+        "from concurrent.futures import ThreadPoolExecutor",
+        "lock.acquire()",
+        "threading.Thread(target=print).start()",
+        "key = lock.hold()",
+        "with lock.hold() as key:\n    pass",
+        "def f():\n    with lock.hold():\n        for x in y:\n            yield x",
+    ],
+)
+def test_another_form_is_found(text: str) -> None:
+    assert list(find_faults(ast.parse(text)))
+
+
+def test_the_one_form_is_none_of_them() -> None:
+    text = "def f():\n    with lock.hold():\n        def g():\n            yield\n        lists.append(g)"
+    assert not list(find_faults(ast.parse(text)))
