@@ -53,6 +53,11 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
         trainable: bool = True,
         do_model_average: bool = True,
     ) -> None:
+        if isinstance(initializer, type):
+            raise TypeError(
+                f"ParamAttr: initializer is the class {initializer.__name__}, expected one of its objects\n"
+                f"  hint: call it: initializer={initializer.__name__}()"
+            )
         self.name = name
         self.initializer = initializer
         self.learning_rate = learning_rate

@@ -188,8 +188,12 @@ class Copies:
         if feed is None:
             return [{}] * self.copies
         if isinstance(feed, list | tuple):
-            if not 0 < len(feed) <= self.copies:
-                raise FeedError(f"feed is a list of {len(feed)} dicts, expected at most {self.copies}")
+            if len(feed) != self.copies:
+                raise FeedError(
+                    f"feed is a list of {len(feed)} dicts, expected {self.copies}, one for each place",
+                    hint="feed one dict with the whole batch, which is split; or build with "
+                    f"places=[...] of {len(feed)}",
+                )
             return list(feed)
         if self.copies == 1:
             return [feed]

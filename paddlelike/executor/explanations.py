@@ -20,7 +20,7 @@ from paddlelike.executor.plans.frame import Frame
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import HOLDERS
-from paddlelike.framework.hints import explain_no_value
+from paddlelike.framework.hints import describe_shape, explain_missing_axis, explain_no_value
 from paddlelike.framework.opdef import EMPTY, Spec, make_arguments, registry
 
 __all__ = ["explain_error", "format_line"]
@@ -51,7 +51,11 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
         if names
     )
     misfit = _find_misfit(frame, op, error)
-    if misfit is not None:
+    flat = _find_wrong_rank(frame, op)
+    hint = getattr(error, "hint", None)
+    if flat is not None and isinstance(error, ValueError | IndexError | EnforceNotMet):
+        text, hint = flat
+    elif misfit is not None:
         text = misfit
     elif isinstance(error, EnforceNotMet):
         text = _get_message(error)
@@ -59,7 +63,7 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
         text = f"{type(error).__name__}: {error}"
     explained = OperatorError(
         f"operator {op.type!r} -> {op.output_arg_names} failed: {text}\n  inputs{variables}{line}",
-        hint=getattr(error, "hint", None),
+        hint=hint,
     )
     if misfit is None:
         explained.__cause__ = error.__cause__ if isinstance(error, PaddlelikeError) else error
@@ -89,6 +93,27 @@ def _find_misfit(frame: Frame, op: Operator, error: Exception) -> str | None:
         return re.sub(r"\b[A-Z]\w*\b", lambda found: single.get(found[0], found[0]), refusal.message)
     except Exception:  # values that are not arrays
         return None
+    return None
+
+
+def _find_wrong_rank(frame: Frame, op: Operator) -> tuple[str, str] | None:
+    """Return what is wrong, and the next step, where an input was fed with other dims than it declares."""
+    for name in op.input_arg_names:
+        variable = op.block._find_var_recursive(name)
+        if variable is None or not variable.is_data or variable.lod_level:
+            continue
+        position = frame.layout.get_position(op.block, name)
+        value = frame.values[position] if position < len(frame.values) else None
+        if not isinstance(value, np.ndarray) or value.ndim == len(variable.shape):
+            continue
+        declared = describe_shape(variable.shape)
+        hint = explain_missing_axis(variable, value.shape) or "reshape the array"
+        if value.shape == tuple(variable.shape[1:]) and value.ndim > 1:
+            hint += (
+                f". Or, if {value.shape[0]} is the batch: layers.data puts a batch axis in front, so "
+                f"declare layers.data({name!r}, {list(value.shape[1:])})"
+            )
+        return f"variable {name!r} has shape {declared}, the fed array has {list(value.shape)}", hint
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from weakref import ref
 
 from paddlelike.core import memory
 from paddlelike.core.places import Place, require_device
@@ -423,6 +424,7 @@ class Executor(Displayed):
         plan = get_plan(program, feeds, fetches, pruned_to)
         if plan.initializes:
             warn_overwriting(scope, plan.initializes)
+            program._started = ref(scope)
         if plan.unknown_feeds:
             warn_unknown(program, plan.unknown_feeds)
         provided = {**self._services, **services} if services else self._services

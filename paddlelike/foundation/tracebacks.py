@@ -21,6 +21,14 @@ _OURS: Final = str(Path(__file__).parents[1]) + os.sep
 _OTHERS: Final = (str(Path(os.__file__).parent) + os.sep, "<frozen ")
 _FOUNDATION: Final = (str(Path(__file__).parent) + os.sep, f"{_OURS}lazy.py")
 _MOST: Final = 60  # the letters of a value that are shown
+#: What is meant by an argument of another function of the same name, by the module and the argument.
+_MEANT: Final = {
+    (
+        "paddlelike.input",
+        "append_batch_size",
+    ): "fluid.data takes the whole shape, [None, ...] with the batch axis; "
+    "layers.data has append_batch_size. It takes"
+}
 _PACKAGES: Final = f"{os.sep}site-packages{os.sep}"
 
 _Show = Callable[[type[BaseException], BaseException, TracebackType | None], object]
@@ -155,7 +163,7 @@ def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
     said = re.match(rf"(?P<name>[\w.]+)\(\) (?:{wrong}|missing \d+ required |takes )", text)
     if type(error) is not TypeError or said is None or not entries or "it takes" in text:
         return False
-    function = _find_function(said["name"], entries[-1].tb_frame)
+    function = _find_function(said["name"], entries[-1].tb_frame, said["wrong"])
     if function is None:
         return False
     from inspect import signature
@@ -169,6 +177,7 @@ def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
         if said["wrong"] and "mean" not in text
         else ""
     )
+    near = _MEANT.get((function.__module__, said["wrong"] or ""), near)
     called = said["name"].removesuffix(".__init__").removesuffix(".__new__")
     if not getattr(error, "__notes__", None):  # shown for the first time
         error.add_note(f"  hint: {near or 'it takes'} {called}({shown})")
@@ -189,10 +198,16 @@ def _describe_call(error: BaseException, entries: list[TracebackType]) -> Iterat
         usual = _find_defaults(code.co_qualname, named[0])
         given = [f"{one}={_shorten(values[one])}" for one in names if one in values]
         given = [one for one in given if one not in usual]
-        yield (
-            f"{code.co_qualname} was called with {', '.join(given) or 'nothing'}; if that is right, "
-            "this is a fault of paddlelike"
-        )
+        yield f"{code.co_qualname} was called with {', '.join(given) or 'its defaults'}"
+
+
+def _list_parameters(function: Callable[..., object]) -> list[str]:
+    from inspect import signature
+
+    try:
+        return list(signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
 
 
 def _find_defaults(path: str, frame: FrameType) -> list[str]:
@@ -216,6 +231,8 @@ def _explain(text: str, entry: TracebackType) -> Iterator[str]:
     import linecache
     import re
 
+    if text.startswith("operand 'Variable' does not support ufuncs"):
+        yield _explain_ufunc(entry)
     if text.startswith("'NoneType' object has no attribute 'get_tensor'"):
         yield "find_var returned None: the scope has no such variable; scope.local_var_names() lists them"
     if text != "'module' object is not callable":
@@ -234,8 +251,27 @@ def _explain(text: str, entry: TracebackType) -> Iterator[str]:
             )
 
 
-def _find_function(path: str, frame: FrameType) -> Callable[..., object] | None:
-    """Return the function of this package with that qualified name, unless the caller has one of its own."""
+def _explain_ufunc(entry: TracebackType) -> str:
+    """Return what to say of a function of numpy that got a variable."""
+    import linecache
+    import re
+
+    frame = entry.tb_frame
+    line = linecache.getline(frame.f_code.co_filename, entry.tb_lineno, frame.f_globals)
+    known = getattr(sys.modules.get("paddlelike.layers"), "__all__", ())
+    used = [one for one in re.findall(r"\b(?:np|numpy)\.(\w+)\(", line) if one in known]
+    instead = f"use fluid.layers.{used[0]}" if used else "use a function of fluid.layers"
+    return (
+        f"numpy computes with arrays, and a variable gets its value when the program runs: {instead}, or "
+        "fetch the variable and compute with the array"
+    )
+
+
+def _find_function(path: str, frame: FrameType, without: str | None = None) -> Callable[..., object] | None:
+    """Return the function of this package with that qualified name, unless the caller has one of its own.
+
+    ``without`` is a parameter that it does not have.
+    """
     first, *rest = path.split(".")
     own = {**frame.f_globals, **frame.f_locals}
     modules = [one for one in list(sys.modules.items()) if one[0].startswith("paddlelike.")]
@@ -245,6 +281,8 @@ def _find_function(path: str, frame: FrameType) -> Callable[..., object] | None:
         for one in rest:
             found = getattr(found, one, None)
         if getattr(found, "__qualname__", None) == path:
+            if without is not None and callable(found) and without in _list_parameters(found):
+                continue  # another function of that name
             module = str(getattr(found, "__module__", ""))
             return found if module.startswith("paddlelike.") else None
     return None

@@ -10,16 +10,16 @@ cause                 recognized by                                            a
 built twice           names differ only in counters, values also not in shape  ``unique_name.guard``
 built in one program  the program holds the saved network and whole copies     new programs, and the guard
 shifted names         some names fit, and the layers' numbers are shifted      ``unique_name.guard``
-another scope         another scope holds values of all these variables        ``scope_guard``
+another scope         its startup program was run in another scope             ``scope_guard``
 added afterwards      other variables of the startup program have values       build first, then run it
 startup not run       its startup program sets them                            run that startup program
 set by nothing        no known startup program sets them                       load values
+no batch axis         an array has the shape of one sample                     ``array[None]``
 ====================  =======================================================  ===========================
 """
 
 from __future__ import annotations
 
-import gc
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -34,6 +34,8 @@ from paddlelike.framework.graph.variable import Variable
 
 __all__ = [
     "Named",
+    "describe_shape",
+    "explain_missing_axis",
     "explain_no_value",
     "explain_renumbering",
     "explain_repetition",
@@ -143,6 +145,26 @@ def _list_layers(kind: str, numbers: set[int]) -> str:
     return f"{kind}_{min(numbers)} to {kind}_{max(numbers)}"
 
 
+def explain_missing_axis(variable: Variable, shape: tuple[int, ...]) -> str | None:
+    """Return the hint for an array that lacks the batch axis of its variable, or None."""
+    want = variable.shape
+    rest = want[1:]
+    fits = len(rest) == len(shape) and all(w in (-1, h) for w, h in zip(rest, shape, strict=True))
+    if want[:1] == (-1,) and fits:
+        return (
+            f"the array has no batch axis: feed {{{variable.name!r}: array[None]}}, a batch of one sample of "
+            f"shape {[1, *shape]}"
+        )
+    if len(want) == len(shape) + 1 and want[:1] == (-1,):
+        return f"feed a batch, whose first axis counts the samples; it declares {describe_shape(want)}"
+    return None
+
+
+def describe_shape(shape: Sequence[int]) -> str:
+    """Return a shape as scripts write it, with None for any size."""
+    return f"[{', '.join('None' if dim == -1 else str(dim) for dim in shape)}]"
+
+
 def find_empty(names: Iterable[str], scope: Scope) -> list[str]:
     """Return the names whose variables hold no value in a scope, or in one above it."""
     holders = ((name, scope.find_var(name)) for name in names)
@@ -173,14 +195,15 @@ def explain_no_value(names: Sequence[str], program: Program | None = None, scope
             f"trained, {_GUARD}, or take main_program.clone(for_test=True). Its startup program would give "
             "the copy random values. If it is another network, run its own startup program"
         )
-    if _is_held_elsewhere(names, scope):
-        return (
-            "another scope holds a value: enter its `with fluid.scope_guard(scope):`, or pass scope= to "
-            "Executor.run, as when the startup program was run"
-        )
     startup, call = _find_startup(names, program)
     if startup is None:
         return f"load its value; no startup program that is known sets {names[0]!r}"
+    other = None if startup._started is None else startup._started()
+    if other is not None and other is not scope and not find_empty(names, other):
+        return (
+            "its startup program was run in another scope: enter it by `with fluid.scope_guard(scope):`, "
+            "or pass scope= to Executor.run, as when the startup program was run"
+        )
     written = [name for op in startup.global_block().ops for name in op.output_arg_names]
     others = [name for name in written if name in known and name not in names]
     if others and len(find_empty(others, scope)) < len(others):
@@ -189,7 +212,7 @@ def explain_no_value(names: Sequence[str], program: Program | None = None, scope
             "everything, minimize included, before the startup program runs. Run again, it gives all "
             "variables new values: load or set those that are to be kept afterwards"
         )
-    return f"run the startup program first (exe.run({call})), or load the values"
+    return f"run the startup program first (exe.run({call}), or load the values"
 
 
 def _find_copy(missing: Sequence[Variable], own: Collection[str], scope: Scope) -> str | None:
@@ -200,9 +223,9 @@ def _find_copy(missing: Sequence[Variable], own: Collection[str], scope: Scope) 
     """
     held: dict[tuple[str, tuple[int, ...]], str] = {}
     for name in _list_names(scope):
-        value = None if name in own else scope.find_var(name).value  # type: ignore[union-attr]
-        if isinstance(value, LoDTensor) and value.held_array is not None:
-            held[mask_numbers(name), tuple(value.held_array.shape)] = name
+        shape = None if name in own else _find_shape(scope, name)
+        if shape is not None:
+            held[mask_numbers(name), shape] = name
     keys = [(mask_numbers(one.name), tuple(one.shape)) for one in missing]
     return held[keys[0]] if keys and all(key in held for key in keys) else None
 
@@ -217,10 +240,12 @@ def _list_names(scope: Scope) -> list[str]:
     return names
 
 
-def _is_held_elsewhere(names: Sequence[str], scope: Scope) -> bool:
-    """Return whether another scope of this process holds values of all the variables."""
-    scopes = [one for one in gc.get_objects() if type(one) is Scope and one is not scope]
-    return any(not find_empty(names, one) for one in scopes)
+def _find_shape(scope: Scope, name: str) -> tuple[int, ...] | None:
+    """Return the shape of a variable's value in a scope, or None if it has none."""
+    holder = scope.find_var(name)
+    value = None if holder is None else holder.value
+    held = value.held_array if isinstance(value, LoDTensor) else None
+    return None if held is None else tuple(held.shape)
 
 
 def _find_startup(names: Sequence[str], program: Program | None) -> tuple[Program | None, str]:
@@ -230,8 +255,8 @@ def _find_startup(names: Sequence[str], program: Program | None) -> tuple[Progra
     for startup in (default, own):
         if startup is not None and startup.global_block().has_var(names[0]):
             if startup is default:
-                return startup, "fluid.default_startup_program()"
-            return startup, "the startup program of its program_guard"
+                return startup, "fluid.default_startup_program())"
+            return startup, "startup_program), the one of the program_guard it was built under"
     return None, ""
 
 

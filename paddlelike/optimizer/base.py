@@ -16,7 +16,13 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.guards import default_main_program, device_guard, name_scope, program_guard
+from paddlelike.framework.graph.guards import (
+    default_main_program,
+    default_startup_program,
+    device_guard,
+    name_scope,
+    program_guard,
+)
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
@@ -142,6 +148,8 @@ class Optimizer(State):
         >>> [update.type for update in updates], [(p.name, g.name) for p, g in gradients]
         (['sgd', 'sgd'], [('fc_0.w_0', 'fc_0.w_0@GRAD'), ('fc_0.b_0', 'fc_0.b_0@GRAD')])
         """
+        if isinstance(loss, Variable) and startup_program is None:
+            _warn_of_guard(loss)
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         self._warn_of_updates(loss.block.program, {param.name for param, _ in params_grads})
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
@@ -286,11 +294,11 @@ class Optimizer(State):
                     if accumulator.name.lstrip("_") == own:
                         return accumulator.name
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name in ("step", "zero_grad"):
+            if name in ("step", "zero_grad", "clear_grad", "clear_gradients"):
                 text += (
                     ": minimize appended the update to the program\n"
                     "  hint: call minimize(loss) once, while the network is built; each "
-                    "exe.run(program, feed=...) then trains one step"
+                    "exe.run(program, feed=...) then trains one step, with new gradients"
                 )
             raise AttributeError(text, name=name, obj=self)
 
@@ -421,3 +429,22 @@ def _enter_backward_block(program: Program) -> Iterator[None]:
         yield
     finally:
         program.current_block_idx = before
+
+
+def _warn_of_guard(loss: Variable) -> None:
+    """Warn if ``minimize`` is called outside of the ``program_guard`` that the loss was built under."""
+    program, current = loss.block.program, default_main_program()
+    if program is current:
+        return
+    if current.global_block().has_var(loss.name):
+        warn_user(
+            f"minimize trains the program in which the loss {loss.name!r} was built, and not the default "
+            "main program, which looks like a clone of it: to train that one, pass its own variable, "
+            f"fluid.default_main_program().global_block().var({loss.name!r})"
+        )
+    elif program._startup not in (None, default_startup_program()):
+        warn_user(
+            "minimize adds the first values of the optimizer's variables to the default startup program, and "
+            "the loss was built with another one: call it under the same fluid.program_guard, or pass "
+            "startup_program="
+        )

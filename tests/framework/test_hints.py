@@ -93,7 +93,7 @@ def test_values_of_another_scope_are_advised_the_scope(exe: fluid.Executor) -> N
     main, startup, out = build()
     scope = fluid.Scope()
     exe.run(startup, scope=scope)
-    with pytest.raises(NotInitializedError, match=r"another scope holds a value: .*scope_guard"):
+    with pytest.raises(NotInitializedError, match=r"was run in another scope: .*scope_guard"):
         exe.run(main, feed={"x": ONES}, fetch_list=[out])
     with fluid.scope_guard(scope):
         (found,) = exe.run(main, feed={"x": ONES}, fetch_list=[out])
@@ -294,3 +294,35 @@ def test_the_output_of_a_reader_is_fed_as_the_hint_says(exe: fluid.Executor, tmp
         model, feeds, targets = fluid.io.load_inference_model(str(tmp_path), exe)
         (found,) = exe.run(model, feed={feeds[0]: ONES}, fetch_list=targets)
     np.testing.assert_array_equal(found, [[4.0]])
+
+
+def test_a_clone_is_trained_by_its_own_loss_as_the_warning_says(exe: fluid.Executor) -> None:
+    main, startup, out = build()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(out)
+    clone = main.clone()
+    with fluid.program_guard(clone, startup), pytest.warns(UserWarning, match="looks like a clone of it"):
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    assert "sgd" not in [op.type for op in clone.global_block().ops]
+    with fluid.program_guard(clone, startup):
+        fluid.optimizer.SGD(0.1).minimize(fluid.default_main_program().global_block().var(loss.name))
+    exe.run(startup)
+    losses = [exe.run(clone, feed={"x": ONES}, fetch_list=[loss.name])[0][0] for _ in range(2)]
+    assert losses[1] < losses[0] == 8.0
+
+
+def test_minimize_outside_of_the_guard_works_with_the_startup_program_as_the_warning_says(
+    exe: fluid.Executor,
+) -> None:
+    main, startup, out = build()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(out)
+    with pytest.warns(UserWarning, match="pass startup_program="):
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    main, startup, out = build()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(out)
+    fluid.optimizer.SGD(0.1).minimize(loss, startup_program=startup)
+    exe.run(startup)
+    losses = [exe.run(main, feed={"x": ONES}, fetch_list=[loss])[0][0] for _ in range(2)]
+    assert losses[1] < losses[0] == 8.0

@@ -252,4 +252,37 @@ def give_values_as_branches() -> None:
     layers.cond(x > 0, x, x + 1)
 
 
+def append_the_batch_size_to_data() -> None:
+    fluid.data("x", [None, 4], append_batch_size=False)
+
+
+def call_a_function_of_numpy() -> None:
+    np.exp(_data())
+
+
+def format_a_variable_as_a_number() -> None:
+    format(layers.mean(_data()), ".3f")
+
+
+def step_a_schedule() -> None:
+    layers.exponential_decay(0.1, 10, 0.9).step()
+
+
+def name_the_class_of_an_initializer() -> None:
+    layers.fc(_data(), 3, param_attr=fluid.ParamAttr(initializer=fluid.initializer.Constant))
+
+
+def minimize_outside_of_the_guard() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = layers.mean(layers.fc(_data(), 1))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+
+
+def minimize_the_loss_of_the_original_for_a_clone() -> None:
+    loss = layers.mean(layers.fc(_data(), 1))
+    with fluid.program_guard(fluid.default_main_program().clone()):
+        fluid.optimizer.SGD(0.1).minimize(loss)
+
+
 MISTAKES = list_mistakes(globals())

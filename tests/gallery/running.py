@@ -225,4 +225,64 @@ def train_without_an_optimizer() -> None:
     training.train(loss, (np.ones((4, 4), "float32"),), 2)
 
 
+def feed_a_picture_without_its_batch_axis() -> None:
+    image = fluid.data("image", [None, 3, 8, 8])
+    out = layers.conv2d(image, 4, 3)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={"image": np.zeros((3, 8, 8), "float32")}, fetch_list=[out])
+
+
+def feed_a_picture_of_unchecked_data_without_its_batch_axis() -> None:
+    out = layers.conv2d(layers.data("image", [3, 8, 8]), 4, 3)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={"image": np.zeros((3, 8, 8), "float32")}, fetch_list=[out])
+
+
+def declare_the_batch_of_layers_data() -> None:
+    out = layers.fc(layers.data("x", [32, 13]), 3)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={"x": np.zeros((32, 13), "float32")}, fetch_list=[out])
+
+
+def feed_a_batch_of_no_rows() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={"x": np.ones((0, 4), "float32")}, fetch_list=[loss])
+
+
+def feed_one_dict_for_two_places() -> None:
+    exe, loss = _make_network()
+    program = fluid.CompiledProgram(fluid.default_main_program())
+    program = program.with_data_parallel(loss.name, places=[fluid.CPUPlace()] * 2)
+    exe.run(program, feed=[{"x": ONES}], fetch_list=[loss])
+
+
+def run_the_startup_program_in_another_scope() -> None:
+    out = layers.fc(fluid.data("x", [None, 4]), 3)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program(), scope=fluid.Scope())
+    exe.run(feed={"x": ONES}, fetch_list=[out])
+
+
+def run_the_startup_program_of_another_network() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        out = layers.fc(fluid.data("x", [None, 4]), 3)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(main, feed={"x": ONES}, fetch_list=[out])
+
+
+def evaluate_a_copy_with_other_names() -> None:
+    out = [layers.fc(fluid.data("x", [None, 4]), 3)]
+    evaluation = fluid.Program()
+    with fluid.program_guard(evaluation, fluid.Program()):
+        out.append(layers.fc(fluid.data("x", [None, 4]), 3))
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(evaluation, feed={"x": ONES}, fetch_list=[out[1]])
+
+
 MISTAKES = list_mistakes(globals())

@@ -19,6 +19,8 @@ ONLY_WARNED = {
     "Misspell an option of the config",
     "Feed samples that are too short",
     "Minimize with two optimizers",
+    "Minimize outside of the guard",
+    "Minimize the loss of the original for a clone",
     "Train without an optimizer",
 }
 

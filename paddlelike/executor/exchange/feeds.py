@@ -16,8 +16,10 @@ from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.foundation.describe import describe
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
+from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.hints import explain_missing_axis
 
 if TYPE_CHECKING:
     from paddlelike.core.tensor import Array, LoD
@@ -72,6 +74,7 @@ def put_feeds(plan: Plan, frame: Frame, feeds: Feed) -> bool:
             and value.dtype is dtype
             and value.shape[1:] == row
             and value.flags.c_contiguous
+            and value.size
         ):  # the usual case
             values[position] = value
             continue
@@ -80,6 +83,8 @@ def put_feeds(plan: Plan, frame: Frame, feeds: Feed) -> bool:
             array: Any = value if value.dtype is dtype else unify_dtype(value)
         else:
             array, lod = _convert(variable, value)
+        if not getattr(array, "size", 1):
+            _check_rows(variable, array)
         if dtype is not None and dtype.kind == "f" and getattr(array, "dtype", dtype).kind != "f":
             is_other = True
         if lod:
@@ -142,6 +147,23 @@ def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
     return np.ascontiguousarray(array) if array.ndim else array, lod
 
 
+def _check_rows(variable: Variable, array: Array) -> None:
+    """Raise FeedError for a batch of no rows that a program trains on: it would make all parameters NaN.
+
+    Sequences may be empty, and other programs compute what operators give for no rows.
+    """
+    if variable.lod_level or array.shape[:1] != (0,) or variable.shape[:1] != (-1,):
+        return
+    ops = variable.block.program.global_block().ops
+    trains = any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in ops)
+    if trains and any(op.type in ("mean", "reduce_mean") for op in ops):
+        raise FeedError(
+            f"variable {variable.name!r} is fed a batch of no rows (shape {list(array.shape)}), and the "
+            "program trains on a mean: the loss and all parameters would become NaN",
+            hint="leave out empty batches: `if len(array):` around the run",
+        )
+
+
 def _warn_flat(variable: Variable, array: Array) -> None:
     """Warn of a flat array for a variable with more dims: operators broadcast it along another dim."""
     rows = len(array)
@@ -169,5 +191,6 @@ def _check_fed(variable: Variable, array: Array) -> None:
         shown = ["None" if dim == -1 else str(dim) for dim in want]
         raise FeedError(
             f"variable {variable.name!r} has shape [{', '.join(shown)}], the fed array has {list(have)}",
-            hint="None is any size; reshape the array, or declare the variable with the shape that is fed",
+            hint=explain_missing_axis(variable, have)
+            or "None is any size; reshape the array, or declare the variable with the shape that is fed",
         )

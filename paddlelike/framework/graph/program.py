@@ -62,6 +62,8 @@ class Program(EncodedState, Displayed):
 
     _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
         "plans": dict,
+        "_started": lambda: None,
+        "_overwritten": lambda: None,
         "_collection_parameters": dict,  # of paddlelike.collection
         "_collection_rows": dict,
         "_cntk_origin": dict,  # of paddlelike.interop.cntk
@@ -88,6 +90,7 @@ class Program(EncodedState, Displayed):
         self._parameters_on_pservers: Any = None
         self._distributed_lookup_table: str | None = None
         self._startup: Program | None = None  # of the last program_guard around it
+        self._started: Any = None  # a weak reference to the last scope that it initialized
         self._sharding: Any = None  # of workers that share the optimizer's state out, who holds what
         self._overwritten: Any = None  # by which load of a model, see io.export.overwritten
         self._workers = 1  # whose gradients only CompiledProgram.with_data_parallel adds up (mode nccl2)

@@ -56,7 +56,12 @@ _GRADIENTS: Final = (
     "programs are static\n  hint: optimizer.minimize(loss) appends the gradients and the update, once; "
     "fluid.gradients(loss, inputs) the gradients alone; exe.run then computes them"
 )
+_STEPS: Final = (
+    "a schedule is a part of the program\n  hint: leave the call out: each exe.run(program, feed=...) that "
+    "trains counts a step of the schedule"
+)
 _OF_DYNAMIC_GRAPH: Final = {
+    "step": _STEPS,
     **dict.fromkeys(("clear_gradient", "cpu", "detach", "item", "numpy", "set_value", "tolist"), _VALUES),
     **dict.fromkeys(("backward", "grad", "gradient"), _GRADIENTS),
 }
@@ -292,6 +297,10 @@ class Variable(EncodedState, Displayed):
             )
 
         __int__ = __index__ = __float__
+
+        def __format__(self, spec: str) -> str:
+            return self.__float__() if spec and spec[-1:] in "bcdeEfFgGnoxX%" else format(str(self), spec)
+
         __array_ufunc__ = None  # numpy's numbers leave operators to the variable
 
         def __array__(self, dtype: object = None, copy: object = None) -> object:
