@@ -8,8 +8,8 @@ MUTATIONS = [
     Mutation(
         "a save that works without the lock",
         "storage/local/transaction.py",
-        "            with self._lock:\n                return self._commit_locked(self._lock)",
-        "            return self._commit_locked(self._lock)",
+        "            with self._lock:\n                if (inside",
+        "            if True:\n                if (inside",
         "S2",
     ),
     Mutation(
@@ -255,10 +255,10 @@ MUTATIONS = [
         "S17",
     ),
     Mutation(
-        "S18",
         "the hidden entry of another user is taken for ours",
         "storage/local/filesystem/owners.py",
         '    return _find_shown(parent or ".", facts.st_dev) == facts.st_uid\n',
         "    return True\n",
+        "S18",
     ),
 ]

@@ -1,0 +1,144 @@
+"""Every public function that reads files, times every call of the system that may fail: ours is the error.
+
+It names the system's reason and has its number; nothing is told as damage, absence or an unknown format.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import errno
+import os
+import pathlib
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike import inspection
+from paddlelike.errors import PaddlelikeError
+from paddlelike.scan import scan
+
+EXE = fluid.Executor(fluid.CPUPlace())
+NUMBERS = [errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.ESTALE]
+CALLS = [
+    "open", "read", "pread", "preadv", "scandir", "listdir", "stat", "lstat", "fstat", "builtins.open",
+    "file.read",
+]  # fmt: skip
+
+
+def build() -> fluid.Program:
+    program = fluid.Program()
+    for name in ("a", "b"):
+        program.global_block().create_parameter(name=name, shape=[3], dtype="float32")
+        fluid.global_scope().var(name).get_tensor().set(np.ones(3, "float32"), fluid.CPUPlace())
+    return program
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("saved")
+    fluid.io.save_persistables(EXE, str(home / "m"), build())
+    fluid.io.save_persistables(EXE, str(home / "c"), build(), filename="all")
+    fluid.save(build(), str(home / "net"))
+    fluid.convert(home / "m", home / "m.npz")
+    fluid.convert(home / "m", home / "m.pdparams")
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        out = fluid.layers.fc(fluid.data("x", [None, 3]), 2)
+        EXE.run(startup)
+        fluid.io.save_inference_model(str(home / "i"), ["x"], [out], EXE, main)
+    fluid.bundle.dump({"w": np.ones(3)}, str(home / "b.zip"))
+    return home
+
+
+DOORS: dict[str, Callable[[Path, Path], Any]] = {
+    "load_persistables": lambda home, to: fluid.io.load_persistables(EXE, str(home / "m"), build()),
+    "combined": lambda home, to: fluid.io.load_persistables(EXE, str(home / "c"), build(), filename="all"),
+    "load": lambda home, to: fluid.load(build(), str(home / "net"), EXE),
+    "load_program_state": lambda home, to: fluid.load_program_state(str(home / "net")),
+    "load_inference_model": lambda home, to: fluid.io.load_inference_model(str(home / "i"), EXE),
+    "verify": lambda home, to: fluid.io.verify(home / "m"),
+    "inspect": lambda home, to: str(inspection.inspect(home / "m")),
+    "inspect a file": lambda home, to: str(inspection.inspect(home / "m.npz")),
+    "diff": lambda home, to: str(inspection.compare(home / "m", home / "m.npz")),
+    "convert a directory": lambda home, to: fluid.convert(home / "m", to / "x.npz", overwrite=True),
+    "convert a file": lambda home, to: fluid.convert(home / "m.npz", to / "x.pdparams", overwrite=True),
+    "convert a pickle": lambda home, to: fluid.convert(home / "m.pdparams", to / "x.npz", overwrite=True),
+    "convert a state": lambda home, to: fluid.convert(home / "net", to / "x.npz", overwrite=True),
+    "bundle.load": lambda home, to: fluid.bundle.load(str(home / "b.zip")),
+    "scan": lambda home, to: str(scan(str(home / "i"))),
+}
+
+
+@contextlib.contextmanager
+def failing(call: str, number: int, below: Path) -> Iterator[None]:
+    """Let one call of the system fail for everything below a folder, however it is named."""
+
+    def is_below(what: Any) -> bool:
+        if isinstance(what, int):
+            try:
+                what = str(Path(f"/proc/self/fd/{what}").readlink())
+            except OSError:
+                return False
+        return isinstance(what, str | os.PathLike) and os.fspath(what).startswith(str(below))
+
+    def fail(path: Any = None) -> Any:
+        raise OSError(number, os.strerror(number), path if isinstance(path, str) else None)
+
+    class Broken:
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def __enter__(self) -> Broken:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def __getattr__(self, name: str) -> Any:
+            return fail if name in ("read", "readinto", "readline") else getattr(self.file, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        if call in ("builtins.open", "file.read"):
+            real_open = builtins.open
+
+            def opened(path: Any, *args: Any, **kwargs: Any) -> Any:
+                if not is_below(path) or isinstance(path, int):
+                    return real_open(path, *args, **kwargs)
+                return Broken(real_open(path, *args, **kwargs)) if call == "file.read" else fail(str(path))
+
+            patch.setattr(builtins, "open", opened)
+            patch.setattr(pathlib.io, "open", opened)  # type: ignore[attr-defined]
+        else:
+            real = getattr(os, call)
+            patch.setattr(
+                os,
+                call,
+                lambda *args, **kw: fail(args[0]) if args and is_below(args[0]) else real(*args, **kw),
+            )
+        yield
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("door", DOORS)
+def test_an_error_of_the_system_is_ours_with_its_reason_and_number(
+    saved: Path, tmp_path: Path, door: str, call: str
+) -> None:
+    for number in NUMBERS:
+        raised: BaseException | None = None
+        with warnings.catch_warnings(), failing(call, number, saved):
+            warnings.simplefilter("ignore")
+            try:
+                DOORS[door](saved, tmp_path)
+            except Exception as error:
+                raised = error
+        if raised is None:
+            continue
+        assert isinstance(raised, PaddlelikeError), f"{os.strerror(number)}: {raised!r}"
+        assert os.strerror(number) in str(raised)
+        assert raised.errno in (number, None)  # None: an error that lists several files
