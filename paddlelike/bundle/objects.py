@@ -15,12 +15,14 @@ from paddlelike.bundle.reader import open_binary
 from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, build_class_table
 from paddlelike.errors import SaveError
 from paddlelike.storage.local.transaction import write_all
+from paddlelike.storage.problems import raises_own_errors
 
 __all__ = ["dump_all", "load_all"]
 
 Target = str | os.PathLike[str] | IO[bytes]
 
 
+@raises_own_errors
 def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHEST_PROTOCOL) -> None:
     """Write objects into one file, in their order.
 
@@ -56,6 +58,7 @@ def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHES
         file.write(piece)
 
 
+@raises_own_errors
 def load_all(
     file: Target, *, classes: Classes = (), rename: Mapping[str, str] | None = None
 ) -> Iterator[Any]:

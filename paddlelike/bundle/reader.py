@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import os
@@ -16,10 +17,11 @@ import numpy as np
 from paddlelike.bundle.names import PICKLE
 from paddlelike.bundle.theano import Placeholder, make_stand_in
 from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, build_class_table
-from paddlelike.errors import FormatError, LoadError, MissingFileError
+from paddlelike.errors import FormatError, LoadError, MissingFileError, StorageError
 from paddlelike.formats import npy
 from paddlelike.formats.zips import check_sizes
 from paddlelike.foundation.warn import warn_user
+from paddlelike.storage.problems import explain, raises_own_errors
 
 __all__ = ["arrays", "load", "open_binary"]
 
@@ -30,6 +32,7 @@ PersistentLoad = Callable[[zipfile.ZipFile], Callable[[str], Any]]
 _PREFIX: Final = 4096  # a GPU array begins with a small pickle
 
 
+@raises_own_errors
 def load(
     f: Source,
     persistent_load: PersistentLoad | None = None,
@@ -168,6 +171,8 @@ def _open_archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError) as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a cut archive
+            raise explain(StorageError, "the ZIP file cannot be read", error) from error
         raise FormatError(f"the ZIP file is damaged ({error})") from error
     with archive:
         check_sizes(archive.infolist(), _measure(file))

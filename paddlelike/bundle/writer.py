@@ -16,6 +16,7 @@ from numpy.lib import format as npy
 from paddlelike.bundle.names import PICKLE, MemberNames
 from paddlelike.errors import SaveError
 from paddlelike.storage.local.transaction import write_all
+from paddlelike.storage.problems import raises_own_errors
 
 __all__ = ["PROTOCOL", "dump"]
 
@@ -29,6 +30,7 @@ Target = str | os.PathLike[str] | IO[bytes]
 PersistentID = Callable[[zipfile.ZipFile], Callable[[Any], str | None]]
 
 
+@raises_own_errors
 def dump(
     obj: object,
     file_handler: Target,

@@ -8,7 +8,9 @@ form is written. Datasets of texts and of what no variable can be are left out, 
 of Keras 3 is a ZIP with such a file, ``model.weights.h5``, in it: its weights have names such as
 ``layers/dense/vars/0``.
 
-HDF5 knows no LoD. A file executes nothing, but the HDF5 library parses it: its errors become FormatError.
+HDF5 knows no LoD. A file executes nothing, but the HDF5 library parses it: its errors become FormatError. On
+some damaged files it never comes to an end, or it crashes. So a file is first read in a fork of this process
+that has a time limit, where the system has forks and it is a file on this machine.
 What lies in other files is refused, so that a file can only give what it holds: external links, external
 storage and virtual datasets, which name any file of this machine.
 """
@@ -17,10 +19,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -36,6 +39,8 @@ from paddlelike.formats.entry import Entry, LeftOut, check_entries, free_name, r
 from paddlelike.formats.npz import deliver, is_held
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import SourceFile, open_zip
+from paddlelike.foundation.locks import make_keys
+from paddlelike.foundation.trial import try_aside
 
 if TYPE_CHECKING:
     import h5py
@@ -45,6 +50,10 @@ __all__ = ["Hdf5", "decode_name", "encode_name", "read_attributes"]
 _SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 _PIECE: Final = 1 << 20
 _KERAS: Final = "model.weights.h5"
+_PATIENCE: Final = 30.0  # seconds to read a file, and one more for each of these bytes
+_SLOWEST: Final = 10 << 20
+_MOST_KNOWN: Final = 1000
+_read: Final[set[tuple[int, ...]]] = set()  # files that were read to the end
 Attributes = tuple[tuple[str, Any], ...]
 
 
@@ -68,6 +77,10 @@ class Hdf5(FileFormat):
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
+        _read_aside(file)
+        return self._list(file)
+
+    def _list(self, file: Source) -> list[Entry]:
         with _open(file) as opened:
             datasets = dict(_list_datasets(opened))  # refuses external links, which Keras' names could follow
             keras = _list_keras(opened)
@@ -155,10 +168,54 @@ def read_attributes(source: Readable) -> dict[str, Any]:
 
     Raises FormatError when the file is damaged.
     """
-    with _open(as_source(source)) as opened:
+    file = as_source(source)
+    _read_aside(file)
+    return _list_attributes(file)
+
+
+def _list_attributes(file: Source) -> dict[str, Any]:
+    with _open(file) as opened:
         texts = {path: dataset for path, dataset in _list_datasets(opened) if _is_text(dataset)}
         with _damage_named("the attributes cannot be read"):
             return {path: _text(dataset) for path, dataset in texts.items()} | dict(opened.attrs.items())
+
+
+def _read_aside(file: Source) -> None:
+    """Read everything in a fork of this process, once for each file.
+
+    Raises
+    ------
+    FormatError
+        The HDF5 library did not come to an end in time, or ended the process.
+    """
+    describe = getattr(file, "get_facts", None)  # of a file on this machine
+    if not hasattr(os, "fork") or describe is None:
+        return
+    facts = describe()
+    key = facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+    if key in _read:
+        return
+    _import_h5py()
+    from h5py._objects import phil  # the lock of the library, which the fork must not find taken
+
+    def read() -> bool:
+        with suppress(Exception):  # whoever reads it here says it
+            kind = Hdf5()
+            for entry in kind._list(file):
+                if entry.offset is None:
+                    kind.read(file, entry)
+            _list_attributes(file)
+        return True
+
+    seconds = _PATIENCE + file.size / _SLOWEST
+    if try_aside(read, make_keys(phil.acquire, phil.release), seconds) is None:
+        raise FormatError(
+            f"the HDF5 library crashes on this file, or does not end with it in {seconds:.0f} s",
+            hint="the file is damaged: get another copy; h5repack or h5debug of HDF5 may tell more",
+        )
+    if len(_read) >= _MOST_KNOWN:
+        _read.clear()
+    _read.add(key)
 
 
 def _is_text(dataset: h5py.Dataset) -> bool:

@@ -207,6 +207,8 @@ def _recognizes(format: AnyFormat, sniff: Callable[[], bool]) -> bool:  # noqa: 
     """Return what ``sniff`` returns; a format of another package that raises there is warned of."""
     try:
         return bool(sniff())
+    except OSError:  # of a file that the system refuses to read, which says nothing of its format
+        raise
     except Exception as error:
         warn_user(
             f"format {format.name!r} failed to recognize a file: {type(error).__name__}: {error}",

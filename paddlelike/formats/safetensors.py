@@ -149,7 +149,11 @@ class SafetensorsFolder(FolderFormat):
                 return bool(_find_indexes(folder))
             with folder.open_file(_SINGLE) as file:
                 return Safetensors().sniff(bytes(file.read_at(0, min(file.size, SNIFF_BYTES))), file.size)
-        except (FormatError, OSError):
+        except FormatError:
+            return False
+        except OSError as error:
+            if error.errno is not None:  # the system refuses to read it, which says nothing of its format
+                raise
             return False
 
     def entries(self, source: Folder) -> list[Entry]:

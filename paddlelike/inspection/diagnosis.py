@@ -17,6 +17,7 @@ from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
 from paddlelike.interop.content import Content, list_persistables, open_content
 from paddlelike.interop.damage import list_damage
 from paddlelike.storage.names import MANIFEST
+from paddlelike.storage.problems import raises_own_errors
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
@@ -74,6 +75,7 @@ class Diagnosis(Displayed):
         return {**plain, "fine": bool(self)}
 
 
+@raises_own_errors
 def diagnose(
     path: str | os.PathLike[str],
     *,

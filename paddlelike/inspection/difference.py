@@ -18,6 +18,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.inspection.inspect import array_of
 from paddlelike.interop.content import Content, Held, open_content
 from paddlelike.storage import hashing
+from paddlelike.storage.problems import raises_own_errors
 
 __all__ = ["Change", "Difference", "compare"]
 
@@ -95,6 +96,7 @@ class Difference(Displayed):
         return {**asdict(self), "changed": [one._asdict() for one in self.changed], "differs": bool(self)}
 
 
+@raises_own_errors
 def compare(
     left: str | os.PathLike[str],
     right: str | os.PathLike[str],

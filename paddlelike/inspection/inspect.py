@@ -18,6 +18,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.program import Program
 from paddlelike.inspection.statistics import Histogram, Sample, Statistics, count_bins, summarize, take_sample
 from paddlelike.interop.content import Content, FileFacts, Held, list_persistables, open_content
+from paddlelike.storage.problems import raises_own_errors
 
 __all__ = ["FileFacts", "Inspection", "ProgramFacts", "VariableFacts", "array_of", "inspect"]
 
@@ -136,6 +137,7 @@ class Inspection(Displayed):
         return {**plain, "nbytes": self.nbytes, "fine": bool(self)}
 
 
+@raises_own_errors
 def inspect(
     path: str | os.PathLike[str],
     *,

@@ -35,7 +35,7 @@ from paddlelike.io.rules.rules import Rules
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import Durability, SaveOptions
-from paddlelike.storage.problems import is_directory, is_there
+from paddlelike.storage.problems import is_directory, is_there, raises_own_errors
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
@@ -105,6 +105,7 @@ class ConvertReport(Displayed):
         return not any(one.is_value for one in self.left_out)
 
 
+@raises_own_errors
 def convert(
     src: Path,
     dst: Path,

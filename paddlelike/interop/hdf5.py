@@ -30,6 +30,7 @@ from paddlelike.io.select import get_program, is_parameter, is_persistable, sele
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate_prefix
 from paddlelike.storage.manifest import library_version
+from paddlelike.storage.problems import raises_own_errors
 
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
@@ -42,6 +43,7 @@ _VERSION: Final = "paddlelike_version"
 _OUTPUT: Final = ":0"  # TensorFlow's mark of an operator's first output, which its variables' names end with
 
 
+@raises_own_errors
 def save_hdf5(
     executor: Executor,
     path: Path,
@@ -103,6 +105,7 @@ def save_hdf5(
     return SaveReport(os.fspath(path), moved, time.perf_counter() - begin)
 
 
+@raises_own_errors
 def load_hdf5(
     executor: Executor,
     path: Path,

@@ -16,6 +16,7 @@ from paddlelike.scan.models import look_into_files, look_into_path
 from paddlelike.scan.python_names import PythonNames
 from paddlelike.scan.report import FileFinding, Scan, ScriptFinding, ScriptVerdict, Verdict
 from paddlelike.scan.sources import Sources, find_project, is_installed, walk_files
+from paddlelike.storage.problems import raises_own_errors
 
 __all__ = ["scan"]
 
@@ -23,6 +24,7 @@ _SCRIPTS = (".py", ".ipynb")
 _MOST_FILES = 50_000  # of the project around one script
 
 
+@raises_own_errors
 def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None) -> Scan:
     r"""Return which names, operators, files and formats of a folder are known here, and what stops where.
 

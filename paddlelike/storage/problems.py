@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import stat
-from typing import Final, TypeVar
+from collections.abc import Callable
+from typing import Final, ParamSpec, TypeVar
 
-from paddlelike.errors import PaddlelikeError, StorageError
+from paddlelike.errors import MissingFileError, PaddlelikeError, StorageError
 
-__all__ = ["explain", "find_kind", "is_directory", "is_file", "is_system_error", "is_there"]
+__all__ = [
+    "explain", "find_kind", "is_directory", "is_file", "is_system_error", "is_there", "raises_own_errors",
+]  # fmt: skip
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 Error = TypeVar("Error", bound=PaddlelikeError)
 
 _PERMISSION: Final = "the user that runs this may not do that there: choose another directory"
@@ -93,3 +99,33 @@ def find_kind(path: str, *, follow: bool) -> int | None:
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
             return None
         raise explain(StorageError, f"{path} cannot be looked up", error) from error
+
+
+def raises_own_errors(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Decorate a public function so that an error of the system, wherever it arises, is a StorageError.
+
+    It has the system's number and path. A file that is not there stays a FileNotFoundError as well.
+
+    >>> @raises_own_errors
+    ... def read(path):
+    ...     raise OSError(errno.EIO, "Input/output error")
+    >>> try:
+    ...     read("m/w")
+    ... except StorageError as error:
+    ...     print(error.message, error.errno == errno.EIO)
+    read of m/w failed: Input/output error True
+    """
+
+    @functools.wraps(function)
+    def call(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except PaddlelikeError:
+            raise
+        except OSError as error:
+            paths = [os.fspath(each) for each in args if isinstance(each, str | os.PathLike)]
+            what = f"{function.__name__} of {' and '.join(map(str, paths)) or 'a file'} failed"
+            kind = MissingFileError if isinstance(error, FileNotFoundError) else StorageError
+            raise explain(kind, what, error) from error
+
+    return call

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import time
 import zipfile
 from collections.abc import Iterator
 from itertools import islice
@@ -13,8 +15,10 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import ExtraMissingError, FormatError
+from paddlelike.formats import hdf5
 from paddlelike.formats.entry import list_left_out
 from paddlelike.formats.hdf5 import Hdf5, read_attributes
+from paddlelike.storage.local.filesystem.file import File
 from paddlelike.testing.formats import Files, FormatContract
 
 h5py = pytest.importorskip("h5py", reason="h5py is in the extra 'hdf5'")
@@ -240,3 +244,39 @@ def test_a_keras_file_that_unpacks_without_end_is_refused() -> None:
         archive.writestr("model.weights.h5", bytes(5 << 20))
     with pytest.raises(FormatError, match="packed into"):
         Hdf5().entries(file.getvalue())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the limit needs a fork")
+@pytest.mark.parametrize("what", ["never ends", "crashes"])
+def test_a_file_that_keeps_the_library_busy_or_crashes_it_is_a_format_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    here = os.getpid()
+
+    def fail(*_: object) -> None:
+        assert os.getpid() != here, "it was read in this process"
+        time.sleep(600) if what == "never ends" else os._exit(1)
+
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["w"] = np.ones(3)
+    monkeypatch.setattr(hdf5, "_PATIENCE", 0.2)
+    monkeypatch.setattr(hdf5, "_list_attributes", fail)
+    with File(path) as source, pytest.raises(FormatError, match="crashes on this file, or does not end"):
+        hdf5.Hdf5().entries(source)
+
+
+def test_a_file_is_read_in_a_fork_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    real = hdf5.try_aside
+    monkeypatch.setattr(hdf5, "try_aside", lambda *given: calls.append(1) or real(*given))
+    path = tmp_path / "a.h5"
+    for number in (1, 2):
+        with h5py.File(path, "w") as file:
+            file["w"] = np.full(3, number)
+        for _ in range(3):
+            with File(path) as opened:
+                (entry,) = hdf5.Hdf5().entries(opened)
+                assert np.array(hdf5.Hdf5().read(opened, entry))[0] == number
+                assert hdf5.read_attributes(opened) == {}
+    assert len(calls) == 2

@@ -42,7 +42,11 @@ class VariableDirectory(FolderFormat):
         try:
             names = [name for name in folder.list_names() if name not in NO_VARIABLES]
             return any(self._is_variable(folder, name) for name in names[:_SNIFFED])
-        except (FormatError, OSError):
+        except FormatError:
+            return False
+        except OSError as error:
+            if error.errno is not None:  # the system refuses to read it, which says nothing of its format
+                raise
             return False
 
     def entries(self, source: Folder) -> list[Entry]:

@@ -78,7 +78,11 @@ class FluidSave(FolderFormat):
                 return False
             with folder.open_file(PARAMETER_FILE) as file:
                 return StateFile().sniff(bytes(file.read_at(0, SNIFF_BYTES)), file.size)
-        except (FormatError, OSError):
+        except FormatError:
+            return False
+        except OSError as error:
+            if error.errno is not None:  # the system refuses to read it, which says nothing of its format
+                raise
             return False
 
     def entries(self, source: Folder) -> list[Entry]:

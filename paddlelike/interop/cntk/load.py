@@ -17,12 +17,14 @@ from paddlelike.interop.cntk.reading.build import Built, build_program
 from paddlelike.interop.cntk.writing.graph import Ref, as_real
 from paddlelike.io.export.program import make_inference_program
 from paddlelike.storage.location import locate_prefix
+from paddlelike.storage.problems import raises_own_errors
 
 __all__ = ["import_cntk"]
 
 Path = str | os.PathLike[str]
 
 
+@raises_own_errors
 def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     """Open a model of CNTK 2 (model-v2): ``[program, feed names, fetch variables]``.
 

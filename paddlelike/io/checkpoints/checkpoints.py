@@ -7,12 +7,13 @@ moment its directory is renamed into place, so the leftovers of a killed process
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
@@ -114,6 +115,10 @@ class Checkpoints:
         self._options = SaveOptions.from_keywords(options, "Checkpoints")
         self._last: list[str] = []  # the last two checkpoints that were saved or restored here
         self._count = 0  # of saves
+        self._known: dict[str, tuple[object, Checkpoint]] = {}  # by path, with the manifest's stamp
+        self._found: Listing = []  # all of the last look, in order
+        self._stamp: object = None  # of the directory after the last look; None: it is not known
+        self._looked = 0  # the count of saves at the last look
 
     def save(
         self,
@@ -176,11 +181,20 @@ class Checkpoints:
         if base not in (None, path) and holding.enter_context(self._checkpoints.hold(base)):
             options = replace(options, base=base)
         self._count += 1
+        is_alone = self._stamp is not None and self._checkpoints.stamp() == self._stamp
 
         def finish() -> None:
             self._last = [*(one for one in self._last if one != path), path][-2:]
             try:
+                looks = not is_alone or self._count - self._looked >= _LOOK
+                if looks:
+                    self._look()
+                else:
+                    self._note(path)
                 self._tidy(entry["step"])
+                if looks:
+                    self._checkpoints.sweep()
+                self._stamp = self._checkpoints.stamp()
             except (OSError, StorageError) as error:
                 raise SaveError(
                     f"checkpoint {path} was saved, but older ones cannot be listed or removed: {error}",
@@ -215,7 +229,10 @@ class Checkpoints:
         StorageError
             The system refuses to read one of them, which says nothing about what it holds.
         """
-        found, damaged = self._list()
+        return self._list_whole(self._read)
+
+    def _list_whole(self, read: Callable[[str], Checkpoint | None]) -> Listing:
+        found, damaged = self._list(read)
         for path, what in damaged.items():
             warn_user(f"checkpoint {path} is damaged, and is not listed: {what}")
         return found
@@ -327,19 +344,22 @@ class Checkpoints:
                 raise MissingFileError(f"checkpoint {checkpoint.path} was removed", hint="ask latest() again")
             yield checkpoint.path
 
-    def _list(self) -> tuple[Listing, dict[str, str]]:
+    def _list(self, read: Callable[[str], Checkpoint | None] | None = None) -> tuple[Listing, dict[str, str]]:
         """Return all complete checkpoints in order, and what is wrong with damaged ones, by path."""
         asynchronous.wait_for_pending()
-        found, damaged = self._read_all(paths := self._checkpoints.paths())
+        read = self._read if read is None else read
+        found, damaged = self._read_all(paths := self._checkpoints.paths(), read)
         if paths and not found and not damaged:  # others may have removed them meanwhile, and saved new ones
-            found, damaged = self._read_all(self._checkpoints.paths())
+            found, damaged = self._read_all(self._checkpoints.paths(), read)
         return sorted(found, key=self._order), damaged
 
-    def _read_all(self, paths: Iterable[str]) -> tuple[Listing, dict[str, str]]:
+    def _read_all(
+        self, paths: Iterable[str], read: Callable[[str], Checkpoint | None]
+    ) -> tuple[Listing, dict[str, str]]:
         found, damaged = [], {}
         for path in sorted(paths):
             try:
-                checkpoint = self._read(path)
+                checkpoint = read(path)
             except (FormatError, StorageError, SaveError) as error:
                 if is_system_error(error):
                     raise
@@ -379,15 +399,50 @@ class Checkpoints:
         known = [c for c in checkpoints if c.metric is not None and not math.isnan(c.metric)]
         return sorted(known, key=lambda c: (self._sign * (c.metric or 0.0), -c.step))
 
+    def _look(self) -> None:
+        """List all checkpoints; only manifests that are not known from an earlier look are read."""
+        self._looked = self._count
+        if self._may_remove:
+            self._found = self._list_whole(self._read_known)
+            self._known = {one.path: self._known[one.path] for one in self._found if one.path in self._known}
+
+    def _note(self, path: str) -> None:
+        """Add the checkpoint that was just saved to what the last look found, as nobody else saves here."""
+        if not self._may_remove:
+            return
+        is_new = path not in self._known
+        if (one := self._read_known(path)) is not None:
+            if not is_new:
+                self._found = [each for each in self._found if each.path != path]
+            bisect.insort(self._found, one, key=self._order)
+        for each in self._found[-_FRESH:]:  # what was removed or damaged since does not count
+            if self._checkpoints.stamp(each.path) != self._known.get(each.path, (None,))[0]:
+                self._look()
+                break
+
+    @property
+    def _may_remove(self) -> bool:
+        return self._keep_last is not None
+
+    def _read_known(self, path: str) -> Checkpoint | None:
+        """Return what :meth:`_read` does, without reading a manifest that is as it was at the last look."""
+        stamp = self._checkpoints.stamp(path)
+        known, one = self._known.get(path, (None, None))
+        if stamp is None or stamp != known:
+            one = self._read(path)
+            if one is None or stamp is None:
+                return one
+            self._known[path] = stamp, one
+        return one
+
     def _tidy(self, newest: int) -> None:
-        """Remove checkpoints beyond the limits, and the leftovers of killed processes."""
-        found = self.list()
+        """Remove checkpoints beyond the limits."""
+        found = self._found
         if self._keep_last is not None:
             kept = {c.step for c in [*found[-self._keep_last :], *self._rank(found)[: self._keep_best]]}
             kept.add(newest)
             staying = [checkpoint for checkpoint in found if checkpoint.step in kept]
             self._remove_all([checkpoint for checkpoint in found if checkpoint.step not in kept], staying)
-        self._checkpoints.sweep()
 
     def _remove_all(self, old: Listing, staying: Listing) -> None:
         """Remove checkpoints, once a newer one that stays survives a power cut.
@@ -401,7 +456,14 @@ class Checkpoints:
             self._checkpoints.sync(staying[-2:][0].path)
         for checkpoint in old:
             self._checkpoints.remove(checkpoint.path)
+            if not self._checkpoints.is_there(checkpoint.path):
+                self._known.pop(checkpoint.path, None)
+                self._found = [one for one in self._found if one is not checkpoint]
             ledger.forget_location(locate(checkpoint.path).key)
+
+
+_LOOK: Final = 64  # saves after which the directory is listed again, whoever has changed it
+_FRESH: Final = 3  # checkpoints that are looked at before older ones are removed
 
 
 def _name_step(step: int) -> str:

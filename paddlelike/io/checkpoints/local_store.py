@@ -17,6 +17,7 @@ from paddlelike.storage.local.filesystem.system import sync_tree
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.manifest_file import read_manifest
 from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.problems import explain, is_directory, is_there
 
 try:
@@ -56,6 +57,18 @@ class LocalCheckpointStore:
 
     def is_there(self, path: str) -> bool:
         return is_there(path)
+
+    def stamp(self, path: str | None = None) -> object:
+        try:
+            if path is None:
+                facts = os.stat(self.root)
+            else:
+                facts = os.lstat(os.path.join(path, MANIFEST))
+                if is_there(os.path.join(self.root, f".{os.path.basename(path)}.saving-directory")):
+                    return None
+        except OSError:
+            return None
+        return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
     def hold(self, path: str | None) -> AbstractContextManager[bool]:
         return _hold(path)

@@ -136,15 +136,18 @@ class NumberedCheckpoints(Checkpoints):
         return Names(rf"{re.escape(self._name)}(?:\.?\d+)?", self._name, ours_alone=False)
 
     def _tidy(self, newest: int) -> None:
-        """Remove numbered checkpoints that are not among the best, and the leftovers of killed processes.
+        """Remove numbered checkpoints that are not among the best.
 
         Those that a session saved to keep all of them stay, and copies under other names.
         """
         if not self._keeps_all:
-            found = self.list()
+            found = self._found
             numbered = [one for one in found if one.ranked_as == os.path.basename(one.path)]
             kept = {one.path for one in self._rank(numbered)[: self._keep_best]}
             kept.add(found[-1].path if found else "")  # of equals it is the one without a number
             old = [one for one in numbered if one.path not in kept]
             self._remove_all(old, [one for one in found if one not in old])
-        self._checkpoints.sweep()
+
+    @property
+    def _may_remove(self) -> bool:
+        return not self._keeps_all

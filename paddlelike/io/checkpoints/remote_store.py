@@ -45,6 +45,9 @@ class RemoteCheckpointStore:
     def is_there(self, path: str) -> bool:
         return bool(locate(path).present())
 
+    def stamp(self, path: str | None = None) -> object:  # noqa: ARG002
+        return None  # stores do not say when a folder changed
+
     @contextlib.contextmanager
     def hold(self, path: str | None) -> Iterator[bool]:
         """Give whether a checkpoint exists; it stays at least until the save after the next one."""

@@ -38,6 +38,12 @@ class CheckpointStore(Protocol):
     def is_there(self, path: str) -> bool:
         """Return whether there is a directory or anything in its place, or files behind a URL."""
 
+    def stamp(self, path: str | None = None) -> object:
+        """Return what changes with the manifest of a checkpoint, or with the names in the directory.
+
+        None where that is unknown, or a save of the checkpoint has not ended.
+        """
+
     def hold(self, path: str | None) -> AbstractContextManager[bool]:
         """Keep other processes from removing a checkpoint inside the ``with``; gives whether it exists."""
 

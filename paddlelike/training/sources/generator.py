@@ -12,6 +12,7 @@ import xxhash
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import SourceError
+from paddlelike.foundation.trial import try_aside
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.feeder import DataFeeder
@@ -25,7 +26,6 @@ from paddlelike.training.sources.base import (
     count_samples,
     share_of,
 )
-from paddlelike.training.sources.trial import try_aside
 
 if TYPE_CHECKING:
     from paddlelike.reader.loader import DatasetLoader
@@ -119,7 +119,7 @@ class ReplayedSource(MinibatchSource):
         if sweep == position == 0:  # read anew
             self._first_random = None
             return
-        if sweep and try_aside(lambda: self._replay(*begin), SWAPPING) is False:
+        if sweep and try_aside(lambda: self._replay(*begin), SWAPPING.hold) is False:
             warn_user(
                 f"the reader of {type(self).__name__} keeps data between sweeps: all {sweep} sweeps before "
                 "this position are read again"

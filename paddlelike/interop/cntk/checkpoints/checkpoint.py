@@ -47,6 +47,7 @@ from paddlelike.interop.cntk.function import read_function
 from paddlelike.interop.cntk.load import put_values, read_bytes
 from paddlelike.interop.cntk.origin import renew_leaf
 from paddlelike.interop.cntk.reading.build import build_program
+from paddlelike.storage.problems import raises_own_errors
 
 __all__ = ["CntkCheckpoint", "import_cntk_checkpoint"]
 
@@ -216,6 +217,7 @@ class CntkCheckpoint:
         write_pair(file, tree, state)
 
 
+@raises_own_errors
 def import_cntk_checkpoint(
     file: Path, *, batch_size: int | None = None, scope: Scope | None = None
 ) -> CntkCheckpoint:

@@ -32,6 +32,7 @@ from paddlelike.interop.onnx.exporter.model import (
 from paddlelike.interop.onnx.exporter.sequences import pad_rows, unpad_rows
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
+from paddlelike.storage.problems import raises_own_errors
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -93,6 +94,7 @@ class Translation(NamedTuple):
     operators: Counter[str]
 
 
+@raises_own_errors
 def export_onnx(
     source: Path | Program,
     file: Path,

@@ -26,6 +26,7 @@ from paddlelike.interop.onnx.importer.graph import Graph, InexpressibleError, Ty
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import load_table
 from paddlelike.io.export.program import make_inference_program
+from paddlelike.storage.problems import raises_own_errors
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -41,6 +42,7 @@ _DOMAINS: Final = {"": "", "ai.onnx": "", "ai.onnx.ml": "ai.onnx.ml."}
 _DAMAGE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
+@raises_own_errors
 def import_onnx(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     """Read an ONNX model: ``[program, feed names, fetch variables]``, as ``load_inference_model`` returns.
 

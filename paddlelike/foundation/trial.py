@@ -9,27 +9,28 @@ import warnings
 from collections.abc import Callable
 from typing import Final
 
-from paddlelike.foundation.locks import RLock
+from paddlelike.foundation.locks import Keys
 
 __all__ = ["try_aside"]
 
 _LONGEST: Final = 120.0  # seconds; a copy may hang in a lock that another thread held
 
 
-def try_aside(check: Callable[[], bool], lock: RLock) -> bool | None:
+def try_aside(check: Callable[[], bool], hold: Keys, seconds: float = _LONGEST) -> bool | None:
     """Return what ``check`` returns in a fork of this process; None where that cannot be found out.
 
-    ``lock`` is held by no other thread at the fork, since it would be held for ever in the copy.
+    That is where there is no fork, ``check`` takes longer than ``seconds``, or it ends the process.
+    The lock of ``hold`` is held by no other thread at the fork, since it would be held for ever in the copy.
 
     >>> from paddlelike.foundation.locks import RLock
     >>> changed = []
-    >>> try_aside(lambda: changed.append(1) is None, RLock()), changed
+    >>> try_aside(lambda: changed.append(1) is None, RLock().hold), changed
     (True, [])
     """
     if not hasattr(os, "fork"):
         return None
     answer, answers = os.pipe()
-    with warnings.catch_warnings(), lock.hold():
+    with warnings.catch_warnings(), hold():
         for kind in (DeprecationWarning, RuntimeWarning):  # of forks beside threads: this one only checks
             warnings.simplefilter("ignore", kind)
         child = os.fork()
@@ -42,7 +43,7 @@ def try_aside(check: Callable[[], bool], lock: RLock) -> bool | None:
             os._exit(0)
     os.close(answers)
     try:
-        found = os.read(answer, 1) if select.select([answer], [], [], _LONGEST)[0] else b""
+        found = os.read(answer, 1) if select.select([answer], [], [], seconds)[0] else b""
     finally:
         os.close(answer)
         os.kill(child, signal.SIGKILL)
