@@ -68,6 +68,8 @@ _MEANT: Final = {
 #: Those that mean something where onnxruntime computes.
 _ENGINE: Final = {"enable_ort_optimization", "set_cpu_math_library_num_threads"}
 
+LOOPS: Final = 600.0  # seconds that the loops of one run may take
+
 
 class AnalysisConfig:
     """Where a model is: ``AnalysisConfig(directory)``, ``AnalysisConfig(program_file, parameter_file)``.
@@ -95,6 +97,7 @@ class AnalysisConfig:
     ) -> None:
         self._model_dir = self._prog_file = self._params_file = ""
         self._buffers: tuple[bytes, bytes] | None = None
+        self._loop_limit: tuple[float | None, int | None] = (LOOPS, None)
         self._answers = dict(_ANSWERS)
         self._called: list[tuple[str, str]] = []
         self._reports: dict[str, str] = {}  # what became of the model, by title
@@ -142,6 +145,18 @@ class AnalysisConfig:
     def model_buffers(self) -> tuple[bytes, bytes] | None:
         """Return what :meth:`set_model_buffer` was given; None without a call. Not Paddle's."""
         return self._buffers
+
+    def set_loop_limit(self, seconds: float | None = LOOPS, steps: int | None = None) -> None:
+        """Set how long the loops (``while``) of one run may take, and how many steps each. Not Paddle's.
+
+        A loop that goes on is an error then, since a model from a file may have one that never ends. By
+        default it is 600 seconds and any count of steps; None: without limit. Not looked at by onnxruntime.
+        """
+        self._loop_limit = seconds, steps
+
+    def loop_limit(self) -> tuple[float | None, int | None]:
+        """Return the limit of loops, seconds and steps. Not Paddle's."""
+        return self._loop_limit
 
     def summary(self) -> str:
         """Return where the model is, what computes it, and which switches were called without effect here.

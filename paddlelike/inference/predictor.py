@@ -20,6 +20,7 @@ from paddlelike.inference.plan import PlanEngine
 from paddlelike.inference.tensors import PaddleTensor, ZeroCopyTensor, make_output
 from paddlelike.inference.values import Runner, Value, split_value
 from paddlelike.io.export.load import load_inference_model
+from paddlelike.ops.control.loop_limit import LoopLimit
 
 if TYPE_CHECKING:
     from paddlelike.inference.onnxruntime_engine import OnnxEngine
@@ -50,6 +51,8 @@ class PaddlePredictor:
         self._fetches = fetches
         self._by_name = config.specify_input_name()
         self._follower: Follower | None = None
+        seconds, steps = config.loop_limit()
+        self._limit = LoopLimit(seconds=seconds, steps=steps) if _has_loops(program) else None
         self._engine: OnnxEngine | PlanEngine | None = None
         self._compute: Runner = self._run_program
 
@@ -162,6 +165,11 @@ class PaddlePredictor:
         ]
 
     def _run(self, feed: Mapping[str, Any]) -> list[Value]:
+        if self._limit is not None:
+            return self._limit.run(lambda: self._run_following(feed))
+        return self._run_following(feed)
+
+    def _run_following(self, feed: Mapping[str, Any]) -> list[Value]:
         if self._follower is None:
             return self._compute(feed)
         return self._follower.run(lambda: self._compute_newest(feed))
@@ -241,6 +249,10 @@ def _load(config: AnalysisConfig, scope: Scope) -> Sequence[Any]:
         "create_predictor: the configuration names no model",
         hint="give AnalysisConfig the directory, or the file of the program and that of the parameters",
     )
+
+
+def _has_loops(program: Program) -> bool:
+    return any(op.type == "while" for block in program.blocks for op in block.ops)
 
 
 def _find(tensors: dict[str, ZeroCopyTensor], name: str, kind: str) -> ZeroCopyTensor:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from paddlelike.cli.looking.serving import LOOPS, Loops
 from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, say
 from paddlelike.errors import FeedError
 
@@ -29,6 +30,7 @@ def command(
     params_filename: Annotated[str | None, typer.Option(help="The combined file of the parameters.")] = None,
     rtol: Annotated[float, typer.Option(help="Relative tolerance.")] = 1e-5,
     atol: Annotated[float, typer.Option(help="Absolute tolerance.")] = 1e-6,
+    loops: Loops = LOOPS,
     json: bool = Json,
 ) -> None:
     """Run a model on given inputs, and compare.
@@ -43,7 +45,7 @@ def command(
     with exits():
         where = find_model_files(model)
         found = _run(
-            where.directory, inputs, model_filename or where.program, params_filename or where.values
+            where.directory, inputs, model_filename or where.program, params_filename or where.values, loops
         )
         if output is not None:
             with open(output, "wb") as file:
@@ -72,13 +74,16 @@ def command(
     end(0 if fine else FOUND)
 
 
-def _run(model: str, inputs: str, model_filename: str | None, params_filename: str | None) -> dict[str, Any]:
+def _run(
+    model: str, inputs: str, model_filename: str | None, params_filename: str | None, loops: float
+) -> dict[str, Any]:
     import numpy as np
 
     from paddlelike.core.places import CPUPlace
     from paddlelike.core.scope import Scope, scope_guard
     from paddlelike.executor.run import Executor
     from paddlelike.io.export.load import load_inference_model
+    from paddlelike.ops.control.loop_limit import LoopLimit
 
     exe = Executor(CPUPlace())
     with scope_guard(Scope()):
@@ -91,7 +96,9 @@ def _run(model: str, inputs: str, model_filename: str | None, params_filename: s
                 f"the model also feeds {', '.join(missing)}",
                 hint="numpy.savez(file, **{name: array})",
             )
-        values = exe.run(program, feed={name: given[name] for name in feeds}, fetch_list=fetches)
+        feed = {name: given[name] for name in feeds}
+        limit = LoopLimit(seconds=loops or None)
+        values = limit.run(lambda: exe.run(program, feed=feed, fetch_list=fetches))
         return {one.name: np.asarray(value) for one, value in zip(fetches, values, strict=True)}
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.looking.serving import Port, Token, serve_until_interrupted
+from paddlelike.cli.looking.serving import LOOPS, Loops, Port, Token, serve_until_interrupted
 from paddlelike.cli.output import Json, end, exits
 
 __all__ = ["command"]
@@ -31,6 +31,7 @@ def command(
     port: Port = 0,
     token: Token = None,
     max_body: Annotated[int, typer.Option(min=1, max=1024, help="MiB of a request, at most.")] = 64,
+    loops: Loops = LOOPS,
     json: bool = Json,
 ) -> None:
     """Try a model for prediction in a browser, or by HTTP.
@@ -49,7 +50,7 @@ def command(
 
     with exits():
         names = [] if labels is None else labels.read_text("utf-8").splitlines()
-        predictor = Predictor(model, model_filename, params_filename, follow)
+        predictor = Predictor(model, model_filename, params_filename, follow, loops or None)
         serve_until_interrupted(
             make_prediction_routes(predictor, names), port, token, json=json, most_mebibytes=max_body
         )

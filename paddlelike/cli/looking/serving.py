@@ -13,9 +13,15 @@ from paddlelike.errors import UnsupportedError
 if TYPE_CHECKING:
     from paddlelike.view.server import Reply, Request
 
-__all__ = ["Port", "Token", "serve_until_interrupted"]
+__all__ = ["LOOPS", "Loops", "Port", "Token", "serve_until_interrupted"]
 
 _MEBIBYTE: Final = 1 << 20
+LOOPS: Final = 60.0
+
+Loops = Annotated[
+    float,
+    typer.Option("--loops", min=0, metavar="SECONDS", help="That loops of a run may take; 0: any time."),
+]
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0: any free one.")]
 Token = Annotated[

@@ -23,7 +23,8 @@ class While:
     """A block that runs as long as ``cond``, a bool of shape ``[1]``, is true (operator ``while``).
 
     The block must update ``cond``. Its assignments to outer variables persist. With ``is_test`` nothing is
-    kept for a backward pass. Raises TypeError unless ``cond`` is one bool.
+    kept for a backward pass. Raises TypeError unless ``cond`` is one bool,
+    GraphError when the block ends and nothing in it, nor in blocks inside of it, has written ``cond``.
 
     >>> import paddlelike as fluid
     >>> i, limit = fluid.layers.fill_constant([1], "int64", 0), fluid.layers.fill_constant([1], "int64", 5)
@@ -55,6 +56,13 @@ class While:
             )
         around = find_parent(inside)
         taken, given = outer_names(inside)
+        if not _writes(inside, self.cond_var.name):
+            raise GraphError(
+                f"While: nothing in the block writes its condition {self.cond_var.name!r}, so that the loop "
+                "never ends once it has begun",
+                hint="compute it anew in the block: layers.less_than(i, limit, cond=condition), or "
+                "layers.assign(new_value, condition)",
+            )
         given = list(dict.fromkeys([self.cond_var.name, *given]))
         scopes = around.create_var(type=VarType.STEP_SCOPES)
         around.append_op(
@@ -69,6 +77,17 @@ class While:
             },
             attrs={"sub_block": inside, "is_test": self.is_test},
         )
+
+
+def _writes(block: Block, name: str) -> bool:
+    """Return whether an operator of a block, or of a block inside of it, writes a variable."""
+    inside = {block.idx}
+    for one in block.program.blocks[block.idx :]:  # a block comes behind the one around it
+        if one is block or one.parent_idx in inside:
+            inside.add(one.idx)
+            if any(name in op.output_arg_names for op in one.ops):
+                return True
+    return False
 
 
 def _check_one_bool(layer: str, argument: str, value: object) -> Variable:

@@ -30,6 +30,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.control.loop_limit import find_limit
 from paddlelike.ops.kernels.addition import Totals
 
 __all__ = ["find_forgotten"]
@@ -180,7 +181,11 @@ class While(OpDef):
         names = ctx.op.input("Condition")
         scopes = []
         wanted = not is_test and ctx.is_read("StepScopes")
+        limit, done = find_limit(), 0
         while _is_condition_true("while", conditions, scalar=True):
+            if limit is not None:
+                limit.check(done)
+                done += 1
             before = ctx.snapshot_overwritten() if wanted else None
             ctx.clear(sub_block)
             ctx.run_block(sub_block)

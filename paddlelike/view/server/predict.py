@@ -21,6 +21,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.inference.follow import Follower
 from paddlelike.interop.content import find_model_files
 from paddlelike.io.export.load import load_inference_model
+from paddlelike.ops.control.loop_limit import LoopLimit
 from paddlelike.view.page.document import format_document
 from paddlelike.view.server.loopback import Refusal, Reply, Request
 from paddlelike.view.server.openapi import describe_api
@@ -36,7 +37,8 @@ class Predictor:
     """A model for prediction in a scope of its own; its runs follow each other.
 
     The names of its files are found where only one program, and one combined file, can be meant. ``follow``:
-    a directory into which a training saves; before each run the newest values are taken over.
+    a directory into which a training saves; before each run the newest values are taken over. ``loops``: the
+    seconds that the loops of a run may take.
 
     Raises
     ------
@@ -60,6 +62,7 @@ class Predictor:
         model_filename: str | None = None,
         params_filename: str | None = None,
         follow: str | None = None,
+        loops: float | None = None,
     ) -> None:
         self.path = os.fspath(path)
         found = find_model_files(self.path)
@@ -69,6 +72,7 @@ class Predictor:
             self._program, feeds, self._fetches = load_inference_model(
                 found.directory, self._executor, model_filename, params_filename
             )
+        self._loops = LoopLimit(seconds=loops)
         self._follower = None if follow is None else Follower(self._program, self._scope, follow)
         self._feeds: list[Variable] = [self._program.global_block().var(name) for name in feeds]
 
@@ -99,8 +103,10 @@ class Predictor:
             begin = time.perf_counter()
             if self._follower is not None:
                 self._follower.refresh()
-            values = self._executor.run(
-                self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
+            values = self._loops.run(
+                lambda: self._executor.run(
+                    self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
+                )
             )
             seconds = time.perf_counter() - begin
         found = zip(self._fetches, values, strict=True)

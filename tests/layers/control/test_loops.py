@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.errors import GraphError
 from tests.helpers.small_networks import number, run, x
 
 layers = fluid.layers
@@ -90,3 +91,62 @@ def test_a_condition_of_a_loop_is_one_bool() -> None:
         layers.While(number(0))
     with pytest.raises(TypeError, match="one bool"):
         layers.While(layers.fill_constant([2], "bool", True))
+
+
+def test_a_condition_that_nothing_in_the_block_writes_is_an_error() -> None:
+    i, limit = number(0), number(3)
+    going = layers.less_than(i, limit)
+
+    def build() -> None:
+        with layers.While(going).block():
+            layers.increment(i)
+            layers.less_than(i, limit)  # a new variable
+
+    with pytest.raises(GraphError, match=f"nothing in the block writes its condition '{going.name}'"):
+        build()
+
+
+def _less_than(i: Any, limit: Any, going: Any) -> None:
+    layers.less_than(i, limit, cond=going)
+
+
+def _assign(i: Any, limit: Any, going: Any) -> None:
+    layers.assign(layers.less_than(i, limit), going)
+
+
+def _logical_and(i: Any, limit: Any, going: Any) -> None:
+    layers.logical_and(layers.less_than(i, limit), layers.less_than(i, limit), out=going)
+
+
+def _switch(i: Any, limit: Any, going: Any) -> None:
+    """Only a block inside of the block writes it."""
+    with layers.Switch() as switch, switch.case(layers.greater_equal(i, limit)):
+        layers.assign(layers.less_than(i, limit), going)
+
+
+def _inner_loop(i: Any, limit: Any, going: Any) -> None:
+    inner = layers.fill_constant([1], "bool", True)
+    with layers.While(inner).block():
+        layers.less_than(i, limit, cond=going)
+        layers.assign(layers.fill_constant([1], "bool", False), inner)
+
+
+def _py_func(i: Any, limit: Any, going: Any) -> None:
+    layers.py_func(lambda i, limit: np.asarray(i) < np.asarray(limit), [i, limit], going)
+
+
+def _array(i: Any, limit: Any, going: Any) -> None:
+    place = layers.fill_constant([1], "int64", 0)
+    array = layers.array_write(layers.less_than(i, limit), place)
+    layers.assign(layers.array_read(array, place), going)
+
+
+@pytest.mark.parametrize("write", [_less_than, _assign, _logical_and, _switch, _inner_loop, _py_func, _array])
+def test_a_condition_may_be_written_in_every_way_that_fluid_has(write: Any) -> None:
+    i, limit = layers.fill_constant([1], "int64", 0), layers.fill_constant([1], "int64", 3)
+    going = layers.less_than(i, limit)
+    with layers.While(going, is_test=True).block():
+        layers.increment(i)
+        write(i, limit, going)
+    (found,) = fluid.Executor().run(fetch_list=[i])
+    assert found == 3
