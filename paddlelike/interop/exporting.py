@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from paddlelike.errors import UnsupportedError
+from paddlelike.errors import FormatError, PaddlelikeError, UnsupportedError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
 
-__all__ = ["InexpressibleError", "cut_program", "read_attr"]
+__all__ = ["InexpressibleError", "cut_program", "name_damage", "read_attr"]
 
 
 class InexpressibleError(Exception):
     """The other system cannot express an operator with these attributes or inputs."""
+
+
+@contextmanager
+def name_damage(op: Operator) -> Iterator[None]:
+    """Raise what an operator that lacks something leads to as an error that names the operator.
+
+    Raises
+    ------
+    FormatError
+        It has not the inputs, outputs or attributes that an operator of its type has.
+    """
+    try:
+        yield
+    except (PaddlelikeError, InexpressibleError):
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        slots = sorted(slot for slot, names in {**op.inputs, **op.outputs}.items() if names)
+        raise FormatError(
+            f"operator {op.type!r} with the slots {slots} lacks an input, an output or an attribute of its "
+            f"type, or has one of another kind ({type(error).__name__}: {error})",
+            hint="the program is damaged or was changed: load and run it, or export it again",
+        ) from error
 
 
 def cut_program(

@@ -7,6 +7,7 @@ import pytest
 from paddlelike.errors import FormatError, SaveError
 from paddlelike.storage.location import locate
 from paddlelike.storage.remote import marker
+from paddlelike.storage.remote.fsspec_store import FsspecStore
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is in the extra 'remote'")
 
@@ -107,3 +108,30 @@ def test_a_store_that_fails_after_the_marker_was_written_is_told_as_a_save(url, 
         save(url, a=b"2")
     monkeypatch.undo()
     assert read(url) == {"a": b"2"}
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["reads", "does not read"])
+def test_a_marker_whose_answer_is_lost_is_looked_up_and_else_said_to_be_unknown(url, monkeypatch, reads):
+    save(url, a=b"1", b=b"1")
+    create, read_one = FsspecStore.create, FsspecStore.read
+    lost = []
+
+    def lose(store: FsspecStore, path: str, data: bytes) -> bool:
+        create(store, path, data)
+        lost.append(path)
+        raise ConnectionError("no answer")
+
+    def refuse(store: FsspecStore, path: str, *where: int) -> bytes:
+        if lost and not reads:
+            raise ConnectionError("no answer either")
+        return read_one(store, path, *where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FsspecStore, "create", lose)
+        patch.setattr(FsspecStore, "read", refuse)
+        if reads:
+            save(url, a=b"2", b=b"2")
+        else:
+            with pytest.raises(SaveError, match="may hold this save or the one before: the store failed"):
+                save(url, a=b"2", b=b"2")
+    assert read(url) == {"a": b"2", "b": b"2"}

@@ -19,6 +19,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
+from paddlelike.interop.exporting import name_damage
 from paddlelike.interop.paddle3.json_values import ARRAY, DTYPES, TENSOR, TYPES
 from paddlelike.interop.paddle3.operators import ANY, Attribute, Row, load_rows
 
@@ -78,7 +79,8 @@ class Writer:
                 self.ops.append(node)
 
     def write(self, op: Operator) -> None:
-        self.special.get(op.type, Writer.write_row)(self, op)
+        with name_damage(op):
+            self.special.get(op.type, Writer.write_row)(self, op)
 
     def write_draft(self, block: Block, ops: Iterable[Operator]) -> None:
         """Write operators of Paddle 2 in a block of their own, which make what one of Fluid 1.8 makes."""

@@ -176,7 +176,7 @@ class RemoteTransaction:
             safe = False
             mark = marker.make_path(where.base, number)
             # S12
-            if not store.create(mark, data):
+            if not self._create(mark, data):
                 safe = True
                 raise self._conflict_error()
             if self._find_newest(mark) > number:  # it was removed again before it was made here
@@ -192,6 +192,33 @@ class RemoteTransaction:
         files = self._finish(Marker(number), files, at, gone)
         removed = stale if self._options.remove_stale else ()
         return {path: files[path] for path in mine}, () if removed else stale, removed
+
+    def _create(self, mark: str, data: bytes) -> bool:
+        """Create the marker; return False where another save has it. An answer that is lost is looked up.
+
+        Raises
+        ------
+        SaveError
+            The store does not say whether it has the marker.
+        """
+        try:
+            return self._store.create(mark, data)
+        except Exception as error:
+            try:
+                found = self._store.read(mark)
+                if found != data and data.startswith(found):
+                    raise error from None  # cut, or not yet whole
+                return found == data
+            except FileNotFoundError:
+                raise error from None  # it did not come
+            except Exception as second:
+                if second is error or isinstance(error, PermissionError):
+                    raise
+                raise SaveError(
+                    f"{self._location.path} may hold this save or the one before: the store failed while "
+                    f"{mark}, which commits it, was written: {str(error) or type(error).__name__}",
+                    hint="load it to see, or save again",
+                ) from error
 
     def _find_newest(self, mark: str) -> int:
         """Return the number of the newest marker, after that of this save was written to ``mark``."""

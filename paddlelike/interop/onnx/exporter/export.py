@@ -19,7 +19,7 @@ from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.interop.exporting import InexpressibleError, cut_program
+from paddlelike.interop.exporting import InexpressibleError, cut_program, name_damage
 from paddlelike.interop.onnx.exporter.converters import find_converter
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
 from paddlelike.interop.onnx.exporter.model import (
@@ -273,10 +273,11 @@ def _convert(graph: Graph, program: Program) -> dict[int, tuple[str, str]]:
             if convert is None:
                 refused[index] = op.type, ""
                 raise InexpressibleError
-            convert(Step(graph, op))
+            with name_damage(op):
+                convert(Step(graph, op))
         except InexpressibleError as error:
             if str(error):
-                refused[index] = op.type, f"({op.output_arg_names[0]}): {error}"
+                refused[index] = op.type, f"({', '.join(op.output_arg_names[:1])}): {error}"
             for name in op.output_arg_names:  # so that those which read them are looked at, too
                 graph.values[name] = name
     return refused
