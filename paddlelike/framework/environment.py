@@ -9,6 +9,7 @@ from paddlelike.errors import UnsupportedError
 __all__ = [
     "FLUID_VERSION",
     "PADDLE2_VERSION",
+    "PADDLE3_VERSION",
     "PADDLE_VERSION",
     "in_dygraph_mode",
     "load_op_library",
@@ -19,6 +20,7 @@ __all__ = [
 
 FLUID_VERSION: Final = "1.8.5"  # the Fluid whose API and files these are
 PADDLE_VERSION: Final = 1008005  # the same, as programs that were built here hold it
+PADDLE3_VERSION: Final = 3_000_000  # Paddle 3.0.0, likewise
 PADDLE2_VERSION: Final = 2_000_000  # Paddle 2.0.0, from which on operators of the same type may differ
 
 

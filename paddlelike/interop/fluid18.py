@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError
-from paddlelike.framework.environment import PADDLE2_VERSION
+from paddlelike.framework.environment import PADDLE2_VERSION, PADDLE3_VERSION
 from paddlelike.framework.graph.attributes import COMMON_ATTRS, complete_attrs
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.inference import infer_outputs
@@ -174,6 +174,9 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
     if op.type == "expand_v2":
         _repeat(op)
     known = registry.find_or_none(op.type)
+    if op.type == "round" and op.block.program.paddle_version >= PADDLE3_VERSION:
+        yield f"{later}, which rounds halves to the even number"
+        return
     if known is None or known.since != "1" or op.type in _OTHER_NUMBERS:
         yield later
         return

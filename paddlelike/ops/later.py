@@ -28,6 +28,7 @@ def register_kernel(
     attrs: Mapping[str, Attr] | None = None,
     *,
     changed: bool = False,
+    mark: str = LATER,
     views: bool = False,
 ) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as the kernel of the operator ``type``.
@@ -38,7 +39,7 @@ def register_kernel(
         The input and output slots, as ``"X Y? -> Out"``.
     changed
         Fluid 1.8 has an operator of this type too, which computes something else: this is its form in
-        programs of Paddle 2.x.
+        programs of Paddle 2.x; with the mark ``LATEST``, in those of Paddle 3.x.
     views
         Outputs may share memory with inputs.
     """
@@ -48,7 +49,7 @@ def register_kernel(
         body = {
             "__doc__": function.__doc__,
             "__module__": function.__module__,
-            "type": type + LATER * changed,
+            "type": type + mark * changed,
             "since": "2",
             "inputs": tuple(inputs.split()),
             "outputs": tuple(outputs.split()),

@@ -389,6 +389,14 @@ def sliced_backwards() -> list[list[float]]:
     return [part.tolist() for part in fluid.Executor(fluid.CPUPlace()).run(feed=fed, fetch_list=parts)]
 
 
+def padded_gradient() -> Any:
+    """Return the gradient of 3 x 3 numbers that are padded to 15 x 8, for results weighed 0, 1, 2, ..."""
+    x, weights = fluid.data("x", [3, 3], "float64"), fluid.data("w", [15, 8], "float64")
+    x.stop_gradient = False
+    (slope,) = fluid.gradients([layers.pad(x, [3, 9, 2, 3])], [x], [weights])
+    return run(slope, x=np.zeros((3, 3)), w=np.arange(120.0).reshape(15, 8))
+
+
 def powers() -> Any:
     """Return a row to the powers in a matrix, and the gradient of the row for their sum."""
     x, y = fluid.data("x", [4]), fluid.data("y", [None, 4])
@@ -514,6 +522,11 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "group_norm_groups": (uneven_groups, [-1, 1, -1, 1], "refused"),
     "label_smooth_gradient": (smoothed, True, False),
     "strided_slice_backwards": (sliced_backwards, [[3, 1], [3, 0]], [[4, 2], [4, 1]]),
+    "pad_gradient": (
+        padded_gradient,  # Fluid 1.8.5's gradient of these numbers
+        [[26, 27, 28], [29, 35, 36], [37, 38, 44]],
+        [[26, 27, 28], [34, 35, 36], [42, 43, 44]],
+    ),
     "elementwise_order": (powers, powers_formula(turned=True), powers_formula(turned=False)),
     "empty_fetch": (empty_is_none, True, False),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),

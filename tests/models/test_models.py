@@ -42,7 +42,7 @@ def test_models_hold_every_operator_of_paddle2_but_these() -> None:
     types = {op.type for program in exports for block in program.blocks for op in block.ops}
     types |= collect_types(read_archive("layers262")) | collect_types(read_archive("spectra262"))
     later = {name.removesuffix(registry.LATER) for name in PADDLE2}
-    assert later - types == {"memcpy", "share_data"}
+    assert {type for type in later - types if not type.endswith("@3")} == {"memcpy", "share_data"}
 
 
 @pytest.mark.parametrize("name", ["vision_roi_align", "vision_roi_pool"])

@@ -171,7 +171,7 @@ def test_rows_fit_the_operators() -> None:
         "data_format",
     }  # by the reader, or by Paddle 2's own operator alone
     for row in load_rows().values():
-        known = registry.find_for_version(row.type, 2_006_000)
+        known = registry.find_for_version(row.type, 3_000_000 if row.type == "round" else 2_006_000)
         assert known is not None, row.name
         inputs, outputs = ({slot.rstrip("*?") for slot in slots} for slots in (known.inputs, known.outputs))
         attrs = {one.attr for one in row.operands} | {one.target for one in row.attributes}

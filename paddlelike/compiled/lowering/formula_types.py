@@ -13,43 +13,44 @@ _FORMULAS: Final = """
     arg_min@2 as_complex as_real asin asin_grad asinh assign assign_value atan atan2 atan_grad atanh
     bce_loss bce_loss_grad bilinear_tensor_product bilinear_tensor_product_grad bitwise_and
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor brelu brelu_grad
-    broadcast_tensors c_sync_calc_stream cast ceil ceil_grad celu channel_shuffle cholesky clip
-    clip_grad concat concat_grad conj conv_shift copysign cos cos_grad cos_sim_grad cosh crop
+    broadcast_tensors c_sync_calc_stream cast cast@2 cast@3 ceil ceil_grad celu channel_shuffle cholesky
+    clip clip_grad concat concat_grad conj conv_shift copysign cos cos_grad cos_sim_grad cosh crop
     crop_tensor cross cross_grad cummax cummin cumprod cumsum@2 data_norm data_norm_grad
     density_prior_box dequantize_abs_max dequantize_log determinant diag diag_v2 diagonal digamma
     dist_grad dot dot@2 dot_grad einsum elementwise_add elementwise_add_grad elementwise_add_grad_grad
     elementwise_div elementwise_div_grad elementwise_div_grad_grad elementwise_floordiv
     elementwise_floordiv@2 elementwise_fmax elementwise_fmin elementwise_heaviside elementwise_max
-    elementwise_max_grad elementwise_min elementwise_min_grad elementwise_mod elementwise_mod@2
-    elementwise_mul elementwise_mul_grad elementwise_mul_grad_grad elementwise_pow elementwise_pow_grad
-    elementwise_sub elementwise_sub_grad elementwise_sub_grad_grad elu elu_grad elu_grad_grad equal
-    equal@2 equal_all equal_reduce erf erf_grad erfinv exp exp_grad expand_as_grad expand_as_v2
-    expand_grad expand_v2 expm1 eye fake_channel_wise_dequantize_max_abs
-    fake_channel_wise_quantize_abs_max fake_dequantize_max_abs fake_quantize_abs_max
-    fake_quantize_dequantize_moving_average_abs_max fake_quantize_moving_average_abs_max fill
-    fill_any_like fill_constant fill_zeros_like fill_zeros_like2 flatten flatten2 flatten2_grad
-    flatten_contiguous_range flatten_grad flip flip@2 floor floor_grad frobenius_norm@2 fsp fsp_grad
-    fused_elemwise_activation fused_elemwise_activation_grad fusion_squared_mat_sub gather@2 gelu
-    gelu_grad greater_equal greater_than grid_sampler grid_sampler@2 hard_shrink hard_shrink_grad
-    hard_sigmoid hard_sigmoid_grad hard_swish hard_swish_grad hash hinge_loss hinge_loss_grad huber_loss
-    huber_loss_grad i0 i0e imag increment instance_norm_grad_grad is_empty isclose isfinite isfinite_v2
-    isinf isinf_v2 isnan isnan_v2 kldiv_loss kldiv_loss@2 kldiv_loss_grad kron kron_grad l1_norm
-    l1_norm_grad label_smooth label_smooth_grad leaky_relu leaky_relu_grad leaky_relu_grad_grad lerp
-    less_equal less_than log log10 log1p log1p_grad log2 log_grad log_loss log_loss_grad log_softmax
-    logcumsumexp logical_and logical_not logical_or logical_xor logit logsigmoid logsigmoid_grad
-    logsumexp lstm_unit margin_rank_loss margin_rank_loss_grad matmul_v2 memcpy meshgrid meshgrid_grad
-    minus mish mish_grad modified_huber_loss modified_huber_loss_grad moving_average_abs_max_scale
-    multiplex_grad mv nearest_interp_v2 norm_grad not_equal not_equal@2 p_norm p_norm@2 p_norm_grad
-    pad3d pad_constant_like_grad pad_grad partial_concat partial_sum pixel_shuffle pixel_shuffle@2
+    elementwise_max@3 elementwise_max_grad elementwise_min elementwise_min@3 elementwise_min_grad
+    elementwise_mod elementwise_mod@2 elementwise_mul elementwise_mul_grad elementwise_mul_grad_grad
+    elementwise_pow elementwise_pow_grad elementwise_sub elementwise_sub_grad elementwise_sub_grad_grad
+    elu elu_grad elu_grad_grad equal equal@2 equal@3 equal_all equal_reduce erf erf_grad erfinv exp
+    exp_grad expand_as_grad expand_as_v2 expand_grad expand_v2 expm1 eye
+    fake_channel_wise_dequantize_max_abs fake_channel_wise_quantize_abs_max fake_dequantize_max_abs
+    fake_quantize_abs_max fake_quantize_dequantize_moving_average_abs_max
+    fake_quantize_moving_average_abs_max fill fill_any_like fill_constant fill_zeros_like
+    fill_zeros_like2 flatten flatten2 flatten2_grad flatten_contiguous_range flatten_grad flip flip@2
+    floor floor_grad frobenius_norm@2 fsp fsp_grad fused_elemwise_activation
+    fused_elemwise_activation_grad fusion_squared_mat_sub gather@2 gelu gelu_grad greater_equal
+    greater_than grid_sampler grid_sampler@2 hard_shrink hard_shrink_grad hard_sigmoid hard_sigmoid_grad
+    hard_swish hard_swish_grad hash hinge_loss hinge_loss_grad huber_loss huber_loss_grad i0 i0e imag
+    increment instance_norm_grad_grad is_empty isclose isfinite isfinite_v2 isinf isinf_v2 isnan
+    isnan_v2 kldiv_loss kldiv_loss@2 kldiv_loss_grad kron kron_grad l1_norm l1_norm_grad label_smooth
+    label_smooth_grad leaky_relu leaky_relu_grad leaky_relu_grad_grad lerp less_equal less_than log
+    log10 log1p log1p_grad log2 log_grad log_loss log_loss_grad log_softmax logcumsumexp logical_and
+    logical_not logical_or logical_xor logit logsigmoid logsigmoid_grad logsumexp lstm_unit
+    margin_rank_loss margin_rank_loss_grad matmul_v2 memcpy meshgrid meshgrid_grad minus mish mish_grad
+    modified_huber_loss modified_huber_loss_grad moving_average_abs_max_scale multiplex_grad mv
+    nearest_interp_v2 norm_grad not_equal not_equal@2 not_equal@3 p_norm p_norm@2 p_norm_grad pad3d
+    pad_constant_like_grad pad_grad partial_concat partial_sum pixel_shuffle pixel_shuffle@2
     pixel_shuffle_grad pixel_unshuffle polygon_box_transform pow pow_grad prelu prelu_grad prior_box
     put_along_axis rank_loss rank_loss_grad real reciprocal reciprocal_grad reduce_all@2 reduce_amax
     reduce_amin reduce_any@2 reduce_max@2 reduce_mean@2 reduce_min@2 reduce_prod@2 reduce_sum@2 relu
     relu6 relu6_grad relu_grad relu_grad_grad renorm reshape reshape2 reshape2_grad reshape2_grad_grad
-    reshape_grad reverse rnn_memory_helper rnn_memory_helper_grad roll roll@2 roll_grad round round_grad
-    rsqrt rsqrt_grad scale searchsorted selu selu_grad set_value share_data shuffle_channel
-    shuffle_channel_grad sigmoid sigmoid_grad sign silu sin sin_grad sinh size slice slogdeterminant
-    smooth_l1_loss smooth_l1_loss_grad soft_relu soft_relu_grad softmax_grad softplus softplus@2
-    softplus_grad softshrink softshrink_grad softsign softsign_grad solve space_to_depth
+    reshape_grad reverse rnn_memory_helper rnn_memory_helper_grad roll roll@2 roll_grad round round@3
+    round_grad rsqrt rsqrt_grad scale searchsorted selu selu_grad set_value share_data shuffle_channel
+    shuffle_channel_grad sigmoid sigmoid_grad sign sign@2 silu sin sin_grad sinh size slice
+    slogdeterminant smooth_l1_loss smooth_l1_loss_grad soft_relu soft_relu_grad softmax_grad softplus
+    softplus@2 softplus_grad softshrink softshrink_grad softsign softsign_grad solve space_to_depth
     space_to_depth_grad spectral_norm spectral_norm_grad split split_byref sqrt sqrt_grad sqrt_grad_grad
     square square_grad square_grad_grad squared_l2_distance squared_l2_distance_grad squared_l2_norm
     squared_l2_norm_grad squeeze squeeze2 squeeze2_grad squeeze_grad stack stack_grad stanh

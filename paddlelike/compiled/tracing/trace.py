@@ -222,7 +222,7 @@ class Trace:
 
     # Gradients
 
-    def _show_gradients(self, op: Operator, cls: type[OpDef], results: Any, args: list[Any]) -> Any:
+    def _show_gradients(self, op: Operator, cls: type[OpDef], results: Any, args: list[Any]) -> object:
         """Return the results of a gradient operator with the LoDs that numpy's kernel shows."""
         if cls.forward_of is None or not find_packed(args):
             return results

@@ -8,18 +8,20 @@ from types import CodeType, MethodType
 from typing import Final, TypeVar
 
 from paddlelike.errors import EnforceNotMet, GraphError
-from paddlelike.framework.environment import PADDLE2_VERSION
+from paddlelike.framework.environment import PADDLE2_VERSION, PADDLE3_VERSION
 from paddlelike.framework.opdef.attr_order import order_attrs
 from paddlelike.framework.opdef.attributes import AttrTable
 from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import OWN, Gradient
 from paddlelike.framework.opdef.slots import GRAD, Slot, grad_name
 
-__all__ = ["LATER", "all_ops", "complete", "find", "find_for_version", "find_or_none", "register"]
+__all__ = ["LATER", "LATEST", "all_ops", "complete", "find", "find_for_version", "find_or_none", "register"]
 
 #: What the type of an operator ends with in the table, when it is the form that Paddle 2.x gave to an
 #: operator of Fluid 1.8.
 LATER: Final = "@2"
+#: The same of Paddle 3.x.
+LATEST: Final = "@3"
 
 OpClass = TypeVar("OpClass", bound="type[OpDef]")
 
@@ -71,8 +73,10 @@ def find_or_none(type: str) -> type[OpDef] | None:
 
 def find_for_version(type: str, version: int) -> type[OpDef] | None:
     """Return the operator called ``type`` as programs of a version of Paddle mean it, or None."""
-    later = OPERATORS.get(type + LATER) if version >= PADDLE2_VERSION else None
-    return OPERATORS.get(type) if later is None else later
+    for mark, since in ((LATEST, PADDLE3_VERSION), (LATER, PADDLE2_VERSION)):
+        if version >= since and (later := OPERATORS.get(type + mark)) is not None:
+            return later
+    return OPERATORS.get(type)
 
 
 def all_ops() -> Mapping[str, type[OpDef]]:

@@ -9,6 +9,7 @@ from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import FormatError
 from paddlelike.framework.codec.fields import ATTR_FIELDS, REPEATED, TENSOR_FIELDS
 from paddlelike.framework.codec.schema import messages
+from paddlelike.framework.environment import PADDLE3_VERSION
 from paddlelike.framework.graph.attributes import convert_attr, infer_attr_type
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.paddle3.json_values import Type, get, read_type
@@ -238,12 +239,14 @@ class Block:
         """Append an operator; its attributes get the types that the operator declares."""
         op = self.message.ops.add()
         op.type = type_
+        if type_ == "round" or (type_ == "cast" and attrs.get("out_dtype") == VarType.BF16):
+            self.reader.message.version.version = PADDLE3_VERSION  # they give other numbers in Paddle 2
         for parts, slots in ((op.inputs, inputs), (op.outputs, outputs)):
             for slot in sorted(slots):
                 part = parts.add()
                 part.parameter = slot
                 part.arguments.extend(slots[slot])
-        known = registry.find_for_version(type_, _VERSION)
+        known = registry.find_for_version(type_, self.reader.message.version.version)
         for name, value in attrs.items():
             kind = (
                 known.attrs[name].type

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import UnsupportedError
-from paddlelike.framework.environment import PADDLE2_VERSION
+from paddlelike.framework.environment import PADDLE2_VERSION, PADDLE3_VERSION
 from paddlelike.framework.graph.attributes import COMMON_ATTRS
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
@@ -63,6 +63,7 @@ class Writer:
         self.special = special  # what writes an operator that is not a row of the table, by its type
         self.block = program.global_block()
         self.is_later = program.paddle_version >= PADDLE2_VERSION
+        self.is_latest = program.paddle_version >= PADDLE3_VERSION
         self.ops: list[Node] = []  # of the block that is being written
         self.values: ChainMap[str, int] = ChainMap()  # the block's own first
         self.kinds: dict[str, tuple[VarType, list[int]]] = {}  # of variables that a program declares wrongly
@@ -188,6 +189,12 @@ class Writer:
 
     def _find_row(self, op: Operator) -> Row:
         changed = registry.find_or_none(op.type + registry.LATER) is not None and not self.is_later
+        if op.type == "round" and not self.is_latest:
+            raise UnsupportedError(
+                "operator 'round' cannot be written for Paddle 3: it rounds halves away from zero here, "
+                "and to the even number there",
+                hint="floor(x + 0.5) rounds halves up in both",
+            )
         read = {slot for slot in op.inputs if op.inputs[slot]}
         for row in () if changed else load_rows().values():
             slots = {one.slot for one in row.operands} | {one.many for one in row.operands}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_choice, check_variable
 from paddlelike.layers.emit import emit
 
@@ -40,6 +41,8 @@ def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str 
      [9. 9. 9.]]
     """
     check_variable("pad", "x", x)
+    if any(paddings) and not x.stop_gradient:
+        warn_quirk("pad_gradient")
     return emit("pad", {"X": x}, {"paddings": paddings, "pad_value": float(pad_value)}, name=name)
 
 
@@ -106,5 +109,7 @@ def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: st
     """
     check_variable("pad_constant_like", "x", x)
     check_variable("pad_constant_like", "y", y)
+    if not y.stop_gradient:
+        warn_quirk("pad_gradient")
     attrs = {"pad_value": float(pad_value)}
     return emit("pad_constant_like", {"X": x, "Y": y}, attrs, name=name)

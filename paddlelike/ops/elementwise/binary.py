@@ -12,8 +12,8 @@ from paddlelike.framework.opdef import GRAD, OWN, Array, Gradient, Int, Kernel, 
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.elementwise.overwriting import make_binary
+from paddlelike.ops.extremes import take_greater, take_less
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_rows, sum_to
-from paddlelike.ops.kernels.extremes import take_greater, take_less
 from paddlelike.ops.operands import check_same_dtype
 
 __all__ = ["TURNED", "map_row_values", "power"]

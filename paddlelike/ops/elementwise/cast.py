@@ -16,6 +16,7 @@ from paddlelike.framework.opdef import (
     derive_grad_op,
     register,
 )
+from paddlelike.framework.opdef.registry import LATER, LATEST
 
 
 @register
@@ -43,6 +44,28 @@ class Cast(OpDef):
     def make_grad(cls, op: OpView) -> list[GradOp]:
         back = {"in_dtype": op.attrs["out_dtype"], "out_dtype": op.attrs["in_dtype"]}
         return [derive_grad_op(op, "cast", "X", 0, **back)]
+
+
+@register
+class LaterCast(Cast):
+    """As ``cast``; the lower halves of float32 are cut off for bfloat16."""
+
+    type = "cast" + LATER
+    since = "2"
+
+    @staticmethod
+    def forward(x: Array, *, in_dtype: int, out_dtype: int) -> Array:
+        if out_dtype != VarType.BF16:
+            return Cast.forward(x, in_dtype=in_dtype, out_dtype=out_dtype)
+        return np.asarray(x.astype(np.float32).view(np.uint32) >> 16, np.uint16)
+
+
+@register
+class LatestCast(Cast):
+    """As ``cast``."""
+
+    type = "cast" + LATEST
+    since = "2"
 
 
 def _round_to_bfloat16(x: Array) -> Array:

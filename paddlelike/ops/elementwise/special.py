@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array, Bool, Float, Int, String
+from paddlelike.framework.opdef.registry import LATER, LATEST
 from paddlelike.ops.elementwise.binary import power
 from paddlelike.ops.kernels.broadcasting import align
 from paddlelike.ops.kernels.special import sigmoid
@@ -205,17 +206,30 @@ def _lerp(x: Array, y: Array, weight: Array) -> Array:
     return x + weight * (y - x)
 
 
-def _register_later(type: str, function: Callable[[Array, Array], Array], text: str) -> None:
+def _register_later(
+    type: str, function: Callable[[Array, Array], Array], text: str, mark: str = LATER
+) -> None:
     def run(x: Array, y: Array, *, axis: int) -> Array:
         return function(*align(x, y, axis))
 
     run.__doc__ = text
-    register_kernel(type, "X Y -> Out", {"axis": Int(-1)}, changed=True)(run)
+    register_kernel(type, "X Y -> Out", {"axis": Int(-1)}, changed=True, mark=mark)(run)
+
+
+@register_kernel("round", "X -> Out", {"decimals": Int(0)}, changed=True, mark=LATEST)
+def _round(x: Array, *, decimals: int) -> Array:
+    """The nearest number with that many decimals; halves go to the even one."""
+    if not decimals:
+        return np.rint(x)
+    scale = x.dtype.type(10.0 ** abs(decimals))
+    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
 
 
 _register_later("elementwise_floordiv", np.floor_divide, "``X / Y`` rounded towards minus infinity.")
 _register_later("elementwise_mod", np.mod, "The remainder of ``X / Y`` with the sign of Y.")
 _register_later("elementwise_pow", power, "``X ^ Y``, of whichever has more dims.")
+_register_later("elementwise_max", np.maximum, "``max(X, Y)``; NaN where one of them is NaN.", LATEST)
+_register_later("elementwise_min", np.minimum, "``min(X, Y)``; NaN where one of them is NaN.", LATEST)
 
 
 _CLOSENESS: Final = {"rtol": String("1e-5"), "atol": String("1e-8"), "equal_nan": Bool(False)}
@@ -255,6 +269,18 @@ def _equal(x: Array, y: Array, *, axis: int) -> Array:
     """Whether ``X = Y``; real numbers within 1e-8, and infinities of one sign."""
     a, b = align(x, y, axis)
     return (a == b) | (np.abs(a - b) < 1e-8) if x.dtype.kind == "f" else a == b
+
+
+@register_kernel("equal", "X Y -> Out", _COMPARED, changed=True, mark=LATEST)
+def _equal_exactly(x: Array, y: Array, *, axis: int) -> Array:
+    """Whether ``X = Y``."""
+    return np.equal(*align(x, y, axis))
+
+
+@register_kernel("not_equal", "X Y -> Out", _COMPARED, changed=True, mark=LATEST)
+def _differ(x: Array, y: Array, *, axis: int) -> Array:
+    """Whether X and Y differ."""
+    return np.not_equal(*align(x, y, axis))
 
 
 @register_kernel("not_equal", "X Y -> Out", _COMPARED, changed=True)

@@ -25,9 +25,10 @@ from paddlelike.framework.opdef import (
     derive_grad_op,
     register,
 )
+from paddlelike.framework.opdef.registry import LATER
 from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.elementwise.overwriting import make_slope, make_value
-from paddlelike.ops.kernels.extremes import sign
+from paddlelike.ops.extremes import sign
 from paddlelike.ops.kernels.pieces import LARGE, in_pieces
 from paddlelike.ops.kernels.special import erf
 
@@ -165,6 +166,18 @@ class Sign(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         return [derive_grad_op(op, "scale", scale=0.0)]
+
+
+@register
+class LaterSign(Sign):
+    """As ``sign``; NaN stays NaN."""
+
+    type = "sign" + LATER
+    since = "2"
+
+    @staticmethod
+    def forward(x: Array) -> Array:
+        return np.sign(x)
 
 
 @register

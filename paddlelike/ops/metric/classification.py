@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
@@ -169,24 +171,28 @@ class PrecisionRecall(OpDef):
         batch = np.stack([true_pos, false_pos, true_neg, false_neg], 1)
         total = batch if states is None else batch + states
         out = np.asarray(total, probs.dtype)
-        return _compute_metrics(batch), _compute_metrics(total), out
+        return _compute_metrics(batch, probs.dtype), _compute_metrics(total, probs.dtype), out
 
 
-def _compute_metrics(states: Array) -> Array:
-    """Return macro and micro precision, recall and F1; a class that never occurs counts as right."""
+def _compute_metrics(states: Array, dtype: np.dtype[Any]) -> Array:
+    """Return macro and micro precision, recall and F1; a class that never occurs counts as right.
+
+    They are float64, but as in Fluid as exact as the dtype of the probabilities.
+    """
+    states = states.astype(dtype)
 
     def share(part: Array, rest: Array) -> Array:
         whole = part + rest
         return np.where(whole > 0, part / np.where(whole > 0, whole, 1), 1.0)
 
-    def f1(precision: float, recall: float) -> float:
+    def f1(precision: np.floating[Any], recall: np.floating[Any]) -> np.floating[Any]:
         both = precision + recall
-        return 2 * precision * recall / both if both > 0 else 0.0
+        return dtype.type(2) * precision * recall / both if both > 0 else dtype.type(0)
 
     true_pos, false_pos, _, false_neg = states.T
-    macro = [float(share(true_pos, rest).mean()) for rest in (false_pos, false_neg)]
-    micro = [float(share(true_pos.sum(), rest.sum())) for rest in (false_pos, false_neg)]
-    return np.array([*macro, f1(*macro), *micro, f1(*micro)])
+    macro = [dtype.type(share(true_pos, rest).mean()) for rest in (false_pos, false_neg)]
+    micro = [dtype.type(share(true_pos.sum(), rest.sum())) for rest in (false_pos, false_neg)]
+    return np.array([*macro, f1(*macro), *micro, f1(*micro)], np.float64)
 
 
 @register

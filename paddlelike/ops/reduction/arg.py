@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.framework.opdef import REQUIRED, Array, Attrs, Bool, Int, Long, OpDef, Spec, register
-from paddlelike.ops.kernels.extremes import find_extreme
+from paddlelike.ops.extremes import find_extreme
 from paddlelike.ops.later import INTEGERS, register_kernel
 from paddlelike.ops.operands import normalize_axis
 

@@ -27,8 +27,8 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
+from paddlelike.ops.extremes import reduce_extreme
 from paddlelike.ops.kernels.broadcasting import sum_to
-from paddlelike.ops.kernels.extremes import reduce_extreme
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis, one_element
 

@@ -15,13 +15,16 @@ from paddlelike.framework.opdef import (
     Attrs,
     Bool,
     Gradient,
+    GradOp,
     Int,
     Ints,
     OpDef,
+    OpView,
     Spec,
     String,
     register,
 )
+from paddlelike.framework.opdef.registry import LATER
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.sorting import argsort_rows, select_top, select_top_later
 from paddlelike.ops.later import register_kernel
@@ -228,3 +231,25 @@ class ArgSort(OpDef):
         d_x = np.empty_like(d_out)
         np.put_along_axis(d_x, indices, d_out, axis)
         return d_x
+
+
+@register
+class LaterArgSort(OpDef):
+    """As ``argsort``; NaN is larger than all other numbers."""
+
+    type = "argsort" + LATER
+    since = "2"
+    outputs = ArgSort.outputs
+    attrs = ArgSort.attrs
+    lod = "X"
+    infer = staticmethod(ArgSort.infer)
+
+    @staticmethod
+    def forward(x: Array, *, axis: int, descending: bool) -> tuple[Array, Array]:
+        ranks = np.unique(x, return_inverse=True)[1].reshape(x.shape)
+        indices = ArgSort.forward(ranks, axis=axis, descending=descending)[1]
+        return np.take_along_axis(x, indices, axis), indices
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        return ArgSort.make_grad(op)

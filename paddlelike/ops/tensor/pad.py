@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,9 +24,13 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.nn.image.layouts import empty_as, full_as
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, read_numbers
+
+#: Elements of one size that Eigen takes at once with AVX, by their bytes.
+_PACKET: Final = {4: 8, 8: 4}
 
 Widths = list[tuple[int, int]]  # how much before and after, per dim
 
@@ -78,7 +84,7 @@ class Pad(OpDef):
     def backward(d_out: Array, *, paddings: list[int]) -> Array:
         widths = _pair_paddings(paddings)
         dims = [dim - sum(width) for dim, width in zip(d_out.shape, widths, strict=True)]
-        return d_out[_find_interior(widths, dims)]
+        return _cut_interior(d_out, widths, dims)
 
 
 @register
@@ -107,7 +113,54 @@ class PadConstantLike(OpDef):
 
     @staticmethod
     def backward(d_out: Array, y: Array) -> Array:
-        return d_out[tuple(slice(dim) for dim in y.shape)]
+        widths = [(0, dim - part) for dim, part in zip(d_out.shape, y.shape, strict=True)]
+        return _cut_interior(d_out, widths, y.shape)
+
+
+def _cut_interior(d_out: Array, widths: Widths, dims: Sequence[int]) -> Array:
+    """Return the gradient of what was padded; Fluid's has neighbours in some places, see ``pad_gradient``."""
+    d_x = d_out[_find_interior(widths, dims)]
+    if any(map(any, widths)) and follows_fluid("pad_gradient"):
+        places, sources = _find_strays(tuple(dims), tuple(widths), _PACKET.get(d_out.dtype.itemsize, 0))
+        if len(places):
+            return replace_elements(d_x, places, d_out.reshape(-1)[sources])
+    return d_x
+
+
+def replace_elements(x: Array, places: Array, values: Array) -> Array:
+    """Return a copy of an array with other values at places of its flat form."""
+    out = np.array(x, order="C")
+    out.reshape(-1)[places] = values
+    return out
+
+
+@functools.lru_cache(maxsize=32)
+def _find_strays(
+    dims: tuple[int, ...], widths: tuple[tuple[int, int], ...], packet: int
+) -> tuple[Array, Array]:
+    """Return the places of a gradient that Fluid takes from elsewhere, and from where, both of flat arrays.
+
+    Eigen's evaluator of a padding, here of less than nothing, reads a packet of neighbours at once where all
+    of it lies between the two paddings; it passes over the ends of rows.
+    """
+    if not packet:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    starts = np.arange(0, math.prod(dims) // packet * packet, packet)
+    rest, source, is_read = starts, np.zeros_like(starts), np.ones(len(starts), bool)
+    true = np.zeros((len(starts), packet), np.int64)
+    place = starts[:, None] + np.arange(packet)
+    for axis, (before, after) in enumerate(widths):
+        stride = math.prod(dims[axis + 1 :])
+        step = math.prod(
+            dim + sum(width) for dim, width in zip(dims[axis + 1 :], widths[axis + 1 :], strict=True)
+        )
+        is_read &= rest + packet - 1 < (dims[axis] + after) * stride
+        source = source + (rest // stride + before) * step
+        rest = rest % stride
+        true += (place // stride % dims[axis] + before) * step
+    found = source[:, None] + np.arange(packet)
+    is_stray = is_read[:, None] & (found != true)
+    return place[is_stray], found[is_stray]
 
 
 _MODES = ("constant", "reflect", "edge")

@@ -57,8 +57,9 @@ class Sgd(Update):
     def run(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], *, as_dense: bool = False) -> Any:
         param, rate, grad = inputs
         if isinstance(grad, SelectedRows) and not as_dense and type(param) is np.ndarray:
-            rows, values = grad.row_array, grad.held_array
-            is_fit = values is not None and values.shape[1:] == param.shape[1:] and param.flags.c_contiguous
+            rows, values = grad.row_array, grad.array
+            assert values is not None
+            is_fit = values.shape[1:] == param.shape[1:] and param.flags.c_contiguous
             if is_fit and rows.size and rows.min() >= 0 and rows.max() < len(param):
                 (target,) = note_rows((param,), rows)
                 if target.flags.c_contiguous:
@@ -79,7 +80,7 @@ class Sgd(Update):
         return _descend
 
 
-def _descend_rows(param: Array, rows: Array, values: Any, lr: float) -> None:
+def _descend_rows(param: Array, rows: Array, values: Array, lr: float) -> None:
     """Take the steps of rows one after the other, as Fluid does: those of one id round each time."""
     width = param.size // len(param)
     places = rows if width == 1 else (rows[:, None] * width + np.arange(width)).reshape(-1)
@@ -107,7 +108,8 @@ def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> Se
         missing = int(grad.row_array[places < 0][0])
         raise ShapeError(f"sgd: Grad holds row {missing}, Param holds selected rows without it")
     assert param.held_array is not None
-    _descend_rows(param.held_array, places, grad.held_array, lr)
+    assert grad.array is not None
+    _descend_rows(param.held_array, places, grad.array, lr)
     param.get_tensor().touch()
     return param
 

@@ -94,7 +94,8 @@ def precision_recall(
     true_neg = weight.sum() - true_pos - false_pos - false_neg
     batch = jnp.stack([true_pos, false_pos, true_neg, false_neg], 1)
     total = batch if states is None else batch + states
-    return _measure(batch), _measure(total), total.astype(probs.dtype)
+    shown = (_measure(counts.astype(probs.dtype)) for counts in (batch, total))
+    return *shown, total.astype(probs.dtype)
 
 
 def _measure(states: jax.Array) -> jax.Array:

@@ -16,7 +16,7 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.kernels import extremes
+from paddlelike.ops import extremes
 
 
 @lowers("mean", sequences=True)
@@ -103,7 +103,9 @@ def _highest(dtype: jax.typing.DTypeLike) -> float:
     return jnp.inf if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).max
 
 
-def _find_extreme(function: Any, worst: Any, x: jax.Array, **given: Any) -> Any:
+def _find_extreme(
+    function: Callable[..., jax.Array], worst: Callable[[Any], float], x: jax.Array, **given: object
+) -> jax.Array:
     if jnp.issubdtype(x.dtype, jnp.floating) and follows_fluid("nan_comparisons"):
         x = jnp.where(jnp.isnan(x), jnp.asarray(worst(x.dtype), x.dtype), x)
     return function(x, **given)

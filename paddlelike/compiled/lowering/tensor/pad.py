@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from paddlelike.compiled.formulas import stands_for
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.refusals import LoweringError
+from paddlelike.ops.tensor import pad as pads
+
+
+@stands_for(pads.replace_elements)
+def _replace_elements(x: jax.Array, places: np.ndarray[Any, np.dtype[Any]], values: jax.Array) -> jax.Array:
+    return x.reshape(-1).at[places].set(values).reshape(x.shape)
 
 
 @lowers("pad")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from paddlelike.framework.environment import PADDLE3_VERSION
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 
@@ -121,8 +122,11 @@ def _convert_leaky_relu(step: Step) -> None:
 
 @converts("round")
 def _convert_round(step: Step) -> None:
-    """Halves go away from zero; ONNX's Round takes them to the even number."""
+    """Halves go away from zero; ONNX's Round takes them to the even number, as Paddle 3 does."""
     x = step.input()
+    if step.op.block.program.paddle_version >= PADDLE3_VERSION and not step.attr("decimals", 0):
+        step.give("Out", step.add("Round", x))
+        return
     size = step.add("Abs", x)
     whole = step.add("Floor", size)
     up = step.add("GreaterOrEqual", step.add("Sub", size, whole), step.like(0.5))

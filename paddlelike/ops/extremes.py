@@ -5,8 +5,6 @@ Fluid's kernels compare (see ``nan_comparisons``); numpy and the textbook give N
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from paddlelike.framework.opdef import Array
@@ -29,7 +27,7 @@ def find_extreme(x: Array, axis: int | None, *, keepdims: bool, is_greatest: boo
 
     Fluid passes over NaN.
     """
-    find: Any = np.argmax if is_greatest else np.argmin
+    find = np.argmax if is_greatest else np.argmin
     places = find(x, axis, keepdims=True)
     if x.dtype.kind == "f" and x.size and follows_fluid("nan_comparisons"):
         flat = x.reshape(-1) if axis is None else x

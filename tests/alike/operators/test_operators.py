@@ -1,0 +1,55 @@
+"""Operators on odd shapes, values, types and sequences give what real Fluid 1.8.5 gave: see `dump.py`."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from tests.alike.operators.asking import ask, encode
+from tests.alike.operators.comparing import differ
+from tests.alike.operators.generating import generate_cases, list_types
+
+with lzma.open(__file__.replace("test_operators.py", "golden.json.xz")) as file:
+    GOLDEN: list[Any] = json.load(file)
+TYPES = sorted({case["type"] for case, _ in GOLDEN})
+
+
+def test_the_record_holds_thousands_of_cases_of_most_operators() -> None:
+    assert len(GOLDEN) >= 3000
+    assert len(TYPES) > 250
+    assert sum("refused" in want for _, want in GOLDEN) > 100
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_an_operator_gives_what_the_real_one_gave(type: str) -> None:
+    unlike = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for case, want in GOLDEN:
+            if case["type"] == type and (text := differ(ask(fluid, case), want)):
+                unlike.append(f"{case['name']}: {text}")
+    assert unlike == []
+
+
+def test_another_number_type_or_sequence_is_a_difference() -> None:
+    def outcome(array: Any, lod: Any = ()) -> dict[str, Any]:
+        return {"out": {"x": encode(np.array(array, "float32"), lod)}}
+
+    want = outcome([1, np.nan, -np.inf], [[0, 2, 3]])
+    assert differ(want, want) == ""
+    assert "1 of 3 differ" in differ(outcome([1, 0, -np.inf], [[0, 2, 3]]), want)
+    assert "LoD" in differ(outcome([1, np.nan, -np.inf]), want)
+    assert "float32[1, 3]" in differ(outcome([[1, np.nan, -np.inf]]), want)
+    assert "refused" in differ({"refused": "run", "why": "it does not fit"}, want)
+
+
+def test_a_seed_gives_the_same_cases() -> None:
+    (first, *_), (again, *_) = (list(generate_cases("softmax", 3, 7)) for _ in range(2))
+    assert first == again
+    assert len(list_types()) > 300

@@ -1,0 +1,105 @@
+"""One name, other numbers: what operators compute in programs of Fluid, Paddle 2 and Paddle 3.
+
+The numbers are those of paddlepaddle 1.8.5, 2.6.2 and 3.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.opdef.registry import find_for_version
+from tests.ops.harness.contract import full_attrs
+
+NAN = np.nan
+VERSIONS = {"1.8": 1_008_005, "2.6": 2_006_002, "3.3": 3_003_001}
+
+
+def compute(type: str, version: str, *arrays: Any, **attrs: Any) -> Any:
+    op = find_for_version(type, VERSIONS[version])
+    assert op is not None
+    with np.errstate(all="ignore"):  # as the executor does
+        found = op.forward(*arrays, **op.make_forward_keywords(full_attrs(op, attrs)))
+    return found if isinstance(found, tuple) else np.asarray(found)
+
+
+HALVES = np.array([0.5, 1.5, 2.5, -0.5, -1.5], "float32")
+PAIRS = np.array([NAN, 1, NAN, 3], "float32"), np.array([3, NAN, NAN, 2], "float32")
+WHOLE = np.array([-7, 7, -7, 7]), np.array([2, -2, -2, 2])
+
+
+@pytest.mark.parametrize(
+    ("type", "arrays", "wanted"),
+    [
+        (
+            "round",
+            [HALVES],
+            {"1.8": [1, 2, 3, -1, -2], "2.6": [1, 2, 3, -1, -2], "3.3": [0, 2, 2, 0, -2]},
+        ),
+        (
+            "elementwise_max",
+            PAIRS,
+            {"1.8": [3, NAN, NAN, 3], "2.6": [3, NAN, NAN, 3], "3.3": [NAN] * 3 + [3]},
+        ),
+        (
+            "elementwise_min",
+            PAIRS,
+            {"1.8": [3, NAN, NAN, 2], "2.6": [3, NAN, NAN, 2], "3.3": [NAN] * 3 + [2]},
+        ),
+        ("sign", [PAIRS[0]], {"1.8": [0, 1, 0, 1], "2.6": [NAN, 1, NAN, 1], "3.3": [NAN, 1, NAN, 1]}),
+        (
+            "elementwise_floordiv",
+            WHOLE,
+            {"1.8": [-3, -3, 3, 3], "2.6": [-4, -4, 3, 3], "3.3": [-4, -4, 3, 3]},
+        ),
+        ("elementwise_mod", WHOLE, {"1.8": [-1, 1, -1, 1], "2.6": [1, -1, -1, 1], "3.3": [1, -1, -1, 1]}),
+        (
+            "equal",
+            [np.array([1e-9, NAN, np.inf], "float32"), np.array([0, NAN, np.inf], "float32")],
+            {"1.8": [True, False, False], "2.6": [True, False, True], "3.3": [False, False, True]},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_version_of_a_program_says_what_an_operator_computes(
+    type: str, arrays: list[Any], wanted: dict[str, list[Any]], version: str
+) -> None:
+    np.testing.assert_array_equal(compute(type, version, *arrays), wanted[version])
+
+
+@pytest.mark.parametrize(("version", "wanted"), [("2.6", [1.0, 1.0078125]), ("3.3", [1.0, 1.015625])])
+def test_bfloat16_is_cut_in_paddle_2_and_rounded_in_paddle_3(version: str, wanted: list[float]) -> None:
+    x = np.array([1.00390625, 1.01171875], "float32")
+    attrs = {"in_dtype": int(VarType.FP32), "out_dtype": int(VarType.BF16)}
+    bits = compute("cast", version, x, **attrs)
+    assert (bits.astype(np.uint32) << 16).view(np.float32).tolist() == wanted
+
+
+def test_places_of_the_largest_in_paddle_2() -> None:
+    """``top_k_v2`` selects and sorts; equal numbers come as C++ leaves them, NaN before all others."""
+    for row, k, wanted in (
+        ([0] * 10, 5, [8, 6, 7, 5, 9]),
+        ([1, 3, 3, 2, 3], 3, [2, 4, 1]),
+        ([NAN, 1, 2], 2, [0, 2]),
+        ([1, 2, NAN], 2, [2, 1]),
+    ):
+        found = compute("top_k_v2", "2.6", np.array(row, "float32"), None, k=k)
+        assert found[1].tolist() == wanted, row
+
+
+@pytest.mark.parametrize(("falling", "wanted"), [(False, [1, 2, 0]), (True, [0, 2, 1])])
+def test_nan_is_the_largest_of_a_sort_in_paddle_2(falling: bool, wanted: list[int]) -> None:
+    x = np.array([NAN, 1, 2], "float32")
+    assert compute("argsort", "3.3", x, axis=-1, descending=falling)[1].tolist() == wanted
+
+
+def test_the_tail_of_a_long_sort_is_that_of_the_real_one() -> None:
+    x = np.array([5] * 20 + [1, 2, 3] * 4, "float32")
+    assert compute("argsort", "2.6", x)[1].tolist() == [
+        *(29, 26, 23, 20, 30, 27, 24, 21, 31, 28, 25, 22, 16, 19, 18, 17, 0, 15, 14, 13, 12, 11, 10, 9),
+        *(8, 7, 6, 5, 4, 3, 2, 1),
+    ]
