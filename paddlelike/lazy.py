@@ -10,7 +10,6 @@ import ast
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,7 +72,7 @@ def add_function_module(name: str) -> None:
     sys.modules[name] = _FunctionModule(name)
 
 
-class AliasFinder(MetaPathFinder, Loader):
+class AliasFinder:  # of no class of importlib.abc, which takes long to import
     """Imports modules under further names, ``paddlelike.compiler`` for ``paddlelike.executor``.
 
     A further name holds for the modules below it, too. The modules are the same objects under both names.
@@ -97,7 +96,7 @@ class AliasFinder(MetaPathFinder, Loader):
             is_package = not original or _is_package(original)
         except ModuleNotFoundError:
             return None
-        return ModuleSpec(fullname, self, is_package=is_package)
+        return ModuleSpec(fullname, self, is_package=is_package)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """Return a package without code; None for a further name, which :meth:`exec_module` replaces."""

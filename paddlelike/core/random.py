@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-import secrets
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -48,6 +47,8 @@ class Generator(Versioned):
     __slots__ = ("_state",)
 
     def __init__(self, seed: int | None = None) -> None:
+        import secrets  # late: it takes long
+
         if seed is None:
             self._state = 1 + secrets.randbelow(_MODULUS - 1)
         else:

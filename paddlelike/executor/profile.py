@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -111,6 +110,8 @@ class Profile:
 
         The format is the Trace Event Format of Chrome: complete events, times in microseconds.
         """
+        import json  # late: it takes long
+
         first = min((event.begin for event in self.events), default=0.0)
         threads = {ident: index for index, ident in enumerate(dict.fromkeys(e.thread for e in self.events))}
         return json.dumps(

@@ -7,7 +7,6 @@ drawn where there is neither, nor with ``PADDLELIKE_PROGRESS=0``.
 from __future__ import annotations
 
 import contextlib
-import html
 import os
 import shutil
 import sys
@@ -66,6 +65,8 @@ class _Line:
         return text[-(shutil.get_terminal_size().columns - 1) :]
 
     def _draw(self, text: str) -> None:
+        import html  # late: it takes long
+
         if self._notebook is not None:
             self._notebook(f"<pre>{html.escape(text)}</pre>" if text else "")
             self._drawn = True

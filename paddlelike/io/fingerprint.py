@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from operator import attrgetter
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -26,6 +25,8 @@ def fingerprint(program: Program) -> str | None:
     >>> fingerprint(Program()) == fingerprint(Program().clone())
     True
     """
+    import hashlib  # late: it takes long
+
     known, text = _known.get(program, (-1, None))
     version = program._version  # before it is read: another thread may build on
     if known != version:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final, NoReturn
@@ -155,7 +154,7 @@ class _LeftOutModule(ModuleType):
         return f"<module {self._path}: {self._why}>"
 
 
-class LeftOutFinder(MetaPathFinder, Loader):
+class LeftOutFinder:  # of no class of importlib.abc, which takes long to import
     """Imports the modules of Fluid's that are left out, as ``paddlelike.dygraph.jit``."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
@@ -163,7 +162,7 @@ class LeftOutFinder(MetaPathFinder, Loader):
         package, _, below = fullname.partition(".")
         if package != "paddlelike" or _find_in_modules(below.removeprefix("fluid.")) is None:
             return None
-        return ModuleSpec(fullname, self, is_package=True)
+        return ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
@@ -198,9 +197,15 @@ class _Crc32:
         return other
 
 
+def _make_sha256() -> Hasher:
+    import hashlib  # late: it takes long
+
+    return hashlib.sha256()
+
+
 ALGORITHMS: Final[dict[str, Callable[[], Hasher]]] = {
     "xxh3_128": PieceHasher,
-    "sha256": hashlib.sha256,
+    "sha256": _make_sha256,
     "crc32": _Crc32,
 }
 

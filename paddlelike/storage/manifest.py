@@ -21,7 +21,6 @@ Format 1 is that of the earlier place beside the directory, ``DIR.manifest.json`
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -319,6 +318,8 @@ def _text(value: Any) -> str | None:
 
 
 def _tail(body: bytes | memoryview) -> bytes:
+    import hashlib  # late: it takes long
+
     return b',\n"digest":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
 
 

@@ -15,7 +15,6 @@ Where the parent may not be written, as that of a mounted volume, the entry is `
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import Final
 
@@ -44,6 +43,8 @@ class Layout:
     )  # fmt: skip
 
     def __init__(self, base: str, *, is_prefix: bool, is_inside: bool = False) -> None:
+        import hashlib  # late: it takes long
+
         self.base = base
         self.is_prefix = is_prefix
         self.is_inside = is_inside

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any
@@ -362,6 +361,8 @@ class Transaction:
         dropped: Collection[str],
     ) -> tuple[dict[str, Record], list[str], list[str], Callable[[], None] | None]:
         """Write and commit the new version; see :meth:`_commit`."""
+        import secrets  # late: it takes long
+
         layout = self._layout
         records = self._write(plan, self._pieces, self._checksum)
         records |= self._share(plan) | self._kept

@@ -11,7 +11,6 @@ True; for one with other bits the size alone decides, never what ran before: equ
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import importlib.util
 import logging
@@ -295,6 +294,8 @@ def compile_function(
 
 def hash_source(function: Callable[..., Any], text: str = "") -> str:
     """Return a hash of a function's file, and of its own text: numba compares the file's date and size."""
+    import hashlib  # late: it takes long
+
     try:
         source = Path(function.__code__.co_filename).read_bytes()
     except OSError:  # no file of its own

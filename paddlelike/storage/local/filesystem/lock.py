@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import socket
 import stat
 import time
 import weakref
@@ -366,6 +365,8 @@ if hasattr(os, "register_at_fork"):
 
 def _name_holder(content: Content | None) -> str:
     """Return what to call the process that a lock file names."""
+    import socket  # late: it takes long
+
     if content is None:
         return "another process"
     if content.host != socket.gethostname():

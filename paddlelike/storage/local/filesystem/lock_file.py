@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import socket
 import stat
 import time
 from functools import lru_cache, partial
@@ -67,6 +65,8 @@ class Content(NamedTuple):
 
     def is_here(self) -> bool:
         """Return whether the process can be seen from here."""
+        import socket  # late: it takes long
+
         return self.host == socket.gethostname() if self.place is None else self.place == _get_place()
 
     def is_own(self) -> bool:
@@ -80,6 +80,9 @@ class Content(NamedTuple):
 
 def make_content() -> bytes:
     """Return the content of a lock file that this process holds."""
+    import secrets  # late: it takes long
+    import socket  # late: it takes long
+
     pid = os.getpid()
     start, token = _get_start(pid), secrets.token_hex(8)
     return f"{pid} {socket.gethostname()} {start} {token} {_get_place()}\n".encode()
@@ -246,6 +249,8 @@ def _remove(path: str) -> None:
 @lru_cache
 def _get_place() -> str:
     """Return what tells this start of the system and its process ids from others'."""
+    import socket  # late: it takes long
+
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot = file.read().strip()

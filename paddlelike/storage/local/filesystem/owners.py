@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Collection
 from typing import Final
@@ -212,6 +211,8 @@ def _find_shown(folder: str, device: int) -> int | None:
 
 def _create_one(folder: int) -> int:
     """Create a file in an open folder, without a name where that is possible, and return its owner."""
+    import secrets  # late: it takes long
+
     unnamed = getattr(os, "O_TMPFILE", None)
     if unnamed is not None:
         try:
