@@ -1,0 +1,1 @@
+"""Models for prediction, and the engines that run them."""
