@@ -29,7 +29,16 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["Condition", "Event", "Keys", "Lock", "RLock", "close_files", "make_keys", "open_file"]
+__all__ = [
+    "Condition",
+    "Event",
+    "Lock",
+    "RLock",
+    "close_at_end",
+    "close_files",
+    "make_keys",
+    "open_file",
+]
 
 _LOOK: Final = 1.0  # seconds between two looks of whoever waits
 
@@ -211,9 +220,16 @@ def _open_all(doors: list[Any]) -> None:
             doors.pop().release()
 
 
-def open_file(files: list[int], path: str, flags: int, mode: int = 0o777) -> None:
+def open_file(
+    files: list[int], path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
+) -> None:
     """Open a file as ``os.open`` does and append its descriptor, at once: no interrupt loses it."""
-    files.extend(map(os.open, (path,), (flags,), (mode,)))
+    files.extend(map(functools.partial(os.open, dir_fd=dir_fd), (path,), (flags,), (mode,)))
+
+
+def close_at_end(files: list[int]) -> object:
+    """Return what closes the file of the first descriptor that is in the list then, at its own end."""
+    return _Key(itertools.chain(map(os.close, iter(files)), (None,)).__next__)
 
 
 def close_files(files: list[int]) -> None:

@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from paddlelike.foundation.locks import Condition, Event, Lock, RLock, close_files, make_keys, open_file
+from paddlelike.foundation.locks import (
+    Condition,
+    Event,
+    Lock,
+    RLock,
+    close_at_end,
+    close_files,
+    make_keys,
+    open_file,
+)
 from tests.interrupts.interrupting import interrupt, list_operations
 
 KINDS = [Lock, RLock, Condition]
@@ -244,3 +253,16 @@ def test_a_file_that_is_opened_is_closed_once(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         open_file(files, str(tmp_path / "no" / "b"), os.O_RDONLY)
     assert files == []
+
+
+def test_a_file_ends_with_its_key(tmp_path: Path) -> None:
+    for is_open in (True, False):
+        files: list[int] = []
+        key = close_at_end(files)
+        open_file(files, str(tmp_path), os.O_RDONLY)
+        (number,) = files
+        if not is_open:
+            close_files(files)
+        del key
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(number)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError, StorageError
+from paddlelike.foundation.locks import close_files
 from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local import generation, journal, journal_file, manifest_file, unchanged
 from paddlelike.storage.local.directory import LocalDirectory
@@ -285,8 +286,7 @@ def test_a_process_forked_while_a_lock_is_taken_does_not_keep_it(tmp_path, monke
     forks[0].join(30)
     try:
         assert os.read(listens, 1)  # the child runs
-        os.close(first._fd)  # as the system does when the process is killed
-        first._fd = -1
+        close_files(first._files)  # as the system does when the process is killed
         assert Lock(path, "m").acquire()
     finally:
         os.kill(children[0], signal.SIGKILL)
@@ -308,7 +308,7 @@ def test_a_lock_whose_file_was_removed_is_taken_anew(tmp_path, monkeypatch):
     monkeypatch.setattr(lock_module, "_flock", flock)
     lock = Lock(str(path), "m")
     assert lock.acquire()
-    assert os.path.samestat(os.fstat(lock._fd), path.stat())
+    assert os.path.samestat(os.fstat(lock._files[0]), path.stat())
     lock.release()
 
 

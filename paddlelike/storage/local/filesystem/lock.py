@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final
 
 from paddlelike.errors import SaveError
-from paddlelike.foundation.locks import Event, RLock
+from paddlelike.foundation.locks import Event, RLock, close_at_end, close_files, open_file
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.local.filesystem.lock_file import (
     AWAITED,
@@ -90,7 +90,8 @@ class Lock:
         self._path = path
         self._what = what
         self._wait = wait
-        self._fd = -1
+        self._files: list[int] = []  # the descriptor, while the lock is held
+        self._end = close_at_end(self._files)  # of a lock that an interrupt kept from being released
         self._token: str | None = None  # of the file, where there is no flock
         self._heartbeat: Heartbeat | None = None
         self._seen: Seen = {}
@@ -101,7 +102,7 @@ class Lock:
     def __enter__(self) -> Lock:
         try:
             _waiting.append(self)
-            if self._fd < 0:
+            if not self._files:
                 self._wait_for_turn()
         finally:
             if self in _waiting:  # no call before it, in which Ctrl-C may arrive
@@ -143,7 +144,7 @@ class Lock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._fd < 0:  # this is a process that was forked meanwhile, and the lock is its parent's
+        if not self._files:  # this is a process that was forked meanwhile, and the lock is its parent's
             return
         with contextlib.suppress(OSError):  # else the next save takes the file over
             try:
@@ -157,8 +158,7 @@ class Lock:
                 if not self.is_lost():
                     os.unlink(self._path)  # while it is held: whoever waits for this file looks again
             finally:  # released all the same, after an error of the disk or Ctrl-C
-                fd, self._fd = self._fd, -1
-                os.close(fd)
+                close_files(self._files)
         _held.discard(self)
         self._token = self._heartbeat = None
         with contextlib.suppress(OSError):  # something is in it
@@ -228,18 +228,17 @@ class Lock:
         """Return a lock that holds what this one held until the disk has the save; this one holds nothing."""
         other = Lock(self._path, self._what)
         with contextlib.suppress(OSError):  # then others do not wait longer than they were asked to
-            os.lseek(self._fd, 0, os.SEEK_END)
-            os.write(self._fd, SAVED)
+            os.lseek(self._files[0], 0, os.SEEK_END)
+            os.write(self._files[0], SAVED)
         with _opening.hold():
             other._token, other._heartbeat = self._token, self._heartbeat
             self._token = self._heartbeat = None
+            if other._heartbeat is not None:
+                other._heartbeat.holder = weakref.ref(other)
             _held.discard(self)
             _held.add(other)
-            other._fd, self._fd = self._fd, -1
+            other._files.extend(map(self._files.pop, (0,)))  # at once
         return other
-
-    def __del__(self) -> None:
-        self.release()  # of one that Ctrl-C kept from whoever was to release it
 
     def _limit(self, wait: float, content: Content | None) -> float:
         """Return the seconds to wait for the present holder."""
@@ -256,6 +255,13 @@ class Lock:
 
     def _try(self, *, create: bool) -> bool | None:
         """Return whether the lock was taken; None: its last holder removed the file at this moment."""
+        opened: list[int] = []  # until the lock is ours
+        try:
+            return self._try_opened(opened, create=create)
+        finally:
+            close_files(opened)
+
+    def _try_opened(self, opened: list[int], *, create: bool) -> bool | None:
         folder = os.path.dirname(self._path)
         here = -1
         try:
@@ -264,7 +270,7 @@ class Lock:
             here = open_folder(folder)
             if not _has_flock(here):
                 return self._try_file(create=create)
-            fd = self._open(here, create=create)
+            self._open(opened, here, create=create)
         except (FileNotFoundError, ForeignError):
             raise
         except OSError as error:
@@ -274,13 +280,12 @@ class Lock:
         finally:
             if here >= 0:
                 os.close(here)
+        (fd,) = opened
         try:
             if not _flock(fd):
-                os.close(fd)
                 return False
             # S2
             if not _is_there(fd, self._path):
-                os.close(fd)
                 return None
             os.ftruncate(fd, 0)
             os.write(fd, make_content())
@@ -289,7 +294,7 @@ class Lock:
             if not isinstance(error, OSError):
                 raise  # such as Ctrl-C
             raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
-        self._fd = fd
+        self._files.extend(map(opened.pop, (0,)))  # at once
         _held.add(self)
         return True
 
@@ -300,26 +305,24 @@ class Lock:
         token = take(self._path, self._seen)
         if token is None:
             return False
-        self._fd = os.open(self._path, _FLAGS & ~os.O_CREAT)
-        self._token, self._heartbeat = token, Heartbeat(self._path, token)
+        open_file(self._files, self._path, _FLAGS & ~os.O_CREAT)
+        self._token, self._heartbeat = token, Heartbeat(self._path, token, self)
         _held.add(self)
         return True
 
-    def _open(self, folder: int, *, create: bool) -> int:
+    def _open(self, opened: list[int], folder: int, *, create: bool) -> None:
         flags = _FLAGS if create else _FLAGS & ~os.O_CREAT
-        fd = os.open(os.path.basename(self._path), flags, 0o644, dir_fd=folder)
-        facts = os.fstat(fd)
+        open_file(opened, os.path.basename(self._path), flags, 0o644, dir_fd=folder)
+        facts = os.fstat(opened[0])
         if (
             not stat.S_ISREG(facts.st_mode)
             or facts.st_nlink > 1
             or not is_ours(facts, os.path.dirname(self._path))
         ):
-            os.close(fd)
             raise SaveError(
                 f"{self._what} cannot be locked: {self._path} is not a regular file of this user alone",
                 hint="remove it, if nobody saves there at this moment",
             )
-        return fd
 
     def _make_folder(self) -> None:
         folder = os.path.dirname(self._path)
@@ -338,8 +341,6 @@ class Lock:
             if _is_there(fd, self._path) and os.fstat(fd).st_size == 0:
                 os.unlink(self._path)  # nothing but what was created here
                 os.rmdir(os.path.dirname(self._path))
-        with contextlib.suppress(OSError):
-            os.close(fd)
 
 
 _held: Final[weakref.WeakSet[Lock]] = weakref.WeakSet()
@@ -352,9 +353,8 @@ _turns: Final[dict[str, float]] = {}  # by path: since when, or from when on, it
 
 def _leave_to_parent() -> None:
     """Close the locks in a forked process: else they would outlive their holder if that is killed."""
-    for lock in [one for one in _held if one._fd >= 0]:  # others are being released
-        fd, lock._fd = lock._fd, -1
-        os.close(fd)
+    for lock in list(_held):
+        close_files(lock._files)
     _held.clear()
     _waiting.clear()
 

@@ -21,6 +21,7 @@ import contextlib
 import os
 import stat
 import time
+import weakref
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
@@ -150,16 +151,17 @@ def append(path: str, data: bytes) -> None:
 
 
 class Heartbeat:
-    """A thread that renews a lock file until :meth:`stop`."""
+    """A thread that renews a lock file until :meth:`stop`, or the end of ``holder``."""
 
-    def __init__(self, path: str, token: str) -> None:
+    def __init__(self, path: str, token: str, holder: object) -> None:
         self._stopped = Event()
+        self.holder = weakref.ref(holder)
         thread = Thread(partial(self._run, path, token), f"lock {path}")
         with contextlib.suppress(RuntimeError):  # the interpreter is about to end, and the save with it
             thread.start()
 
     def _run(self, path: str, token: str) -> None:
-        while not self._stopped.wait(_BEAT):
+        while not self._stopped.wait(_BEAT) and self.holder() is not None:
             with contextlib.suppress(OSError):  # such as a full disk: the next one is tried
                 renew(path, token)
 

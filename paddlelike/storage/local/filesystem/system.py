@@ -13,6 +13,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+from paddlelike.foundation.locks import close_files, open_file
+
 __all__ = [
     "drop_cache",
     "exchange",
@@ -87,11 +89,12 @@ def sync_directory(path: str) -> None:
     OSError
         The disk refuses it.
     """
-    fd = os.open(path, os.O_RDONLY)
+    files: list[int] = []
     try:
-        os.fsync(fd)
+        open_file(files, path, os.O_RDONLY)
+        os.fsync(files[0])
     finally:
-        os.close(fd)
+        close_files(files)
 
 
 def drop_cache(path: str) -> None:
