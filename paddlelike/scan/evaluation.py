@@ -140,29 +140,38 @@ class Evaluation(Calls):
         return any(self._statement(statement, variables) for statement in body)
 
     def _statement(self, node: ast.stmt, variables: Variables) -> bool:
-        match node:
+        match node:  # the most frequent first
+            case ast.Expr():
+                self._value(node.value, variables)
+            case ast.Assign():
+                found = self._value(node.value, variables)
+                for target in node.targets:
+                    self._bind(target, found, variables)
+            case ast.If():
+                return self._branch(node, variables)
+            case ast.Return():
+                self._returned.append(UNKNOWN if node.value is None else self._value(node.value, variables))
+                return True
+            case ast.For() | ast.AsyncFor():
+                self._value(node.iter, variables)
+                self._bind(node.target, UNKNOWN, variables)
+                self._block(node.body, variables)
+                self._block(node.orelse, variables)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                function = self._make_function(node, variables)
+                for decorator in reversed(node.decorator_list):
+                    self._call(self._value(decorator, variables), [function], {}, decorator, whole=False)
+                variables.names[node.name] = function
+            case ast.ImportFrom():
+                self._import_from(node, variables)
             case ast.Import():
                 for alias in node.names:
                     found = self._import(node, alias.name)
                     if alias.asname is None and "." in alias.name:
                         found = self._find_root(alias.name, found, variables)
                     variables.names[alias.asname or alias.name.partition(".")[0]] = found
-            case ast.ImportFrom():
-                self._import_from(node, variables)
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                function = self._make_function(node, variables)
-                for decorator in reversed(node.decorator_list):
-                    self._call(self._value(decorator, variables), [function], {}, decorator, whole=False)
-                variables.names[node.name] = function
             case ast.ClassDef():
                 self._define_class(node, variables)
-            case ast.If():
-                return self._branch(node, variables)
-            case ast.For() | ast.AsyncFor():
-                self._value(node.iter, variables)
-                self._bind(node.target, UNKNOWN, variables)
-                self._block(node.body, variables)
-                self._block(node.orelse, variables)
             case ast.While():
                 test = self._value(node.test, variables)
                 if isinstance(test, Const) and not test.value and not test.open:
@@ -181,19 +190,12 @@ class Evaluation(Calls):
                             variables,
                         )
                 return self._block(node.body, variables)
-            case ast.Return():
-                self._returned.append(UNKNOWN if node.value is None else self._value(node.value, variables))
-                return True
             case ast.Raise():
                 if node.exc is not None:
                     self._value(node.exc, variables)
                 return True
             case ast.Break() | ast.Continue():
                 return True
-            case ast.Assign():
-                found = self._value(node.value, variables)
-                for target in node.targets:
-                    self._bind(target, found, variables)
             case ast.AnnAssign():
                 if node.value is not None:
                     self._bind(node.target, self._value(node.value, variables), variables)
@@ -203,8 +205,6 @@ class Evaluation(Calls):
             case ast.Global() | ast.Nonlocal():
                 for name in node.names:
                     variables.names.setdefault(name, UNKNOWN)
-            case ast.Expr():
-                self._value(node.value, variables)
             case _:
                 for child in ast.iter_child_nodes(node):
                     if isinstance(child, ast.expr):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -30,7 +31,8 @@ def propose(
 
     These are tried in turn: names that differ only in their counters, in order; names that differ only by a
     prefix; the only pair of a shape and kind (weight, bias, velocity ...); the only pair of a shape; and if
-    all remaining files have the same shapes in the same order as the variables, that order.
+    all remaining files have the same shapes in the same order as the variables, that order. A single number,
+    such as the learning rate of another schedule, is known by its name only.
     """
     found: dict[str, Proposal] = {}
     left = {file.name: file for file in unused}
@@ -48,8 +50,10 @@ def propose(
         (_pair_by_shape, "the only one of this shape"),
     ):
         take(step([v for v in wanted if v.name not in found], list(left.values())), why)
-    rest = [variable for variable in wanted if variable.name not in found]
-    files = sorted(left.values(), key=lambda file: make_natural_key(file.name))
+    rest = [one for one in wanted if one.name not in found and not _is_number(one)]
+    files = sorted(
+        (file for file in left.values() if not _is_number(file)), key=lambda file: make_natural_key(file.name)
+    )
     if len(rest) == len(files) and all(fits(*pair) for pair in zip(rest, files, strict=True)):
         take(zip(rest, files, strict=True), "the same shapes in the same order")
     return [found[variable.name] for variable in wanted if variable.name in found]
@@ -88,7 +92,16 @@ def _pair_by_kind(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple
 def _pair_by_shape(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
     """Return the only pairs of a shape, except where the kinds of both are known, which then differ."""
     pairs = _pair_groups(wanted, files, lambda named: (named.dtype, named.shape), once=True)
-    return [(v, f) for v, f in pairs if not (_find_kind(v.name) and _find_kind(f.name))]
+    return [
+        (v, f)
+        for v, f in pairs
+        if not (_find_kind(v.name) and _find_kind(f.name)) and not (_is_number(v) or _is_number(f))
+    ]
+
+
+def _is_number(named: Named) -> bool:
+    """Return whether a value is a single number of which the name says nothing, as a learning rate."""
+    return math.prod(named.shape) == 1 and _find_kind(named.name) is None
 
 
 def _pair_groups(
