@@ -193,7 +193,7 @@ def docs(session: nox.Session) -> None:
 def release(session: nox.Session) -> None:
     """Check and build a release, ``dist/`` and ``build/site/VERSION``; with ``-- --quick`` run few tests."""
     install(session, "docs", "tutorials")
-    session.install("--quiet", "build")
+    session.install("--quiet", "build", "twine")
     version = session.run("python", "-c", "import paddlelike; print(paddlelike.__version__)", silent=True)
     version = str(version).strip()
     if f"\n## [{version}] - " not in (PROJECT / "CHANGELOG.md").read_text():
@@ -202,6 +202,7 @@ def release(session: nox.Session) -> None:
         session.error("the working tree has changes that are not committed")
     shutil.rmtree(PROJECT / "dist", ignore_errors=True)
     session.run("python", "-m", "build")
+    session.run("python", "-m", "twine", "check", "--strict", *map(str, (PROJECT / "dist").iterdir()))
     there = Path(session.create_tmp()).resolve() / "release"
     shutil.rmtree(there, ignore_errors=True)
     session.run("python", "-m", "venv", str(there))

@@ -40,6 +40,11 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
     trainable
         False: the parameter gets no gradient.
 
+    Raises
+    ------
+    TypeError
+        The initializer is a class, and not one of its objects.
+
     >>> ParamAttr(name="w", learning_rate=0.5).name
     'w'
     """

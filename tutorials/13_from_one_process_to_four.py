@@ -11,12 +11,19 @@ two cores. Every worker runs the same script; with a command of Fluid's own it w
     python -m paddle.distributed.launch --selected_gpus 0,1 13_from_one_process_to_four.py 4
 """
 
+# %% Without JAX two workers cannot add their gradients up.
+import sys
+from importlib.util import find_spec
+
+if find_spec("jax") is None:
+    print("JAX is not installed: pip install '.[jax]'")
+    sys.exit()
+
 # %% Six epochs: two by one worker, two by two, two by four. Each step takes 96 images, whoever computes them.
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 

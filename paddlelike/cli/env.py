@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
 import typer
 
-from paddlelike.cli.output import Json, print_columns, print_json
+from paddlelike.cli.output import Json, print_json, print_text
 
 __all__ = ["command"]
 
@@ -26,17 +27,23 @@ def command(json: bool = Json) -> None:
         *([name, version] for name, version in found["core"].items()),
         ["compiled kernels", found["compiled kernels"]],
     ]
-    print_columns(rows)
+    _print_rows(rows)
     typer.echo()
-    print_columns(
+    _print_rows(
         [
-            [
-                f"[{extra}]",
-                ", ".join(f"{name} {version or '(not installed)'}" for name, version in needs.items()),
-            ]
-            for extra, needs in found["extras"].items()
+            f"[{extra}]",
+            ", ".join(f"{name} {version or '(not installed)'}" for name, version in needs.items()),
         ]
+        for extra, needs in found["extras"].items()
     )
+
+
+def _print_rows(rows: Iterable[Sequence[object]]) -> None:
+    """Print pairs in two columns; what is wider than the terminal goes on below itself."""
+    pairs = [(str(name), str(text)) for name, text in rows]
+    width = max(len(name) for name, _ in pairs)
+    for name, text in pairs:
+        print_text(f"{name.ljust(width)}  {text}", indent=width + 2)
 
 
 def _collect() -> dict[str, Any]:

@@ -125,12 +125,15 @@ def _print_cut(text: str) -> None:
     typer.echo(text if not width or len(text) <= width else f"{text[: width - 1]}…")
 
 
-def print_text(text: str) -> None:
-    """Print sentences: lines that are longer than the terminal go on below themselves, further in."""
+def print_text(text: str, *, indent: int | None = None) -> None:
+    """Print sentences: lines that are longer than the terminal go on below themselves, further in.
+
+    ``indent`` is how far in; None for two columns more than the line itself.
+    """
     width = _find_width()
     for line in text.splitlines():
         shown = escape(line)
-        further = " " * (len(shown) - len(shown.lstrip()) + 2)
+        further = " " * (len(shown) - len(shown.lstrip()) + 2 if indent is None else indent)
         if width and len(shown) > width:  # a long path stays whole
             shown = "\n".join(textwrap.wrap(shown, width, subsequent_indent=further, break_long_words=False))
         typer.echo(shown)

@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from paddlelike.foundation.amounts import format_size
-from paddlelike.foundation.locks import Lock
+from paddlelike.foundation.locks import Event, Lock
+from paddlelike.foundation.threads import Thread
 
 __all__ = ["advance_progress", "find_notebook", "report_progress", "show_progress"]
 
 _DELAY: Final = 1.0  # seconds before the line is drawn,
 _INTERVAL: Final = 0.1  # and between two drawings
+_TICK: Final = 1.0  # seconds between two drawings of an operation that has counted nothing
 
 
 class _Line:
@@ -37,6 +39,17 @@ class _Line:
         self._reported = False  # the operation counts itself: what it calls is not a part of the sum
         self._lock = Lock()
         self._notebook = find_notebook()
+        self._ended = Event()
+        if text is not None and self._notebook is None:
+            with contextlib.suppress(RuntimeError):  # no more threads: the seconds are not drawn
+                Thread(self._tick, "paddlelike progress").start()
+
+    def _tick(self) -> None:
+        """Draw the seconds until something is counted, for operations that count nothing for long."""
+        while not self._ended.wait(_TICK):
+            with self._lock.hold():
+                if not self._done and not self._ended.is_set():
+                    self._draw(self._format(time.monotonic()))
 
     def advance(self, nbytes: int) -> None:
         with self._lock.hold():
@@ -57,8 +70,14 @@ class _Line:
 
     def _format(self, now: float) -> str:
         speed = format_size(int(self._done / max(now - self._begin, 1e-9)))
+        if not self._done:
+            return self._fit(f"{self._text}: {now - self._begin:.0f} s")
         share = f"{min(self._done / self._total, 1):.0%} of {format_size(self._total)}" if self._total else ""
-        text = f"{self._text}: {share or format_size(self._done)}, {speed}/s"
+        return self._fit(f"{self._text}: {share or format_size(self._done)}, {speed}/s")
+
+    @staticmethod
+    def _fit(text: str) -> str:
+        """Return the end of a text, as wide as the terminal, without control characters."""
         text = "".join(
             one if one.isprintable() else "?" for one in text
         )  # a path cannot control the terminal
@@ -77,8 +96,10 @@ class _Line:
             self._drawn = True
 
     def end(self) -> None:
-        if self._drawn:
-            self._draw("")
+        with self._lock.hold():
+            self._ended.set()
+            if self._drawn:
+                self._draw("")
 
 
 def find_notebook() -> Callable[[str], None] | None:

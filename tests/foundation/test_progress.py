@@ -172,3 +172,16 @@ def test_a_notebook_gets_the_line_below_its_cell(monkeypatch: pytest.MonkeyPatch
     with progress.show_progress("a", [4]):
         progress.advance_progress(1)
     assert len(shown) == 2
+
+
+def test_an_operation_that_counts_nothing_shows_its_seconds(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_TICK", 0.001)
+    drawn = threading.Event()
+    monkeypatch.setattr(terminal, "flush", drawn.set)
+    with progress.show_progress("exporting x"):
+        assert drawn.wait(60)
+    lines = list_lines(terminal)
+    assert set(lines[:-1]) == {"exporting x: 0 s"}
+    assert lines[-1] == ""

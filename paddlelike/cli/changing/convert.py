@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from paddlelike.cli.output import FOUND, Json, Verify, end, escape, exits, print_json, say
+from paddlelike.cli.output import FOUND, Json, Verify, end, escape, exits, print_json, progress, say
 from paddlelike.errors import SaveError
 from paddlelike.storage.options import Durability, SaveOptions
 
@@ -122,7 +122,7 @@ def command(
     if source.endswith(_ROWS) or target.endswith(_ROWS):
         _convert_rows(source, target, names, link, overwrite=overwrite, json=json)
         return
-    with exits():
+    with exits(), progress(f"{source} -> {target}"):
         report: ConvertReport | ModelReport
         if format is None and not rules and is_model_conversion(source, target):
             found = find_model(source, target)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import Json, Verify, exits, print_json, say
+from paddlelike.cli.output import Json, Verify, exits, print_json, progress, say
 from paddlelike.foundation.amounts import format_count
 
 __all__ = ["command"]
@@ -28,7 +28,7 @@ def command(
     """
     from paddlelike.interop.repack import prune
 
-    with exits():
+    with exits(), progress(f"{model} -> {target}"):
         done = prune(model, target, feed, fetch, verify=verify)
     if json:
         print_json({"directory": done.directory, "files": sorted(done.files)})

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import Json, Verify, exits, print_json, say
+from paddlelike.cli.output import Json, Verify, exits, print_json, progress, say
 from paddlelike.foundation.amounts import format_count
 
 __all__ = ["command"]
@@ -30,7 +30,7 @@ def command(
     """
     from paddlelike.interop.repack import split
 
-    with exits():
+    with exits(), progress(f"{source} -> {target}"):
         listed = None if names is None else [name.strip() for name in names.split(",")]
         done = split(source, target, listed, verify=verify)
     if json:

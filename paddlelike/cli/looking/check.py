@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from paddlelike.cli.looking.serving import LOOPS, Loops
-from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, say
+from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, progress, say
 from paddlelike.errors import FeedError
 
 __all__ = ["command"]
@@ -42,7 +42,7 @@ def command(
 
     from paddlelike.interop.content import find_model_files
 
-    with exits():
+    with exits(), progress(f"running {model}"):
         where = find_model_files(model)
         found = _run(
             where.directory, inputs, model_filename or where.program, params_filename or where.values, loops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import textwrap
 from typing import Final
 
 from paddlelike.distributed.launch.processes_plan import LOOPBACK, JobPlan, free_endpoints, port_endpoints
@@ -56,6 +57,28 @@ Examples:
       --nproc_per_node 2 train.py               (with each machine's own --node_ip, PADDLELIKE_INSECURE=1)"""
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Fills the paragraphs of the description to the terminal's width; commands keep their lines."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        filled = []
+        for paragraph in text.split("\n\n"):
+            lines = paragraph.splitlines()
+            if any(line.startswith(" ") for line in lines):
+                filled += [one for line in lines for one in self._wrap(line, width, indent)]
+            else:
+                filled += self._wrap(" ".join(lines), width, indent)
+            filled.append("")
+        return "\n".join(filled[:-1])
+
+    def _wrap(self, line: str, width: int, indent: str) -> list[str]:
+        inner = indent + " " * (len(line) - len(line.lstrip()))
+        return textwrap.wrap(
+            line, width, initial_indent=indent, subsequent_indent=inner + "    " * (inner > indent),
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+
+
 def make_parser(program: str, log_dir: str, run_mode: str = "ps") -> Parser:
     """Return the launcher's parser.
 
@@ -65,8 +88,8 @@ def make_parser(program: str, log_dir: str, run_mode: str = "ps") -> Parser:
         prog=f"python -m {program}",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="%(prog)s [options] SCRIPT [arguments of the script]",
+        formatter_class=_Formatter,
+        usage="%(prog)s [options]\n           SCRIPT [arguments of the script]",
         refused=_REFUSED,
         missing=_MISSING,
     )

@@ -5,19 +5,18 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 from weakref import ref
 
 import numpy as np
 
 from paddlelike.core.scope import Scope, global_scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.select import get_program_persistable_vars
 
 __all__ = ["overwritten_marked"]
 
-Array = np.ndarray[Any, Any]
 _STARTED: Final = 1  # writes of a value that only the startup program has set
 
 
