@@ -1,4 +1,4 @@
-"""What every way to values does with a chain of deltas: it gives the replayed table, or refuses and says why."""
+"""What every way to values does with a chain of deltas: it gives the replayed table, or refuses it."""
 
 from __future__ import annotations
 
