@@ -125,6 +125,8 @@ class SaveReport(Displayed):
         The variables of the save by name, also those whose files were kept.
     written, written_bytes
         The files that were written, and the bytes in them.
+    manifest_bytes
+        The bytes of the manifest, which comes to them.
     kept
         The files that were not written again, because their variables had not changed since.
     stale
@@ -156,6 +158,7 @@ class SaveReport(Displayed):
     stale: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    manifest_bytes: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -174,8 +177,10 @@ class SaveReport(Displayed):
             f" in {self.seconds:.3f} s"
         )
         if self.kept:
-            line += f"; {format_count(self.kept, 'file')} kept, {self.written} written "
-            f"({format_size(self.written_bytes)})"
+            line += (
+                f"; {format_count(self.kept, 'file')} kept, {self.written} written "
+                f"({format_size(self.written_bytes)}, and {format_size(self.manifest_bytes)} of manifest)"
+            )
         if self.stale:
             names = _list_names(self.stale)
             line += f"\n  stale, of an earlier save (remove_stale=True deletes them): {names}"

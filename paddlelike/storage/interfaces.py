@@ -38,6 +38,8 @@ class Committed:
         Those of the stale files that were deleted, because ``remove_stale`` asked for it.
     notes
         Sentences for the report, such as how long the transaction waited for another one.
+    manifest_bytes
+        The bytes of the manifest that was written.
     """
 
     directory: str
@@ -48,6 +50,7 @@ class Committed:
     stale: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    manifest_bytes: int = 0
 
 
 class File(Protocol):

@@ -16,25 +16,33 @@ was saved. ``pieces`` (of files over 1 MiB) are the checksums of the pieces, see
 ``author`` is an index into ``authors``; without it, it is 0, the author of the last save. ``token`` is
 random: it tells one save from all others. ``digest`` is the sha256 of all before it.
 
+Format 3 continues an earlier manifest, which lies beside the chains of deltas as
+``__deltas__/__manifest__.N``, with the bytes that it had as ``__manifest__``: ``files`` has the records that
+are new since, ``gone`` the paths that are not there any more, and ``before`` the number N and the digest of
+the earlier one, which may continue another; one with N = 0 is whole. So a save of a few rows does not write
+the records of all links.
+
 Format 1 is that of the earlier place beside the directory, ``DIR.manifest.json``, plain JSON.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import os
 import stat
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage.hashing import ALGORITHMS
-from paddlelike.storage.names import relative_path
+from paddlelike.storage.names import make_part_name, relative_path
 
 __all__ = [
     "NOBODY",
@@ -47,9 +55,11 @@ __all__ = [
     "is_complete",
     "library_version",
     "make_stamp",
+    "measure",
 ]
 
 _FORMAT: Final = 2
+_CONTINUED: Final = 3
 _MOST: Final = 10_000  # records whose JSON is remembered
 _to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _USUAL, *_OTHERS = ALGORITHMS  # their names
@@ -103,6 +113,10 @@ class Manifest:
         What the saver stored with the files: the epoch, the step, ...
     token
         Identifies the save; None in manifests of format 1.
+    parts
+        The paths of the earlier manifests that it continues, the whole one first.
+    digest
+        The last word of the file, by which a later one that continues it knows it.
     """
 
     files: dict[str, Record]
@@ -112,6 +126,8 @@ class Manifest:
     is_prefix: bool = False
     state: Any = None
     token: str | None = None
+    parts: tuple[str, ...] = ()
+    digest: str | None = None
 
     @property
     def program(self) -> str | None:
@@ -134,9 +150,10 @@ def encode(
     is_prefix: bool = False,
     state: Any = None,
     token: str | None = None,
+    before: Manifest | None = None,
 ) -> bytes:
-    """Return a manifest as the bytes of a Paddle variable file."""
-    data = encode_json(files, author=author, is_prefix=is_prefix, state=state, token=token)
+    """Return a manifest as the bytes of a Paddle variable file; ``before``: the one that it continues."""
+    data = encode_json(files, author=author, is_prefix=is_prefix, state=state, token=token, before=before)
     return lod_tensor.encode_header(VarType.INT8, (len(data),)) + data
 
 
@@ -147,13 +164,19 @@ def encode_json(
     is_prefix: bool = False,
     state: Any = None,
     token: str | None = None,
+    before: Manifest | None = None,
 ) -> bytes:
     """Return a manifest as JSON; ``state`` is anything that JSON can hold."""
+    more: dict[str, Any] = {"format": _FORMAT}
+    if before is not None:
+        gone = [path for path in before.files if path not in files]
+        more = {"format": _CONTINUED, "before": [len(before.parts), before.digest], "gone": gone}
+        files = {path: one for path, one in files.items() if not _is_same(one, before.files.get(path))}
     ends = {author: "}"}
     for record in files.values():
         ends.setdefault(record.author, f',"author":{len(ends)}}}')
     front: dict[str, Any] = {
-        "format": _FORMAT,
+        **more,
         "library": library_version(),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "token": token,
@@ -170,16 +193,48 @@ def encode_json(
     return data + _tail(data)
 
 
-def decode(data: bytes) -> Manifest:
-    """Parse a manifest: a variable file, or JSON.
+def decode(data: bytes, read: Callable[[str], bytes] | None = None) -> Manifest:
+    """Parse a manifest: a variable file, or JSON. ``read`` gives the earlier ones that it continues.
 
     Raises
     ------
     FormatError
-        It is damaged, or not a manifest.
+        It is damaged, or not a manifest, or an earlier one is not the one that it continues.
     """
+    newest, earlier = _decode_one(data)
+    changes, parts = [newest.files], []
+    while earlier is not None:
+        path = make_part_name(earlier.number)
+        if read is None:
+            raise FormatError(f"the manifest continues {path}, which is not read here")
+        part, before = _decode_part(read(path))
+        if part.digest != earlier.digest or earlier.number != (before.number + 1 if before else 0):
+            raise FormatError(f"the manifest continues {path}, which is another one")
+        changes.append({**dict.fromkeys(earlier.gone), **changes.pop()})  # type: ignore[dict-item]
+        changes.append(part.files)
+        parts.append(path)
+        earlier = before
+    if not parts:
+        return newest
+    files: dict[str, Record | None] = {}
+    for change in reversed(changes):
+        files |= change
+    held = {path: record for path, record in sorted(files.items()) if record is not None}
+    return replace(newest, files=held, parts=tuple(reversed(parts)))
+
+
+class _Earlier(NamedTuple):
+    """The manifest that another continues, and which of its files are not there any more."""
+
+    number: int
+    digest: str
+    gone: tuple[str, ...]
+
+
+def _decode_one(data: bytes) -> tuple[Manifest, _Earlier | None]:
+    """Parse one manifest, with the records that it has itself."""
     text = memoryview(data) if data[:1] == b"{" else _find_elements(data)  # megabytes, not copied
-    body, tail = text[:-_TAIL], text[-_TAIL:]
+    body, tail = text[:-_TAIL], bytes(text[-_TAIL:])
     # S9
     if _tail(body) != tail:
         raise FormatError(
@@ -188,15 +243,24 @@ def decode(data: bytes) -> Manifest:
         )
     try:
         front = json.loads(str(text, "utf-8", "surrogatepass"))
-        if front["format"] not in (1, _FORMAT):
+        if front["format"] not in (1, _FORMAT, _CONTINUED):
             raise FormatError(
-                f"the manifest is of format {front['format']!r}; this library reads 1 and {_FORMAT}"
+                f"the manifest is of format {front['format']!r}; this library reads 1 to {_CONTINUED}"
             )
-        return _parse_earlier(front) if front["format"] == 1 else _parse(front)
+        if front["format"] == 1:
+            return _parse_earlier(front), None
+        found, earlier = replace(_parse(front), digest=tail[_DIGEST].decode()), None
+        if front["format"] == _CONTINUED:
+            (number, digest), gone = front["before"], front["gone"]
+            earlier = _Earlier(int(number), str(digest), tuple(map(str, gone)))
+        return found, earlier
     except FormatError:
         raise
     except _DAMAGE as error:
         raise FormatError(f"a manifest cannot be parsed: {error!r:.200}") from error
+
+
+_decode_part: Final = functools.lru_cache(256)(_decode_one)  # they do not change
 
 
 def is_complete(data: bytes) -> bool:
@@ -246,6 +310,17 @@ def _encode_record(record: Record) -> str:
             _texts.clear()
         found = _texts[id(record)] = record, _to_json(_entry(record))[:-1]
     return found[1]
+
+
+def measure(records: Iterable[Record]) -> int:
+    """Return about how many bytes records take in a manifest."""
+    return sum(len(_encode_record(record)) for record in records)
+
+
+def _is_same(record: Record, other: Record | None) -> bool:
+    if other is None or other is record or record.author != other.author:
+        return other is record
+    return _encode_record(record) == _encode_record(other)
 
 
 def _entry(record: Record) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from typing import Final
 
 from paddlelike.errors import StorageError
 
-__all__ = ["MANIFEST", "check_path", "is_remote", "relative_path"]
+__all__ = ["MANIFEST", "check_path", "is_manifest", "is_remote", "make_part_name", "relative_path"]
 
 MANIFEST: Final = "__manifest__"  # the file that describes the others, see ``storage.manifest``
 
+#: Earlier manifests, which that one continues.
+_PARTS: Final = f"__deltas__/{MANIFEST}."
 _PLAIN = re.compile(r"[A-Za-z0-9@][A-Za-z0-9_@.\-]*").fullmatch
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
 _DEEPEST: Final = 100  # directories inside each other; systems differ in what they accept beyond
@@ -31,6 +33,20 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
     return text.startswith("hdfs:") or (_URL.match(text) is not None and not text.startswith("file://"))
 
 
+def make_part_name(number: int) -> str:
+    """Return the path of an earlier manifest that later ones continue.
+
+    >>> make_part_name(3), is_manifest(make_part_name(3)), is_manifest("fc_0.w_0")
+    ('__deltas__/__manifest__.3', True, False)
+    """
+    return f"{_PARTS}{number}"
+
+
+def is_manifest(path: str) -> bool:
+    """Return whether a path in a directory is that of a manifest, the present one or an earlier one."""
+    return path == MANIFEST or path.startswith(_PARTS)
+
+
 def relative_path(name: str) -> str:
     """Return the path of the file of variable ``name``, relative to its directory.
 
@@ -44,7 +60,7 @@ def relative_path(name: str) -> str:
     """
     # most names are one plain word, which breaks no rule
     if not _PLAIN(name):
-        if os.path.basename(name) == MANIFEST:
+        if os.path.basename(name) == MANIFEST or is_manifest(os.path.normpath(name)):
             raise StorageError(
                 f"variable {name!r} cannot be a file: {MANIFEST} is the name of the manifest",
                 hint="rename the variable (ParamAttr(name=...))",

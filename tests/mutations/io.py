@@ -139,8 +139,8 @@ MUTATIONS = [
     Mutation(
         "the links of a chain may be as large as its whole value",
         "io/save/chains.py",
-        "size <= _SHARE * array.nbytes  # C5",
-        "size <= array.nbytes",
+        "most = _SHARE * item.array.nbytes",
+        "most = item.array.nbytes",
         "C5",
     ),
     Mutation(

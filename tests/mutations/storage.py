@@ -168,6 +168,13 @@ MUTATIONS = [
         "S12",
     ),
     Mutation(
+        "a manifest continues whatever lies at the name of the earlier one",
+        "storage/manifest.py",
+        "        if part.digest != earlier.digest or earlier.number",
+        "        if earlier.number",
+        "S9",
+    ),
+    Mutation(
         "a marker that was cut counts",
         "storage/remote/marker.py",
         "if top and not manifest.is_complete(data):",

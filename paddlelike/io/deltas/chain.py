@@ -13,7 +13,8 @@ In the manifest the facts of each file have ``link``::
     {"run": "5a3e77c1", "at": 2, "after": "xxh3_128:06b0..."}
 
 ``run`` is random, of one chain from its whole value on; ``after`` is the checksum of the link before. Without
-the manifest a chain is not read.
+the manifest a chain is not read. A link that took the place of several, in which they were folded, has a
+``level`` from 1 on.
 """
 
 from __future__ import annotations
@@ -195,8 +196,11 @@ def _find_problem(record: Record, at: int, before: list[Record]) -> str | None:
     facts, link = record.facts, record.facts["link"]
     try:
         run, place, after = str(link["run"]), link["at"], link["after"]
+        is_level = type(link.get("level", 0)) is int
         shape, dtype, height = list(map(int, facts["shape"])), facts["dtype"], facts.get("height")
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return "is not described as a link"
+    if not is_level:
         return "is not described as a link"
     if place != at:
         return f"says that it is link {place}: out of order"

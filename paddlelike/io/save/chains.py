@@ -15,7 +15,7 @@ from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.formats.paddle import selected_rows
 from paddlelike.io.contents.interface import Array, Contents, Held, Value, Want
 from paddlelike.io.deltas.chain import Chain, describe_link, list_chains, make_path
-from paddlelike.io.deltas.contents import open_directory
+from paddlelike.io.deltas.contents import ChainedContents, open_directory, read_link
 from paddlelike.io.incremental import Known
 from paddlelike.io.save.encoded import Item, describe_item
 from paddlelike.ops.kernels.growing_rows import ANY_ID, GrowingRows
@@ -25,8 +25,10 @@ __all__ = ["LEAST", "ChainWriter", "Origin", "Place"]
 
 #: Bytes of a table; less is written whole.
 LEAST: Final = 64 << 10
-_MOST_LINKS: Final = 64  # of a chain, so that a load opens few files
+_FAN: Final = 128  # links of one level that are folded into one of the next
+_MOST_LINKS: Final = 256  # of a chain, so that a load opens few files
 _SHARE: Final = 0.5  # of the whole value, that all links together may take
+_GAIN: Final = 0.75  # of that, which they may take once they are folded
 _BLOCK: Final = 8 << 20  # bytes that are compared at a time
 
 
@@ -62,8 +64,10 @@ class Place(NamedTuple):
 class ChainWriter:
     """The chains of one save.
 
-    A chain goes on while it has at most 64 links whose bytes are at most half of the whole value's; otherwise
-    the variable is written whole, as the first link of a new chain.
+    The last links of a chain are folded into one with the new one when they are 128 of one level, as in a
+    log-structured store: so a changed row is written once more in 128 saves, and a load opens few files.
+    All are folded where they are more than 256, or their bytes are more than half of the whole value's. Where
+    that gains too little, the variable is written whole, as the first link of a new chain.
 
     Parameters
     ----------
@@ -109,8 +113,10 @@ class ChainWriter:
             if chain is None or not _fits(chain, facts):
                 continue
             link = self._make_link(item, chain, index)
-            if link is None or not self._is_worth(chain, link, item.array):
+            found = None if link is None else self._fold(item, chain, link, index)
+            if found is None:
                 continue
+            chain, link, level = found
             if not self._keep(chain, origin):
                 continue
             if not len(link.row_array):
@@ -120,9 +126,8 @@ class ChainWriter:
             described |= {"kind": "selected_rows", "height": chain.height}
             if chain.kind == VarType.SELECTED_ROWS:
                 described["rows"] = len(item.array)
-            self._writing.add(
-                path, selected_rows.encode(link), described | {"link": describe_link(chain.run, chain)}
-            )
+            place = describe_link(chain.run, chain) | ({"level": level} if level else {})
+            self._writing.add(path, selected_rows.encode(link), described | {"link": place})
             return path
         return None
 
@@ -161,22 +166,48 @@ class ChainWriter:
             rows = self._find_rows(item, value, chain, index)
             return None if rows is None else SelectedRows(rows, len(item.array), item.array[rows])
         saved = self._read(chain, index)
-        if not isinstance(saved, SelectedRows):
-            return None
-        table = SelectedRows(value.row_array, value.height(), item.array)
-        if table.height() != ANY_ID:
-            return _compare_shards(table, saved)
-        if not isinstance(value, GrowingRows):  # of servers or a store: the order means nothing
-            table = _order_as(table, saved)
-        return _compare_tables(table, saved)
+        return _compare_with(item, saved) if isinstance(saved, SelectedRows) else None
 
-    def _is_worth(self, chain: Chain, link: SelectedRows, array: Array) -> bool:
-        """Return whether a chain costs less than the whole value, with this link."""
+    def _fold(
+        self, item: Item, chain: Chain, link: SelectedRows, index: int
+    ) -> tuple[Chain, SelectedRows, int] | None:
+        """Return the part of a chain that stays, the link behind it and its level; None: write all anew."""
         if not len(link.row_array):
-            return True
-        links = sum(record.size for record in chain.records[1:])
-        size = links + link.row_array.nbytes + np.asarray(link.held_array).nbytes
-        return len(chain.records) <= _MOST_LINKS and size <= _SHARE * array.nbytes  # C5
+            return chain, link, 0
+        most = _SHARE * item.array.nbytes
+        keep, level = _choose_fold([record.facts["link"].get("level", 0) for record in chain.records[1:]])
+        if keep <= _MOST_LINKS and _sum_bytes(chain, link) <= most:  # C5
+            folded = None
+            if keep < len(chain.records):
+                folded = self._make_folded(item, chain, keep, link, index)
+            if folded is None and len(chain.records) <= _MOST_LINKS:
+                return chain, link, 0
+            if folded is not None:
+                return (*folded, level)
+        folded = self._make_folded(item, chain, 1, link, index)
+        if folded is None or _sum_bytes(*folded) > _GAIN * most:
+            return None
+        return (*folded, level + 1)
+
+    def _make_folded(
+        self, item: Item, chain: Chain, keep: int, link: SelectedRows, index: int
+    ) -> tuple[Chain, SelectedRows] | None:
+        """Return the first links of a chain, and one that takes the place of all others and of ``link``.
+
+        None: a link cannot be read, or its rows cannot follow one another.
+        """
+        short = chain._replace(records=chain.records[:keep])
+        location = self._origins[index].location
+        if not isinstance(item.value, LoDTensor):
+            saved = self._read(short, index)
+            folded = None if not isinstance(saved, SelectedRows) else _compare_with(item, saved)
+            return None if folded is None else (short, folded)
+        try:
+            links = [read_link(location, chain, at) for at in range(keep, len(chain.records))]
+        except (PaddlelikeError, OSError):
+            return None
+        changed = np.unique(np.concatenate([one.row_array for one in [*links, link]]))
+        return short, SelectedRows(changed, len(item.array), item.array[changed])
 
     def _find_rows(self, item: Item, value: LoDTensor, chain: Chain, index: int) -> Array | None:
         """Return the rows in which a variable differs from its chain, rising; None: it is unknown."""
@@ -193,6 +224,8 @@ class ChainWriter:
         """Return the value of a chain; None where it cannot be read or is not what was saved."""
         try:
             contents = self._open(index)
+            if isinstance(contents, ChainedContents):
+                contents = contents.cut(chain)
             held = contents.look(chain.variable, chain.kind)
             if not isinstance(held, Held):
                 return None
@@ -218,6 +251,42 @@ def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
     keys = ("dtype", "kind", "height", "shards")
     same = [facts.get(key) for key in keys] == [base.get(key) for key in keys]
     return same and list(facts["shape"])[count:] == list(base["shape"])[count:]
+
+
+def _choose_fold(levels: Sequence[int]) -> tuple[int, int]:
+    """Return how many links stay before a new one, the whole value among them, and the level of that one.
+
+    >>> _choose_fold([]), _choose_fold([0] * 126), _choose_fold([0] * 127)
+    ((1, 0), (127, 0), (1, 1))
+    >>> _choose_fold([1] * 126 + [0] * 127), _choose_fold([1] * 127 + [0] * 127)
+    ((127, 1), (1, 2))
+    """
+    end, level = len(levels), 0
+    while True:
+        begin = end
+        while begin and levels[begin - 1] == level:
+            begin -= 1
+        if end - begin + 1 < _FAN:
+            return end + 1, level
+        end, level = begin, level + 1
+
+
+def _sum_bytes(chain: Chain, link: SelectedRows) -> int:
+    """Return the bytes of all links but the whole value."""
+    links = sum(record.size for record in chain.records[1:])
+    return links + link.row_array.nbytes + np.asarray(link.held_array).nbytes
+
+
+def _compare_with(item: Item, saved: SelectedRows) -> SelectedRows | None:
+    """Return the link from the saved value of a table to its present one; None: there is none."""
+    value = item.value
+    assert isinstance(value, SelectedRows)
+    table = SelectedRows(value.row_array, value.height(), item.array)
+    if table.height() != ANY_ID:
+        return _compare_shards(table, saved)
+    if not isinstance(value, GrowingRows):  # of servers or a store: the order means nothing
+        table = _order_as(table, saved)
+    return _compare_tables(table, saved)
 
 
 def _order_as(table: SelectedRows, saved: SelectedRows) -> SelectedRows:

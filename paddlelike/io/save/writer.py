@@ -186,6 +186,7 @@ class Writer:
             seconds=time.perf_counter() - begin,
             written=done.written,
             written_bytes=done.nbytes,
+            manifest_bytes=done.manifest_bytes,
             kept=done.kept,
             stale=done.stale,
             removed=done.removed,

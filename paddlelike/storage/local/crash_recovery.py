@@ -19,6 +19,7 @@ import contextlib
 import json
 import os
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -109,9 +110,10 @@ def write_staged(
     before = None if dropped is None else _identify(layout.directory, files)
     held = {"token": token, "written": written, "files": files, "before": before}
     path = os.path.join(layout.staging, "staged")
-    with open(path, "x", encoding="utf-8") as file:
-        mount = identify_mount(path)
-        file.write(json.dumps(held | {"dropped": list(dropped or ()), "mount": mount}))
+    with open(path, "xb") as file:
+        held |= {"dropped": list(dropped or ()), "mount": identify_mount(path)}
+        # A directory with chains has many files of like names, and each save lists them.
+        file.write(zlib.compress(json.dumps(held).encode()))
         if before is not None:
             file.flush()
             # S17
@@ -167,10 +169,11 @@ def _read_staged(layout: Layout) -> _Staged | None:
     with (
         _raise_system_errors(layout),
         contextlib.suppress(FileNotFoundError, FormatError, ValueError, AttributeError),
-        contextlib.suppress(KeyError, TypeError, RecursionError),
+        contextlib.suppress(KeyError, TypeError, RecursionError, zlib.error),
     ):
         with File(path, own=True) as file:
-            held = json.loads(file.read(_MOST).decode())
+            data = file.read(_MOST)
+            held = json.loads(data if data[:1] == b"{" else zlib.decompressobj().decompress(data, _MOST))
             facts = os.lstat(path)
             mount = identify_mount(path)
         written = {path: tuple(stamp) for path, stamp in held["written"].items() if check_path(path) == path}

@@ -13,7 +13,7 @@ from paddlelike.storage.local import crash_recovery
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.opening import READING, unreadable
 from paddlelike.storage.local.layout import INSIDE, Layout
-from paddlelike.storage.names import MANIFEST, relative_path
+from paddlelike.storage.names import MANIFEST, is_manifest, relative_path
 from paddlelike.storage.problems import is_directory
 from paddlelike.storage.threads import run_in_threads
 
@@ -152,7 +152,7 @@ def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(f"{folder}{entry.name}/")
-                    elif entry.name == MANIFEST:
+                    elif entry.name == MANIFEST or is_manifest(folder + entry.name):
                         continue
                     elif linked_folders or not (entry.is_symlink() and is_directory(entry.path)):
                         found.append(folder + entry.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import time
 from collections.abc import Mapping, Sequence
@@ -197,6 +198,16 @@ class Generation:
     def is_spare(self, path: str) -> bool:
         """Return whether there is a file at ``path`` to be overwritten."""
         return path in self._spares
+
+    def copy_manifest(self, path: str) -> None:
+        """Put the present manifest at another path in the new version, as a link where that is possible."""
+        target = os.path.join(self.new, path)
+        if self._spares.pop(path, None) is not None:
+            os.unlink(target)
+        try:
+            os.link(self._layout.manifest, target)
+        except OSError:
+            shutil.copyfile(self._layout.manifest, target)
 
     def link_others(self) -> None:
         """Link all files that stay as they are."""

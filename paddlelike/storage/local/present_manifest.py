@@ -15,10 +15,11 @@ from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.manifest import Manifest, Record, decode
 from paddlelike.storage.problems import find_kind
 
-__all__ = ["compare_with_record", "read_at"]
+__all__ = ["compare_with_record", "read_at", "read_part"]
 
 _MOST: Final = 1 << 30  # bytes: three million files
 _SUFFIXES: Final = (".pdparams", ".pdopt", ".pdmodel")
+_TRIES: Final = 20  # while others save
 
 
 def read_at(layout: Layout) -> Manifest | None:
@@ -31,17 +32,27 @@ def read_at(layout: Layout) -> Manifest | None:
     StorageError
         It cannot be read.
     """
-    for place in (layout.manifest, layout.earlier_manifest):
-        if (found := _read(place)) is not None:
+    for _ in range(_TRIES):
+        for place in (layout.manifest, layout.earlier_manifest):
+            if (found := _read(place)) is not None:
+                break
+        else:
+            return None
+        data, facts = found
+        if not is_own(facts):
+            is_beside = place == layout.earlier_manifest and not layout.is_prefix
+            described = [layout.base] if is_beside else _list_described(layout, data)
+            check_believed(place, facts, described)
+        try:
+            manifest = _decode(layout, data)
             break
+        except FormatError:
+            # S10, since another save may have come between it and those that it continues
+            again = _read(place)
+            if again is not None and again[0] == data:
+                raise
     else:
-        return None
-    data, facts = found
-    if not is_own(facts):
-        is_beside = place == layout.earlier_manifest and not layout.is_prefix
-        described = [layout.base] if is_beside else _list_described(layout, data)
-        check_believed(place, facts, described)
-    manifest = decode(data)
+        raise StorageError(f"{layout.base} was saved again and again while its manifest was read")
     if manifest.is_prefix != layout.is_prefix:
         return None  # such as the manifest of ``fluid.save``'s files beside a directory of the same name
     for path in manifest.files if layout.is_prefix else ():
@@ -71,14 +82,31 @@ def compare_with_record(path: str, record: Record) -> tuple[str, str]:
         return verification.compare_file(file, record)
 
 
+def read_part(layout: Layout, path: str) -> Manifest:
+    """Return an earlier manifest that continues no other. Raises as :func:`read_at`."""
+    return decode(_read_part(layout, path))
+
+
+def _decode(layout: Layout, data: bytes) -> Manifest:
+    """Parse a manifest with those that it continues, whoever owns these: it knows them by their digests."""
+    return decode(data, lambda path: _read_part(layout, path))
+
+
 def _list_described(layout: Layout, data: bytes) -> list[str]:
     """Return the paths of the files that a manifest decides about."""
     with contextlib.suppress(FormatError):
-        files = decode(data).files
+        files = _decode(layout, data).files
         variables = [str(record.facts.get("variable", path)) for path, record in files.items()]
         parts = [layout.base + suffix for suffix in _SUFFIXES] if layout.is_prefix else []
         return [*parts, *(os.path.join(layout.directory, path) for path in {*files, *variables})]
     return []
+
+
+def _read_part(layout: Layout, path: str) -> bytes:
+    found = _read(os.path.join(layout.directory, path))
+    if found is None:
+        raise FormatError(f"the manifest continues {path}, which is missing")
+    return found[0]
 
 
 def _read(path: str) -> tuple[bytes, os.stat_result] | None:

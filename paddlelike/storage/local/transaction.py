@@ -26,7 +26,7 @@ import contextlib
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.foundation.warn import warn_user
@@ -37,18 +37,22 @@ from paddlelike.storage.local import earlier, generation
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.system import sync_file_system
 from paddlelike.storage.local.layout import Layout, resolve
+from paddlelike.storage.local.present_manifest import read_part
 from paddlelike.storage.local.syncing import sync_beside, wait_for_disk
 from paddlelike.storage.local.target import check_folders, choose_layout, describe_inside, prepare_target
 from paddlelike.storage.local.unchanged import share_file
 from paddlelike.storage.local.writing import Piece, write_files
-from paddlelike.storage.manifest import Author, Manifest, Record, encode
-from paddlelike.storage.names import relative_path
+from paddlelike.storage.manifest import Author, Manifest, Record, encode, measure
+from paddlelike.storage.names import is_manifest, make_part_name, relative_path
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import explain, is_there
 from paddlelike.storage.stale import find_stale, find_superseded
 from paddlelike.storage.verification import is_still
 
 __all__ = ["Transaction", "write_all"]
+
+_MOST_PARTS: Final = 64  # manifests that one continues
+_LEAST_KEPT: Final = 2048  # bytes of records; less is written again
 
 
 def write_all(
@@ -139,6 +143,7 @@ class Transaction:
         self._durability = durability
         self._checksum = checksum
         self._manifest = manifest
+        self._manifest_bytes = 0
         self._author = Author(program, part)
         self._state = state
         self._spare = keep_generation
@@ -282,6 +287,7 @@ class Transaction:
             stale=tuple(stale),
             removed=tuple(removed),
             notes=tuple(self._notes),
+            manifest_bytes=self._manifest_bytes,
         )
 
     def __enter__(self) -> Transaction:
@@ -347,6 +353,11 @@ class Transaction:
         if not self._manifest and is_there(layout.manifest):
             dropped.append(layout.manifest_name)
         changed = sorted([*self._pieces, *self._shared])
+        continued, is_present = self._find_continued(before)
+        part = None if continued is None else make_part_name(len(continued.parts))
+        dropped += self._list_parts(() if continued is None or part is None else (*continued.parts, part))
+        if part is not None and is_present:
+            changed.append(part)
         if self._manifest:
             changed.append(layout.manifest_name)  # as the last one
         with generation.Generation(layout, changed, dropped) as plan:
@@ -367,6 +378,8 @@ class Transaction:
         records = self._write(plan, self._pieces, self._checksum)
         records |= self._share(plan) | self._kept
         token = None
+        if part is not None and is_present:
+            plan.copy_manifest(part)
         if self._manifest:
             token = secrets.token_hex(8)
             others = {path: record for path, record in others.items() if path not in dropped}
@@ -376,7 +389,9 @@ class Transaction:
                 is_prefix=layout.is_prefix,
                 state=self._new_state(before),
                 token=token,
+                before=continued,
             )
+            self._manifest_bytes = len(data)
             self._write(plan, {layout.manifest_name: Piece([data], {})}, None)
         plan.link_others()
         # S17
@@ -403,6 +418,36 @@ class Transaction:
             finish()
         removed = stale if self._remove_stale else []
         return records, [] if removed else stale, removed, finish if waits else None
+
+    def _find_continued(self, before: Manifest | None) -> tuple[Manifest | None, bool]:
+        """Return the manifest that the new one continues, and whether it is the present one; None: none.
+
+        So it is where there are chains of deltas, in which a save changes few records of many. A reader reads
+        all manifests, so when these are many, a save continues the first of them.
+        """
+        has_chains = any("link" in facts for facts in self._list_facts())
+        if not self._manifest or not has_chains or not is_there(self._layout.manifest):
+            return None, False
+        if before is None:  # all its files are in this save
+            before, _ = earlier.read_manifest(self._layout, ())
+        if before is None or before.digest is None or self._layout.is_prefix:
+            return None, False
+        is_present = len(before.parts) < _MOST_PARTS
+        found = before if is_present else read_part(self._layout, before.parts[0])
+        kept = [
+            one
+            for path, one in found.files.items()
+            if path not in self._pieces and one == before.files.get(path)
+        ]
+        return (found, is_present) if measure(kept) > _LEAST_KEPT else (None, False)
+
+    def _list_parts(self, kept: Collection[str]) -> list[str]:
+        """Return the earlier manifests in the directory that nothing continues."""
+        folder = os.path.dirname(make_part_name(0))
+        with contextlib.suppress(OSError):
+            names = (f"{folder}/{name}" for name in os.listdir(os.path.join(self.directory, folder)))
+            return sorted(name for name in names if is_manifest(name) and name not in kept)
+        return []
 
     def _list_facts(self) -> list[Mapping[str, Any]]:
         """Return the facts of the files of this save."""

@@ -132,7 +132,7 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
                     # S12
                     if top and not manifest.is_complete(data):
                         continue
-                    return _parse(base, top, data)
+                    return _parse(store, base, top, data)
             except FileNotFoundError:  # the next save came to its commit, and this one was removed
                 continue
             except FormatError as error:
@@ -180,8 +180,8 @@ def encode(
     return manifest.encode_json(records, author=author, state=state, is_prefix=is_prefix)
 
 
-def _parse(base: str, number: int, data: bytes) -> Marker:
-    found = manifest.decode(data)
+def _parse(store: Store, base: str, number: int, data: bytes) -> Marker:
+    found = manifest.decode(data, lambda path: store.read(f"{base}/{path}"))
     files, at, gone = {}, {}, []
     for name, record in found.files.items():
         if "gone" in record.facts:

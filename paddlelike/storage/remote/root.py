@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddlelike.storage.names import MANIFEST
+from paddlelike.storage.names import is_manifest
 from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.base import Info, Store
 from paddlelike.storage.remote.marker import Marker
@@ -51,7 +51,8 @@ class RemoteRoot:
     def present(self) -> dict[str, Info]:
         """Return the files at their plain names, without the manifest."""
         if not self.is_prefix:
-            return {name: info for name, info in self.store.find(self.root).items() if name != MANIFEST}
+            found = self.store.find(self.root).items()
+            return {name: info for name, info in found if not is_manifest(name)}
         named = self.store.list_prefix(self.base).items()
         helpers = (marker.make_path(self.base).rpartition("/")[2], self.copy.rpartition("/")[2])
         return {name: info for name, info in named if info is not None and not name.startswith(helpers)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import tempfile
 from pathlib import Path
@@ -36,7 +37,8 @@ def link(path: Path, at: int) -> Path:
 
 
 def list_links(path: Path) -> list[str]:
-    return sorted(".".join(name.split(".")[::2]) for name in read_files(path / "__deltas__"))
+    names = [name for name in read_files(path / "__deltas__") if "__manifest__" not in name]
+    return sorted(".".join(name.split(".")[::2]) for name in names)
 
 
 def test_a_delta_holds_the_changed_rows_alone(tmp_path: Path) -> None:
@@ -124,25 +126,79 @@ def test_nothing_changed_writes_nothing(tmp_path: Path) -> None:
     assert training.save(tmp_path, delta=True).written == 0
 
 
-def test_a_chain_that_costs_too_much_begins_anew(tmp_path: Path) -> None:
+def test_a_chain_that_costs_too_much_is_folded_or_begins_anew(tmp_path: Path) -> None:
     """Proves C5."""
     training = Training(fluid.optimizer.SGD(0.1))
     training.save(tmp_path, delta=True)
-    training.step(*range(500))
-    training.save(tmp_path, delta=True)
-    assert link(tmp_path, 1).exists()
-    training.step(*range(500))
-    training.save(tmp_path, delta=True)  # 2 x 500 rows and their ids are more than half of 2000
+    for _ in range(2):
+        training.step(*range(500))
+        training.save(tmp_path, delta=True)  # 2 x 500 rows and their ids are more than half of 2000
+        assert list_links(tmp_path) == ["emb.0", "emb.1"]
+        assert training.loaded(tmp_path) == training.values()
+    training.step(*range(500, 1000))
+    training.save(tmp_path, delta=True)  # these are other rows
     assert list_links(tmp_path) == ["emb.0"]
     assert training.loaded(tmp_path) == training.values()
 
 
-def test_a_chain_has_64_links_at_most(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["one directory", "of its base"])
+def test_links_are_folded_by_levels_as_in_a_log_structured_store(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After n saves there are as many links of each level as n has of that digit, in a system of base 4."""
+    monkeypatch.setattr(chains, "_FAN", 4)
     training = Training(fluid.optimizer.SGD(0.1))
-    for step in range(67):
+    training.save(tmp_path / "0", delta=True)
+    where = tmp_path / "0"
+    for count in range(1, 65):
+        training.step(count, (7 * count) % 500, 1000 + count)
+        base = {} if place == "one directory" else {"base": str(where)}
+        where = tmp_path / ("0" if place == "one directory" else str(count))
+        training.save(where, delta=True, **base)
+        digits = [int(digit) for digit in np.base_repr(count, 4)]
+        assert list_links(where) == sorted(f"emb.{at}" for at in range(1 + sum(digits)))
+        assert training.loaded(where, verify=True) == training.values()
+
+
+def test_folded_links_hold_every_row_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chains, "_FAN", 4)
+    training = Training(fluid.optimizer.SGD(0.1))
+    training.save(tmp_path, delta=True)
+    for rows in ((1, 2, 3), (2, 3, 4), (3, 4, 5), (4, 5, 6)):
+        training.step(*rows)
+        training.save(tmp_path, delta=True)
+    version, count, *ids = struct.unpack_from("<IQ6q", link(tmp_path, 1).read_bytes())
+    assert (version, count, ids) == (0, 6, [1, 2, 3, 4, 5, 6])
+
+
+def test_a_damaged_link_is_not_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chains, "_FAN", 4)
+    training = Training(fluid.optimizer.SGD(0.1))
+    training.save(tmp_path, delta=True)
+    for row in range(3):
+        training.step(row)
+        training.save(tmp_path, delta=True)
+    path = link(tmp_path, 2)
+    facts, data = path.stat(), bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # as a bit that rots
+    training.step(9)
+    training.save(tmp_path, delta=True)
+    assert list_links(tmp_path) == [f"emb.{at}" for at in range(5)]
+    with pytest.raises(LoadError, match="link 2 of 4"):
+        training.loaded(tmp_path)
+
+
+def test_a_chain_of_very_many_links_is_folded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chains, "_MOST_LINKS", 6)
+    training = Training(fluid.optimizer.SGD(0.1))
+    for step in range(9):
         training.save(tmp_path, delta=True)
         training.step(step)
-    assert list_links(tmp_path) == ["emb.0", "emb.1"]
+    assert list_links(tmp_path) == ["emb.0", "emb.1", "emb.2"]
+    training.save(tmp_path, delta=True)
+    assert training.loaded(tmp_path) == training.values()
 
 
 def test_a_whole_save_ends_the_chain(tmp_path: Path) -> None:
