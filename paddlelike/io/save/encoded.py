@@ -13,7 +13,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.scope import Scope, ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.errors import NotInitializedError, SaveError
+from paddlelike.errors import NotInitializedError, SaveError, StorageError
 from paddlelike.formats.paddle.directory import encode_value, make_facts
 from paddlelike.formats.sources import Buffer
 from paddlelike.framework.graph.program import Program
@@ -100,7 +100,12 @@ def check_value(name: str, value: object) -> Value:
         )
     if not isinstance(value, Value):
         raise SaveError(f"variable {name!r} cannot be saved: it holds a {type(value).__name__}, not a tensor")
-    return value.gather() if isinstance(value, SelectedRows) else value
+    if not isinstance(value, SelectedRows):
+        return value
+    try:
+        return value.gather()
+    except StorageError as error:
+        raise SaveError(f"variable {name!r} cannot be saved: {error.message}", hint=error.hint) from error
 
 
 @contextmanager

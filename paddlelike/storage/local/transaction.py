@@ -353,20 +353,22 @@ class Transaction:
         if not self._manifest and is_there(layout.manifest):
             dropped.append(layout.manifest_name)
         changed = sorted([*self._pieces, *self._shared])
-        continued, is_present = self._find_continued(before)
-        part = None if continued is None else make_part_name(len(continued.parts))
-        dropped += self._list_parts(() if continued is None or part is None else (*continued.parts, part))
-        if part is not None and is_present:
+        continued, part = self._find_continued(before)
+        dropped += self._list_parts(continued)
+        if part is not None:
             changed.append(part)
         if self._manifest:
             changed.append(layout.manifest_name)  # as the last one
         with generation.Generation(layout, changed, dropped) as plan:
-            return self._carry_out(plan, before, others, stale, dropped)
+            if part is not None:
+                plan.copy_manifest(part)
+            return self._carry_out(plan, before, continued, others, stale, dropped)
 
     def _carry_out(
         self,
         plan: generation.Generation,
         before: Manifest | None,
+        continued: Manifest | None,
         others: Mapping[str, Record],
         stale: list[str],
         dropped: Collection[str],
@@ -378,8 +380,6 @@ class Transaction:
         records = self._write(plan, self._pieces, self._checksum)
         records |= self._share(plan) | self._kept
         token = None
-        if part is not None and is_present:
-            plan.copy_manifest(part)
         if self._manifest:
             token = secrets.token_hex(8)
             others = {path: record for path, record in others.items() if path not in dropped}
@@ -419,19 +419,20 @@ class Transaction:
         removed = stale if self._remove_stale else []
         return records, [] if removed else stale, removed, finish if waits else None
 
-    def _find_continued(self, before: Manifest | None) -> tuple[Manifest | None, bool]:
-        """Return the manifest that the new one continues, and whether it is the present one; None: none.
+    def _find_continued(self, before: Manifest | None) -> tuple[Manifest | None, str | None]:
+        """Return the manifest that the new one continues, and where the present one goes for that.
 
-        So it is where there are chains of deltas, in which a save changes few records of many. A reader reads
-        all manifests, so when these are many, a save continues the first of them.
+        None: the new one is whole. A manifest is continued where there are chains of deltas, in which a save
+        changes few records of many. A reader reads all of them, so when they are many, a save continues the
+        first of them, and the present one goes.
         """
         has_chains = any("link" in facts for facts in self._list_facts())
         if not self._manifest or not has_chains or not is_there(self._layout.manifest):
-            return None, False
+            return None, None
         if before is None:  # all its files are in this save
             before, _ = earlier.read_manifest(self._layout, ())
         if before is None or before.digest is None or self._layout.is_prefix:
-            return None, False
+            return None, None
         is_present = len(before.parts) < _MOST_PARTS
         found = before if is_present else read_part(self._layout, before.parts[0])
         kept = [
@@ -439,10 +440,15 @@ class Transaction:
             for path, one in found.files.items()
             if path not in self._pieces and one == before.files.get(path)
         ]
-        return (found, is_present) if measure(kept) > _LEAST_KEPT else (None, False)
+        if measure(kept) <= _LEAST_KEPT:
+            return None, None
+        return found, make_part_name(len(found.parts)) if is_present else None
 
-    def _list_parts(self, kept: Collection[str]) -> list[str]:
-        """Return the earlier manifests in the directory that nothing continues."""
+    def _list_parts(self, continued: Manifest | None) -> list[str]:
+        """Return the earlier manifests in the directory that the new one does not continue."""
+        kept: list[str] = []
+        if continued is not None:
+            kept = [*continued.parts, make_part_name(len(continued.parts))]
         folder = os.path.dirname(make_part_name(0))
         with contextlib.suppress(OSError):
             names = (f"{folder}/{name}" for name in os.listdir(os.path.join(self.directory, folder)))
