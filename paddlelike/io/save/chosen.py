@@ -143,8 +143,11 @@ def _save(executor: Executor, request: SaveRequest, save: _Save) -> SaveReport |
     with collections_paused():
         try:
             _run_save(executor, writer, share, filename)
-        except StorageError as error:  # rows on disk that cannot be read
-            raise SaveError(f"nothing was saved: {error}", hint=_describe_last(where)) from error
+        except SaveError as error:
+            if not isinstance(error.__cause__, StorageError):
+                raise
+            # rows on disk that cannot be read
+            raise SaveError(f"nothing was saved: {error.message}", hint=_describe_last(where)) from error
         writer.prepare(copies)
         work = functools.partial(save.finish, functools.partial(writer.commit, begin))
         if copies is None:

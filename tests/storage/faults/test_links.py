@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import socket
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -276,7 +275,7 @@ def _known_files(model: Path) -> None:
     (staging / "new").mkdir()
     (staging / "new" / "out").symlink_to("../../outside")
     inode = (outside / "w").stat().st_ino
-    staged = json.loads(zlib.decompress((staging / "staged").read_bytes()))
+    staged = json.loads((staging / "staged").read_text())
     staged["files"] = {"out/w": inode, "../../outside/w": inode}
     (staging / "staged").write_text(json.dumps(staged))
 
