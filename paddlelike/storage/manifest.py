@@ -393,7 +393,6 @@ def _text(value: Any) -> str | None:
 
 
 def _tail(body: bytes | memoryview) -> bytes:
-    import hashlib  # late: it takes long
 
     return b',\n"digest":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
 
