@@ -13,9 +13,11 @@ from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.formats import registry
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
+from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
 from paddlelike.interop.content import Content, list_persistables, open_content
 from paddlelike.interop.damage import list_damage
+from paddlelike.io.load.model_files import Model, find_model
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.problems import raises_own_errors
 
@@ -277,6 +279,9 @@ def _list_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
     combined = [file for file in found.files if file.kind == "combined"]
     if content.is_file and not programs:
         return _list_file_calls(path, found.files[0])
+    model = find_model(path)
+    if model is not None and model.program is not None:
+        return _list_model_calls(path, model, content)
     if kinds["state"]:
         stem = path if not os.path.isdir(path) else os.path.join(path, _find_stem(found))
         return [
@@ -311,6 +316,21 @@ def _list_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
         return [("paddlelike", call), ("Paddle 1.8", call)]
     others = [file for file in found.files if file.kind not in ("other", "manifest", "program")]
     return _list_file_calls(os.path.join(path, others[0].name), others[0]) if others else []
+
+
+def _list_model_calls(path: str, model: Model, content: Content) -> list[tuple[str, str]]:
+    """Return the calls for a model of Paddle 2 or 3, which these name by the prefix of its files."""
+    assert model.program is not None
+    prefix, end = os.path.splitext(os.path.join(model.directory, model.program))
+    calls = [("paddlelike", f"fluid.io.load_inference_model({path!r}, exe)")]
+    program = content.programs.get(model.program) or next(iter(content.programs.values()), None)
+    later = program is not None and program.paddle_version >= PADDLE2_VERSION
+    if not later:
+        values = "" if model.values is None else f", params_filename={model.values!r}"
+        names = f"model_filename={model.program!r}{values}"
+        calls.append(("Paddle 1.8", f"fluid.io.load_inference_model({model.directory!r}, exe, {names})"))
+    version = "Paddle 3.x" if end == ".json" else "Paddle 2.x"
+    return [*calls, (version, f"paddle.static.load_inference_model({prefix!r}, exe)")]
 
 
 def _list_file_calls(path: str, file: FileFacts) -> list[tuple[str, str]]:

@@ -31,6 +31,7 @@ from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.renaming import Recipe, arrange
 from paddlelike.interop.spool import Spool
 from paddlelike.io.deltas.chain import FOLDER
+from paddlelike.io.load import model_files
 from paddlelike.io.rules.rules import Rules
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
@@ -193,6 +194,9 @@ def convert(
     begin = time.perf_counter()
     options = SaveOptions(durability=durability)
     source, target = os.fspath(src), os.fspath(dst)
+    prefixed = find_prefixed(source)
+    if prefixed is not None and prefixed.program is not None:
+        source = os.path.join(prefixed.directory, prefixed.program)
     if format is None and not rules:
         from paddlelike.interop.model_versions import convert_arrangement, is_arrangement
         from paddlelike.interop.onnx.models import convert_model, is_model_conversion
@@ -290,6 +294,12 @@ def find_model(source: str, target: str) -> ModelFiles:
         raise LoadError(message, hint=f"{error.hint}; format='onnx' writes values alone") from error
 
 
+def find_prefixed(path: str) -> model_files.Model | None:
+    """Return the model of Paddle 2 or 3 that a prefix or a program names; None: a path of another kind."""
+    is_other = os.path.isfile(path) and not path.endswith(model_files.PROGRAMS)
+    return None if is_other or os.path.isdir(path) else model_files.find_model(path)
+
+
 def _split_foreign(listed: list[Entry]) -> tuple[list[Entry], list[LeftOut]]:
     """Return the entries that variables can hold, and what else the source holds."""
     known = [entry for entry in listed if entry.dtype in TENSOR_DTYPES]
@@ -348,6 +358,9 @@ def _open_named(
     source: str, names: Iterable[str] | None, stack: ExitStack
 ) -> tuple[AnyFormat, Any, list[Entry]]:
     """Return the format, what was opened, the entries; a program beside a combined file names its values."""
+    model = find_prefixed(source)
+    if model is not None and model.values is not None:
+        source = os.path.join(model.directory, model.values)
     form, opened = _open_source(source, stack)
     try:
         return form, opened, _name_entries(form.entries(opened), form, source, names)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from paddlelike.core.dtypes import convert_dtype
+from paddlelike.core.places import CPUPlace
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import LoadError, MissingFileError, NotInitializedError
@@ -31,6 +32,7 @@ from paddlelike.io.deltas.chain import list_chains
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.misplaced import check_tensor_file, list_prefixes, suggest_prefix
+from paddlelike.io.load.model_files import find_model
 from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
 from paddlelike.io.planning.load_plan import explain_misfit
 from paddlelike.io.report import LoadReport, Moved, SaveReport
@@ -267,7 +269,12 @@ def _load_older(
     *,
     verify: bool,
 ) -> LoadReport:
-    """Load a directory or a single file, which older programs pass to ``fluid.load``."""
+    """Load a directory or a single file, which older programs pass, or the values of a model of Paddle 2."""
+    model = find_model(path)
+    if model is not None and model.values is not None:
+        wanted = [v for v in (program.list_vars() if var_list is None else var_list) if is_persistable(v)]
+        runs, compare = executor or Executor(CPUPlace()), None if verify else False
+        return load_vars(runs, model.directory, program, vars=wanted, filename=model.values, verify=compare)
     directory, (where, name) = locate(path), locate_prefix(path)
     is_directory = directory.exists()
     if not is_directory and not (name and where.has(name)):

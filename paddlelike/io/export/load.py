@@ -18,6 +18,7 @@ from paddlelike.io.contents.compare import compare_buffer
 from paddlelike.io.export.overwritten import overwritten_marked
 from paddlelike.io.export.program import find_ports
 from paddlelike.io.load.load import load_persistables
+from paddlelike.io.load.model_files import find_model
 from paddlelike.io.load.source import read_stable
 from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.io.verify import check_problems, choose_comparison
@@ -40,9 +41,10 @@ def load_inference_model(
 ) -> list[Any]:
     """Load a model for prediction: ``[program, feed names, fetch variables]``.
 
-    ``dirname`` may be a URL, see :func:`save_inference_model`. None: ``model_filename`` and
-    ``params_filename`` are the bytes of the two files. The values go into the current scope, all of them or
-    none.
+    ``dirname`` may be a URL, see :func:`save_inference_model`; or name a model of Paddle 2 or 3: by the
+    prefix of its files, by its program (``PREFIX.pdmodel``, ``PREFIX.json``), or by a directory with one.
+    None: ``model_filename`` and ``params_filename`` are the bytes of the two files. The values go into the
+    current scope, all of them or none.
 
     Parameters
     ----------
@@ -90,8 +92,12 @@ def load_inference_model(
     if dirname is None:
         data = _check_bytes(model_filename, params_filename)
         return _load_model(executor, data, "memory", None, params_filename, trusted=trusted, verify=verify)
-    where = locate(dirname)
     asynchronous.wait_for_pending()
+    if model_filename is None and params_filename is None:
+        found = find_model(dirname)
+        if found is not None and found.program is not None:
+            dirname, model_filename, params_filename = found
+    where = locate(dirname)
     name = os.path.basename(os.fsdecode(model_filename or "__model__"))
     model = os.path.join(where.path, name)
     params = None if params_filename is None else os.path.basename(os.fsdecode(params_filename))

@@ -56,7 +56,8 @@ def load_vars(
     executor
         The executor that runs the load. Its place does not matter: values are read into the current scope.
     dirname
-        The directory, or its URL. None when ``filename`` is the bytes of the combined form.
+        The directory, or its URL; or the prefix of a model of Paddle 2 or 3, or one of its files: the values
+        are in ``PREFIX.pdiparams``. None when ``filename`` is the bytes of the combined form.
     main_program
         The program whose variables are loaded; None for the default main program.
     vars

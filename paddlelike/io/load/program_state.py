@@ -16,6 +16,7 @@ from paddlelike.formats.entry import list_left_out, note_left_out
 from paddlelike.formats.paddle.directory import NO_VARIABLES
 from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave, PrefixedFolder
 from paddlelike.foundation.warn import warn_user
+from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.compare import ComparedFolder
@@ -23,7 +24,9 @@ from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Unreadable, Want
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.misplaced import suggest_prefix
+from paddlelike.io.load.model_files import find_model
 from paddlelike.io.load.source import read_stable
+from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix
 
@@ -84,6 +87,13 @@ def load_program_state(
         _warn_of(pickled.left_out)
         return pickled.values
     path = os.fspath(model_path)
+    model = find_model(path)
+    if model is not None and model.values is not None and (model.program or var_list):
+        folder = locate(model.directory)
+        named = (
+            var_list if model.program is None or var_list is not None else _list_values(folder, model.program)
+        )
+        return _read_file(folder, model.values, named, verify=verify)
     directory, (where, name) = locate(path), locate_prefix(path)
     if directory.exists():
         return read_stable(directory, partial(_read_directory, directory, var_list, verify=verify))
@@ -149,6 +159,13 @@ def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> 
     verified = comparison.covers(names) and not notes
     arrays = {name: _get_elements(value) for name, value in values.items()}
     return PickledState(arrays, verified, notes, note_left_out(list_left_out(entries), prefix))
+
+
+def _list_values(where: Location, program: str) -> list[Variable]:
+    """Return the variables whose values a model has."""
+    with where.open_file(program) as file:
+        decoded = decode_program(file.read(file.size))
+    return list(get_program_persistable_vars(decoded))
 
 
 def _read_directory(

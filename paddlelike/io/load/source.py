@@ -12,6 +12,7 @@ from paddlelike.foundation.warn import hold_warnings, warn_user
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.deltas.contents import open_directory
+from paddlelike.io.load.model_files import find_model
 from paddlelike.io.verify import NO_COMPARISON, Comparison, get_record
 from paddlelike.storage.location import Location, locate
 
@@ -44,7 +45,7 @@ class Source:
 
     @classmethod
     def find(cls, dirname: str | os.PathLike[str] | None, filename: str | bytes | None) -> Source:
-        """Return the source that the arguments of a load mean.
+        """Return the source that the arguments of a load mean; ``dirname`` may name a model of Paddle 2.
 
         Raises
         ------
@@ -54,6 +55,9 @@ class Source:
             A URL has no store, or names no directory.
         """
         if dirname is not None:
+            model = find_model(dirname) if filename is None else None
+            if model is not None and model.values is not None:
+                return cls(locate(model.directory), model.values)
             return cls(locate(dirname), None if filename is None else os.fsdecode(filename))
         if not isinstance(filename, bytes | bytearray | memoryview):
             raise TypeError("without dirname, filename is the bytes that were saved")

@@ -1,0 +1,74 @@
+"""Find a model of Paddle 2 or 3 by what its own loaders take: the prefix of its files, or one of them.
+
+``PREFIX.pdmodel`` (Paddle 2) or ``PREFIX.json`` (Paddle 3) is the program, ``PREFIX.pdiparams`` the values.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, NamedTuple
+
+from paddlelike.formats.paddle.recognize import is_pir
+from paddlelike.storage.location import Location, locate, locate_prefix
+from paddlelike.storage.names import is_remote
+
+__all__ = ["PROGRAMS", "VALUES", "Model", "find_model"]
+
+PROGRAMS: Final = (".pdmodel", ".json")
+VALUES: Final = ".pdiparams"
+_HEAD: Final = 64
+
+
+class Model(NamedTuple):
+    """A directory, and the names of the program and of the file of all values in it; None: there is none."""
+
+    directory: str
+    program: str | None
+    values: str | None
+
+
+def find_model(path: str | os.PathLike[str]) -> Model | None:
+    """Return the model that a prefix, one of its files, or its directory names; None: it names none.
+
+    A directory names one if it holds the program of one alone, and no ``__model__``. URLs name none, nor do
+    the files of a ``fluid.save``.
+    """
+    text = os.fsdecode(path)
+    if is_remote(text):  # where each look costs a request, or a process
+        return None
+    where = locate(text)
+    if where.exists():
+        names = [name for name in where.list_names() if "/" not in name]
+        stems = {stem for name in names for stem, end in [os.path.splitext(name)] if end in PROGRAMS}
+        stems = {stem for stem in stems if _find_program(where, stem) is not None}
+        return None if len(stems) != 1 or "__model__" in names else _find_files(where, *stems)
+    folder, name = locate_prefix(text)
+    stem, end = os.path.splitext(name)
+    if not name or not folder.exists():
+        return None
+    if end in (*PROGRAMS, VALUES) and folder.has(name):
+        return _find_files(folder, stem, name if end in PROGRAMS else None)
+    return _find_files(folder, name)
+
+
+def _find_files(where: Location, stem: str, program: str | None = None) -> Model | None:
+    if where.has(f"{stem}.pdparams") and not where.has(f"{stem}{VALUES}"):
+        return None  # fluid.save wrote it
+    program = program or _find_program(where, stem)
+    values = f"{stem}{VALUES}" if where.has(f"{stem}{VALUES}") else None
+    if program is not None and not _is_program(where, program):
+        program = None
+    return None if program is None and values is None else Model(where.path or ".", program, values)
+
+
+def _find_program(where: Location, stem: str) -> str | None:
+    names = (f"{stem}{end}" for end in PROGRAMS if where.has(f"{stem}{end}"))
+    return next((name for name in names if _is_program(where, name)), None)
+
+
+def _is_program(where: Location, name: str) -> bool:
+    """Return whether a file may be a program: other systems write .json files, too."""
+    if not name.endswith(".json"):
+        return True
+    with where.open_file(name) as file:
+        return is_pir(bytes(file.read_at(0, _HEAD)))

@@ -1,0 +1,82 @@
+"""A model of Paddle 2 or 3 by the prefix of its files, by one of them, and by its directory."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import MissingFileError
+from paddlelike.inspection.diagnosis import diagnose
+from tests.models.archive import read_archive, write_files
+
+FILES = read_archive("layers262")["linear"]
+FORMS = ["m", "m.pdmodel", "m.json", "."]
+
+
+@pytest.fixture(params=FORMS)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """What names the model: of Paddle 3 where it is ``m.json``."""
+    (tmp_path / "real").mkdir()
+    write_files({name: data for name, data in FILES.items() if name != "io.npz"}, tmp_path / "real")
+    if request.param == "m.json":
+        fluid.convert(tmp_path / "real/model.pdmodel", tmp_path / "model/m.json")
+    else:
+        (tmp_path / "model").mkdir()
+        for end in ("pdmodel", "pdiparams"):
+            (tmp_path / "real" / f"model.{end}").rename(tmp_path / "model" / f"m.{end}")
+    return str(tmp_path / "model" / request.param).removesuffix("/.")
+
+
+def open_model(path: str) -> fluid.Program:
+    """Return the program of a model, whose numbers are those that Paddle recorded."""
+    with fluid.scope_guard(fluid.Scope()), np.load(io.BytesIO(FILES["io.npz"])) as arrays:
+        program, (feed,), fetches = fluid.io.load_inference_model(path, exe := fluid.Executor())
+        (out,) = exe.run(program, feed={feed: arrays["in0"]}, fetch_list=fetches)
+        np.testing.assert_allclose(out, arrays["out0"], rtol=2e-5, atol=2e-5)
+    return program
+
+
+def test_every_load_takes_it(path: str) -> None:
+    program = open_model(path)
+    names = sorted(v.name for v in program.list_vars() if v.persistable and v.type == VarType.LOD_TENSOR)
+    assert len(names) == 2
+    for load in (
+        lambda: fluid.load(program, path),
+        lambda: fluid.io.load_persistables(fluid.Executor(), path, program),
+        lambda: fluid.io.load_vars(fluid.Executor(), path, program, vars=names),
+    ):
+        with fluid.scope_guard(fluid.Scope()):
+            assert sorted(load().loaded) == names
+    assert sorted(fluid.load_program_state(path)) == names
+
+
+def test_conversions_take_it(path: str, tmp_path: Path) -> None:
+    assert len(fluid.convert(path, tmp_path / "values.npz").names) == 2
+    fluid.convert(path, tmp_path / "again.pdmodel")
+    open_model(str(tmp_path / "again"))
+
+
+def test_the_advice_of_doctor_is_followed(path: str) -> None:
+    calls = dict(diagnose(path).calls)
+    exe = fluid.Executor()
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, _ = eval(calls.pop("paddlelike"), {"fluid": fluid, "exe": exe})
+    assert program.global_block().ops
+    prefix = (
+        str(Path(path) / "m") if Path(path).is_dir() else path.removesuffix(".pdmodel").removesuffix(".json")
+    )
+    version = "Paddle 3.x" if path.endswith("m.json") else "Paddle 2.x"
+    assert calls == {version: f"paddle.static.load_inference_model({prefix!r}, exe)"}
+
+
+def test_what_names_no_model_is_said(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"name": 1}')
+    with pytest.raises(MissingFileError, match="there is no file"):
+        fluid.io.load_inference_model(tmp_path, fluid.Executor())
+    with pytest.raises(ValueError, match="there is no directory"):
+        fluid.io.load_inference_model(str(tmp_path / "config"), fluid.Executor())
