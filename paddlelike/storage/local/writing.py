@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError, SaveError
+from paddlelike.foundation.locks import close_files, open_file
 from paddlelike.foundation.progress import advance_progress, show_progress
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
@@ -158,9 +159,11 @@ class _Writer:
         """Write a file, named in the open directory ``folder`` where that is possible."""
         where = path if folder is not None else os.path.join(self._root, path)
         hasher = None if self._algorithm is None else hashing.new_hasher(self._algorithm)
+        files: list[int] = []
         try:
-            over, fd = _open(where, folder, over=piece.over)
             try:
+                over = _open(files, where, folder, over=piece.over)
+                fd = files[0]
                 for batch in _batches(piece.buffers, _BATCH):
                     if hasher is not None:
                         for buffer in batch:
@@ -173,7 +176,7 @@ class _Writer:
                 if piece.like is not None:
                     _copy_owner(fd, facts, piece.like)
             finally:
-                os.close(fd)
+                close_files(files)
         except PaddlelikeError:  # raised while the buffers are made
             raise
         except OSError as error:
@@ -207,15 +210,16 @@ def _known_size(buffers: Iterable[Buffer]) -> int:
     return sum(len(b) if isinstance(b, bytes) else memoryview(b).nbytes for b in buffers)
 
 
-def _open(where: str, folder: int | None, *, over: bool) -> tuple[bool, int]:
+def _open(files: list[int], where: str, folder: int | None, *, over: bool) -> bool:
     """Open a file to be written: the one that exists if nobody has it mapped (then True), else a new one."""
     if over:
-        fd = os.open(where, _OVER, dir_fd=folder)
-        if is_free(fd):
-            return True, fd
-        os.close(fd)
+        open_file(files, where, _OVER, dir_fd=folder)
+        if is_free(files[0]):
+            return True
+        close_files(files)
         os.unlink(where, dir_fd=folder)
-    return False, os.open(where, _NEW, 0o666, dir_fd=folder)
+    open_file(files, where, _NEW, 0o666, dir_fd=folder)
+    return False
 
 
 def _copy_owner(fd: int, facts: os.stat_result, like: os.stat_result) -> None:

@@ -202,6 +202,8 @@ class Lock:
 
     def release(self) -> None:
         """Release the lock and remove its file; nothing where it is not held."""
+        if self in _waiting:  # Ctrl-C came as it left
+            _waiting.remove(self)
         self.__exit__(None, None, None)
 
     def is_lost(self) -> bool:
