@@ -9,7 +9,7 @@ from paddlelike.foundation.text_tables import read_table
 __all__ = ["load_operator", "load_operators"]
 
 _GRADIENT = "_grad"
-_LATER = "@2"  # the form of Paddle 2.x, see paddlelike.framework.opdef.registry
+_LATER = "@"  # before the version of a later form, see paddlelike.framework.opdef.registry
 
 
 def load_operators() -> None:
@@ -27,7 +27,7 @@ def load_operator(type: str) -> bool:
     if modules is None and type.endswith(_GRADIENT):
         modules = _read_index().get(type.removesuffix(_GRADIENT))
     if modules is None:
-        return type.endswith(_LATER)  # all of these are listed: there is none
+        return _LATER in type  # all of these are listed: there is none
     for module in modules:
         importlib.import_module(f"{__name__}.{module}")
     return True
