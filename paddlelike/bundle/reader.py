@@ -6,6 +6,7 @@ import errno
 import io
 import math
 import os
+import pickle
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from paddlelike.bundle.theano import Placeholder, make_stand_in
 from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, build_class_table
 from paddlelike.errors import FormatError, LoadError, MissingFileError, StorageError
 from paddlelike.formats import npy
+from paddlelike.formats.explain import HEAD
+from paddlelike.formats.explain import explain as explain_file
 from paddlelike.formats.zips import check_sizes
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.problems import explain, raises_own_errors
@@ -78,7 +81,15 @@ def load(
     """
     with open_binary(f) as file:
         if not _is_archive(file):
-            return _unpickle(file, classes, rename, None, trusted=trusted)
+            at, head = file.tell(), file.read(HEAD)
+            file.seek(at)
+            try:
+                return _unpickle(file, classes, rename, None, trusted=trusted)
+            except FormatError as error:
+                known = explain_file(head, _measure(file) - at) if head[:1] != pickle.PROTO else None
+                if known is None:
+                    raise
+                raise FormatError(f"this is not a pickle: {error.message}", hint=known) from error
         with _open_archive(file) as archive:
             members = _Members(archive)
             find = members.find_by_id if persistent_load is None else persistent_load(archive)

@@ -17,7 +17,9 @@ __all__ = ["Placeholder", "SharedVariable", "SparseMatrix", "make_stand_in", "st
 
 Array = np.ndarray[Any, Any]
 
-_SHARED: Final = frozenset({"TensorSharedVariable", "ScalarSharedVariable", "GpuArraySharedVariable"})
+_SHARED: Final = frozenset(
+    f"{kind}SharedVariable" for kind in ("Tensor", "Scalar", "GpuArray", "CudaNdarray")
+)
 
 
 class Placeholder:

@@ -328,6 +328,13 @@ def _make_defaultdict(factory: object = None) -> defaultdict[Any, Any]:
     return defaultdict(factory)
 
 
+def _take_array(array: object, *_: object) -> Array:
+    """Return the array that Theano pickles for one of a GPU, without the name of the device."""
+    if type(array) is not np.ndarray:
+        raise FormatError(f"an array of a GPU is made of a {type(array).__name__}")
+    return array
+
+
 def _make_random_state(*_: object) -> np.random.RandomState:
     """``__randomstate_ctor`` of numpy; its state follows."""
     return np.random.RandomState()
@@ -379,6 +386,9 @@ _PLAIN: Final[dict[str, Any]] = {
         "range": _make_range, "xrange": _make_range,
     }),
     "collections.defaultdict": _make_defaultdict,
+    "theano.sandbox.cuda.type.CudaNdarray_unpickler": _take_array,
+    "theano.gpuarray.type.GpuArray_unpickler": _take_array,
+    "theano.sandbox.gpuarray.type.GpuArray_unpickler": _take_array,
     "mtrand.__RandomState_ctor": _make_random_state,
     "numpy.random.__RandomState_ctor": _make_random_state,
     "numpy.random._pickle.__randomstate_ctor": _make_random_state,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import pickletools
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -89,7 +90,17 @@ def _write(
         find_id = _NamedArrays(archive, names) if persistent_id is None else persistent_id(archive)
         text = io.BytesIO()
         _Pickler(text, protocol, find_id).dump(obj)
-        archive.writestr(_member(PICKLE), text.getvalue())
+        archive.writestr(_member(PICKLE), _name_as_before(text.getvalue()))
+
+
+def _name_as_before(data: bytes) -> bytes:
+    """Return a pickle that names modules of numpy as numpy 1 did, with which Theano runs; both are read."""
+    at, parts = 0, []
+    for opcode, argument, position in pickletools.genops(data):
+        if opcode.name == "GLOBAL" and str(argument).startswith("numpy._core."):
+            parts += [data[at : position + 1], b"numpy.core."]
+            at = position + 1 + len(b"numpy._core.")
+    return b"".join([*parts, data[at:]])
 
 
 class _Pickler(pickle.Pickler):

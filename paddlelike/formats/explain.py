@@ -129,15 +129,18 @@ _KINDS: Final = (
     _Kind(
         _starts_with(b"\x1f\x8b"),
         "a gzip archive (Paddle v2 packed its parameters so)",
-        "unpack it and name the file inside",
+        "unpack it and name the file inside; gzip.open gives what is in it",
     ),
+    _Kind(_starts_with(b"BZh"), "a bzip2 archive", "unpack it; bz2.open gives what is in it"),
+    _Kind(_starts_with(b"\xfd7zXZ\0"), "an xz archive", "unpack it; lzma.open gives what is in it"),
+    _Kind(_starts_with(b"GGUF"), "a GGUF model of llama.cpp", "its own tools convert it to safetensors"),
     _Kind(_is_tar, "a tar archive", "unpack it and name the directory inside"),
     _Kind(
         _starts_with(b"version https://git-lfs"),
         "a Git LFS pointer, not the file itself",
         "fetch the file with: git lfs pull",
     ),
-    _Kind(_is_html, "a web page, saved in place of the file", "download the file itself again"),
+    _Kind(_is_html, "a web page, saved in place of the file", "download the file itself again: this is HTML"),
     _Kind(
         lambda head, size: _is_json(head, size) and b'"weight_map"' in head,
         "the index of a model in several files",
