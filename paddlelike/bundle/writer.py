@@ -97,7 +97,7 @@ def _name_as_before(data: bytes) -> bytes:
     """Return a pickle that names modules of numpy as numpy 1 did, with which Theano runs; both are read."""
     at, parts = 0, []
     for opcode, argument, position in pickletools.genops(data):
-        if opcode.name == "GLOBAL" and str(argument).startswith("numpy._core."):
+        if opcode.name == "GLOBAL" and str(argument).startswith("numpy._core.") and position is not None:
             parts += [data[at : position + 1], b"numpy.core."]
             at = position + 1 + len(b"numpy._core.")
     return b"".join([*parts, data[at:]])
