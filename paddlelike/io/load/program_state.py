@@ -177,6 +177,9 @@ def _read_directory(
     contents = open_directory(directory, comparison.records, complete=False, only=only)
     names = contents.names() if only is None else only
     names = [name for name in names if os.path.basename(name) not in NO_VARIABLES]
+    combined = _find_combined(directory)
+    if combined is not None:
+        return _read_file(locate_prefix(f"{directory.path}/{combined}")[0], combined, var_list, verify=verify)
     found = [contents.look(name, VarType.LOD_TENSOR) for name in names]
     wants = [Want(held) for held in found if isinstance(held, Held)]
     reading = contents.read(wants)
@@ -184,6 +187,18 @@ def _read_directory(
     if len(wants) < len(names):
         raise _explain_unread(directory, names, found)
     return {name: _get_elements(value) for name, value in zip(names, reading.values, strict=True)}
+
+
+def _find_combined(directory: Location) -> str | None:
+    """Return the only file of a directory where that holds several variables; else None."""
+    names = [name for name in directory.list_names() if os.path.basename(name) not in NO_VARIABLES]
+    if len(names) != 1:
+        return None
+    try:
+        contents = FileContents(names[0], directory, verify=False)
+    except FormatError:  # whoever reads it says so
+        return None
+    return names[0] if contents.unnamed is not None and len(contents.headers) > 1 else None
 
 
 def _explain_unread(
