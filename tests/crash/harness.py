@@ -150,7 +150,7 @@ def _check(model: Model, place: Path, when: str, look: Look | None = None) -> in
     model.save(str(place), 2)
     assert model.load(str(place)) == 2, f"{when}: the next save"
     for thread in list(syncing._running.values()):  # what waits for the disk stays beside until then
-        thread.join()
+        thread.wait()
     left = {path.name for path in place.parent.iterdir()} - model.stays
     assert left <= {"set"}, f"{when}: {left} left beside"
     if model.sets:
