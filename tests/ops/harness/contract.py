@@ -19,6 +19,7 @@ from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.framework.opdef import (
     ABSENT,
+    GRAD,
     REQUIRED,
     Array,
     LoD,
@@ -147,9 +148,11 @@ def run(view: View, values: dict[str, Any], lods: dict[str, LoD]) -> None:
     if op.context:
         args.insert(0, FakeContext(view, values, lods))
     for slot in op.output_slots:
-        for source in view.input(op.find_lod_source(slot.name) or "")[:1]:
+        sources, names = view.input(op.find_lod_source(slot.name) or ""), view.output(slot.name)
+        each = slot.name.endswith(GRAD) and len(sources) == len(names)  # of its own variable
+        for name, source in zip(names, sources if each else sources[:1] * len(names), strict=False):
             if source in lods:
-                lods.update(dict.fromkeys(view.output(slot.name), lods[source]))
+                lods[name] = lods[source]
     before = [None if not isinstance(a, np.ndarray) else a.copy() for a in args]
     results = op.forward(*args, **keywords)
     for slot, arg, old in zip(op.input_slots, args[op.context :], before[op.context :], strict=True):
