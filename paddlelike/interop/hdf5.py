@@ -186,7 +186,7 @@ def _rename(
     Those that the program has no variable for, an optimizer's say, keep their names: they are not asked for.
     """
     here = {f"{variable.name}{_OUTPUT}": variable.name for variable in program.list_vars()}
-    automatic = {key: here[key] for key in found if key in here}
+    automatic = {key: here[key] for key in found if key in here and here[key] not in found}
     keys = {key: key + _OUTPUT for key in given if key not in found and key + _OUTPUT in found}
     return automatic | {keys.get(key, key): new for key, new in given.items()}
 

@@ -242,3 +242,13 @@ def test_errors_leave_the_old_file(exe: fluid.Executor, tmp_path: Path) -> None:
     assert (tmp_path / "m.hdf5").read_bytes() == before
     with pytest.raises(MissingFileError, match="there is no file"):
         fluid.load_hdf5(exe, tmp_path / "none.hdf5")
+
+
+def test_a_variable_takes_the_dataset_of_its_exact_name(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        file["w"], file["w:0"] = np.ones((2, 3), "f"), np.zeros((2, 3), "f")
+    fluid.layers.fc(fluid.data("x", [None, 2]), 3, param_attr="w", bias_attr=False)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    assert not fluid.load_hdf5(exe, tmp_path / "m.h5").renamed
+    assert np.array(fluid.global_scope().find_var("w").get_tensor()).all()

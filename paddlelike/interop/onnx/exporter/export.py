@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -205,7 +206,10 @@ def translate(
         raise UnsupportedError(
             "export_onnx: nothing was written; ONNX cannot express, or not here: "
             + "; ".join(unknown + reasons),
-            hint="choose fetches before these operators, and compute the rest outside of the model",
+            hint="choose fetches before these operators, and compute the rest outside of the model"
+            if _has_jax()
+            else "many operators are translated through JAX, which is not installed: "
+            'pip install "paddlelike[jax]"',
         )
     given, declared = _make_outputs(graph, program, outputs)
     model = build_model(graph, ports, given)
@@ -361,3 +365,11 @@ def _free_name(graph: Graph, name: str, value: str) -> None:
                 if one == name:
                     names[index] = rows
     graph.values.update({key: rows for key, held in graph.values.items() if held == name})
+
+
+def _has_jax() -> bool:
+    """Return whether JAX is installed, through which operators without rules of their own are written."""
+    try:
+        return find_spec("jax") is not None
+    except ValueError:  # where it is kept from being imported
+        return False
