@@ -43,7 +43,10 @@ class Thread:
         self._ident: int | None = None
 
     def start(self) -> None:
-        """Start the thread. Raises RuntimeError where the system starts no more threads."""
+        """Start the thread. Raises RuntimeError where none can be started, or nobody would wait for it."""
+        if not self._daemon and not threading.main_thread().is_alive():  # as in a function of atexit
+            self.cancel()
+            raise RuntimeError(f"the interpreter is about to end, and no thread is started for {self.name}")
         self._is_started = True
         try:
             _thread.start_new_thread(self._start, ())

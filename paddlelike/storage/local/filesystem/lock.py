@@ -10,10 +10,12 @@ finds such a note when it releases the lock lets others go first. So none is ove
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import os
 import stat
+import threading
 import time
 import weakref
 from types import TracebackType
@@ -56,6 +58,7 @@ _NO_FLOCK: Final = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP,
 _PAUSE: Final = 0.02  # seconds between the first two attempts
 _TURN: Final = 0.04  # seconds in which threads of a process follow each other before another is let go first
 _GONE: Final = 5.0  # seconds without a look after which a thread was interrupted, and waits no more
+_END: Final = 30.0  # seconds that the end of the interpreter waits for saves in daemon threads
 _TRIES: Final = 200  # to take a lock whose file its last holder may remove at this moment
 _LONG: Final = 2.0  # seconds of waiting after which the user is told
 _GRACE: Final = 1.0  # seconds in which another user's entry may be one that is created or removed
@@ -159,10 +162,10 @@ class Lock:
                     os.unlink(self._path)  # while it is held: whoever waits for this file looks again
             finally:  # released all the same, after an error of the disk or Ctrl-C
                 close_files(self._files)
-        _held.discard(self)
         self._token = self._heartbeat = None
         with contextlib.suppress(OSError):  # something is in it
             os.rmdir(os.path.dirname(self._path))
+        _held.discard(self)
         _released.set()
 
     def is_next(self) -> bool:
@@ -184,7 +187,8 @@ class Lock:
         for _ in range(_TRIES):
             try:
                 with _opening.hold():
-                    taken = self._try(create=create)
+                    is_late = bool(_ended) and threading.current_thread() is not threading.main_thread()
+                    taken = None if is_late else self._try(create=create)
             except FileNotFoundError:
                 if not create:
                     return False
@@ -192,6 +196,8 @@ class Lock:
             except ForeignError as error:
                 self._refuse_dead(error)
                 return False
+            if is_late:
+                _stay_for_ever()
             self._foreign = None
             if taken is not None:
                 return taken
@@ -351,6 +357,32 @@ _opening.hold_in_forks()
 _released: Final = Event()  # for those that wait for a lock of this process
 _waiting: Final[list[Lock]] = []  # of this process, in the order in which they came
 _turns: Final[dict[str, float]] = {}  # by path: since when, or from when on, it is this process's turn
+
+
+_ended: Final[list[bool]] = []  # an item once the interpreter is about to end
+
+
+def _wait_for_others() -> None:
+    """Let saves in daemon threads end, which the end of the interpreter would stop anywhere; begin none."""
+    with _opening.hold():
+        _ended.append(True)
+    end = time.monotonic() + _END
+    released = time.monotonic() + _GRACE  # when the entries of those that were released are removed
+    while _held and time.monotonic() < end:
+        with contextlib.suppress(RuntimeError):  # the set has changed at this moment
+            if any(one._files for one in list(_held)):
+                released = time.monotonic() + _GRACE
+            elif time.monotonic() >= released:
+                return
+        time.sleep(_PAUSE / 4)
+
+
+def _stay_for_ever() -> None:
+    while True:
+        time.sleep(_END)
+
+
+atexit.register(_wait_for_others)
 
 
 def _leave_to_parent() -> None:
