@@ -238,7 +238,11 @@ class ReadAhead(Iterator[Any]):
         name = READING + str(threading.get_ident())
         self.thread = Thread(partial(_read, reader, self._samples), name)
         self._has_ended = False
-        self.thread.start()
+        try:
+            self.thread.start()
+        except BaseException:  # Ctrl-C: the thread may run
+            self.close()
+            raise
 
     def __next__(self) -> Any:
         if self._has_ended:

@@ -264,18 +264,20 @@ class Lock:
     def _try(self, *, create: bool) -> bool | None:
         """Return whether the lock was taken; None: its last holder removed the file at this moment."""
         opened: list[int] = []  # until the lock is ours
+        folders: list[int] = []
+        _ends = close_at_end(opened), close_at_end(folders)  # where an interrupt comes before the calls below
         try:
-            return self._try_opened(opened, create=create)
+            return self._try_opened(opened, folders, create=create)
         finally:
             close_files(opened)
+            close_files(folders)
 
-    def _try_opened(self, opened: list[int], *, create: bool) -> bool | None:
+    def _try_opened(self, opened: list[int], folders: list[int], *, create: bool) -> bool | None:
         folder = os.path.dirname(self._path)
-        here = -1
         try:
             if create:
                 self._make_folder()
-            here = open_folder(folder)
+            here = open_folder(folders, folder)
             if not _has_flock(here):
                 return self._try_file(create=create)
             self._open(opened, here, create=create)
@@ -285,9 +287,6 @@ class Lock:
             with contextlib.suppress(OSError):  # something is in it
                 os.rmdir(folder)
             raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
-        finally:
-            if here >= 0:
-                os.close(here)
         (fd,) = opened
         try:
             if not _flock(fd):

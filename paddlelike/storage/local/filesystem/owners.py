@@ -15,6 +15,7 @@ from collections.abc import Collection
 from typing import Final
 
 from paddlelike.errors import StorageError
+from paddlelike.foundation.locks import open_file
 
 __all__ = [
     "ForeignError",
@@ -55,8 +56,10 @@ class ForeignError(StorageError):
         self.__cause__ = PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
 
 
-def open_folder(path: str) -> int:
-    """Return a descriptor of a folder of this user, which no other may write into.
+def open_folder(folders: list[int], path: str) -> int:
+    """Open a folder of this user, which no other may write into; return its descriptor.
+
+    It is appended to those that the caller closes, also after an error.
 
     Raises
     ------
@@ -68,7 +71,7 @@ def open_folder(path: str) -> int:
         It cannot be opened.
     """
     try:
-        fd = os.open(path, _FOLDER)
+        open_file(folders, path, _FOLDER)
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EACCES):
             raise
@@ -79,17 +82,14 @@ def open_folder(path: str) -> int:
             f"{path} is in the way: it is a link or a file, not the folder of a save",
             hint="remove or rename it",
         ) from error
-    try:
-        facts = os.fstat(fd)
-        # S18
-        if not is_ours(facts, os.path.dirname(path)):
-            raise ForeignError(path, facts.st_uid)
-        if facts.st_mode & _OTHERS_WRITE:  # made by an earlier version, under a wide umask
-            with contextlib.suppress(OSError):  # a file system without modes
-                os.fchmod(fd, stat.S_IMODE(facts.st_mode) & ~_OTHERS_WRITE)
-    except BaseException:
-        os.close(fd)
-        raise
+    fd = folders[-1]
+    facts = os.fstat(fd)
+    # S18
+    if not is_ours(facts, os.path.dirname(path)):
+        raise ForeignError(path, facts.st_uid)
+    if facts.st_mode & _OTHERS_WRITE:  # made by an earlier version, under a wide umask
+        with contextlib.suppress(OSError):  # a file system without modes
+            os.fchmod(fd, stat.S_IMODE(facts.st_mode) & ~_OTHERS_WRITE)
     return fd
 
 
