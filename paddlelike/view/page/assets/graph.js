@@ -2,6 +2,23 @@
 
 const farAway = 500; // pixels
 
+/** Kinds of operators by the beginning of their type; each has a colour, `--family-NAME`. */
+const families = [
+  ["loss", /(loss|cross_entropy|accuracy|auc|square_error)/i],
+  ["matrix", /^(depthwise_)?(conv|mul$|matmul|bmm|fc|deformable|dense|gemm)/i],
+  ["embedding", /^(lookup|embedding|sparse_embedding|gather|one_hot)/i],
+  ["recurrent", /^(lstm|gru|rnn|dynamic_|while|recurrent|conditional|sequence)/i],
+  ["normalization", /^(batch_norm|layer_norm|group_norm|instance_norm|sync_batch|norm|lrn|dropout)/i],
+  ["activation", /^(relu|leaky|sigmoid|tanh|softmax|gelu|swish|elu|selu|prelu|hard_|exp$|log$)/i],
+  ["pooling", /^(pool|adaptive_pool|reduce|mean|sum$|max$|arg|top_k)/i],
+  ["shape", /^(reshape|transpose|concat|split|slice|squeeze|unsqueeze|flatten|stack|expand|pad|cast|assign|fill|shape)/i],
+];
+
+/** Return the name of the kind that an operator or layer is of, or "". */
+function findFamily(label) {
+  return families.find(([, pattern]) => pattern.test(label))?.[0] || "";
+}
+
 class Graph {
   /** `choose(index or null)` is called when the user chooses a node. */
   constructor(choose) {
@@ -184,6 +201,7 @@ class Graph {
   paintNodes(context, window, color, scale) {
     const row = this.level.row, colors = {};
     for (const kind of ["input", "output", "layer", "operator", "gradient", "update"]) colors[kind] = color(`node-${kind}`);
+    const familyColors = Object.fromEntries(families.map(([name]) => [name, color(`family-${name}`)]));
     const [text, faint, edge, accent] = ["text", "muted", "node-edge", "accent"].map(color);
     context.textAlign = "center";
     context.textBaseline = "middle";
@@ -198,6 +216,11 @@ class Graph {
       context.strokeStyle = index === this.chosen ? accent : edge;
       context.lineWidth = index === this.chosen ? Math.max(3, 2 / scale) : 1;
       context.stroke();
+      const family = kind === "input" || kind === "output" ? "" : findFamily(label);
+      if (family) {
+        context.fillStyle = familyColors[family];
+        context.fillRect(x - width / 2 + 1, y - row / 2 + 6, 5, row - 12);
+      }
       if (scale < 0.35) return;
       context.fillStyle = text;
       context.font = "600 12px system-ui, sans-serif";

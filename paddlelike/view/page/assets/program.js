@@ -37,6 +37,8 @@ function chooseBlock(index, block, level = null) {
   program.graph.show(currentBlock().levels[program.level], currentBlock().variables);
   const kinds = new Set(program.graph.level.nodes.map((node) => node[5]));
   program.legend.replaceChildren(...["input", "layer", "operator", "gradient", "update", "output"].filter((kind) => kinds.has(kind)).map((kind) => make("span", { class: `key key-${kind}` }, kind)));
+  const present = new Set(program.graph.level.nodes.filter((node) => node[5] !== "input" && node[5] !== "output").map((node) => findFamily(node[3])));
+  program.legend.append(...families.map(([name]) => name).filter((name) => present.has(name)).map((name) => make("span", { class: `key key-family family-${name}` }, name)));
   filterNodes(shell.filter.value);
 }
 
