@@ -165,6 +165,17 @@ def torture(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def findings(session: nox.Session) -> None:
+    """Run the scripts of ``findings/``, which show what surprised in other software; ``-- NAME`` runs one.
+
+    ``PYTHON``, ``PYTHON37`` and ``PYTHON38`` name the interpreters that they install packages for.
+    """
+    for script in sorted((PROJECT / "findings").glob("*.sh")):
+        if not session.posargs or script.stem in session.posargs:
+            session.run("bash", str(script), external=True)
+
+
+@nox.session(default=False)
 def mutations(session: nox.Session) -> None:
     """Try plausible faults, one at a time: which tests find them? Hours; ``-- --help`` shows the options."""
     install(session, "dev", "test-all", "tutorials")

@@ -77,3 +77,21 @@ def test_the_extras_that_messages_and_pages_name_exist() -> None:
 def test_the_wheel_has_no_compiled_code() -> None:
     built = {path.suffix for path in (PROJECT / "paddlelike").rglob("*") if path.is_file()}
     assert built - {".pyc"} <= {".css", ".html", ".js", ".md", ".py", ".pyi", ".txt", ".typed"}
+
+
+FINDINGS = sorted((PROJECT / "findings").glob("*"))
+
+
+@pytest.mark.parametrize("script", FINDINGS, ids=lambda path: path.name)
+def test_a_finding_stands_alone_and_says_what_was_seen(script: Path) -> None:
+    text = script.read_text()
+    head = text.splitlines()[:6]
+    assert head[0] == "#!/usr/bin/env bash"
+    assert all(line.startswith("#") for line in head[:5])
+    assert any(line.startswith("# Seen: ") and re.search(r"\d+\.\d+", line) for line in head)
+    assert script.stat().st_mode & 0o111, "not executable"
+    assert "mktemp -d" in text
+    assert "trap 'rm -rf \"$folder\"' EXIT" in text
+    assert re.findall(r"install -q (.*)", text), "installs nothing"
+    assert [line for line in re.findall(r"install -q (.*)", text) if "==" not in line] == [], "not pinned"
+    assert "paddlelike" not in text.lower()

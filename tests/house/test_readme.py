@@ -103,7 +103,7 @@ def test_each_command_has_an_environment_of_its_own() -> None:
 def test_the_top_level_holds_nothing_else() -> None:
     known = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
     known |= {"noxfile.py", "pyproject.toml", "PKG-INFO"}  # the last one in a source distribution
-    known |= {"paddlelike", "tests", "tutorials"}
+    known |= {"findings", "paddlelike", "tests", "tutorials"}
     ignored = {"build", "dist"}
     there = {path.name for path in PROJECT.iterdir() if not path.name.startswith(".")}
     assert there - ignored <= known
