@@ -23,7 +23,7 @@ from paddlelike import left_out as _left_out
 from paddlelike.foundation import text_tables as _text_tables
 from paddlelike.foundation import tracebacks as _tracebacks
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with_suffix(".pyi"))
 

@@ -11,7 +11,8 @@ import pytest
 import paddlelike as fluid
 
 PROJECT = Path(__file__).parent.parent.parent
-PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+PYPROJECT_FILE = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+PYPROJECT = PYPROJECT_FILE["project"]
 SOURCES = {path: path.read_text() for path in (PROJECT / "paddlelike").rglob("*.py")}
 EXTRAS: dict[str, list[str]] = PYPROJECT["optional-dependencies"]
 
@@ -39,11 +40,18 @@ def is_imported(name: str) -> bool:
     return any(pattern.search(source) for source in SOURCES.values())
 
 
-def test_the_changelog_has_the_version_and_what_follows_it() -> None:
+def test_the_changelog_begins_with_the_version() -> None:
     headings = re.findall(r"^## \[(.*?)\]", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert headings[0] == "Unreleased"
-    assert headings[1] == fluid.__version__
-    assert headings[1:] == sorted(headings[1:], key=lambda one: [*map(int, one.split("."))], reverse=True)
+    assert headings[0] == fluid.__version__
+    assert headings == sorted(headings, key=lambda one: [*map(int, one.split("."))], reverse=True)
+
+
+def test_a_note_of_a_change_has_a_type_and_one_sentence() -> None:
+    types = {one["directory"] for one in PYPROJECT_FILE["tool"]["towncrier"]["type"]}
+    for note in (PROJECT / ".changes").iterdir():
+        if note.name != "README.md":
+            assert re.fullmatch(rf"\+[\w-]+\.({'|'.join(types)})\.md", note.name), note.name
+            assert note.read_text().strip().endswith("."), note.name
 
 
 def test_the_citation_is_of_the_last_release() -> None:
