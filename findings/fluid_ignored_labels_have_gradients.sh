@@ -1,14 +1,14 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # paddlepaddle 1.8.5 on a CPU (Python 3.7): softmax_with_cross_entropy(ignore_index=i) costs 0 for labels i, but
 # its gradient ignores nothing: for a label that is a class it is softmax - one_hot, as if it counted. So padding
 # trains the classifier; cross_entropy of softmax has no such gradient, nor has later Paddle.
 # Seen: logits 0 of 4 classes, label 1, ignore_index=1: loss 0, gradient 0.25 -0.75 0.25 0.25; on every run.
-set -e
-home=$(mktemp -d)
-trap 'rm -rf "$home"' EXIT
-"${PYTHON37:-python3.7}" -m venv "$home/venv"
-"$home/venv/bin/pip" install -q paddlepaddle==1.8.5 protobuf==3.20.3 numpy==1.21.6
-cd "$home"
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"${PYTHON37:-python3.7}" -m venv "$folder/venv"
+"$folder/venv/bin/pip" install -q paddlepaddle==1.8.5 protobuf==3.20.3 numpy==1.21.6
+cd "$folder"
 cat > check.py <<'EOF'
 import sys
 
@@ -27,4 +27,4 @@ for name, value in zip(("loss", "loss of two layers", "gradient", "gradient of t
     print(name, value.tolist())
 sys.exit(bool(got[2].tolist() != [[0.25, -0.75, 0.25, 0.25]] or got[3].any() or got[0].any()))
 EOF
-"$home/venv/bin/python" check.py 2> "$home/log" || { tail -3 "$home/log"; exit 1; }
+"$folder/venv/bin/python" check.py 2> "$folder/log" || { tail -3 "$folder/log"; exit 1; }

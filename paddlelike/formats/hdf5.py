@@ -40,7 +40,7 @@ from paddlelike.formats.npz import deliver, is_held
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import SourceFile, open_zip
 from paddlelike.foundation.locks import make_keys
-from paddlelike.foundation.trial import try_aside
+from paddlelike.foundation.snapshot import try_aside
 
 if TYPE_CHECKING:
     import h5py

@@ -1,8 +1,12 @@
-"""Numbers of things and of bytes, as people read them: the one place that knows plurals and units."""
+"""Counts, sizes and values in words, as messages show them: the one place that knows plurals and units."""
 
 from __future__ import annotations
 
-__all__ = ["format_count", "format_size"]
+from typing import Any
+
+import numpy as np
+
+__all__ = ["describe", "format_count", "format_size"]
 
 
 def format_count(count: int, noun: str) -> str:
@@ -29,3 +33,14 @@ def format_size(nbytes: int) -> str:
         if size < 999.95:
             return f"{size:.1f} {unit}"
     return f"{size / 1000:.1f} TB"
+
+
+def describe(value: Any) -> str:
+    """Return a description of a value for an error, arrays by their shape.
+
+    >>> describe(np.ones([2, 4])), describe("10")
+    ('a numpy array of shape [2, 4]', "'10' (str)")
+    """
+    if isinstance(value, np.ndarray):
+        return f"a numpy array of shape {list(value.shape)}"
+    return f"{value!r} ({type(value).__name__})"

@@ -1,7 +1,7 @@
-"""The memory of this process as it was at one instant: a forked process holds it, and does what it is asked.
+"""Copies of this process by a fork: its memory as it was at one instant, and checks that change nothing here.
 
-The two share every page until this one writes into it, so that it takes no memory and some milliseconds. The
-forked process has a low priority and a Python of its own: what it does takes no turn from the threads here.
+The two share every page until this one writes into it, so that a copy costs no memory and milliseconds. A
+snapshot has a low priority and a Python of its own: what it does takes no turn from the threads here.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from paddlelike.foundation.locks import Lock, RLock
+from paddlelike.foundation.locks import Keys, Lock, RLock
 
-__all__ = ["POPULATE_WRITE", "Rests", "Snapshot", "advise"]
+__all__ = ["POPULATE_WRITE", "Rests", "Snapshot", "advise", "try_aside"]
 
 _PIECE: Final = 2 << 20  # bytes that are read at a time
 _PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
 _LOOK: Final = 2000  # milliseconds between two looks whether the parent is alive
 _SHARE: Final = 0.1  # of all processors, for the work of a snapshot that nobody waits for
 _RESTS: Final = 20.0  # seconds at most, for whoever waits in another process
+_LONGEST: Final = 120.0  # seconds; a copy may hang in a lock that another thread held
 _REST: Final = 0.02  # seconds between two looks whether somebody waits
 
 # Advice of Linux's madvise.
@@ -257,3 +258,38 @@ def _answer(work: Work, request: object, rest: Callable[[], None]) -> dict[str, 
         return {"error": [error.errno or errno.EIO, error.strerror or str(error)]}
     except Exception as error:
         return {"error": [errno.EIO, f"{type(error).__name__}: {error}"]}
+
+
+def try_aside(check: Callable[[], bool], hold: Keys, seconds: float = _LONGEST) -> bool | None:
+    """Return what ``check`` returns in a fork of this process; None where that cannot be found out.
+
+    That is where there is no fork, ``check`` takes longer than ``seconds``, or it ends the process.
+    The lock of ``hold`` is held by no other thread at the fork, since it would be held for ever in the copy.
+
+    >>> from paddlelike.foundation.locks import RLock
+    >>> changed = []
+    >>> try_aside(lambda: changed.append(1) is None, RLock().hold), changed
+    (True, [])
+    """
+    if not hasattr(os, "fork"):
+        return None
+    answer, answers = os.pipe()
+    with warnings.catch_warnings(), hold():
+        for kind in (DeprecationWarning, RuntimeWarning):  # of forks beside threads: this one only checks
+            warnings.simplefilter("ignore", kind)
+        child = os.fork()
+    if child == 0:
+        code = b"?"
+        try:
+            code = b"y" if check() else b"n"
+        finally:
+            os.write(answers, code)
+            os._exit(0)
+    os.close(answers)
+    try:
+        found = os.read(answer, 1) if select.select([answer], [], [], seconds)[0] else b""
+    finally:
+        os.close(answer)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return {b"y": True, b"n": False}.get(found)

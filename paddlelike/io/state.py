@@ -29,7 +29,7 @@ from paddlelike.hooks import Hook
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.deltas.chain import list_chains
-from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
+from paddlelike.io.load.commit import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.misplaced import check_tensor_file, list_prefixes, suggest_prefix
 from paddlelike.io.load.model_files import find_model

@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import GraphError
-from paddlelike.foundation.describe import describe
+from paddlelike.foundation.amounts import describe
 from paddlelike.framework.graph.variable import Variable
 
 if TYPE_CHECKING:

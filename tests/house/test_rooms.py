@@ -142,7 +142,7 @@ NOT_KEPT = {"build/site/", "run/", "tutorials/out/", "tutorials/out/notebooks/"}
 
 
 def test_pages_name_files_and_folders_that_exist() -> None:
-    parts = ("paddlelike", "tests", "tutorials", ".ci")
+    parts = ("paddlelike", "tests", "tutorials", "findings", ".ci")
     files = [
         path for part in parts for path in (PROJECT / part).rglob("*") if "__pycache__" not in path.parts
     ]

@@ -86,8 +86,8 @@ MUTATIONS = [
     Mutation(
         "arg_min is arg_max",
         "ops/reduction/arg.py",
-        "(_make_arg(np.argmin))",
-        "(_make_arg(np.argmax))",
+        "(_make_arg(is_greatest=False))",
+        "(_make_arg(is_greatest=True))",
     ),
     Mutation(
         "an exclusive sum begins with the total",

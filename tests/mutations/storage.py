@@ -129,9 +129,7 @@ MUTATIONS = [
     Mutation(
         "a lock is taken whose file was removed",
         "storage/local/filesystem/lock.py",
-        "            if not _is_there(fd, self._path):\n"
-        "                os.close(fd)\n"
-        "                return None\n",
+        "            if not _is_there(fd, self._path):\n                return None\n",
         "",
         "S2",
     ),
@@ -161,10 +159,10 @@ MUTATIONS = [
     Mutation(
         "both of two remote savers commit",
         "storage/remote/transaction.py",
-        "            if not store.create(mark, data):\n"
+        "            if not self._create(mark, data):\n"
         "                safe = True\n"
         "                raise self._conflict_error()\n",
-        "            store.create(mark, data)\n",
+        "            self._create(mark, data)\n",
         "S12",
     ),
     Mutation(

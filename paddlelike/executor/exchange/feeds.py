@@ -13,7 +13,7 @@ from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
 from paddlelike.executor.plans.frame import Frame, write_persistable
 from paddlelike.executor.plans.run_plan import Plan
-from paddlelike.foundation.describe import describe
+from paddlelike.foundation.amounts import describe
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.operator import OpRole

@@ -12,7 +12,7 @@ from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, NotInitializedError
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.plans.run_plan import Plan
-from paddlelike.foundation.describe import describe
+from paddlelike.foundation.amounts import describe
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable

@@ -1,16 +1,17 @@
-"""The end of a load: put its values into the scope at once, and make its report."""
+"""The end of a load: put its values into the scope at once, and report them and changed learning rates."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
-from paddlelike.core.scope import ScopeVariable, global_scope
+from paddlelike.core.scope import Scope, ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.framework.graph.program import Program
 from paddlelike.io.contents.interface import Reading, Value
 from paddlelike.io.contents.lazy import MappedTensor
 from paddlelike.io.incremental import State, get_array, ledger
@@ -20,7 +21,7 @@ from paddlelike.io.report import LoadReport, Moved
 from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.storage.location import Location
 
-__all__ = ["commit_values", "make_report", "record_loaded"]
+__all__ = ["commit_values", "find_initial_rates", "make_report", "name_changed_rates", "record_loaded"]
 
 
 States = dict[ScopeVariable, State]
@@ -121,3 +122,41 @@ def make_report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verif
         verified=verified,
         mapped=reading.mapped,
     )
+
+
+def find_initial_rates(program: Program, scope: Scope) -> dict[str, float]:
+    """Return the learning rates of a program that hold what the startup program has set, by name."""
+    names = {
+        name
+        for block in program.blocks
+        for op in block.ops
+        for name in op.inputs.get("LearningRate", ())
+        if (variable := block._find_var_recursive(name)) is not None and variable.persistable
+    }
+    rates = {}
+    for name in sorted(names):
+        holder = scope.find_var(name)
+        value = None if holder is None or holder.origin is not None else _get_scalar(holder.value)
+        if value is not None:
+            rates[name] = value
+    return rates
+
+
+def name_changed_rates(before: Mapping[str, float], loaded: Iterable[str], scope: Scope) -> list[str]:
+    """Return a line for every loaded learning rate that is not the one before."""
+    lines = []
+    for name in loaded:
+        holder = scope.find_var(name) if name in before else None
+        value = None if holder is None else _get_scalar(holder.value)
+        if value is not None and value != before[name]:
+            was = f"the startup program had set {before[name]:.6g}"
+            lines.append(f"learning rate {name}: {value:.6g} was loaded, {was}")
+    return lines
+
+
+def _get_scalar(value: object) -> float | None:
+    """Return the number in a tensor of one element, else None."""
+    array = value.held_array if isinstance(value, LoDTensor) else None
+    if array is None or np.size(array) != 1:
+        return None
+    return float(np.reshape(array, -1)[0])

@@ -19,8 +19,13 @@ from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import check_directory, check_executor
-from paddlelike.io.load.commit import commit_values, make_report, record_loaded
-from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
+from paddlelike.io.load.commit import (
+    commit_values,
+    find_initial_rates,
+    make_report,
+    name_changed_rates,
+    record_loaded,
+)
 from paddlelike.io.load.options import LoadKeywords, LoadOptions
 from paddlelike.io.load.read_request import read_request
 from paddlelike.io.load.request import LoadRequest, make_request

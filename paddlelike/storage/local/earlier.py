@@ -13,10 +13,11 @@ from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.present_manifest import read_at
 from paddlelike.storage.local.unchanged import recognize_copy
 from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.names import is_manifest, make_part_name
 from paddlelike.storage.problems import is_there
 from paddlelike.storage.verification import is_still
 
-__all__ = ["find_records", "read_manifest", "remove_old_manifest"]
+__all__ = ["find_records", "list_parts", "read_manifest", "remove_old_manifest"]
 
 
 def read_manifest(layout: Layout, names: Collection[str]) -> tuple[Manifest | None, str | None]:
@@ -53,3 +54,15 @@ def remove_old_manifest(layout: Layout) -> None:
     with contextlib.suppress(OSError, PaddlelikeError), File(path) as file:  # it is not read any more
         if file.read_at(0, 1) == b"{":
             os.unlink(path)
+
+
+def list_parts(directory: str, continued: Manifest | None) -> list[str]:
+    """Return the earlier manifests in a directory that a new one, which continues another, does not need."""
+    kept: list[str] = []
+    if continued is not None:
+        kept = [*continued.parts, make_part_name(len(continued.parts))]
+    folder = os.path.dirname(make_part_name(0))
+    with contextlib.suppress(OSError):
+        names = (f"{folder}/{name}" for name in os.listdir(os.path.join(directory, folder)))
+        return sorted(name for name in names if is_manifest(name) and name not in kept)
+    return []

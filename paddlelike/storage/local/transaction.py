@@ -43,7 +43,7 @@ from paddlelike.storage.local.target import check_folders, choose_layout, descri
 from paddlelike.storage.local.unchanged import share_file
 from paddlelike.storage.local.writing import Piece, write_files
 from paddlelike.storage.manifest import Author, Manifest, Record, encode, measure
-from paddlelike.storage.names import is_manifest, make_part_name, relative_path
+from paddlelike.storage.names import make_part_name, relative_path
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import explain, is_there
 from paddlelike.storage.stale import find_stale, find_superseded
@@ -354,7 +354,7 @@ class Transaction:
             dropped.append(layout.manifest_name)
         changed = sorted([*self._pieces, *self._shared])
         continued, part = self._find_continued(before)
-        dropped += self._list_parts(continued)
+        dropped += earlier.list_parts(self.directory, continued)
         if part is not None:
             changed.append(part)
         if self._manifest:
@@ -420,11 +420,10 @@ class Transaction:
         return records, [] if removed else stale, removed, finish if waits else None
 
     def _find_continued(self, before: Manifest | None) -> tuple[Manifest | None, str | None]:
-        """Return the manifest that the new one continues, and where the present one goes for that.
+        """Return the manifest that the new one continues, or None, and where the present one goes.
 
-        None: the new one is whole. A manifest is continued where there are chains of deltas, in which a save
-        changes few records of many. A reader reads all of them, so when they are many, a save continues the
-        first of them, and the present one goes.
+        A manifest is continued where there are chains of deltas, in which a save changes few records of many.
+        When there are many manifests, a save continues the first of them, and the present one goes.
         """
         has_chains = any("link" in facts for facts in self._list_facts())
         if not self._manifest or not has_chains or not is_there(self._layout.manifest):
@@ -435,25 +434,11 @@ class Transaction:
             return None, None
         is_present = len(before.parts) < _MOST_PARTS
         found = before if is_present else read_part(self._layout, before.parts[0])
-        kept = [
-            one
-            for path, one in found.files.items()
-            if path not in self._pieces and one == before.files.get(path)
-        ]
+        others = (path for path in found.files if path not in self._pieces)
+        kept = [found.files[path] for path in others if found.files[path] == before.files.get(path)]
         if measure(kept) <= _LEAST_KEPT:
             return None, None
         return found, make_part_name(len(found.parts)) if is_present else None
-
-    def _list_parts(self, continued: Manifest | None) -> list[str]:
-        """Return the earlier manifests in the directory that the new one does not continue."""
-        kept: list[str] = []
-        if continued is not None:
-            kept = [*continued.parts, make_part_name(len(continued.parts))]
-        folder = os.path.dirname(make_part_name(0))
-        with contextlib.suppress(OSError):
-            names = (f"{folder}/{name}" for name in os.listdir(os.path.join(self.directory, folder)))
-            return sorted(name for name in names if is_manifest(name) and name not in kept)
-        return []
 
     def _list_facts(self) -> list[Mapping[str, Any]]:
         """Return the facts of the files of this save."""

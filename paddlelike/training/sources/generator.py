@@ -12,7 +12,7 @@ import xxhash
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import SourceError
-from paddlelike.foundation.trial import try_aside
+from paddlelike.foundation.snapshot import try_aside
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.feeder import DataFeeder

@@ -1,4 +1,4 @@
-"""Every snippet of the cookbook runs, in an empty directory, as the page says."""
+"""Snippets of the cookbook run, and the Chinese guides have the code and names of the English ones."""
 
 from __future__ import annotations
 
@@ -35,3 +35,34 @@ def test_a_snippet_runs(kind: str, text: str, tmp_path: Path, monkeypatch: pytes
         name, *arguments = line.split()
         assert name == "paddlelike"
         assert CliRunner().invoke(app, arguments).exit_code in (0, 1), line  # 1: something was found
+
+
+GUIDES = Path(__file__).parents[2] / "tutorials"
+ENGLISH = {
+    "formats": "formats.md",
+    "messages": "messages.md",
+    "old_models": "old_models.md",
+    "onnx": "onnx.md",
+    "porting": "porting.md",
+    "saving": "../paddlelike/io/README.md",
+    "servers": "../paddlelike/distributed/README.md",
+    "tutorials": "README.md",
+}
+BLOCK = re.compile(r"^```(?:python|bash|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FIRST_CELL = re.compile(r"^\| (\[?`[^|]*?) \|", re.MULTILINE)
+
+
+def test_the_ten_most_read_pages_are_there() -> None:
+    assert {page.name.removesuffix(".zh.md") for page in GUIDES.glob("*.zh.md")} == {
+        *ENGLISH, "README", "cookbook",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENGLISH)
+def test_code_and_names_are_those_of_the_english_page(name: str) -> None:
+    chinese = (GUIDES / f"{name}.zh.md").read_text("utf-8")
+    english = (GUIDES / ENGLISH[name]).read_text("utf-8")
+    assert name == "tutorials" or f"]({ENGLISH[name]}" in chinese
+    assert [block for block in BLOCK.findall(chinese) if block not in english] == []
+    if name in ("formats", "tutorials"):
+        assert FIRST_CELL.findall(chinese) == FIRST_CELL.findall(english)[: len(FIRST_CELL.findall(chinese))]
