@@ -54,6 +54,7 @@ _GONE: Final = frozenset({
 _LATER: Final[dict[tuple[str, str], Any]] = {
     ("kldiv_loss", "log_target"): False,
     ("nanmedian", "mode"): "avg",
+    ("round", "decimals"): 0,
 }
 
 

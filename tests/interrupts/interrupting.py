@@ -78,12 +78,23 @@ def interrupt(
 
 
 def run_traced(call: Callable[[], object], tracer: Tracer) -> None:
-    before = sys.gettrace()
-    sys.settrace(tracer)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
+    """Call in a thread of its own, which keeps what an interrupt leaves of Python's handled exceptions."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        sys.settrace(tracer)
+        try:
+            call()
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            sys.settrace(None)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
 
 
 class Left(NamedTuple):

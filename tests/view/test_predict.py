@@ -163,7 +163,7 @@ def test_integers_and_sequences_are_checked(tmp_path: Path) -> None:
     answer = predictor.run({"ids": {"values": [[1], [2], [3]], "lengths": [[1, 2]]}})
     (output,) = answer["outputs"].values()
     assert output["values"] == [[1.0], [5.0]]
-    with pytest.raises(FeedError, match="no int64"):
+    with pytest.raises(FeedError, match="are not int64"):
         predictor.run({"ids": {"values": [[1.5]], "lengths": [[1]]}})
 
 
@@ -197,7 +197,7 @@ def test_the_commands_print_the_address_and_end_with_control_c(arguments: list[s
     ("arguments", "text"),
     [
         (["serve", "nowhere"], "there is no file or directory nowhere"),
-        (["serve", str(FIT / "inference" / "__model__")], "expected the directory of a model"),
+        (["serve", str(FIT / "inference" / "fc_0.b_0")], "holds no program"),
         (["serve", str(FIT / "inference"), "--token", "short"], "16 or more"),
         (["view", "--live", "nowhere"], "there is no directory nowhere"),
     ],

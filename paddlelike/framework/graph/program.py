@@ -69,6 +69,7 @@ class Program(EncodedState, Displayed):
         "_cntk_origin": dict,  # of paddlelike.interop.cntk
     }
 
+    _workers = 1  # whose gradients only CompiledProgram.with_data_parallel adds up (mode nccl2)
     has_operator_versions = False  # True: its encoding has the table of 1.8.5's operator versions
 
     def __init__(self) -> None:
@@ -93,7 +94,6 @@ class Program(EncodedState, Displayed):
         self._started: Any = None  # a weak reference to the last scope that it initialized
         self._sharding: Any = None  # of workers that share the optimizer's state out, who holds what
         self._overwritten: Any = None  # by which load of a model, see io.export.overwritten
-        self._workers = 1  # whose gradients only CompiledProgram.with_data_parallel adds up (mode nccl2)
 
     # Blocks, variables, seed
 

@@ -99,7 +99,7 @@ class FileContents:
                         check_extent(entry, self.size)
         except FormatError as error:
             what = f"{self.where} is" if self._file else f"{self.size} bytes in memory are"
-            problem = f"{what} no combined file of variables"
+            problem = f"{what} not a combined file of variables"
             if self.format.holds.names:
                 problem = f"{self.where} cannot be read as {self.format.title}"
             raise LoadError(f"{problem}: {error.message}", hint=error.hint) from error

@@ -100,8 +100,6 @@ def _fit(step: Step, value: Value) -> Value:
     A number without axes, which Paddle 3 writes, stays as it is: as in Fluid, it is saved in the same bytes.
     """
     shape = step.variable.shape
-    if not isinstance(value, LoDTensor) or value.held_array is None or not shape:
-        return value
-    if value.held_array.ndim not in (0, len(shape)):
+    if isinstance(value, LoDTensor) and shape and len(value.shape()) not in (0, len(shape)):
         value.adopt(_array(value).reshape(shape), value.lod())
     return value

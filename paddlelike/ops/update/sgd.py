@@ -68,6 +68,10 @@ class Sgd(Update):
         return super().run(inputs, keywords, as_dense=as_dense)
 
     @classmethod
+    def update_rows_of_table(cls, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+        super().run(inputs, keywords)  # by the sum of each id, as servers receive it
+
+    @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
         return RowUpdate((), lambda param, rate, grad: is_plain_rate(rate, param))
 

@@ -264,7 +264,7 @@ def test_an_overlap_needs_a_value_around_it_or_init(tmp_path: Path) -> None:
     own(tmp_path, "w", np.ones((2, 2), F32))
     program = program_of(w=([3, 2], F32))
     rules = Rules().rename("w", "w", overlap=True)
-    with pytest.raises(LoadError, match="run the startup program"):
+    with pytest.raises(LoadError, match="pass init=, or load its value"):
         loaded(tmp_path, program, rules)
     assert loaded(tmp_path, program, rules, init="zero")
     np.testing.assert_array_equal(value("w"), [[1, 1], [1, 1], [0, 0]])
