@@ -114,16 +114,11 @@ class Update(OpDef):
         arrays = list(inputs)
         for index, value in zip(places.elements, (table, rows, *state), strict=True):
             arrays[index] = rows if value is rows else value.held_array
-        cls.update_rows_of_table(arrays, keywords)
+        cls.run(arrays, keywords)  # by the sum of each id, as servers receive it
         for one in (table, *state):
             one.get_tensor().touch()
         outputs = tuple(inputs[index] for index in _find_overwritten(cls))
         return outputs if len(outputs) > 1 else outputs[0]
-
-    @classmethod
-    def update_rows_of_table(cls, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> None:
-        """Carry out an update of the rows that a growing table has."""
-        cls.run(inputs, keywords)
 
     @classmethod
     def read_sparse_step(cls, *others: Any, **keywords: Any) -> Step:

@@ -51,25 +51,12 @@ class Sgd(Update):
         param, rate, grad = inputs
         if isinstance(param, SelectedRows) and not isinstance(param, GrowingRows):
             return _sgd_table(param, read_scalar(rate), grad)
+        if isinstance(grad, SelectedRows) and _holds_rows(param, grad):
+            (target,) = note_rows((param,), grad.row_array)
+            if target.flags.c_contiguous:
+                _descend_rows(target, grad.row_array, np.asarray(grad.array), read_scalar(rate))
+                return param
         return cls.run(inputs, keywords)
-
-    @classmethod
-    def run(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], *, as_dense: bool = False) -> Any:
-        param, rate, grad = inputs
-        if isinstance(grad, SelectedRows) and not as_dense and type(param) is np.ndarray:
-            rows, values = grad.row_array, grad.array
-            assert values is not None
-            is_fit = values.shape[1:] == param.shape[1:] and param.flags.c_contiguous
-            if is_fit and rows.size and rows.min() >= 0 and rows.max() < len(param):
-                (target,) = note_rows((param,), rows)
-                if target.flags.c_contiguous:
-                    _descend_rows(target, rows, values, read_scalar(rate))
-                    return param
-        return super().run(inputs, keywords, as_dense=as_dense)
-
-    @classmethod
-    def update_rows_of_table(cls, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> None:
-        super().run(inputs, keywords)  # by the sum of each id, as servers receive it
 
     @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
@@ -82,6 +69,16 @@ class Sgd(Update):
         if math.prod(variables[0].shape) > BLOCK:  # which is updated in parts that stay in the cache
             return None
         return _descend
+
+
+def _holds_rows(param: object, grad: SelectedRows) -> bool:
+    """Return whether a parameter is an array whose rows a gradient updates one by one."""
+    rows, values = grad.row_array, grad.array
+    if type(param) is not np.ndarray or values is None or not param.flags.c_contiguous:
+        return False
+    return bool(
+        values.shape[1:] == param.shape[1:] and rows.size and rows.min() >= 0 and rows.max() < len(param)
+    )
 
 
 def _descend_rows(param: Array, rows: Array, values: Array, lr: float) -> None:
