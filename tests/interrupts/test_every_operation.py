@@ -1,7 +1,6 @@
 """KeyboardInterrupt at any operation of a public call that takes a lock: afterwards the same call works.
 
-By default at some operations, with a seed; more of those at which locks, threads and files change hands are
-marked slow.
+At some of the operations at which locks, threads and files change hands, with a seed.
 """
 
 from __future__ import annotations
@@ -191,14 +190,3 @@ def test_a_call_that_was_interrupted_works_again(session: Session, name: str) ->
     for at in chosen.sample(hands, min(len(hands), 6)):
         is_kept, turn = chosen.random() < 0.5, chosen.choice([1, operations[at]])
         interrupt_and_repeat(session, name, at, turn, is_kept=is_kept, left=left)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [one for one in CALLS if one not in ("checkpoint", "reader")])
-def test_a_call_works_again_after_an_interrupt_wherever_locks_change_hands(
-    session: Session, name: str
-) -> None:
-    operations, left = find_left(session, name)
-    hands = [at for at in operations if at[0].co_filename.endswith(HANDS)]
-    for index, at in enumerate(hands[:: max(len(hands) // 20, 1)]):
-        interrupt_and_repeat(session, name, at, operations[at], is_kept=index % 2 == 0, left=left)

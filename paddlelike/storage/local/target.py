@@ -106,4 +106,7 @@ def _is_read_only(directory: str) -> bool:
 
 
 def _may_write(directory: str) -> bool:
-    return os.access(directory, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
+    try:
+        return os.access(directory, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
+    except OSError as error:
+        raise explain(SaveError, f"{directory} cannot be looked at", error) from error

@@ -106,7 +106,7 @@ def _read_cumprod(node: Node) -> None:
 
 @reads("TopK")
 def _read_top_k(node: Node) -> None:
-    """Sorted, as Paddle's are always."""
+    """Sorted, as Paddle's are always; of equal numbers Fluid's order, where ONNX takes the lowest index."""
     axis, largest = node.axis(-1), bool(node.attr("largest", 1))
     known = node.find_known(1) if node.opset >= 10 else np.array(node.attr("k"))
     k, last = -1 if known is None else int(known.reshape(-1)[0]), axis == node.rank() - 1
