@@ -26,7 +26,7 @@ TOLERANCES = {
 PATHS = tuple(TOLERANCES)
 
 
-def _make_plain_kernel(cls: Any, op: Any, block: Any, keywords: Any) -> tuple[Callable[..., Any], str]:
+def _make_plain_kernel(self, cls: Any, op: Any, block: Any, keywords: Any) -> tuple[Callable[..., Any], str]:
     return functools.partial(cls.forward, **keywords), "general"
 
 
@@ -70,7 +70,7 @@ def use_path(path: str) -> Iterator[None]:
         if path == "plain":
             set_to(plan.Plan, "groups_steps", False)
             set_to(plan, "hollow_after", lambda step, positions: step)
-            set_to(plan, "_make_kernel", _make_plain_kernel)
+            set_to(plan.Plan, "_make_kernel", _make_plain_kernel)
             set_to(plan, "take_in_order", _take_in_c_order)
             set_to(plan, "find_last_uses", _keep_all)
             set_to(plan.Aliases, "must_copy", lambda self, index: True)
