@@ -171,7 +171,7 @@ def test_a_wrong_label_is_an_error_and_changes_no_parameter() -> None:
 def test_forgotten_steps_are_numpys_errors_and_are_not_held_against_the_operator() -> None:
     net = build(regression, sgd)
     empty = fluid.Scope()
-    with pytest.raises(NotInitializedError, match="run the startup program first"):
+    with pytest.raises(NotInitializedError, match="its startup program was run in another scope"):
         net.exe.run(fluid.CompiledProgram(net.main).with_backend("jax"), feed=batches(1)[0],
                     fetch_list=net.fetch, scope=empty)  # fmt: skip
     train(net, batches(1))
