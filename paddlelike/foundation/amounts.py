@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 __all__ = ["describe", "format_count", "format_size"]
 
 
@@ -38,9 +36,12 @@ def format_size(nbytes: int) -> str:
 def describe(value: Any) -> str:
     """Return a description of a value for an error, arrays by their shape.
 
+    >>> import numpy as np
     >>> describe(np.ones([2, 4])), describe("10")
     ('a numpy array of shape [2, 4]', "'10' (str)")
     """
+    import numpy as np  # late: help and completion of commands need none
+
     if isinstance(value, np.ndarray):
         return f"a numpy array of shape {list(value.shape)}"
     return f"{value!r} ({type(value).__name__})"

@@ -74,9 +74,12 @@ def test_a_seed_starts_a_new_stream_and_none_uses_that_of_the_scope(run: Any) ->
 
 def test_blocks_hide_outer_variables_and_snapshots_bring_values_back() -> None:
     i = L.fill_constant([1], "int64", 0)
-    with L.While(L.less_than(i, L.fill_constant([1], "int64", 3))).block():
+    limit = L.fill_constant([1], "int64", 3)
+    condition = L.less_than(i, limit)
+    with L.While(condition).block():
         inner = L.scale(L.cast(i, "float32"), 10.0)
         L.increment(i)
+        L.less_than(i, limit, cond=condition)
     program = fluid.default_main_program()
     plan = Plan(program, [], [i.name], None)
     frame = plan.create_frame(fluid.Scope(), {})
