@@ -89,6 +89,7 @@ def test_blocks_hide_outer_variables_and_snapshots_bring_values_back() -> None:
     assert context.owns(inner.name)
     assert not outer.owns(inner.name)
     context.write(i.name, np.array([2]))
+    context.write(limit.name, np.array([3]))
     context.run_block(1)
     assert context.read(inner.name).tolist() == [20.0]
     kept = context.snapshot(1)
