@@ -41,7 +41,7 @@ def test_an_array_of_a_gpu_is_an_array(name: str) -> None:
         (gzip.compress(b"[]"), r"gzip archive .*gzip\.open"),
         (bz2.compress(b"[]"), r"bzip2 archive.*bz2\.open"),
         (lzma.compress(b"[]"), r"xz archive.*lzma\.open"),
-        (b"<!DOCTYPE html><html>404</html>", "HTML"),
+        (b"<!DOCTYPE html><html>404</html>", "web page"),
         (b"", "the file is empty"),
     ],
     ids=["gzip", "bzip2", "xz", "page", "empty"],

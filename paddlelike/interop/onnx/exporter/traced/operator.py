@@ -28,11 +28,15 @@ __all__ = ["can_trace", "convert_traced", "is_traceable"]
 _ROWS = "rows"  # the symbol of first dims that are not known: one for all inputs, as of a batch
 
 
-@functools.cache
 def can_trace(type_: str, version: int) -> bool:
     """Return whether an operator has a lowering, and JAX is installed."""
+    return importlib.util.find_spec("jax") is not None and _has_lowering(type_, version)
+
+
+@functools.cache
+def _has_lowering(type_: str, version: int) -> bool:
     cls = registry.find_for_version(type_, version)
-    if cls is None or importlib.util.find_spec("jax") is None:
+    if cls is None:
         return False
     from paddlelike.compiled.lowerings import find_lowering
 
