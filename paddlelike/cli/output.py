@@ -59,7 +59,7 @@ _ENDS: Final[tuple[type[Exception], ...]] = (
     *(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException"),
 )
 FOUND: Final = 1  # the exit status where a command found something
-FAILED: Final = 2  # wrong use, or nothing of what was asked about could be read: there is no verdict
+FAILED: Final = 2  # wrong use, or none of the inputs could be read: nothing was judged
 FAULT: Final = 70  # an error that nobody foresaw (EX_SOFTWARE of sysexits.h)
 UNREAD: Final = 3  # nothing was found, and some files could not be read
 Json = typer.Option(False, "--json", help="Print JSON.")

@@ -263,7 +263,7 @@ def _answer(work: Work, request: object, rest: Callable[[], None]) -> dict[str, 
 def try_aside(check: Callable[[], bool], hold: Keys, seconds: float = _LONGEST) -> bool | None:
     """Return what ``check`` returns in a fork of this process; None where that cannot be found out.
 
-    That is where there is no fork, ``check`` takes longer than ``seconds``, or it ends the process.
+    It cannot where the system has no fork, ``check`` takes longer than ``seconds``, or it ends the process.
     The lock of ``hold`` is held by no other thread at the fork, since it would be held for ever in the copy.
 
     >>> from paddlelike.foundation.locks import RLock

@@ -86,7 +86,7 @@ class Thread:
     def _start(self) -> None:
         try:
             threading.Thread(target=self._run, name=self.name, daemon=self._daemon).start()
-        except (RuntimeError, MemoryError):  # there is no other than this one
+        except (RuntimeError, MemoryError):  # no other thread can be started
             self._run()
 
     def _run(self) -> None:

@@ -318,7 +318,7 @@ def find_model_files(path: str | os.PathLike[str]) -> ModelFiles:
     MissingFileError
         There is nothing.
     LoadError
-        There is no program.
+        The model holds no program.
     """
     text = os.fspath(path)
     with open_content(path) as content:

@@ -281,7 +281,7 @@ def find_model(source: str, target: str) -> ModelFiles:
     Raises
     ------
     LoadError
-        There is no program.
+        The model holds no program.
     """
     if not target.endswith(_ONNX) or source.endswith(_ONNX):
         return ModelFiles(source, None, None)
