@@ -34,8 +34,6 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
 
-__all__ = ["append_backward", "calc_gradient", "gradients"]
-
 
 @pause_collection
 def append_backward(

@@ -13,8 +13,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import BlockGradient, GradOp, grad_name, registry
 from paddlelike.framework.quirks import warn_quirk
 
-__all__ = ["build_steps"]
-
 
 def build_steps(
     block: Block, path: list[Operator], stops: set[str], given: set[str], starts: Sequence[Step] = ()

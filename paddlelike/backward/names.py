@@ -11,8 +11,6 @@ from paddlelike.backward.steps import Step, find_total_name, find_variable_name,
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 
-__all__ = ["PassNames"]
-
 
 class PassNames:
     """The names of the gradients of one pass, by their plain names."""

@@ -13,16 +13,6 @@ from paddlelike.framework.opdef import GRAD, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.framework.quirks import QUIRKS, follows_fluid
 
-__all__ = [
-    "check_sequence",
-    "collect_stops",
-    "find_constants",
-    "find_path",
-    "find_unused_outputs",
-    "get_name",
-    "has_gradient",
-]
-
 
 def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
     """Return the variables at which the pass stops: those of ``no_grad_set`` and the constants.

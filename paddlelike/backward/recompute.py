@@ -22,8 +22,6 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import GRAD, RECOMPUTED, GradOp, grad_name, registry
 
-__all__ = ["build_recomputing_steps", "finish_as_fluid"]
-
 Span = tuple[int, int]  # the first operator of a segment, and the one after its last
 
 #: Operators by which Fluid gives what they compute the type of X or Input; else a new variable stays BOOL.

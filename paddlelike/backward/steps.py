@@ -12,19 +12,6 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
 
-__all__ = [
-    "GradBlock",
-    "Step",
-    "add_sums",
-    "collect_gradients",
-    "complete_steps",
-    "drop_stopped_outputs",
-    "find_total_name",
-    "find_variable_name",
-    "mark_values",
-    "restore_names",
-]
-
 _CONTRIBUTION: Final = re.compile(r"@RENAME@block\d+@\d+$")
 _VALUE: Final = "@VALUE"  # in place of @GRAD in the name of a value
 

@@ -11,8 +11,6 @@ from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import SaveError
 
-__all__ = ["PICKLE", "MemberNames"]
-
 PICKLE: Final = "pkl"  # the member with the pickle
 
 

@@ -17,8 +17,6 @@ from paddlelike.errors import SaveError
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.problems import raises_own_errors
 
-__all__ = ["dump_all", "load_all"]
-
 Target = str | os.PathLike[str] | IO[bytes]
 
 

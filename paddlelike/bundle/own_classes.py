@@ -18,8 +18,6 @@ from paddlelike.errors import FormatError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.reader.dataset import DatasetBase
 
-__all__ = ["find_own", "is_own", "is_own_enum", "is_own_tuple", "restrict"]
-
 _TABLE: Final = {
     "clip": "ErrorClipByValue GradientClipByGlobalNorm GradientClipByNorm GradientClipByValue",
     "core.dtypes": "AttrType VarType",

@@ -26,8 +26,6 @@ from paddlelike.formats.zips import check_sizes
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.problems import explain, raises_own_errors
 
-__all__ = ["arrays", "load", "open_binary"]
-
 Array = np.ndarray[Any, Any]
 Source = str | os.PathLike[str] | IO[bytes]
 PersistentLoad = Callable[[zipfile.ZipFile], Callable[[str], Any]]

@@ -13,8 +13,6 @@ import numpy as np
 
 from paddlelike.errors import UnsupportedError
 
-__all__ = ["Placeholder", "SharedVariable", "SparseMatrix", "make_stand_in", "stand_in"]
-
 Array = np.ndarray[Any, Any]
 
 _SHARED: Final = frozenset(

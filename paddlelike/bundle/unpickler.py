@@ -22,8 +22,6 @@ from paddlelike.bundle.own_classes import find_own, is_own, is_own_enum, is_own_
 from paddlelike.bundle.theano import Placeholder, make_stand_in, stand_in
 from paddlelike.errors import FormatError, MissingFileError
 
-__all__ = ["Classes", "RestrictedUnpickler", "build_class_table"]
-
 Array = np.ndarray[Any, Any]
 Classes = Mapping[str, Any] | Sequence[Any]
 

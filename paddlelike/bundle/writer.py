@@ -19,8 +19,6 @@ from paddlelike.errors import SaveError
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.problems import raises_own_errors
 
-__all__ = ["PROTOCOL", "dump"]
-
 PROTOCOL: Final = 2  # every Python since 2.3 reads it; arrays are outside the pickle, so it costs no size
 _LARGE: Final = 1 << 26
 _SAMPLED: Final = 1 << 16

@@ -15,8 +15,6 @@ from typer.core import TyperGroup
 
 from paddlelike.cli.output import exits
 
-__all__ = ["app", "main"]
-
 #: The module of each command, and its line in the help, in the order of the help.
 COMMANDS: Final = {
     "inspect": ("looking.inspect", "List what files hold."),

@@ -9,8 +9,6 @@ import typer
 
 from paddlelike.cli.output import Json, end, escape, exits, print_json, say
 
-__all__ = ["command"]
-
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where it saves; a new directory.")] = Path(

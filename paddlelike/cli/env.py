@@ -12,8 +12,6 @@ import typer
 
 from paddlelike.cli.output import Json, print_json, print_text
 
-__all__ = ["command"]
-
 
 def command(json: bool = Json) -> None:
     """Show which versions and extras are installed."""

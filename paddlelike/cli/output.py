@@ -18,23 +18,6 @@ import typer
 from paddlelike.errors import PaddlelikeError
 from paddlelike.foundation.progress import report_progress, show_progress
 
-__all__ = [
-    "FAILED",
-    "FOUND",
-    "UNREAD",
-    "Json",
-    "Verify",
-    "end",
-    "escape",
-    "exits",
-    "print_columns",
-    "print_json",
-    "print_table",
-    "print_text",
-    "progress",
-    "say",
-]
-
 #: What hints of the library say to scripts, as patterns, in the words of the command line.
 _OPTIONS: Final = {
     "overwrite=True": "--overwrite",

@@ -6,8 +6,6 @@ from dataclasses import asdict, is_dataclass
 
 from paddlelike.cli.output import Json, print_json, print_text
 
-__all__ = ["command"]
-
 
 def command(json: bool = Json) -> None:
     """List what Fluid computes oddly, and what follows it."""

@@ -13,17 +13,6 @@ from paddlelike.compiled.values import Packed
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray
 from paddlelike.ops.control.rank_table import RankTable
 
-__all__ = [
-    "Ranks",
-    "SavedSteps",
-    "TensorArray",
-    "add_arrays",
-    "fit",
-    "index_tree",
-    "stack_zeros",
-    "write_tree",
-]
-
 _KNOWN = (np.ndarray, np.generic)  # while a program is traced
 
 

@@ -20,18 +20,6 @@ from paddlelike.hooks import Hook
 if TYPE_CHECKING:
     import jax
 
-__all__ = [
-    "computes_on_cpu",
-    "count_devices",
-    "count_gpus",
-    "find_device",
-    "find_devices",
-    "find_options",
-    "load_jax",
-    "settings",
-    "wide_types",
-]
-
 _join_workers: Final[Hook[[], None]] = Hook("join_workers")
 
 

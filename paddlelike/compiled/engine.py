@@ -25,8 +25,6 @@ from paddlelike.executor.steps import run_steps
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import EMPTY, GRAD, registry
 
-__all__ = ["Engine"]
-
 #: Operators with blocks whose lowering runs the block.
 _BLOCKS: Final = ("while", "conditional_block", "conditional_block_infer", "recurrent")
 #: Map each output slot without a LoD to the input slot whose rows it follows.

@@ -12,8 +12,6 @@ from paddlelike.framework.graph.program import Program
 if TYPE_CHECKING:
     from paddlelike.compiled.pieces.piece import Piece
 
-__all__ = ["explain", "explain_copies"]
-
 
 def explain(program: Program, feeds: Iterable[str], fetches: list[str], place: Place) -> str:
     """Return one line for each compiled piece and for each operator between them.

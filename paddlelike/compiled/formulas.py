@@ -18,8 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["stands_for", "translate"]
-
 #: What jax.numpy does not have, or has only for arrays of its own.
 _OWN: Final[dict[str, Any]] = {
     "ndarray": np.ndarray | jax.Array,

@@ -32,20 +32,6 @@ from paddlelike.compiled.formulas import translate
 from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW, WITHOUT_LOD
 from paddlelike.framework.opdef import OpDef, registry
 
-__all__ = [
-    "Lowering",
-    "Results",
-    "add_rows",
-    "find_across_rows",
-    "find_forward",
-    "find_lowering",
-    "is_row_by_row",
-    "knows_no_lod",
-    "list_lowered",
-    "load_lowerings",
-    "lowers",
-]
-
 #: What a lowering of several outputs returns.
 Results = tuple[Any, ...]
 

@@ -11,17 +11,6 @@ from paddlelike.compiled.values import Packed
 from paddlelike.core import memory
 from paddlelike.core.tensor import LoD
 
-__all__ = [
-    "are_sequences",
-    "find_bucket",
-    "find_largest",
-    "find_sizes",
-    "have_one_length",
-    "pack",
-    "pack_all",
-    "stands_for_none",
-]
-
 _SMALLEST: Final = 8
 
 

@@ -36,8 +36,6 @@ from paddlelike.executor.explanations import format_line
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.framework.graph.operator import Operator
 
-__all__ = ["Copies"]
-
 _NO_STEP: Final = -1  # of a refusal for another reason than an operator
 _AXIS = "copies"
 _EACH, _ALL = PartitionSpec(_AXIS), PartitionSpec()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["LoweringError", "RefusedError", "Uncovered"]
-
 
 class LoweringError(Exception):
     """XLA cannot be told an operator with these inputs and attributes; the text says why."""

@@ -21,8 +21,6 @@ from paddlelike.ops.remote.collective import find_job
 if TYPE_CHECKING:
     from paddlelike.compiled.engine import Engine
 
-__all__ = ["find_engine", "run_copies", "run_program"]
-
 
 def run_program(
     program: Program,

@@ -11,8 +11,6 @@ import numpy as np
 
 from paddlelike.core import memory
 
-__all__ = ["Packed", "SparseRows", "Value", "align_feed", "find_array_type", "is_large"]
-
 _ALIGNMENT: Final = 64  # bytes; XLA copies arrays that begin elsewhere
 _LARGE: Final = 100_000  # bytes; XLA copies more than that in a thread of its own
 _FEW: Final = 4  # rows of a table for each one looked up, from which on an update of those alone is faster

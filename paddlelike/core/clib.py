@@ -14,8 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["log", "rand"]
-
 Array = np.ndarray[Any, Any]
 
 # Algorithm and constants of logf are those of Arm's optimized routines (MIT licence), which glibc

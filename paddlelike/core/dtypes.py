@@ -10,17 +10,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "TENSOR_DTYPES",
-    "AttrType",
-    "DType",
-    "VarType",
-    "convert_dtype",
-    "dtype_row",
-    "numpy_dtype",
-    "unify_dtype",
-]
-
 
 class VarType(enum.IntEnum):
     """The kind of value of a variable, or the element type of a tensor (Paddle uses one enum for both)."""

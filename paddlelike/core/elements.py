@@ -10,8 +10,6 @@ from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.places import CPUPlace, Place
 from paddlelike.errors import EnforceNotMet
 
-__all__ = ["ElementAccess"]
-
 
 class ElementAccess:
     """Base of :class:`~paddlelike.core.tensor.LoDTensor`: Fluid's methods for single elements and parts."""

@@ -8,8 +8,6 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-__all__ = ["run_quietly"]
-
 T = TypeVar("T")
 
 # From 2.3 on, numpy copies an operand that is repeated along a dim into a buffer of this many elements and

@@ -18,8 +18,6 @@ from paddlelike.core.dtypes import unify_dtype
 from paddlelike.errors import OutOfMemoryError
 from paddlelike.foundation.locks import Lock
 
-__all__ = ["HEADROOM", "Arena", "empty", "is_placed", "keep_freed_block", "keep_freed_memory", "place"]
-
 HEADROOM: Final = 64  # bytes in front of the data that belong to the same buffer
 _PAGE: Final = 4096
 _M_TRIM_THRESHOLD: Final = -1  # constants of malloc.h

@@ -11,19 +11,6 @@ from paddlelike.core.versioned import Versioned
 from paddlelike.errors import UnsupportedError
 from paddlelike.hooks import Hook
 
-__all__ = [
-    "CPUPlace",
-    "CUDAPinnedPlace",
-    "CUDAPlace",
-    "Place",
-    "count_gpus",
-    "cpu_places",
-    "cuda_pinned_places",
-    "cuda_places",
-    "is_compiled_with_cuda",
-    "require_device",
-]
-
 _count_gpus: Final[Hook[[], int]] = Hook("count_gpus")
 
 _HINT: Final = "fluid.CPUPlace() works on every machine; for GPUs: pip install 'jax[cuda12]'"

@@ -19,8 +19,6 @@ import numpy as np
 from paddlelike.core import clib, memory
 from paddlelike.core.versioned import Versioned
 
-__all__ = ["Generator", "shuffle_range"]
-
 Array = np.ndarray[Any, Any]
 
 _MODULUS: Final = 2**31 - 1

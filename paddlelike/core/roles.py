@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["OpRole"]
-
 
 class OpRole:
     """The part of training an operator belongs to (bits of the attribute ``op_role``)."""

@@ -25,17 +25,6 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.foundation.locks import Lock
 from paddlelike.foundation.snapshot import POPULATE_WRITE, advise
 
-__all__ = [
-    "OldRows",
-    "Table",
-    "find_tables",
-    "find_written_rows",
-    "keep_old_rows",
-    "note_rows",
-    "tables",
-    "watch_rows",
-]
-
 Array = np.ndarray[Any, Any]
 
 LEAST: Final = 4 << 20  # bytes of an array whose old rows are kept, not its memory

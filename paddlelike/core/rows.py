@@ -6,8 +6,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["RowGroups", "RowIndex", "add_rows", "merge_rows", "sum_rows", "unique_rows"]
-
 Array = np.ndarray[Any, Any]
 
 _WIDE: Final = 32  # elements of a row from which on whole rows are added, however many repeat

@@ -17,8 +17,6 @@ from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.current import Current
 from paddlelike.foundation.display import Displayed
 
-__all__ = ["Scope", "ScopeVariable", "global_scope", "scope_guard"]
-
 _LISTED: Final = 8  # names in the repr of a scope
 
 Value = TypeVar("Value")

@@ -25,8 +25,6 @@ from paddlelike.foundation.display import Displayed
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows", "adopt_all", "open_for"]
-
 Array = np.ndarray[Any, Any]
 LoD = list[list[int]]
 

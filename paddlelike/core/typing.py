@@ -11,8 +11,6 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.places import Place
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 
-__all__ = ["DtypeLike", "FedValue", "Ints", "Number", "Numbers", "PaddingLike", "Places"]
-
 #: An element type: what :func:`~paddlelike.core.dtypes.convert_dtype` takes.
 DtypeLike: TypeAlias = VarType | str | np.dtype[Any] | type[np.generic | bool | int | float]
 

@@ -14,8 +14,6 @@ from typing import Any, ClassVar
 
 from paddlelike.errors import FormatError
 
-__all__ = ["Versioned"]
-
 _KEYS = {"version", "attributes"}
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["count_steps", "view_bytes_at", "view_strided"]
-
 Array = np.ndarray[Any, Any]
 
 

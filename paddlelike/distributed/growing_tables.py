@@ -36,23 +36,6 @@ if TYPE_CHECKING:
     from paddlelike.io.report import LoadReport, SaveReport
     from paddlelike.param_attr import ParamAttrLike
 
-__all__ = [
-    "CountFilterEntry",
-    "ProbabilityEntry",
-    "ShowClickEntry",
-    "age",
-    "clear",
-    "find_counts",
-    "find_name",
-    "list_tables",
-    "load_all",
-    "load_one_table",
-    "print_table_stat",
-    "save_one_table",
-    "shrink",
-    "sparse_embedding",
-]
-
 Answer = TypeVar("Answer")
 
 

@@ -8,8 +8,6 @@ from typing import Any, NoReturn
 
 from paddlelike.foundation.near_names import find_near_names
 
-__all__ = ["Parser"]
-
 _UNKNOWN = "unrecognized arguments: "
 _MISSING = "the following arguments are required: "
 

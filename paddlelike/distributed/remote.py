@@ -35,8 +35,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef import Context
 
-__all__ = ["RemoteOperators"]
-
 Array = np.ndarray[Any, Any]
 
 

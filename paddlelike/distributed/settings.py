@@ -10,8 +10,6 @@ from pathlib import Path
 from paddlelike.distributed.protocol.trainer.steps import Limits
 from paddlelike.errors import RoleError
 
-__all__ = ["Settings"]
-
 _LEASE = 30.0
 _LOG_EVERY = 60.0
 

@@ -13,8 +13,6 @@ from paddlelike.errors import UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["Share", "TrainerWorkers", "connect_workers", "distribute_training"]
-
 
 class Share(NamedTuple):
     """What this process runs of a distributed training."""

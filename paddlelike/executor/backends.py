@@ -10,8 +10,6 @@ from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.program import Program
 from paddlelike.hooks import Hook
 
-__all__ = ["BACKENDS", "choose_backend", "explain_pieces"]
-
 _explain_compiled: Final[Hook[[Program, list[str], list[str], Place], str]] = Hook("explain_compiled")
 
 BACKENDS: Final = ("numpy", "jax")

@@ -30,8 +30,6 @@ from paddlelike.hooks import Hook
 if TYPE_CHECKING:
     from paddlelike.framework.typing import Feed, FetchList
 
-__all__ = ["CompiledProgram", "ParallelExecutor"]
-
 _distribute_program: Final[Hook[[Program, BuildStrategy, Scope], AbstractContextManager[Program]]] = Hook(
     "distribute_program"
 )

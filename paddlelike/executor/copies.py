@@ -30,8 +30,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import collect_writes
 from paddlelike.hooks import Hook
 
-__all__ = ["Copies", "warn_numpy"]
-
 _run_copies: Final[Hook[..., list[list[Any]] | None]] = Hook("run_copies")
 _explain_copies: Final[Hook[[Program, list[str], list[str], Sequence[Place]], str]] = Hook("explain_copies")
 

@@ -15,8 +15,6 @@ from paddlelike.framework.graph.variable import Variable
 if TYPE_CHECKING:
     from paddlelike.framework.typing import Feed, ProgramLike
 
-__all__ = ["Batches", "FetchHandler", "run_dataset"]
-
 
 class Batches(Protocol):
     """What a program runs over: a dataset of ``fluid.DatasetFactory``."""

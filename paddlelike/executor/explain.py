@@ -25,8 +25,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef, Spec, make_arguments, name_results, registry
 from paddlelike.ops.kernels.fast.late import count_calls
 
-__all__ = ["Explanation", "Rates", "StepReport", "explain_plan"]
-
 Array = np.ndarray[Any, Any]
 _SLOWEST: Final = 12  # steps shown one by one
 

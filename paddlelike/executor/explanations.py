@@ -23,8 +23,6 @@ from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.framework.hints import describe_shape, explain_missing_axis, explain_no_value
 from paddlelike.framework.opdef import EMPTY, Spec, make_arguments, registry
 
-__all__ = ["explain_error", "format_line"]
-
 
 def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
     """Return the error to raise for one that an operator raised.

@@ -9,8 +9,6 @@ import numpy as np
 from paddlelike.core.tensor import LoD, LoDTensor
 from paddlelike.errors import EnforceNotMet
 
-__all__ = ["split_batch"]
-
 
 def split_batch(name: str, value: Any, copies: int) -> list[Any]:
     """Return the parts of a fed batch for the copies, as Fluid cuts it.

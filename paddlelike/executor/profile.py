@@ -12,8 +12,6 @@ from typing import Any, Final, NamedTuple
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.framework.graph.operator import Operator
 
-__all__ = ["ORDERS", "Event", "Profile", "start", "stop"]
-
 ORDERS: Final = ("default", "calls", "total", "max", "min", "ave")
 _TITLES: Final = {"calls": "number of calls", "ave": "average time", **{k: f"{k} time" for k in ORDERS[2:5]}}
 _WIDTH: Final = 12

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from paddlelike.framework.graph.variable import Variable
     from paddlelike.framework.typing import Feed, FetchList, ProgramLike
 
-__all__ = ["Executor"]
-
 _run_compiled: Final[Hook[..., list[Any] | None]] = Hook("run_compiled")
 
 

@@ -7,8 +7,6 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["warn_alone", "warn_overwriting", "warn_overwritten"]
-
 
 def warn_alone(program: Program) -> None:
     """Warn, once, when a program of the mode nccl2 updates parameters by this worker's gradients alone."""

@@ -22,8 +22,6 @@ from paddlelike.executor.threads import thread_limit
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.operator import Operator
 
-__all__ = ["run_plan", "run_steps"]
-
 
 def run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[str, Any]) -> Frame:
     """Run the steps of a plan once. Return the frame with the values."""

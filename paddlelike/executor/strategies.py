@@ -12,8 +12,6 @@ from typing import Any, NoReturn
 
 from paddlelike.errors import UnsupportedError
 
-__all__ = ["BuildStrategy", "ExecutionStrategy"]
-
 
 class _Options:
     """Options by name. Setting one that Fluid does not have raises AttributeError."""

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from paddlelike.foundation.locks import make_keys
 
-__all__ = ["ThreadLimit", "thread_limit"]
-
 Result = TypeVar("Result")
 
 _RESTORING = 0.1  # seconds, more than it takes

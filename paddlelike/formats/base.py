@@ -35,18 +35,6 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.entry import Entry, read_dense, read_dense_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable, as_source
 
-__all__ = [
-    "ALL_DTYPES",
-    "SNIFF_BYTES",
-    "Capabilities",
-    "Description",
-    "FileFormat",
-    "FolderFormat",
-    "Format",
-    "Value",
-    "Values",
-]
-
 Value = LoDTensor | SelectedRows
 Values = Mapping[str, LoDTensor | SelectedRows | Array]
 S = TypeVar("S")

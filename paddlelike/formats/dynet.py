@@ -32,8 +32,6 @@ from paddlelike.formats.elements import check_shape, copy_into
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer, Readable, as_source
 
-__all__ = ["LOOKUP_PARAMETER", "PARAMETER", "Block", "DynetFile", "encode", "read_blocks"]
-
 Array = np.ndarray[Any, Any]
 
 PARAMETER: Final = "#Parameter#"

@@ -13,8 +13,6 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Cursor, Source
 
-__all__ = ["Array", "TensorPart", "check_shape", "check_total", "copy_into", "read_elements", "view_elements"]
-
 Array = np.ndarray[Any, Any]
 
 _MAX_DIMS: Final = 32  # numpy 1.x has no more

@@ -14,11 +14,6 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.elements import TensorPart, check_total, read_elements
 from paddlelike.formats.sources import Source
 
-__all__ = [
-    "Entry", "LeftOut", "Listing", "check_entries", "check_extent", "free_name", "list_left_out",
-    "note_left_out", "read_dense", "read_dense_rows",
-]  # fmt: skip
-
 _NOTED: Final = 8
 
 

@@ -17,8 +17,6 @@ from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES
 from paddlelike.formats.paddle.recognize import find_dense_part, is_pir, is_program, is_selected_rows
 
-__all__ = ["HEAD", "explain"]
-
 HEAD: Final = SNIFF_BYTES  # the bytes of a file that explain() needs
 
 

@@ -45,8 +45,6 @@ from paddlelike.foundation.snapshot import try_aside
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["Hdf5", "decode_name", "encode_name", "read_attributes"]
-
 _SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 _PIECE: Final = 1 << 20
 _KERAS: Final = "model.weights.h5"

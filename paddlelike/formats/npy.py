@@ -17,8 +17,6 @@ import numpy as np
 from paddlelike.errors import FormatError
 from paddlelike.formats.elements import check_shape
 
-__all__ = ["LARGEST_HEADER", "MAGIC", "Header", "encode_header", "find_kind", "parse_header"]
-
 MAGIC: Final = b"\x93NUMPY"
 LARGEST_HEADER: Final = 1 << 14  # numpy's own are padded to 64 bytes; dims take 20 bytes each
 

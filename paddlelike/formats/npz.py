@@ -27,8 +27,6 @@ from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
 
-__all__ = ["Npz", "TheanoBundle", "deliver", "is_held"]
-
 _SUFFIX: Final = ".npy"
 _PICKLE: Final = "pkl"  # the member of a bundle with its pickle
 _NO_NUMBERS: Final = {

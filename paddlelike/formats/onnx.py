@@ -30,8 +30,6 @@ from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.npz import deliver
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 
-__all__ = ["OnnxFile"]
-
 _LARGEST: Final = (1 << 31) - 1  # bytes: protobuf's limit
 _TYPES: Final = {row.onnx: row.var_type for row in TENSOR_DTYPES.values()}
 _IR, _OPSET = 8, 17

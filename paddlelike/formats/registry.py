@@ -22,8 +22,6 @@ from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat
 from paddlelike.formats.sources import Folder, Readable, as_source, is_folder
 from paddlelike.foundation.warn import warn_user
 
-__all__ = ["GROUP", "Registry", "all_formats", "find", "register", "sniff", "sniff_head"]
-
 AnyFormat = FileFormat | FolderFormat
 
 GROUP: Final = "paddlelike.formats"

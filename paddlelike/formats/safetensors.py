@@ -30,8 +30,6 @@ from paddlelike.formats.elements import check_shape, view_elements
 from paddlelike.formats.entry import Entry, LeftOut, Listing, list_left_out
 from paddlelike.formats.sources import Buffer, Folder, Readable, Source, as_source
 
-__all__ = ["Safetensors", "SafetensorsFolder"]
-
 _LARGEST_HEADER: Final = 100_000_000  # the specification's limit
 _SINGLE: Final = "model.safetensors"
 _INDEX: Final = ".index.json"

@@ -8,8 +8,6 @@ from typing import Any, BinaryIO, Final, Protocol, TypeGuard, cast, runtime_chec
 
 from paddlelike.errors import FormatError
 
-__all__ = ["Buffer", "Cursor", "Folder", "Readable", "Source", "as_source", "is_folder"]
-
 Buffer = bytes | bytearray | memoryview
 
 _CHUNK: Final = 4096  # holds nearly every header, and the whole of most small files

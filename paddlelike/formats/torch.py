@@ -38,8 +38,6 @@ from paddlelike.formats.state.pickled import Foreign, PickledArray
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
 
-__all__ = ["Torch"]
-
 _SLACK: Final = 1 << 12
 _MAGIC: Final = 0x1950A86A20F9469CFC6C
 _LEGACY: Final = (

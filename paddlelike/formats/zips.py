@@ -19,8 +19,6 @@ from paddlelike.formats.sources import Buffer, Source
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["Member", "SourceFile", "check_sizes", "find_damage", "open_zip", "write_zip"]
-
 _DATE: Final = (1980, 1, 1, 0, 0, 0)  # equal values give equal bytes
 _LOCAL_HEADER: Final = 30
 _END: Final = 22  # bytes of the end record without its comment

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["describe", "format_count", "format_size"]
-
 
 def format_count(count: int, noun: str) -> str:
     """Return a number of things.

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-__all__ = ["Current"]
-
 T = TypeVar("T")
 
 

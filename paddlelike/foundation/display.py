@@ -6,8 +6,6 @@ from typing import Final
 
 from paddlelike.hooks import Hook
 
-__all__ = ["Displayed"]
-
 _format_html: Final[Hook[[object], str]] = Hook("format_html")
 
 

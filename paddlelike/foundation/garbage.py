@@ -7,8 +7,6 @@ import gc
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-__all__ = ["pause_collection"]
-
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 

@@ -11,8 +11,6 @@ from typing import Any, Self, TypeVar
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.parameters import complete_parameters, read_parameters
 
-__all__ = ["KeywordOptions", "NearKeywords", "name_near_keyword", "show_options"]
-
 F = TypeVar("F", bound=Callable[..., object])
 
 

@@ -29,17 +29,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-__all__ = [
-    "Condition",
-    "Event",
-    "Lock",
-    "RLock",
-    "close_at_end",
-    "close_files",
-    "make_keys",
-    "open_file",
-]
-
 _LOOK: Final = 1.0  # seconds between two looks of whoever waits
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-__all__ = ["find_near_names", "find_same_names", "suggest_names", "suggest_patterns"]
-
 _MANY: Final = 5_000_000  # names that are compared, times a length squared: more would take seconds
 _LIKE: Final = 0.7  # difflib's ratio: names below it share little but an ending such as .w_0
 

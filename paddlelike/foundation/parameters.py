@@ -10,8 +10,6 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, cast
 
-__all__ = ["complete_parameters", "describe_like", "read_parameters", "read_shared_parameters"]
-
 T = TypeVar("T", bound=Callable[..., Any])
 
 _HEADINGS: Final = ("    Parameters\n    ----------\n", "    Attributes\n    ----------\n")

@@ -19,8 +19,6 @@ from paddlelike.foundation.amounts import format_size
 from paddlelike.foundation.locks import Event, Lock
 from paddlelike.foundation.threads import Thread
 
-__all__ = ["advance_progress", "find_notebook", "report_progress", "show_progress"]
-
 _DELAY: Final = 1.0  # seconds before the line is drawn,
 _INTERVAL: Final = 0.1  # and between two drawings
 _TICK: Final = 1.0  # seconds between two drawings of an operation that has counted nothing

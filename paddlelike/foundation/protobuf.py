@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, Final
 
-__all__ = ["Message", "MessageClass", "make_classes"]
-
 Message = Any  # made at run time: no type checker knows its fields
 MessageClass = Any
 

@@ -26,8 +26,6 @@ import numpy as np
 
 from paddlelike.foundation.locks import Keys, Lock, RLock
 
-__all__ = ["POPULATE_WRITE", "Rests", "Snapshot", "advise", "try_aside"]
-
 _PIECE: Final = 2 << 20  # bytes that are read at a time
 _PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
 _LOOK: Final = 2000  # milliseconds between two looks whether the parent is alive

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pkgutil
 
-__all__ = ["read_sections", "read_table"]
-
 
 def read_table(package: str, name: str) -> str:
     """Return the text of a file in a package. Raises FileNotFoundError where there is none.

@@ -18,8 +18,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from paddlelike.foundation.locks import Event
 
-__all__ = ["Pool", "Task", "Thread"]
-
 Result = TypeVar("Result")
 
 _PATIENCE: Final = 5.0  # seconds for a thread to begin, before others do its work

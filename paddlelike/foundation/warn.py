@@ -13,8 +13,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-__all__ = ["find_user_frame", "hold_warnings", "warn_user"]
-
 #: Where files are not the user's: this package, and the modules that run its ``with`` blocks and decorators.
 _NOT_USERS: Final = (str(Path(__file__).parents[1]) + os.sep, contextlib.__file__, functools.__file__)
 

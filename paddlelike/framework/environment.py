@@ -6,18 +6,6 @@ from typing import Final
 
 from paddlelike.errors import UnsupportedError
 
-__all__ = [
-    "FLUID_VERSION",
-    "PADDLE2_VERSION",
-    "PADDLE3_VERSION",
-    "PADDLE_VERSION",
-    "in_dygraph_mode",
-    "load_op_library",
-    "memory_optimize",
-    "release_memory",
-    "require_version",
-]
-
 FLUID_VERSION: Final = "1.8.5"  # the Fluid whose API and files these are
 PADDLE_VERSION: Final = 1008005  # the same, as programs that were built here hold it
 PADDLE3_VERSION: Final = 3_000_000  # Paddle 3.0.0, likewise

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from paddlelike.foundation.near_names import suggest_names
 
-__all__ = ["flag", "get_flags", "is_set", "read_environment", "set_flags"]
-
 _EFFECTIVE: Final[Mapping[str, Any]] = {
     "FLAGS_check_nan_inf": False,  # whether an operator that computes nan or inf is an error
     "FLAGS_paddle_num_threads": 1,  # of kernels, during a run

@@ -32,19 +32,6 @@ from paddlelike.framework.graph.guards import default_startup_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = [
-    "Named",
-    "describe_shape",
-    "explain_missing_axis",
-    "explain_no_value",
-    "explain_renumbering",
-    "explain_repetition",
-    "explain_shift",
-    "find_empty",
-    "make_natural_key",
-    "mask_numbers",
-]
-
 _GUARD: Final = (
     "build each copy under `with fluid.unique_name.guard():`, so that it gets the same names, or build it "
     "once in this process"

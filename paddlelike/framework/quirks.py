@@ -15,8 +15,6 @@ from paddlelike.foundation.text_tables import read_table
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.flags import flag
 
-__all__ = ["QUIRKS", "Quirk", "QuirkTable", "follows_fluid", "quirks", "warn_quirk"]
-
 
 class Quirk(NamedTuple):
     """One row: Fluid's way, the textbook's way, and where Fluid 1.8.5 has it: file, line or function."""

@@ -11,8 +11,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 
-__all__ = ["Feed", "FetchItem", "FetchList", "Minimized", "Nested", "ProgramLike", "ShapeLike", "Size"]
-
 #: A size that may be known only at run time.
 Size: TypeAlias = int | Variable
 

@@ -18,8 +18,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.kernels.special import sigmoid
 
-__all__ = ["Loop", "find_loop"]
-
 Expression = tuple[object, ...]
 Constants = Callable[[str], Array | None]  # the value of a variable that is the same at every run
 Kernel = Callable[..., tuple[Array, ...]]

@@ -28,8 +28,6 @@ from paddlelike.inference.cells import Loop, find_loop
 from paddlelike.ops.kernels.linalg.products import multiply
 from paddlelike.ops.kernels.nn.conv.packed import Activation, PackedConv
 
-__all__ = ["Chain", "Finder"]
-
 #: Products of matrices, with the attributes that transpose X and Y.
 _PRODUCTS: Final = {
     "matmul": ("transpose_X", "transpose_Y"),

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from paddlelike.left_out import make_attribute_error
 
-__all__ = ["AnalysisConfig", "NativeConfig", "Precision"]
-
 
 class Precision(IntEnum):
     """Precisions of TensorRT; here every model computes in its own."""

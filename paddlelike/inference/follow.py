@@ -17,8 +17,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.io.load.load import load_persistables
 from paddlelike.storage.location import locate
 
-__all__ = ["Follower"]
-
 T = TypeVar("T")
 
 

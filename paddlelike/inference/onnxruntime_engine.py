@@ -23,8 +23,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.inference.parts import Part, cut_into_parts, find_kept
 from paddlelike.inference.values import Runner, Value, split_value
 
-__all__ = ["OnnxEngine"]
-
 _logger: Final = logging.getLogger(__name__)
 _SMALL: Final = 64 << 10  # bytes of inputs and outputs together that get memory of their own
 #: Operators whose ids count from the end in onnxruntime where they are negative; here that is an error.

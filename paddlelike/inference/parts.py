@@ -13,8 +13,6 @@ from paddlelike.framework.opdef import registry
 from paddlelike.framework.passes import clone as passes
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-__all__ = ["Part", "cut_into_parts", "find_kept", "writes_scope"]
-
 _PORTS: Final = ("feed", "fetch")
 #: Operators whose inputs out of range are errors here and zeros in onnxruntime.
 _STRICT: Final = frozenset({"one_hot", "one_hot_v2"})

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from paddlelike.framework.graph.operator import Operator
     from paddlelike.framework.graph.program import Program
 
-__all__ = ["PlanEngine", "PredictionPlan"]
-
 
 class PredictionPlan(Plan):
     """A program bound for prediction with the present values of its parameters.

@@ -25,8 +25,6 @@ from paddlelike.ops.control.loop_limit import LoopLimit
 if TYPE_CHECKING:
     from paddlelike.inference.onnxruntime_engine import OnnxEngine
 
-__all__ = ["PaddlePredictor", "PredictorPool", "create_paddle_predictor"]
-
 
 class PaddlePredictor:
     """A model for prediction; :func:`create_paddle_predictor` makes one, and loads the model.

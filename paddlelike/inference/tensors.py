@@ -13,17 +13,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from paddlelike.core.tensor import LoD, LoDTensor
 from paddlelike.errors import FeedError
 
-__all__ = [
-    "PaddleBuf",
-    "PaddleDType",
-    "PaddlePlace",
-    "PaddleTensor",
-    "ZeroCopyTensor",
-    "make_output",
-    "paddle_dtype_size",
-    "paddle_tensor_to_bytes",
-]
-
 
 class PaddleDType(IntEnum):
     """Element types of the engine."""

@@ -9,8 +9,6 @@ import numpy as np
 
 from paddlelike.core.tensor import Array, LoD, LoDTensor
 
-__all__ = ["Runner", "Value", "split_value"]
-
 Value = tuple[Array, LoD]
 Runner = Callable[[Mapping[str, Any]], list[Value]]  # the outputs of some feeds, in their order
 

@@ -21,8 +21,6 @@ from paddlelike.io.load.model_files import Model, find_model
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.problems import raises_own_errors
 
-__all__ = ["Diagnosis", "Finding", "diagnose"]
-
 
 class Finding(NamedTuple):
     """Something odd.

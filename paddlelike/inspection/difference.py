@@ -20,8 +20,6 @@ from paddlelike.interop.content import Content, Held, open_content
 from paddlelike.storage import hashing
 from paddlelike.storage.problems import raises_own_errors
 
-__all__ = ["Change", "Difference", "compare"]
-
 
 class Change(NamedTuple):
     """A variable that both sides have, with another type, shape or value.

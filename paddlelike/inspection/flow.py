@@ -13,8 +13,6 @@ from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.inspection.layers import find_output, get_role, join_runs
 from paddlelike.inspection.layout import rank_by_longest_path
 
-__all__ = ["COLUMNS", "Flow", "FlowNode", "find_producer", "list_levels"]
-
 #: Operators of different roles stand in columns beside each other.
 COLUMNS: Final = {"forward": 0, "backward": 1, "update": 2}
 _MOST_FOLDED: Final = 1500  # layers that are searched for repeated blocks: the time grows with the square

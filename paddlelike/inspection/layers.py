@@ -15,8 +15,6 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import HOLDERS, TENSOR_LIKE, Parameter, Variable
 
-__all__ = ["Layer", "LayerTable", "find_output", "get_role", "join_runs", "list_layers", "print_layers"]
-
 _TITLES: Final = ("layer", "operators", "output", "parameters", "reads")
 _WIDEST: Final = 40
 

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-__all__ = ["Box", "Layout", "Point", "place_nodes", "rank_by_longest_path"]
-
 _GAP: Final = 18.0  # between nodes of a row
 _ROW_GAP: Final = 34.0
 _COLUMN_GAP: Final = 90.0

@@ -11,8 +11,6 @@ from typing import Final
 from paddlelike.inspection.flow import COLUMNS, Flow, FlowNode
 from paddlelike.inspection.layout import Box, Layout, Point, place_nodes
 
-__all__ = ["POINTS_PER_INCH", "format_graph", "format_svg", "place_graph"]
-
 #: Fill colours by kind; dark text is readable on each.
 _COLORS: Final = {
     "operator": "#dbe9f6",

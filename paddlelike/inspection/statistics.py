@@ -8,8 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["Histogram", "Sample", "Statistics", "count_bins", "summarize", "take_sample"]
-
 _PIECE: Final = 1 << 18  # elements: a piece of float64 stays in the cache
 
 

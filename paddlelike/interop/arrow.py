@@ -27,8 +27,6 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.save.save import save_vars
 from paddlelike.storage.location import locate
 
-__all__ = ["export_rows", "import_rows"]
-
 Array = np.ndarray[Any, Any]
 
 _COLUMNS: Final = ("id", "row", "forgotten")

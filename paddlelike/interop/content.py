@@ -31,8 +31,6 @@ from paddlelike.storage.manifest import Manifest
 if TYPE_CHECKING:
     from paddlelike.storage.interfaces import File
 
-__all__ = ["Content", "FileFacts", "Held", "ModelFiles", "find_model_files", "open_content"]
-
 _LARGEST_MODEL: Final = 1 << 28  # bytes of an ONNX file whose program is looked into
 _STATES: Final = (
     ".pdparams",

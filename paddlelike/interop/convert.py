@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
     from paddlelike.interop.onnx.models import ModelReport
 
-__all__ = ["ConvertReport", "convert", "find_model"]
-
 Path = str | os.PathLike[str]
 Rename = Mapping[str, str] | Callable[[str], str]
 AnyFormat = FileFormat | FolderFormat

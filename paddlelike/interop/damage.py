@@ -22,8 +22,6 @@ from paddlelike.storage.threads import map_in_threads
 from paddlelike.storage.verification import Verification
 from paddlelike.storage.verification import compare_file as compare_record
 
-__all__ = ["list_damage", "refuse_damage", "verify_path"]
-
 _MODEL = ".pdmodel"
 
 

@@ -13,8 +13,6 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
 
-__all__ = ["InexpressibleError", "cut_program", "name_damage", "read_attr"]
-
 
 class InexpressibleError(Exception):
     """The other system cannot express an operator with these attributes or inputs."""

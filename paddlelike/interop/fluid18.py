@@ -24,8 +24,6 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.clone import copy
 
-__all__ = ["make_fluid18"]
-
 #: Attributes of kernels, which say nothing of what is computed.
 _IGNORED: Final = frozenset({"mkldnn_data_type", "place_type", "use_mkldnn", "with_quant_attr"})
 #: What 1.8.5 does, in the words of attributes that it does not have; others must be empty, zero or False.

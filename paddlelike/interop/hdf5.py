@@ -35,8 +35,6 @@ from paddlelike.storage.problems import raises_own_errors
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
 
-__all__ = ["ParamSetter", "build_param_setters", "build_setter", "load_hdf5", "read_value", "save_hdf5"]
-
 Path = str | os.PathLike[str]
 
 _VERSION: Final = "paddlelike_version"

@@ -29,8 +29,6 @@ from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import is_there
 
-__all__ = ["convert_arrangement", "is_arrangement"]
-
 Path = str | os.PathLike[str]
 
 SUFFIX: Final = ".pdmodel"

@@ -6,8 +6,6 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Table"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -14,8 +14,6 @@ from paddlelike.errors import LoadError
 from paddlelike.interop.renaming import Recipe
 from paddlelike.io.rules.rules import Rules
 
-__all__ = ["RECIPES", "bert", "crnn", "db", "ernie", "find_rules", "pytorch", "resnet", "yolov3"]
-
 #: What belongs to training: of Adam, Momentum and their kin, and counters.
 _STATE: Final = ("re:(.*)_(moment[0-9]?|beta[12]_pow_acc|velocity|inf_norm)_[0-9]+", "learning_rate_*", "@*@")
 _GATES: Final = (1, 2, 0, 3)  # of an LSTM, in PyTorch's order

@@ -15,8 +15,6 @@ from paddlelike.io.planning.recipe import reorder
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules
 
-__all__ = ["Recipe", "arrange"]
-
 Array = np.ndarray[Any, Any]
 Recipe = Callable[[Iterable[str]], Rules]  # from the names in the source
 Store = Callable[[Value], Value]

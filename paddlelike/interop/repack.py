@@ -21,8 +21,6 @@ from paddlelike.io.export.program import check_feeds, find_ports, make_inference
 from paddlelike.storage.interfaces import Committed, Writing
 from paddlelike.storage.location import locate
 
-__all__ = ["merge", "prune", "split"]
-
 Path = str | os.PathLike[str]
 _MODEL: Final = "__model__"
 

@@ -27,8 +27,6 @@ from paddlelike.formats.sources import Buffer
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.problems import explain
 
-__all__ = ["Spool"]
-
 _PIECE: Final = 8 << 20
 _PAGE: Final = mmap.PAGESIZE
 _GRAIN: Final = mmap.ALLOCATIONGRANULARITY

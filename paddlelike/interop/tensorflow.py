@@ -23,17 +23,6 @@ from paddlelike.interop.hdf5 import ParamSetter, build_setter, read_value
 from paddlelike.io.select import is_parameter, is_persistable, select
 from paddlelike.storage.manifest import library_version
 
-__all__ = [
-    "Placeholder",
-    "Session",
-    "Variable",
-    "assign",
-    "global_variables",
-    "global_variables_initializer",
-    "placeholder",
-    "trainable_variables",
-]
-
 __version__: Final = library_version() or "unknown"  # of this package; the recipe keeps it as an attribute
 
 _OUTPUT: Final = ":0"

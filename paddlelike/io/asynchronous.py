@@ -21,16 +21,6 @@ from paddlelike.foundation.locks import Event, Lock, RLock
 from paddlelike.foundation.threads import Thread
 from paddlelike.io.report import SaveReport
 
-__all__ = [
-    "PendingSave",
-    "begin",
-    "check_pending",
-    "discard_pending",
-    "pending_lock",
-    "start_save",
-    "wait_for_pending",
-]
-
 _PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
 
 

@@ -6,8 +6,6 @@ import os
 
 from paddlelike.executor.run import Executor
 
-__all__ = ["check_directory", "check_executor"]
-
 
 def check_executor(executor: object, function: str) -> None:
     """Raise TypeError when what was passed to ``function`` as its executor is none."""

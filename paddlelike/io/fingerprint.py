@@ -11,8 +11,6 @@ from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["fingerprint"]
-
 _known: Final[WeakKeyDictionary[Program, tuple[int, str | None]]] = WeakKeyDictionary()
 
 

@@ -21,8 +21,6 @@ from paddlelike.errors import StorageError
 from paddlelike.foundation.locks import Lock
 from paddlelike.storage.manifest import Manifest, Record
 
-__all__ = ["Known", "Ledger", "Location", "State", "get_array", "get_state", "ledger"]
-
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 

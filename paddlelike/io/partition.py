@@ -28,16 +28,6 @@ from paddlelike.storage.problems import is_directory
 if TYPE_CHECKING:
     from paddlelike.executor.run import Executor
 
-__all__ = [
-    "TABLE_FOLDER",
-    "GatheredFile",
-    "LoadShare",
-    "Partition",
-    "SaveShare",
-    "WholePartition",
-    "get_partition",
-]
-
 _find_partition: Final[Hook[[Program], Partition | None]] = Hook("find_partition")
 
 #: The folder of a saved directory in which servers save the shards of tables, as in Fluid.

@@ -29,8 +29,6 @@ from paddlelike.ops.io.files import Files
 from paddlelike.storage.location import is_remote
 from paddlelike.storage.names import relative_path
 
-__all__ = ["build_load_program", "build_save_program", "collections_paused", "run_program"]
-
 Path = str | os.PathLike[str]
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
 
-__all__ = ["LoadReport", "Moved", "SaveReport"]
-
 
 class Moved(NamedTuple):
     """One variable that was saved or loaded."""

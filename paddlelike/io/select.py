@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
     from paddlelike.framework.typing import ProgramLike
 
-__all__ = [
-    "get_program",
-    "get_program_parameter",
-    "get_program_persistable_vars",
-    "is_belong_to_optimizer",
-    "is_parameter",
-    "is_persistable",
-    "select",
-]
-
 
 def is_parameter(var: Variable) -> bool:
     """Return whether ``var`` is a parameter, which training changes.

@@ -29,8 +29,6 @@ from paddlelike.storage.problems import explain, is_there
 if TYPE_CHECKING:
     from paddlelike.core.typing import Numbers
 
-__all__ = ["Curve", "Curves", "Record", "TrainingLog", "decode_record"]
-
 _CHECK: Final = re.compile(r'(?<=}), "crc32": "(.{8})"}')
 _plot_log: Final[Hook[[TrainingLog, str | os.PathLike[str]], None]] = Hook("plot_log")
 

@@ -13,8 +13,6 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.helper import LayerHelper
 
-__all__: list[str] = []  # as in Fluid, whose names begin with an underscore
-
 _REDUCE_TYPES: Final = ("sum", "prod", "max", "min")  # in the order of the attribute of ``allreduce``
 
 

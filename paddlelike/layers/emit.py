@@ -13,8 +13,6 @@ from paddlelike.layers.helper import LayerHelper
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
 
-__all__ = ["emit", "emit_all"]
-
 
 def emit(
     type: str,

@@ -11,8 +11,6 @@ from typing import Any
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import describe
 
-__all__ = ["as_list", "has_variables", "repeat_size", "replace_variables"]
-
 
 def has_variables(values: Sequence[Any]) -> bool:
     """Return whether any of ``values`` is a variable."""

@@ -7,18 +7,6 @@ from typing import Any, TypeVar
 
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = [
-    "assert_same_structure",
-    "convert_to_list",
-    "copy_mutable_vars",
-    "flatten",
-    "have_same_structure",
-    "hold_mutable_vars",
-    "is_sequence",
-    "map_structure",
-    "pack_sequence_as",
-]
-
 Structure = TypeVar("Structure")
 
 

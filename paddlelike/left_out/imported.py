@@ -9,8 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-__all__ = ["find_imported"]
-
 #: A line for each module of ours: the names that it answers for.
 _NAMES: Final = """
     fluid: backward compiler core executor framework initializer io layers optimizer param_attr unique_name

@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 
 from paddlelike.foundation.text_tables import read_sections
 
-__all__ = ["DYGRAPH", "MODULES", "NAMES", "OF_OTHERS", "PADDLE_NAMES", "Reason"]
-
 
 class Reason(NamedTuple):
     """Why something is left out, and what to do instead."""

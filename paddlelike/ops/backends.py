@@ -7,7 +7,5 @@ from typing import Final
 
 from paddlelike.framework.opdef import Attr, Bool
 
-__all__ = ["BACKENDS", "MKLDNN"]
-
 MKLDNN: Final[Mapping[str, Attr]] = {"use_mkldnn": Bool(False)}
 BACKENDS: Final[Mapping[str, Attr]] = {"use_cudnn": Bool(False), **MKLDNN}

@@ -10,8 +10,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.framework.quirks import follows_fluid
 
-__all__ = ["find_extreme", "reduce_extreme", "sign", "take_greater", "take_less"]
-
 
 def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Array:
     """Return the greatest or least number over dims, which are kept as 1; Fluid passes over NaN."""

@@ -14,8 +14,6 @@ import numpy as np
 from paddlelike.framework.opdef import Attr, OpDef, register
 from paddlelike.framework.opdef.registry import LATER
 
-__all__ = ["INTEGERS", "register_kernel"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: numpy dtypes by the number that an attribute ``dtype`` holds, where it is an integer's.

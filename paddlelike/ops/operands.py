@@ -12,20 +12,6 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, OpDef, Spec
 
-__all__ = [
-    "can_be_equal",
-    "check_same_dtype",
-    "check_same_shape",
-    "count_elements",
-    "fill_box",
-    "is_known",
-    "keep_spec",
-    "normalize_axis",
-    "one_element",
-    "read_numbers",
-    "same_shape",
-]
-
 
 def check_same_dtype(op: str, first: Array, others: Iterable[Array], names: str = "X and Y") -> None:
     """Raise EnforceNotMet unless all operands hold one element type, which no kernel of Fluid converts."""

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Spec
 
-__all__ = ["check_shape_attr", "infer_batch_size_like", "infer_sizes"]
-
 
 def check_shape_attr(op: str, shape: Sequence[int], *, unknown: bool = False) -> tuple[int, ...]:
     """Return ``shape`` as a tuple. Raises ShapeError when a dim is negative, but for -1 if ``unknown``."""

@@ -19,8 +19,6 @@ from paddlelike.layers.helper import LayerHelper
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
 
-__all__ = ["Accumulator", "ParamGrad", "ParamGrads", "State"]
-
 ParamGrad = tuple[Parameter, Variable]
 ParamGrads = list[ParamGrad]
 

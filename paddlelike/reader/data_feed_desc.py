@@ -11,8 +11,6 @@ from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.protobuf import MessageClass, make_classes
 from paddlelike.foundation.text_tables import read_table
 
-__all__ = ["DataFeedDesc"]
-
 
 @lru_cache(maxsize=1)
 def _message() -> MessageClass:

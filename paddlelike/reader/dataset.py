@@ -25,8 +25,6 @@ from paddlelike.errors import FeedError, MissingFileError, UnsupportedError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.slots import Sample, describe_slot, drop_zeros, parse_sample, stack_slot
 
-__all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
-
 _HADOOP: Final = ("hdfs:", "afs:")  # files that Fluid reads by a command
 _LAST_FIELDS: Final = ("rank_offset", "pv_batch_size")  # of a description, in their order
 #: What a line begins with if a dataset is told so, in its order.

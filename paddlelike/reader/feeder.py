@@ -17,8 +17,6 @@ from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["DataFeeder"]
-
 
 class DataFeeder(Versioned):
     """Converts samples, each a tuple with one item per variable of ``feed_list``, into a feed.

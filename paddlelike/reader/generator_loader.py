@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from paddlelike.core.tensor import Array
     from paddlelike.core.typing import Places
 
-__all__ = ["GeneratorLoader", "group_items"]
-
 
 class GeneratorLoader(Versioned):
     """Batches of a generator, read ahead by a thread. Raises GraphError for invalid arguments.

@@ -19,8 +19,6 @@ from paddlelike.reader.generator_loader import GeneratorLoader, group_items
 if TYPE_CHECKING:
     from paddlelike.core.typing import Places
 
-__all__ = ["DataLoader", "DatasetLoader", "PyReader"]
-
 
 class DataLoader:
     """Creates loaders, see :meth:`from_generator`; the class itself raises UnsupportedError.

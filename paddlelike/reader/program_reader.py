@@ -22,8 +22,6 @@ from paddlelike.unique_name import UniqueNameGenerator
 if TYPE_CHECKING:
     from paddlelike.core.places import Place
 
-__all__ = ["LOADER_NAMES", "BatchQueue", "declare_double_buffer", "declare_loader", "declare_reader"]
-
 #: The names of non-iterable loaders. As in Fluid, ``unique_name.guard`` does not restart these counters, so
 #: that two loaders built under two guards have two queues.
 LOADER_NAMES: Final = UniqueNameGenerator()

@@ -14,20 +14,6 @@ from typing import Any, Final
 from paddlelike.foundation.locks import Event
 from paddlelike.foundation.threads import Pool, Task, Thread
 
-__all__ = [
-    "ComposeNotAligned",
-    "batch",
-    "buffered",
-    "cache",
-    "chain",
-    "compose",
-    "firstn",
-    "map_readers",
-    "multiprocess_reader",
-    "shuffle",
-    "xmap_readers",
-]
-
 Reader = Callable[[], Iterable[Any]]
 
 #: How the names of threads begin: of those that map samples, and that read them, for the thread with the id.

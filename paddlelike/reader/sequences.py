@@ -14,8 +14,6 @@ from paddlelike.errors import EnforceNotMet, FeedError
 if TYPE_CHECKING:
     from paddlelike.core.tensor import Array
 
-__all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
-
 
 def create_lod_tensor(
     data: Array | LoDTensor | Sequence[Sequence[int] | Array],

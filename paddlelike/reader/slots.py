@@ -13,8 +13,6 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FeedError
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["Sample", "describe_slot", "drop_zeros", "parse_sample", "stack_slot"]
-
 Sample = list[np.ndarray[Any, Any]]  # the values of one line, an array for each variable
 
 

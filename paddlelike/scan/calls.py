@@ -29,8 +29,6 @@ from paddlelike.scan.values import (
     Variables,
 )
 
-__all__ = ["Calls"]
-
 _MOST_CALLS: Final = 2000  # of functions, in one script
 
 

@@ -16,8 +16,6 @@ from paddlelike.scan.report import Kind, ScriptFinding
 from paddlelike.scan.sources import Source, find_module
 from paddlelike.scan.values import LocalFunction, LocalModule, Value
 
-__all__ = ["CaughtError", "ExitedError", "Folder", "Followed", "Guard", "Way"]
-
 
 class Followed(NamedTuple):
     """What was found on the way of a script, without what its modules' own functions hold.

@@ -11,8 +11,6 @@ from typing import Any, Final
 from paddlelike.scan.names import Names
 from paddlelike.scan.values import UNKNOWN, Const, Items, LocalFunction, Value, Variables
 
-__all__ = ["Expressions", "apply"]
-
 _COMPARE: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,

@@ -16,8 +16,6 @@ from paddlelike.framework.opdef import registry
 from paddlelike.interop.content import Content, list_persistables, open_content
 from paddlelike.scan.report import FileFinding
 
-__all__ = ["look_into_files", "look_into_path"]
-
 #: Files that say by their name that they are neither models nor values.
 _OTHERS: Final = frozenset({
     ".bash", ".c", ".cc", ".cfg", ".cmake", ".conf", ".cpp", ".css", ".csv", ".gif", ".h", ".html", ".in",

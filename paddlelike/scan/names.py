@@ -30,8 +30,6 @@ from paddlelike.scan.values import (
     Variables,
 )
 
-__all__ = ["Names", "advise"]
-
 _KNOWN: Final[Mapping[str, Value]] = {
     "sys.version_info": Const(tuple(sys.version_info)), "sys.platform": Const(sys.platform),
     "sys.version": Const(sys.version), "os.name": Const(os.name), "six.PY2": Const(False),

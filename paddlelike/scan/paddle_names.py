@@ -15,16 +15,6 @@ from typing import Any, Final, NamedTuple
 from paddlelike import import_paddle
 from paddlelike.errors import LeftOutError, PaddlelikeError
 
-__all__ = [
-    "MISSING",
-    "Problem",
-    "find_attribute",
-    "find_call_problem",
-    "find_member",
-    "find_result",
-    "import_paddle_module",
-]
-
 _PADDLE: Final = import_paddle._Paddle("paddle")
 _PADDLE_2: Final = (
     "paddlelike has the names of Paddle 1.8.5; write it with paddle.fluid, or run it by Paddle 2"

@@ -11,8 +11,6 @@ from typing import Final, Self
 
 from paddlelike.import_paddle import add_to_path
 
-__all__ = ["PYTHON_2_BUILTINS", "PYTHON_2_MODULES", "PythonNames"]
-
 #: Packages beside the standard library whose removed names stop old scripts.
 _PACKAGES: Final = frozenset({"numpy", "PIL", "scipy"})
 _NOT_IMPORTED: Final = frozenset({"this", "antigravity", "idlelib", "turtle", "turtledemo", "__main__"})

@@ -7,9 +7,6 @@ from typing import Any, Literal, NamedTuple
 
 from paddlelike.foundation.display import Displayed
 
-__all__ = ["FileFinding", "Kind", "Scan", "ScriptFinding", "ScriptVerdict", "Verdict"]
-
-
 #: Of a finding.
 Kind = Literal["paddle", "python", "package", "device", "unseen"]
 #: On a script.

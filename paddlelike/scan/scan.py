@@ -18,8 +18,6 @@ from paddlelike.scan.report import FileFinding, Scan, ScriptFinding, ScriptVerdi
 from paddlelike.scan.sources import Sources, find_project, is_installed, walk_files
 from paddlelike.storage.problems import raises_own_errors
 
-__all__ = ["scan"]
-
 _SCRIPTS = (".py", ".ipynb")
 _MOST_FILES = 50_000  # of the project around one script
 

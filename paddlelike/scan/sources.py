@@ -13,8 +13,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Source", "Sources", "find_module", "find_project", "is_installed", "read_source", "walk_files"]
-
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages"})
 _MARKS: Final = (".git", ".hg", "setup.py", "setup.cfg", "pyproject.toml", "requirements.txt")
 _LARGEST: Final = 20 << 20  # bytes

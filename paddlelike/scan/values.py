@@ -7,24 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = [
-    "UNKNOWN",
-    "Arguments",
-    "Const",
-    "Items",
-    "LocalClass",
-    "LocalFunction",
-    "LocalModule",
-    "LocalObject",
-    "Outside",
-    "PaddleName",
-    "PaddleObject",
-    "Partial",
-    "Value",
-    "Variables",
-    "merge",
-]
-
 
 class Value:
     """Nothing is known."""

@@ -23,22 +23,6 @@ import xxhash
 
 from paddlelike.foundation.progress import advance_progress
 
-__all__ = [
-    "ALGORITHMS",
-    "PIECE",
-    "Algorithm",
-    "Buffer",
-    "Checksum",
-    "Hasher",
-    "finish",
-    "hash_bytes",
-    "hash_file",
-    "hash_part",
-    "join_pieces",
-    "list_parts",
-    "new_hasher",
-]
-
 Algorithm = Literal["xxh3_128", "sha256", "crc32"]
 Buffer = bytes | bytearray | memoryview
 

@@ -12,8 +12,6 @@ from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.verification import Verification
 
-__all__ = ["Buffer", "Committed", "Contents", "File", "Location", "Path", "Writing"]
-
 T = TypeVar("T")
 Path = str | os.PathLike[str]
 Buffer = bytes | bytearray | memoryview

@@ -44,20 +44,6 @@ from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage.hashing import ALGORITHMS
 from paddlelike.storage.names import make_part_name, relative_path
 
-__all__ = [
-    "NOBODY",
-    "Author",
-    "Manifest",
-    "Record",
-    "decode",
-    "encode",
-    "encode_json",
-    "is_complete",
-    "library_version",
-    "make_stamp",
-    "measure",
-]
-
 _FORMAT: Final = 2
 _CONTINUED: Final = 3
 _MOST: Final = 10_000  # records whose JSON is remembered

@@ -12,8 +12,6 @@ from typing import Final
 
 from paddlelike.errors import StorageError
 
-__all__ = ["MANIFEST", "check_path", "is_manifest", "is_remote", "make_part_name", "relative_path"]
-
 MANIFEST: Final = "__manifest__"  # the file that describes the others, see ``storage.manifest``
 
 #: Earlier manifests, which that one continues.

@@ -9,8 +9,6 @@ from typing import Final, Literal, TypedDict
 from paddlelike.foundation.keyword_options import KeywordOptions
 from paddlelike.storage.hashing import ALGORITHMS, Algorithm
 
-__all__ = ["DEFAULT_OPTIONS", "BlockingKeywords", "Durability", "SaveKeywords", "SaveOptions"]
-
 Durability = Literal["atomic", "process", "power"]
 
 

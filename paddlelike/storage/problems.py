@@ -11,10 +11,6 @@ from typing import Final, ParamSpec, TypeVar
 
 from paddlelike.errors import MissingFileError, PaddlelikeError, StorageError
 
-__all__ = [
-    "explain", "find_kind", "is_directory", "is_file", "is_system_error", "is_there", "raises_own_errors",
-]  # fmt: skip
-
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 Error = TypeVar("Error", bound=PaddlelikeError)

@@ -18,8 +18,6 @@ import xxhash
 from paddlelike.errors import StorageError
 from paddlelike.storage.hashing import PART, PIECE, Buffer, Checksum, PartHasher, join_pieces
 
-__all__ = ["RangeHasher", "RangeSums", "join_ranges"]
-
 _PARTS: Final = PIECE // PART * 8  # bytes of the digests of a piece's parts
 
 

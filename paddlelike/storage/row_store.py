@@ -29,8 +29,6 @@ try:
 except ImportError:  # not a POSIX system: folders of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["RowStore", "map_array"]
-
 Array = np.ndarray[Any, Any]
 
 _FOLDER: Final = "paddlelike-rows-"

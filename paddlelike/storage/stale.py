@@ -12,8 +12,6 @@ from typing import Any
 
 from paddlelike.storage.manifest import Author, Record
 
-__all__ = ["find_stale", "find_superseded"]
-
 
 def find_stale(others: Mapping[str, Record], author: Author) -> Iterator[str]:
     """Yield the stale files among those that a save by ``author`` leaves as they are.

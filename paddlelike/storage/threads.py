@@ -15,8 +15,6 @@ from typing import Any, Final, TypeVar
 
 from paddlelike.foundation.locks import Event, make_keys
 
-__all__ = ["THREADS", "map_in_threads", "run_in_threads"]
-
 T = TypeVar("T")
 S = TypeVar("S")
 

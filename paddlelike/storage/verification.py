@@ -15,8 +15,6 @@ from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.threads import map_in_threads
 
-__all__ = ["Verification", "compare_file", "compare_files", "describes", "is_still"]
-
 _MARGIN: Final = 1_000_000_000  # nanoseconds: more than a copy of a directory takes from file to file
 _SLOW_FILE: Final = 5_000_000  # nanoseconds to create a file and
 _SLOW_BYTE: Final = 50  # to write each byte of it, where that is slow

@@ -12,8 +12,6 @@ from paddlelike.storage.options import SaveKeywords
 from paddlelike.training.frequency import AT_THE_END, DataUnit, Frequency, read_frequency
 from paddlelike.training.sources.base import MinibatchSource
 
-__all__ = ["CheckpointConfig", "CrossValidationConfig", "TestConfig"]
-
 Mapped = Mapping[Variable, str]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["EarlyStopping"]
-
 
 class EarlyStopping:
     """Ends a training whose cross validation was not better for ``patience`` times: the callback of a

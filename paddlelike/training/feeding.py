@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from paddlelike.core.tensor import Array
     from paddlelike.training.sources.generator import Reader
 
-__all__ = ["Feeding", "minibatch_size_schedule"]
-
 
 #: What a training reads: a source, a loader, a function that gives samples, or an array for each variable.
 SourceLike: TypeAlias = "MinibatchSource | GeneratorLoader | DatasetLoader | Reader | Array | Sequence[Array]"

@@ -6,8 +6,6 @@ import enum
 import sys
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = ["AT_THE_END", "DataUnit", "Frequency", "read_frequency"]
-
 AT_THE_END: Final = sys.maxsize
 
 

@@ -21,8 +21,6 @@ from paddlelike.training.train import TrainingSummary, train
 if TYPE_CHECKING:
     from paddlelike.training.feeding import SourceLike
 
-__all__ = ["Function", "ModelFormat", "load_model"]
-
 Path = str | os.PathLike[str]
 
 _OPSET: Final = 9  # what CNTK itself writes and reads

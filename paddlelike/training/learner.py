@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from paddlelike.framework.graph.operator import Operator
     from paddlelike.optimizer.state import ParamGrads
 
-__all__ = ["DistributedLearner", "data_parallel_distributed_learner"]
-
 _distribute_training: Final[Hook[..., Any]] = Hook("distribute_training")
 
 

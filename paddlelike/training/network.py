@@ -14,8 +14,6 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["check_network", "describe_network"]
-
 #: Attributes that do not change what a network computes from given parameters.
 _IGNORED: Final = {
     "op_callstack", "op_device", "op_namescope", "op_role", "op_role_var", "seed", "fix_seed", "is_test",

@@ -13,8 +13,6 @@ from paddlelike.errors import SourceError
 from paddlelike.foundation.locks import RLock
 from paddlelike.reader.readers import MAPPING, READING
 
-__all__ = ["SWAPPING", "RandomStream", "capture_random_state", "check_random_state", "restore_random_state"]
-
 T = TypeVar("T")
 
 #: Held while the generators are those of a reader.

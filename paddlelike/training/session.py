@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from paddlelike.training.feeding import SourceLike
     from paddlelike.training.frequency import FrequencyLike
 
-__all__ = ["TrainingSession", "training_session"]
-
 SOURCE_STATE = "TrainingMinibatchSource"  # CNTK's key of the source's state
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from paddlelike.io.asynchronous import PendingSave
     from paddlelike.io.report import SaveReport
 
-__all__ = ["check_external_state", "restore", "restore_newest", "save"]
-
 _HINTS = {"tuple": "use list(...)", "bytes": "use .decode(), or numpy.frombuffer(..., 'uint8')"}
 _COUNTS = ("total_number_of_samples_seen", "total_number_of_minibatches_seen", "total_number_of_sweeps_seen")
 

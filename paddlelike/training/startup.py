@@ -6,8 +6,6 @@ from paddlelike.core.scope import global_scope
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["initialize"]
-
 
 def initialize(executor: Executor, startup: Program, program: Program) -> None:
     """Run what of a startup program gives values to variables without one; of a distributed job, all."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from paddlelike.training.feeding import SourceLike
     from paddlelike.training.frequency import FrequencyLike
 
-__all__ = ["TrainingSummary", "train"]
-
 
 class TrainingSummary(dict[str, list[dict[str, Any]]]):
     """The losses and metrics of a training: "updates", each of a minibatch, and "epoch_summaries".

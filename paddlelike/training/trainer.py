@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from paddlelike.io.asynchronous import PendingSave
     from paddlelike.io.report import SaveReport
 
-__all__ = ["Learner", "Trainer"]
-
 Array = np.ndarray[Any, Any]
 Learner = Optimizer | DistributedLearner
 

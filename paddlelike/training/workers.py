@@ -9,8 +9,6 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.hooks import Hook
 
-__all__ = ["Alone", "Workers", "exchange_values", "find_workers"]
-
 _connect_workers: Final[Hook[[Program, Executor], Workers]] = Hook("connect_workers")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from paddlelike.errors import ExtraMissingError
 from paddlelike.io.training_log import TrainingLog
 
-__all__ = ["format_svg", "plot_log"]
-
 
 def plot_log(log: TrainingLog, path: str | os.PathLike[str]) -> None:
     """Write the curves as a picture; see :meth:`TrainingLog.plot`."""

@@ -6,8 +6,6 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-__all__ = ["Html", "format_details", "format_heading", "format_lines", "format_table", "join"]
-
 _LISTED: Final = 100  # rows of a table, and lines
 # Colours and fonts are the notebook's, so that a dark theme stays dark.
 _CELL: Final = "text-align:left; padding:1px 10px 1px 0; vertical-align:top"

@@ -18,8 +18,6 @@ from paddlelike.io.training_log import Curve, Curves, decode_record
 from paddlelike.storage import manifest
 from paddlelike.storage.names import MANIFEST
 
-__all__ = ["Follower"]
-
 _DEEPEST: Final = 4  # directories below the one that is followed
 _MOST_ENTRIES: Final = 20_000
 _MOST_POINTS: Final = 1200  # of a curve that is sent

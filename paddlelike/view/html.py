@@ -26,8 +26,6 @@ from paddlelike.storage.verification import Verification
 from paddlelike.view.curves import format_svg
 from paddlelike.view.elements import Html, format_details, format_heading, format_lines, format_table, join
 
-__all__ = ["format_html"]
-
 
 @singledispatch
 def format_html(shown: object) -> Html:

@@ -10,8 +10,6 @@ from paddlelike.cli.output import Json, exits, print_json, say
 from paddlelike.errors import MissingFileError
 from paddlelike.foundation.amounts import format_count
 
-__all__ = ["command"]
-
 
 def command(
     directory: Annotated[str, typer.Argument(help="A directory saved with delta=True.")], json: bool = Json

@@ -12,8 +12,6 @@ from paddlelike.cli.output import FOUND, Json, Verify, end, escape, exits, print
 from paddlelike.errors import SaveError
 from paddlelike.storage.options import Durability, SaveOptions
 
-__all__ = ["command"]
-
 _ROWS: Final = (".arrow", ".feather", ".parquet")
 
 

@@ -9,8 +9,6 @@ import typer
 from paddlelike.cli.output import Json, Verify, exits, print_json, progress, say
 from paddlelike.foundation.amounts import format_count
 
-__all__ = ["command"]
-
 
 def command(
     source: Annotated[str, typer.Argument(metavar="SRC", help="A directory with one file per variable.")],

@@ -10,8 +10,6 @@ from paddlelike.cli.looking.serving import LOOPS, Loops
 from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, progress, say
 from paddlelike.errors import FeedError
 
-__all__ = ["command"]
-
 
 def command(
     model: Annotated[

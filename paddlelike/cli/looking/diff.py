@@ -12,8 +12,6 @@ from paddlelike.foundation.amounts import format_count
 if TYPE_CHECKING:
     from paddlelike.inspection.difference import Difference
 
-__all__ = ["command"]
-
 
 def command(
     left: Annotated[

@@ -12,8 +12,6 @@ from paddlelike.foundation.amounts import format_count, format_size
 if TYPE_CHECKING:
     from paddlelike.inspection.diagnosis import Diagnosis
 
-__all__ = ["command"]
-
 
 def command(
     path: Annotated[

@@ -8,8 +8,6 @@ import typer
 
 from paddlelike.cli.output import Json, exits, print_json, say
 
-__all__ = ["command"]
-
 
 def command(
     model: Annotated[str, typer.Argument(help="A program, __model__ or .pdmodel, or a directory with one.")],

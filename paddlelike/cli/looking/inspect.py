@@ -14,8 +14,6 @@ from paddlelike.foundation.near_names import suggest_names
 if TYPE_CHECKING:
     from paddlelike.inspection.inspect import Inspection
 
-__all__ = ["command"]
-
 
 def command(
     path: Annotated[

@@ -8,8 +8,6 @@ import typer
 
 from paddlelike.cli.output import FOUND, Json, end, exits, print_json, print_table
 
-__all__ = ["command"]
-
 
 def command(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="What would be loaded.")],

@@ -15,8 +15,6 @@ from paddlelike.foundation.amounts import format_count
 if TYPE_CHECKING:
     from paddlelike.scan import Scan, ScriptVerdict
 
-__all__ = ["command"]
-
 _TITLES: Final = {
     "stops": "stop, run without arguments:",
     "may stop": "may stop, by arguments, by data, or in functions that nothing here calls:",

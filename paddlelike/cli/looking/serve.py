@@ -10,8 +10,6 @@ import typer
 from paddlelike.cli.looking.serving import LOOPS, Loops, Port, Token, serve_until_interrupted
 from paddlelike.cli.output import Json, end, exits
 
-__all__ = ["command"]
-
 
 def command(
     model: Annotated[

@@ -13,8 +13,6 @@ from paddlelike.errors import UnsupportedError
 if TYPE_CHECKING:
     from paddlelike.view.server import Reply, Request
 
-__all__ = ["LOOPS", "Loops", "Port", "Token", "serve_until_interrupted"]
-
 _MEBIBYTE: Final = 1 << 20
 LOOPS: Final = 60.0
 

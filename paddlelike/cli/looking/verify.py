@@ -21,8 +21,6 @@ from paddlelike.cli.output import (
     say,
 )
 
-__all__ = ["command"]
-
 
 def command(
     path: Annotated[

@@ -12,8 +12,6 @@ from paddlelike.cli.looking.serving import Port, Token, serve_until_interrupted
 from paddlelike.cli.output import Json, end, escape, exits, print_json, progress, say
 from paddlelike.errors import MissingFileError, UnsupportedError
 
-__all__ = ["command"]
-
 
 def command(
     path: Annotated[

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-__all__ = ["FORMULAS", "ROW_BY_ROW", "WITHOUT_LOD"]
-
 _FORMULAS: Final = """
     abs abs_grad acos acos_grad acosh add_position_encoding add_position_encoding_grad addmm addmm_grad
     affine_grid affine_grid@2 allclose allclose@2 anchor_generator angle arg_max arg_max@2 arg_min

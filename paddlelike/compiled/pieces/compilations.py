@@ -11,8 +11,6 @@ from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.foundation.warn import warn_user
 
-__all__ = ["Compilations", "PassedOverError", "Signature", "describe"]
-
 _MOST: Final = 10  # compilations of one piece before the warning
 _OFTEN: Final = 20  # runs with new shapes, of the last ones, from which on these are not compiled
 _RECENT: Final = 24

@@ -11,8 +11,6 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import registry
 
-__all__ = ["counts_rows", "draws_values", "find_shapes_kept", "is_sparse_variable", "pads_to_longest"]
-
 
 def draws_values(plan: CompiledPlan, op: Operator) -> bool:
     """Return whether an operator, or one of its blocks, has random values, which the host draws."""

@@ -28,8 +28,6 @@ from paddlelike.errors import OperatorError
 from paddlelike.executor.explanations import format_line
 from paddlelike.framework.graph.operator import Operator
 
-__all__ = ["Executable", "Outline", "compile_piece", "separate"]
-
 
 class Executable(NamedTuple):
     """A compiled piece for one choice of shapes.

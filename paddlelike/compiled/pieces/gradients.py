@@ -13,8 +13,6 @@ from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.framework.opdef import GRAD, OpDef, registry
 
-__all__ = ["find_forward_for_numpy", "find_left_out"]
-
 
 def find_left_out(plan: CompiledPlan, steps: range, missing: Collection[int]) -> int | None:
     """Return a step of a piece that left out results, for a gradient behind it that cannot do without."""

@@ -29,8 +29,6 @@ from paddlelike.errors import OperatorError
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.plans.touched import is_unsigned
 
-__all__ = ["Piece"]
-
 _SMALL: Final = 64  # elements; XLA copies a donated array before it writes there, a new one costs less
 
 

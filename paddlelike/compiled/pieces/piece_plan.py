@@ -13,8 +13,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef import EMPTY, GRAD, OpDef, registry
 
-__all__ = ["CompiledPlan"]
-
 
 class CompiledPlan(Plan):
     """A plan for one choice of feeds and fetches.

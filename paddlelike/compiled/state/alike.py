@@ -13,8 +13,6 @@ from typing import Any, Final
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.framework.graph.operator import Operator
 
-__all__ = ["Alike", "find_alike"]
-
 #: Outputs of operators with several that depend on one input and one attribute alone, or on a tensor instead.
 _OWN: Final = {
     "adam": {

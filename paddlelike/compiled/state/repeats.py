@@ -21,8 +21,6 @@ from paddlelike.core.tensor import LoDTensor, adopt_all
 from paddlelike.executor.plans.binding import Take, make_taker
 from paddlelike.executor.plans.frame import Frame
 
-__all__ = ["CompiledFrame", "Repeat", "create_repeat"]
-
 
 class CompiledFrame(Frame):
     """A frame that may hold what the run before left, and then what this one leaves for the next."""

@@ -30,8 +30,6 @@ from paddlelike.framework.opdef import registry
 from paddlelike.ops.update.base import Update
 from paddlelike.ops.update.rules import Rows
 
-__all__ = ["DeviceTables", "KeptRows", "keep_tables"]
-
 Array = np.ndarray[Any, Any]
 
 _LOOKUPS: Final = ("lookup_table_grad", "lookup_table_v2_grad")

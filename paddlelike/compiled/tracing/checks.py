@@ -11,8 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
-__all__ = ["find_check"]
-
 
 def _make(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of the parameters of a primitive, which has none that matter."""

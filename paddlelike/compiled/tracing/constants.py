@@ -18,8 +18,6 @@ from paddlelike.core.tensor import LoD
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef
 
-__all__ = ["evaluate", "has_plain_kernel", "run_kernel", "runs_block"]
-
 _LARGEST: Final = 64  # elements; larger constants belong to the device
 #: Operators without inputs whose result is a constant of the program.
 _SOURCES: Final = ("fill_constant", "assign_value")

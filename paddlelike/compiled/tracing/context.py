@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from paddlelike.compiled.pieces.piece_plan import CompiledPlan
     from paddlelike.compiled.tracing.trace import Trace
 
-__all__ = ["Bound", "OpContext"]
-
 
 class Bound(NamedTuple):
     """What is known of numbers that only the device computes: how large they may be.

@@ -12,8 +12,6 @@ from paddlelike.compiled.arrays import Ranks, SavedSteps, TensorArray, fit
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.values import Packed, SparseRows
 
-__all__ = ["differentiate", "fit_gradient"]
-
 
 def differentiate(function: Callable[[list[Any]], Any], args: list[Any]) -> tuple[Any, Callable[[Any], Any]]:
     """Return the results of ``function``, and a function from their gradients to those of ``args``."""

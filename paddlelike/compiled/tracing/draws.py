@@ -12,8 +12,6 @@ import numpy as np
 from paddlelike.core import memory
 from paddlelike.core.random import Generator
 
-__all__ = ["Draw", "DrawLoop", "draw_all", "draw_values", "find_shapes"]
-
 Given = Mapping[int, Any]  # the inputs of a piece, by position
 
 

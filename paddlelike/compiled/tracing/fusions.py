@@ -17,8 +17,6 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-__all__ = ["compute_once", "find_repeated"]
-
 _PRODUCTS: Final = frozenset(("conv_general_dilated", "dot_general"))
 _MOVES: Final = frozenset(("copy", "reshape", "rev", "squeeze", "transpose"))  # what a product reads through
 _SAME: Final = _MOVES | {"broadcast_in_dim", "slice"}  # of which repetition costs nothing

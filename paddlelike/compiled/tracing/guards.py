@@ -11,8 +11,6 @@ from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
 from paddlelike.compiled.tracing.orders import bind_equation
 
-__all__ = ["keep_unless_checked"]
-
 _LARGE: Final = 1 << 20  # bytes of an array from which on a copy takes longer than a branch
 
 

@@ -11,9 +11,6 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import GRAD, OpDef
 
-__all__ = ["add_unused", "cut_gradients", "match_rows"]
-
-
 #: Besides ``elementwise_``: operators with one row of the one operand for each row of the other.
 _PAIRING: Final = """
     bpr_loss cos_sim cross_entropy cross_entropy2 cross_entropy_grad2 dropout hinge_loss huber_loss log_loss

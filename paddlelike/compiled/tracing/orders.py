@@ -18,8 +18,6 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from paddlelike.compiled.backend import computes_on_cpu
 from paddlelike.compiled.tracing.fusions import compute_once, find_repeated
 
-__all__ = ["bind_equation", "delay_transposes"]
-
 _LEAST_DIMS: Final = 4  # of images
 
 _ELEMENTWISE_NAMES: Final = """

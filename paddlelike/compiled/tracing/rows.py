@@ -12,8 +12,6 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import OpDef
 
-__all__ = ["call_with_rows", "find_packed", "to_rows", "wrap_rows"]
-
 
 def call_with_rows(ctx: OpContext, cls: type[OpDef], row: Lowering, args: list[Any]) -> object:
     """Return the results of a lowering that takes no sequences, of sequences without unused rows.

@@ -19,8 +19,6 @@ from paddlelike.core.tensor import LoD
 from paddlelike.executor.plans.layout import NOTHING
 from paddlelike.framework.opdef import OpDef, registry
 
-__all__ = ["KnownSizes", "Sizes", "describe_sizes"]
-
 KnownSizes = Mapping[int, Mapping[int, np.ndarray[Any, Any]]]  # by step and by position
 
 #: The input slots whose numbers say the shape of a result.

@@ -31,8 +31,6 @@ from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import GRAD, RECOMPUTED, OpDef, registry
 
-__all__ = ["Trace"]
-
 
 class _Record(NamedTuple):
     """A forward operator whose derivative is kept for its gradient operator."""

@@ -8,8 +8,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes import clone as passes
 
-__all__ = ["with_local_lookups"]
-
 
 def with_local_lookups(program: Program) -> Program:
     """Return a copy of a trainer's program that predicts without servers; operators that train are unchanged.

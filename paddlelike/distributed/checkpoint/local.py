@@ -13,8 +13,6 @@ from paddlelike.io.contents.interface import Contents, Held, Positional, Reading
 from paddlelike.io.partition import LoadShare, WholePartition
 from paddlelike.storage.location import locate
 
-__all__ = ["LocalPartition"]
-
 
 class LocalPartition(WholePartition):
     """The partition of an ordinary program: all its variables are here; a saved table may be in shards."""

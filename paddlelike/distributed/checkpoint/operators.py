@@ -18,8 +18,6 @@ from paddlelike.distributed.placement import TABLE_FOLDER, Kind, Placement, Slic
 from paddlelike.errors import EnforceNotMet, SaveError
 from paddlelike.storage.local.transaction import write_all
 
-__all__ = ["checkpoint_notify", "recv_save"]
-
 
 def recv_save(servers: Servers, attrs: Mapping[str, Any]) -> None:
     """Gather the slices that a ``recv_save`` operator names into its file.

@@ -33,14 +33,6 @@ from paddlelike.storage.options import SaveOptions
 if TYPE_CHECKING:
     from paddlelike.executor.run import Executor
 
-__all__ = [
-    "ServerPartition",
-    "TrainerPartition",
-    "find_distributed_partition",
-    "find_endpoint",
-    "find_placement",
-]
-
 #: Operators of trainers' programs only.
 _TRAINERS = frozenset(
     {"send", "recv", "send_barrier", "fetch_barrier", "fake_init", "distributed_lookup_table", "prefetch"}

@@ -16,8 +16,6 @@ from paddlelike.framework.graph.program import Program
 if TYPE_CHECKING:
     from paddlelike.distributed.wire import Receiver
 
-__all__ = ["OneByOne", "Servers", "Wanted", "connect_servers", "read_positions"]
-
 Array = np.ndarray[Any, Any]
 Wanted = tuple[str, str]  # endpoint, name of the variable there
 

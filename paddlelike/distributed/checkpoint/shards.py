@@ -29,8 +29,6 @@ from paddlelike.io.contents.read import view_bytes
 from paddlelike.storage.location import Location
 from paddlelike.storage.manifest import Manifest, Record
 
-__all__ = ["Shards", "find_misfit"]
-
 Array = np.ndarray[Any, Any]
 Choice = Callable[[Array], Array]
 

@@ -26,17 +26,6 @@ from paddlelike.storage.local.writing import Shared
 from paddlelike.storage.options import SaveOptions
 from paddlelike.storage.ranges import RangeSums, join_ranges
 
-__all__ = [
-    "Gathering",
-    "OffsetFile",
-    "StreamSum",
-    "gather_large",
-    "join_answers",
-    "make_extra",
-    "make_header",
-    "stream_sink",
-]
-
 Fill = Callable[[str], hashing.Checksum | None]  # the path of a file to fill -> its checksum
 
 

@@ -38,8 +38,6 @@ from paddlelike.storage.local.writing import Shared
 if TYPE_CHECKING:
     from paddlelike.distributed.wire import Receiver
 
-__all__ = ["gather_growing", "gather_shard", "join_shards"]
-
 Array = np.ndarray[Any, Any]
 
 _MOST: Final = 1 << 40  # bytes of one server's rows

@@ -15,8 +15,6 @@ from paddlelike.io.contents.interface import Contents, Held, Positional, Reading
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest
 
-__all__ = ["View"]
-
 
 class View:
     """The contents of a directory for the load of a server's program.

@@ -14,8 +14,6 @@ from paddlelike.distributed.placement import SEEN, Entry, Kind
 from paddlelike.foundation.locks import Condition
 from paddlelike.foundation.threads import Thread
 
-__all__ = ["Background"]
-
 _POLL = 1.0  # seconds between pulls while nothing is pushed
 
 

@@ -23,8 +23,6 @@ from paddlelike.distributed.protocol.trainer.steps import Call
 from paddlelike.distributed.wire import Channel, Header, Into, Item
 from paddlelike.distributed.wire.direct.connection import Connection
 
-__all__ = ["Calls", "Exchange", "Payload"]
-
 Array = np.ndarray[Any, Any]
 
 

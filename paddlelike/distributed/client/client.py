@@ -24,8 +24,6 @@ from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Into, Part, as_bytes
 from paddlelike.errors import RoundRolledBack
 
-__all__ = ["Client"]
-
 Array = np.ndarray[Any, Any]
 
 

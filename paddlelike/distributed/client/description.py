@@ -12,8 +12,6 @@ from paddlelike.distributed.protocol.messages import Mode
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import DeadlineError, FaultError, RejectedError, UnreachableError
 
-__all__ = ["Description", "common_mode", "describe"]
-
 _LARGEST = 64 << 20  # bytes of a table; 100,000 variables take 6 MB
 _PAUSE = 0.1  # seconds between attempts
 

@@ -28,8 +28,6 @@ from paddlelike.errors import DeadlineError, FaultError, FormatError, RemoteErro
 from paddlelike.foundation.locks import Condition, RLock
 from paddlelike.foundation.threads import Pool, Thread
 
-__all__ = ["SMALL", "Driver"]
-
 Array = np.ndarray[Any, Any]
 Goal = Callable[[TrainerState, float], None]
 _Result = TypeVar("_Result")

@@ -8,8 +8,6 @@ from types import TracebackType
 
 from paddlelike.errors import FaultError
 
-__all__ = ["exit_by_code"]
-
 
 @functools.cache
 def exit_by_code() -> None:

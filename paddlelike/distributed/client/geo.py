@@ -24,8 +24,6 @@ from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.errors import NotInitializedError
 
-__all__ = ["Geo", "exchanges"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -13,8 +13,6 @@ from paddlelike.distributed.wire import FLUSH, Item, Note
 from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.locks import Condition, Lock
 
-__all__ = ["EARLY", "Abandoned", "Gradients"]
-
 #: Bytes for one server that leave before the step is over. Each departure costs two threads some 50
 #: microseconds, so small gradients wait for others, or for the barrier.
 EARLY: Final = 1 << 20

@@ -12,8 +12,6 @@ from paddlelike.errors import FormatError, RemoteError
 from paddlelike.foundation.locks import Condition, Event
 from paddlelike.foundation.threads import Thread
 
-__all__ = ["Heartbeat"]
-
 _TIMEOUT = 5.0  # seconds for one call
 
 

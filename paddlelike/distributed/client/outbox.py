@@ -12,8 +12,6 @@ from paddlelike.distributed.placement import Entry, rows_at, values_at
 from paddlelike.distributed.wire import Part, as_bytes
 from paddlelike.errors import GraphError
 
-__all__ = ["SAME_NETWORK", "Outbox", "Value", "fit_gradient", "outbox_parts", "row_counts", "value_parts"]
-
 Array = np.ndarray[Any, Any]
 Value = Array | SelectedRows
 Outbox = dict[int, Value]  #: gradients of one push to one server, by index of the entry

@@ -7,8 +7,6 @@ from typing import Final
 
 from paddlelike.errors import FrameError
 
-__all__ = ["Pieces", "Sink"]
-
 _CHUNK: Final = 4 << 20  # bytes that are passed on at a time; at least as much as comes at a time
 
 

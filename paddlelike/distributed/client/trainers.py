@@ -10,8 +10,6 @@ from paddlelike.core.scope import Scope, global_scope
 from paddlelike.distributed.client.client import Client
 from paddlelike.framework.graph.block import Block
 
-__all__ = ["close_client", "find_client", "find_trainer_id", "leave_jobs", "resumable_steps", "root_scope"]
-
 #: Operators whose attribute ``trainer_id`` is right, the most reliable first.
 _WITH_TRAINER_ID: Final = (
     "send_barrier", "fetch_barrier", "recv", "distributed_lookup_table", "prefetch", "recv_save",

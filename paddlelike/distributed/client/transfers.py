@@ -21,8 +21,6 @@ from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Into, Part, Receiver
 from paddlelike.errors import GraphError
 
-__all__ = ["Transfers"]
-
 Array = np.ndarray[Any, Any]
 
 _MOST_IDS = 1 << 34  # bytes of the row ids of a table

@@ -28,8 +28,6 @@ from paddlelike.storage.options import SaveOptions
 if TYPE_CHECKING:
     from paddlelike.executor.run import Executor
 
-__all__ = ["SharedState", "complete_state", "distribute_program", "share_out"]
-
 #: Options of BuildStrategy that change what is computed, and are not here: the value that is, and why.
 _REFUSED: Final = {"async_mode": (False, "async_mode is for parameter servers", "leave it False")}
 

@@ -22,8 +22,6 @@ from paddlelike.distributed.collective.job import Job
 from paddlelike.errors import DeadlineError, FaultError, GraphError, RoleError
 from paddlelike.foundation.locks import Event
 
-__all__ = ["HINT", "PULSE", "Exchanges", "Notes", "connect", "disconnect", "stdout_to_stderr"]
-
 PULSE: Final = 1.0  # seconds between two signs of life
 _AXIS: Final = "workers"
 HINT: Final = "the launcher starts the job again; by hand, start all workers and load the last save"

@@ -10,8 +10,6 @@ from paddlelike.distributed.roles import read_role
 from paddlelike.distributed.wire.security import is_loopback
 from paddlelike.errors import RoleError
 
-__all__ = ["Job", "make_job", "read_job"]
-
 
 @dataclass(frozen=True, slots=True)
 class Job:

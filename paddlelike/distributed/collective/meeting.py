@@ -19,8 +19,6 @@ from typing import Final
 from paddlelike.distributed.collective.job import Job
 from paddlelike.errors import FaultError, RoleError
 
-__all__ = ["meet"]
-
 _TICK: Final = 1.0  # seconds between two lines of worker 0, and two tries of another worker
 _REMIND: Final = 10.0  # seconds between two lines on the terminal
 _LINE: Final = 200  # bytes of the longest line

@@ -37,8 +37,6 @@ from paddlelike.errors import FaultError, PaddlelikeError
 from paddlelike.foundation.locks import Event
 from paddlelike.foundation.threads import Task, Thread
 
-__all__ = ["Member"]
-
 Array = np.ndarray[Any, Any]
 
 _EXIT: Final = 5.0  # seconds for the end of a process whose job is lost

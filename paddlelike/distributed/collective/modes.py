@@ -14,8 +14,6 @@ from paddlelike.distributed.collective.transpiler import (
 )
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["transpile_collective"]
-
 _TRANSPILERS: Final = {one.mode: one for one in (GradAllReduce, LocalSGD)}
 
 

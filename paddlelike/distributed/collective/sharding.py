@@ -18,8 +18,6 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import collect_writes
 
-__all__ = ["Sharding", "plan_sharding"]
-
 
 @dataclass(frozen=True)
 class Sharding:

@@ -34,8 +34,6 @@ from paddlelike.distributed.collective.sharding import Sharding
 from paddlelike.foundation.locks import Condition, Event
 from paddlelike.foundation.threads import Thread
 
-__all__ = ["Shares"]
-
 Array = np.ndarray[Any, Any]
 _Watch = Callable[[float], None]
 _Fail = Callable[[Exception], NoReturn]

@@ -20,16 +20,6 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = [
-    "Collective",
-    "GradAllReduce",
-    "LocalSGD",
-    "SingleProcessMultiThread",
-    "add_up_gradients",
-    "is_transpiled",
-    "scale_loss_gradient",
-]
-
 _ROLE: Final = "op_role"
 _SNAPSHOT: Final = "@SNAPSHOT"
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from paddlelike.distributed.collective.jax_runtime import Notes
 from paddlelike.distributed.collective.job import Job
 
-__all__ = ["Watch"]
-
 
 class Watch:
     """Signs of life of the other workers, seen by this one: each is timed by this process's own clock."""

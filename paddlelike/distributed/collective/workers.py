@@ -31,8 +31,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef import Context
 from paddlelike.framework.opdef.remote import Reduced
 
-__all__ = ["JobWorkers", "find_workers"]
-
 Array = np.ndarray[Any, Any]
 
 _BUCKET: Final = 4 << 20  # bytes of sums in one exchange

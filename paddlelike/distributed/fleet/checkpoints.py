@@ -19,15 +19,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.io import load_persistables, save_persistables
 from paddlelike.storage.local.filesystem.system import sync_directory
 
-__all__ = [
-    "FileSystem",
-    "TrainStatus",
-    "delete_checkpoints",
-    "find_last_checkpoint",
-    "read_checkpoint",
-    "write_checkpoint",
-]
-
 _PREFIX: Final = "__paddle_fleet_checkpoint__"
 _PARAMETERS: Final = "_paddle_fleet_param__"
 _STATUS: Final = "fleet_train_status"

@@ -9,8 +9,6 @@ from pathlib import Path, PurePosixPath
 
 from paddlelike.errors import StorageError
 
-__all__ = ["BDFS", "FS", "LocalFS"]
-
 
 class FS:
     """The base of file systems: a subclass has the methods of :class:`LocalFS`.

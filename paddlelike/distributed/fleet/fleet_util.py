@@ -29,8 +29,6 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import load_vars, save_inference_model, save_vars
 from paddlelike.ops.kernels.areas import compute_roc_area
 
-__all__ = ["FleetUtil"]
-
 Array = np.ndarray[Any, Any]
 
 _logger = logging.getLogger(__name__)

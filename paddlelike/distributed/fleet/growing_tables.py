@@ -12,8 +12,6 @@ from paddlelike.errors import GraphError
 from paddlelike.executor import Executor
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["DELTAS", "TableFleet"]
-
 Answer = TypeVar("Answer")
 
 #: By ``mode`` of Paddle's saves: a whole save, a base of chains of deltas, a delta.

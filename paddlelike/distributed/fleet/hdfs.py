@@ -9,8 +9,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["HDFSClient"]
-
 _logger = logging.getLogger(__name__)
 _PAUSE = 3.0  # seconds before a command is tried again
 

@@ -12,8 +12,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.optimizer import Optimizer
 
-__all__ = ["DistributedOptimizer", "TranspilerOptimizer"]
-
 ParamGrads = list[tuple[Parameter, Variable]]
 
 

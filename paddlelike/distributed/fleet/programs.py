@@ -7,8 +7,6 @@ from pathlib import Path
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["load_program", "save_program"]
-
 
 def load_program(model_filename: str, is_text: bool = False) -> Program:
     """Return the program in a file. Raises UnsupportedError for the text format, which has no parser."""

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from paddlelike.io.report import SaveReport
     from paddlelike.optimizer.base import Optimizer
 
-__all__ = ["DownpourOptimizer", "PSLib", "fleet", "fleet_embedding"]
-
 _CLICK: Final = "click"  # label_var_name
 _LOOKUPS: Final = ("lookup_table", "lookup_table_v2")
 #: By ``mode`` of pslib's saves: all, the difference, a base, all.

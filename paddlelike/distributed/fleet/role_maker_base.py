@@ -15,8 +15,6 @@ from paddlelike.foundation.warn import warn_user
 if TYPE_CHECKING:
     from paddlelike.core.tensor import Array
 
-__all__ = ["Role", "RoleMakerBase"]
-
 _REDUCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"sum": np.sum, "max": np.max, "min": np.min}
 
 

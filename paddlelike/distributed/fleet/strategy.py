@@ -13,18 +13,6 @@ from paddlelike.distributed.transpiler.config import (
 )
 from paddlelike.executor import BuildStrategy, ExecutionStrategy
 
-__all__ = [
-    "AsyncStrategy",
-    "DistributedStrategy",
-    "GeoStrategy",
-    "HalfAsyncStrategy",
-    "ServerRuntimeConfig",
-    "StrategyFactory",
-    "SyncStrategy",
-    "TrainerRuntimeConfig",
-    "strategy_for",
-]
-
 T = TypeVar("T")
 
 #: The settings of Fluid's trainers and their defaults; ``None`` stands for CPU_NUM.

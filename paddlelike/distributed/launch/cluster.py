@@ -29,8 +29,6 @@ from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import DeadlineError, ExtraMissingError
 from paddlelike.import_paddle import add_to_path
 
-__all__ = ["RaySlot", "RoleActor", "ray_job"]
-
 #: Prefixes of the launcher's environment variables that are passed on to the nodes.
 _PASSED_ON: Final = (
     "PADDLELIKE_",

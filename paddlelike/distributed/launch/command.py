@@ -29,8 +29,6 @@ from paddlelike.errors import PaddlelikeError, RoleError
 from paddlelike.foundation.amounts import format_count
 from paddlelike.import_paddle import add_to_path
 
-__all__ = ["main"]
-
 
 def main(
     arguments: Sequence[str] | None = None,

@@ -15,8 +15,6 @@ from typing import Final
 from paddlelike.distributed.launch.processes_plan import ProcessPlan
 from paddlelike.distributed.settings import Settings
 
-__all__ = ["LocalSlot", "die_with_parent"]
-
 _PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 _TAIL: Final = 10
 

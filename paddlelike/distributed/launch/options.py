@@ -13,8 +13,6 @@ from paddlelike.distributed.launch.supervisor import RESTART
 from paddlelike.distributed.option_parser import Parser
 from paddlelike.errors import RoleError
 
-__all__ = ["DEFAULT_SERVERS", "DEFAULT_WORKERS", "is_collective", "make_parser", "plan_job"]
-
 DEFAULT_SERVERS: Final = 2  # as Fluid's launch_ps
 DEFAULT_WORKERS: Final = 2
 

@@ -27,8 +27,6 @@ from paddlelike.distributed.launch.local import die_with_parent
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import RemoteError
 
-__all__ = ["ATTEMPT", "Peers", "watch_peers"]
-
 ATTEMPT: Final = "PADDLELIKE_JOB_ATTEMPT"
 
 _EVERY: Final = 0.3  # seconds between two looks

@@ -11,16 +11,6 @@ from typing import Final
 
 from paddlelike.distributed.wire.security import is_loopback
 
-__all__ = [
-    "LOOPBACK",
-    "JobPlan",
-    "ProcessPlan",
-    "free_endpoints",
-    "is_loopback_job",
-    "is_this_machine",
-    "port_endpoints",
-]
-
 LOOPBACK: Final = "127.0.0.1"
 
 #: Variables that another job may have left in the launcher's environment, and that not every process sets.

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 
 from paddlelike.errors import RoleError
 
-__all__ = ["expand_hosts", "read_machines"]
-
 _RANGES = re.compile(r"\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]")
 _ITEM = re.compile(rf"((?:[^,\[\]]|{_RANGES.pattern})+)(?:,|$)")
 

@@ -23,8 +23,6 @@ from typing import Any, Final, Protocol
 from paddlelike.distributed.launch.peers import Peers
 from paddlelike.distributed.launch.processes_plan import ProcessPlan
 
-__all__ = ["RESTART", "Slot", "Supervisor", "explain_code", "shell_code"]
-
 RESTART: Final = 75
 
 _SETTLE: Final = 1.0  # seconds in which the cause of a failure may still show

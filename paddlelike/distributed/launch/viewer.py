@@ -12,8 +12,6 @@ from paddlelike.distributed.launch.local import die_with_parent
 from paddlelike.distributed.launch.processes_plan import ProcessPlan
 from paddlelike.distributed.progress.messages import MARK
 
-__all__ = ["Viewer"]
-
 
 class Viewer:
     """Writes the launcher's report on standard error, or above the live view while there is one.

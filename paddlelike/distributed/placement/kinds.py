@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Kind"]
-
 
 class Kind(StrEnum):
     """The kind of a variable on a server: it decides how the variable travels and who saves it.

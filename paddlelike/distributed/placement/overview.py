@@ -9,8 +9,6 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.placement.placement import Placement
 from paddlelike.distributed.placement.slices import Slice
 
-__all__ = ["DistributedVar", "Overview"]
-
 
 class VarStruct(NamedTuple):
     """A variable as Fluid's table has it."""

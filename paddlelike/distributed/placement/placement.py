@@ -22,8 +22,6 @@ from paddlelike.distributed.placement.server_table import DELTA
 from paddlelike.distributed.placement.slices import Slice
 from paddlelike.errors import GraphError
 
-__all__ = ["Placement"]
-
 
 class Placement(Sequence[Slice]):
     """Every slice of a job once, in an order that depends on nothing but the slices.

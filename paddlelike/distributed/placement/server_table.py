@@ -22,8 +22,6 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.distributed.placement.kinds import Kind
 from paddlelike.errors import FormatError
 
-__all__ = ["DELTA", "SEEN", "TRAINER_SUFFIX", "Entry", "ServerTable", "base_name", "rows_at", "values_at"]
-
 #: What the transpiler appends to a gradient's name for the trainer that sends it.
 TRAINER_SUFFIX: Final = re.compile(r"\.trainer_(\d+)(\.pserver_\d+)?$")
 

@@ -16,8 +16,6 @@ from paddlelike.distributed.progress.render import has_rich, last_lines, show_li
 from paddlelike.distributed.progress.watch import Watch
 from paddlelike.errors import PaddlelikeError
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Show a job until it is interrupted, or until the launcher's messages end; return the exit code."""

@@ -9,8 +9,6 @@ from typing import Final, TextIO
 
 from paddlelike.foundation.threads import Thread
 
-__all__ = ["MARK", "Messages"]
-
 MARK: Final = "\x1e"  # begins a line of JSON: {"endpoint": "HOST:PORT", "code": exit code, or null: started}
 
 

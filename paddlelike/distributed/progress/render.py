@@ -12,8 +12,6 @@ from typing import Final
 
 from paddlelike.distributed.progress.watch import ServerView
 
-__all__ = ["View", "curve", "has_rich", "last_lines", "loss_in", "plain_line", "show_lines", "show_table"]
-
 _END: Final = 4096  # bytes at the end of a log that are read
 _LOSS: Final = re.compile(r"(?:loss|cost)\b\W{0,10}?(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)", re.IGNORECASE)
 _BARS: Final = "▁▂▃▄▅▆▇█"

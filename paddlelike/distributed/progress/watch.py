@@ -10,8 +10,6 @@ from typing import Any, Final
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import RemoteError
 
-__all__ = ["ServerView", "Watch"]
-
 _PATIENCE: Final = 2.0  # seconds for an answer
 
 

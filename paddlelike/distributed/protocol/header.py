@@ -11,22 +11,6 @@ from typing import Any, Self, TypeAlias
 
 from paddlelike.errors import FormatError
 
-__all__ = [
-    "Header",
-    "Message",
-    "choice_reader",
-    "header_field",
-    "read_flag",
-    "read_integer",
-    "read_integers",
-    "read_object",
-    "read_optional_integer",
-    "read_optional_integers",
-    "read_pairs",
-    "read_seconds",
-    "read_text",
-]
-
 Header: TypeAlias = dict[str, Any]
 
 _MAX_TEXT = 4096

@@ -20,24 +20,6 @@ from paddlelike.distributed.protocol.header import (
 )
 from paddlelike.errors import FormatError
 
-__all__ = [
-    "BeatReply",
-    "CommitReply",
-    "CompleteReply",
-    "HelloReply",
-    "PrefetchReply",
-    "PullReply",
-    "PushReply",
-    "Reason",
-    "Refused",
-    "Reply",
-    "RollbackReply",
-    "SaveReply",
-    "ShareReply",
-    "Staged",
-    "Waiting",
-]
-
 Reason = Literal[
     "stale",  # the server, its generation or the caller's session is another one: say Hello
     "fenced",  # a newer process has this trainer id: end

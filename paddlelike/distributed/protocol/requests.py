@@ -23,22 +23,6 @@ from paddlelike.distributed.protocol.header import (
 )
 from paddlelike.errors import FormatError
 
-__all__ = [
-    "PROTOCOL",
-    "Beat",
-    "Commit",
-    "Complete",
-    "Hello",
-    "Mode",
-    "Prefetch",
-    "Pull",
-    "Push",
-    "Request",
-    "Rollback",
-    "Save",
-    "Share",
-]
-
 PROTOCOL = 1  # the version, which every request names
 
 Mode = Literal["sync", "async"]  # half-async trainers push sums of several steps, and are async here

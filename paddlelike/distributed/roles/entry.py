@@ -9,8 +9,6 @@ from paddlelike.distributed.roles.facts import ProcessRole, Understanding
 from paddlelike.distributed.roles.reader import RoleReader
 from paddlelike.errors import RoleError
 
-__all__ = ["describe", "read_role"]
-
 
 def read_role(environ: Mapping[str, str] | None = None) -> ProcessRole:
     """Return the role of this process.

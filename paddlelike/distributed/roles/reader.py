@@ -16,8 +16,6 @@ from paddlelike.distributed.roles.variables import (
 )
 from paddlelike.foundation.near_names import suggest_names
 
-__all__ = ["RoleReader"]
-
 
 class RoleReader:
     """Reads the role of a process from environment variables.

@@ -7,8 +7,6 @@ from typing import Final
 
 from paddlelike.distributed.roles.facts import Reading
 
-__all__ = ["COLLECTIVE", "DEFAULT_PORT", "FALSE", "GENERATIONS", "ROLES", "SERVER_LISTS", "Variables"]
-
 #: By variable with a list of servers, the generation that uses it.
 GENERATIONS: Final[Mapping[str, str]] = {
     "PADDLE_PSERVERS_IP_PORT_LIST": "3 (fleet of 1.6 and later, Paddle 2)",

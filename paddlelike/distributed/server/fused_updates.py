@@ -22,8 +22,6 @@ from paddlelike.framework.opdef import Context
 from paddlelike.framework.opdef.registry import find_or_none
 from paddlelike.ops.update.base import Update
 
-__all__ = ["PART", "FusedUpdate", "are_alike", "are_numbers", "find_fused_update"]
-
 Array = np.ndarray[Any, Any]
 
 PART: Final = 1 << 16  #: elements of a part

@@ -24,8 +24,6 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.opdef import Context, GroupKernel
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-__all__ = ["GroupedUpdate", "find_groups"]
-
 Array = np.ndarray[Any, Any]
 Member = tuple[int, int, FusedUpdate]  # the index of the gradient, the block, and what that does
 

@@ -12,8 +12,6 @@ from paddlelike.distributed.server.presence import Presence
 from paddlelike.distributed.settings import Settings
 from paddlelike.errors import FaultError
 
-__all__ = ["Monitor", "write_log"]
-
 _log = logging.getLogger("paddlelike.distributed.server")
 
 

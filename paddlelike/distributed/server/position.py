@@ -15,8 +15,6 @@ from paddlelike.core.scope import Scope
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest
 
-__all__ = ["empty_load", "find_position", "note_empty_load", "read_position"]
-
 #: The directory that a server without variables was told to load, by its scope: no variable remembers it.
 _empty_loads: WeakKeyDictionary[Scope, str] = WeakKeyDictionary()
 

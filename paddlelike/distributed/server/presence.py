@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection
 
 from paddlelike.foundation.locks import Lock
 
-__all__ = ["Presence"]
-
 
 class Presence:
     """The signs of life of the trainers of one server.

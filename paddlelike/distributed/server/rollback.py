@@ -18,8 +18,6 @@ from paddlelike.io.load.load import load_persistables, load_vars
 from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.storage.location import LocalDirectory
 
-__all__ = ["RollbackPoints", "load_table"]
-
 Value = LoDTensor | SelectedRows
 
 

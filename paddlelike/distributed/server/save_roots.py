@@ -12,8 +12,6 @@ from pathlib import Path
 
 from paddlelike.errors import SaveError
 
-__all__ = ["check_save_directory"]
-
 
 def check_save_directory(directory: str, roots: Sequence[str], endpoint: str) -> None:
     """Raise SaveError unless a directory is one of ``roots`` or below one, with all links resolved.

@@ -11,8 +11,6 @@ from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.server.verbs import make_verbs
 from paddlelike.distributed.wire import Server, workers_for
 
-__all__ = ["serve"]
-
 
 def serve(service: Service) -> None:
     """Serve until every trainer has left, a signal comes, or ``service.stop()`` is called.

@@ -14,8 +14,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.ops.kernels.growing_rows import ANY_ID
 
-__all__ = ["Lookup", "Served"]
-
 _VALUES = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
 _RATES = ("LearningRate", "Beta1Tensor", "Beta2Tensor")
 

@@ -18,8 +18,6 @@ from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.server.update_threads import Workers
 from paddlelike.foundation.threads import Task
 
-__all__ = ["Service"]
-
 Array = np.ndarray[Any, Any]
 
 _POLL = 0.25  # seconds between two looks at whether memory has become free

@@ -19,8 +19,6 @@ from paddlelike.errors import FrameError
 from paddlelike.foundation.locks import Lock
 from paddlelike.ops.kernels.growing_rows import ANY_ID
 
-__all__ = ["Contribution", "Staging"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -34,8 +34,6 @@ from paddlelike.foundation.locks import Condition
 from paddlelike.foundation.threads import Task, Thread
 from paddlelike.framework.opdef import Context
 
-__all__ = ["Workers"]
-
 _log = logging.getLogger("paddlelike.distributed")
 
 _STATE = (Kind.OPTIMIZER, Kind.AVERAGE, Kind.SCHEDULE)

@@ -26,8 +26,6 @@ from paddlelike.framework.opdef import Context
 from paddlelike.framework.passes.views import collect_writes
 from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
 
-__all__ = ["Variables"]
-
 Array = np.ndarray[Any, Any]
 
 

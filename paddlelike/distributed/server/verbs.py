@@ -33,8 +33,6 @@ from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.wire import CHUNK, Header, Into, Part, Refused, as_bytes
 from paddlelike.errors import FormatError, FrameError
 
-__all__ = ["make_verbs"]
-
 Asked = TypeVar("Asked", bound=Request)
 Answer = tuple[Header, Iterable[Part]]
 

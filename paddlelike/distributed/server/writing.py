@@ -18,8 +18,6 @@ from paddlelike.storage.local.files import File
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.ranges import RangeHasher, RangeSums
 
-__all__ = ["write_rows"]
-
 _CHUNK: Final = 1 << 20  # bytes that are hashed, then written while they are in the cache
 
 

@@ -11,8 +11,6 @@ from paddlelike.errors import UnsupportedError
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
 
-__all__ = ["DistributeTranspilerConfig", "DistributedMode", "Job", "check_config", "thread_counts"]
-
 MIN_BLOCK_SIZE = 8192  # elements; Fluid's own lower bound
 
 

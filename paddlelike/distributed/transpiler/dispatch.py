@@ -7,8 +7,6 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["HashName", "PSDispatcher", "RoundRobin"]
-
 
 class PSDispatcher:
     """Places variables on servers; subclasses define ``dispatch``.

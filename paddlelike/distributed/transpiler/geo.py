@@ -16,8 +16,6 @@ from paddlelike.distributed.transpiler.training import LOOKUPS, Training
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["add_geo_traffic", "make_geo_server", "send_start", "turn_into_differences"]
-
 
 def turn_into_differences(program: Program, plan: Plan) -> None:
     """Let the pieces of a plan stand for differences of parameters where they stood for gradients."""

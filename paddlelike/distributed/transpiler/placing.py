@@ -14,8 +14,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["place_all"]
-
 
 def place_all(source: Program, startup: Program, training: Training, plan: Plan) -> Overview:
     """Return all slices of a job; ``source`` has the network with updates, ``startup`` its initializers."""

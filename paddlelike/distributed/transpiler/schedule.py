@@ -9,8 +9,6 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["add_schedule", "count_asynchronously"]
-
 
 def count_asynchronously(program: Program, startup: Program, job: Job) -> Variable | None:
     """Let every trainer count its steps, and the servers sum the counts.

@@ -18,8 +18,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["Server", "make_server_program"]
-
 #: In the name of the sum of a sparse gradient and its decay.
 _NEW_GRAD = "@NEWGRAD@"
 

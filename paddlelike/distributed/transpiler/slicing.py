@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["block_name", "count_block_rows", "origin_name", "slice_variable"]
-
 
 def count_block_rows(shape: Sequence[int], *, servers: int, min_block_size: int) -> list[int]:
     """Return the count of rows of each block: a block per server, unless they would be too small.

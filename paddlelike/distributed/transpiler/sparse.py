@@ -19,8 +19,6 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["declare_table_gradients", "fetch_rows_remotely", "grow_remotely", "shard_table"]
-
 _DIST = {"op_role": OpRole.Dist}
 
 # Growing tables

@@ -18,8 +18,6 @@ from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["Growing", "Piece", "Plan", "Trained", "make_control_variable", "make_plan"]
-
 #: Optimizers that look at all rows of a parameter at once, so that it must stay in one piece.
 _NEEDS_WHOLE = ("lamb",)
 

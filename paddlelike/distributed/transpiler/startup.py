@@ -9,8 +9,6 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["check_startup", "fake_tables", "make_server_startup", "receive_initial_values"]
-
 #: Initializers that can make a slice by its shape: the whole shape matters only for their bounds, which are
 #: attributes.
 _SHAPED = ("fill_constant", "gaussian_random", "truncated_gaussian_random", "uniform_random")

@@ -12,8 +12,6 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["shape_on_server", "yield_state"]
-
 #: By optimizer the slots that are cut; its other state is whole on every server.
 _CUT = {
     "adagrad": ("Moment",),

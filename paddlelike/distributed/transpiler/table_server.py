@@ -17,8 +17,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["TableBlocks", "add_table", "count_shard_rows"]
-
 
 class TableBlocks(NamedTuple):
     """The blocks and variables of a sharded table, for the attributes of listen_and_serv."""

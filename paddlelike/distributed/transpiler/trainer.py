@@ -19,8 +19,6 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["add_traffic", "remove_updates"]
-
 _RPC = {"op_role": OpRole.RPC}
 _DIST = {"op_role": OpRole.Dist}
 

@@ -18,21 +18,6 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 
-__all__ = [
-    "LOOKUPS",
-    "Training",
-    "find_growing",
-    "find_table",
-    "find_target",
-    "find_training",
-    "is_update",
-    "own_attrs",
-    "remote_lookups",
-    "schedule_ops",
-    "tables_read_whole",
-    "trainable_pairs",
-]
-
 #: Operators that look up rows, which a server may do.
 LOOKUPS = ("lookup_table", "lookup_table_v2")
 _LOOKUP_GRADS = tuple(f"{type_}_grad" for type_ in LOOKUPS)

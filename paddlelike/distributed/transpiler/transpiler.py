@@ -42,8 +42,6 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["DistributeTranspiler", "GeoSgdTranspiler"]
-
 
 @dataclass
 class _Transpiled:

@@ -21,8 +21,6 @@ from paddlelike.foundation.locks import Lock
 if TYPE_CHECKING:
     import grpc
 
-__all__ = ["Channel"]
-
 _HINTS: Final = {  # statuses that are final
     "UNAUTHENTICATED": "give this process the PADDLELIKE_JOB_TOKEN of its server; without one, processes of "
     "one user on one machine share a token file (PADDLELIKE_JOB_TOKEN_FILE)",

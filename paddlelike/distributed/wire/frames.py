@@ -24,19 +24,6 @@ from typing import Any, Final, NoReturn
 from paddlelike.distributed.wire.parts import Part, Receiver
 from paddlelike.errors import FrameError
 
-__all__ = [
-    "CHUNK",
-    "MAX_HEADER",
-    "MAX_MESSAGE",
-    "WHOLE",
-    "Header",
-    "Intake",
-    "decode_header",
-    "encode_header",
-    "messages",
-    "split",
-]
-
 WHOLE: Final = 1 << 20  # bytes of arrays in one message; a call with more is streamed
 CHUNK: Final = 1 << 19  # bytes of arrays in a message of a stream: as fast as 1 << 20, with half the memory
 MAX_HEADER: Final = 1 << 16

@@ -23,8 +23,6 @@ from paddlelike.errors import FrameError
 if TYPE_CHECKING:
     import grpc
 
-__all__ = ["STREAM", "Handlers"]
-
 STREAM = ".stream"  # behind the name of a verb: the answer is a stream
 _LONGEST_TEXT = 1000  # characters of an error, which travels in gRPC's metadata
 

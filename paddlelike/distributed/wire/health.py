@@ -8,8 +8,6 @@ from typing import Any, Final
 from paddlelike.distributed.wire.options import SERVICE as OURS
 from paddlelike.distributed.wire.options import load_grpc
 
-__all__ = ["SERVICE", "health_methods"]
-
 SERVICE: Final = "grpc.health.v1.Health"
 _SERVING: Final = b"\x08\x01"  # HealthCheckResponse, field 1 = SERVING
 _KNOWN: Final = {b"", b"\x0a" + bytes([len(OURS)]) + OURS.encode()}  # HealthCheckRequest, field 1 = service

@@ -17,8 +17,6 @@ from typing import Final, NamedTuple
 from paddlelike.foundation.locks import Event, Lock
 from paddlelike.foundation.threads import Thread
 
-__all__ = ["FIRST_MESSAGE", "IdleWatch"]
-
 FIRST_MESSAGE: Final = 10.0  # seconds within which the first message of a call must come
 
 

@@ -8,8 +8,6 @@ from paddlelike.core import memory
 from paddlelike.distributed.wire.frames import MAX_MESSAGE
 from paddlelike.errors import ExtraMissingError
 
-__all__ = ["SERVICE", "client_options", "load_grpc", "server_options"]
-
 SERVICE: Final = "paddlelike.PS.v1"
 
 _STREAMS: Final = 32  # calls under way on one connection; further ones wait at the client

@@ -11,8 +11,6 @@ import numpy as np
 
 from paddlelike.errors import FrameError
 
-__all__ = ["FLUSH", "Flush", "Into", "Item", "Note", "Part", "Receiver", "as_bytes", "make_parts"]
-
 Array = np.ndarray[Any, Any]
 
 

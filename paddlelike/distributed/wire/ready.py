@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from paddlelike.distributed.wire.security import parse_endpoint
 from paddlelike.errors import DeadlineError
 
-__all__ = ["wait_for_servers"]
-
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts
 
 

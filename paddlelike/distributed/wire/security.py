@@ -23,8 +23,6 @@ from paddlelike.errors import EndpointError
 if TYPE_CHECKING:
     import grpc
 
-__all__ = ["TOKEN_KEY", "Security", "Tls", "is_loopback", "parse_endpoint"]
-
 TOKEN_KEY: Final = "paddlelike-token-bin"  # noqa: S105  (a key; metadata with this ending holds bytes)
 _FILES: Final = ("PADDLELIKE_TLS_CA", "PADDLELIKE_TLS_CERT", "PADDLELIKE_TLS_KEY")
 

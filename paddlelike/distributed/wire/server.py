@@ -19,8 +19,6 @@ from paddlelike.errors import EndpointError
 if TYPE_CHECKING:
     import grpc
 
-__all__ = ["Server", "workers_for"]
-
 _FEWEST_WAITS: Final = 32  # calls that may wait for their peer on the smallest server
 
 

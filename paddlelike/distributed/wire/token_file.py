@@ -21,8 +21,6 @@ from typing import Final
 
 from paddlelike.errors import EndpointError
 
-__all__ = ["VARIABLE", "read_or_create_token", "token_paths"]
-
 VARIABLE: Final = "PADDLELIKE_JOB_TOKEN_FILE"
 _LARGEST: Final = 4096  # bytes of a token file
 _HINT: Final = f"name another file with {VARIABLE}, or set PADDLELIKE_JOB_TOKEN for every process of the job"

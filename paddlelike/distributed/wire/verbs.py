@@ -8,8 +8,6 @@ from typing import Any, Protocol
 from paddlelike.distributed.wire.frames import Header
 from paddlelike.distributed.wire.parts import Part, Receiver
 
-__all__ = ["Refused", "Verb"]
-
 
 class Refused(Exception):  # noqa: N818  (an answer, not a failure)
     """Raised by a verb to answer with this header alone; the rest of the call is not read."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from paddlelike.core.typing import FedValue
     from paddlelike.framework.typing import Feed
 
-__all__ = ["get_single_feed", "put_feeds", "warn_unknown"]
-
 
 def get_single_feed(feed: Feed | Sequence[Feed] | None) -> Feed:
     """Return the feed of one copy, given as a dict or a list of one dict.

@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from paddlelike.core.tensor import Array
     from paddlelike.framework.typing import FetchList, Minimized
 
-__all__ = [
-    "FetchedArray",
-    "as_numpy",
-    "collect_names",
-    "collect_updates",
-    "copy_value",
-    "find_others",
-    "find_updates",
-    "get_fetched",
-    "holds_value",
-    "read_fetch_list",
-    "view_fetched",
-]
-
 
 def read_fetch_list(fetch_list: FetchList | None) -> tuple[list[str], list[Operator]]:
     """Return the names to fetch and the update operators to run. Raises TypeError for anything else."""

@@ -15,8 +15,6 @@ from paddlelike.core.scope import Scope
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.hooks import Hook
 
-__all__ = ["provide_files"]
-
 _open_files: Final[Hook[..., Any]] = Hook("open_files")
 
 

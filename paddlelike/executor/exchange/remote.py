@@ -7,8 +7,6 @@ from typing import Final
 from paddlelike.framework.opdef.remote import Remote, Workers
 from paddlelike.hooks import Hook
 
-__all__ = ["RemoteSwitch"]
-
 _connect_remote: Final[Hook[[], Remote]] = Hook("connect_remote")
 _find_workers: Final[Hook[[], Workers]] = Hook("find_workers")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from paddlelike.core.dtypes import VarType
     from paddlelike.core.places import Place
 
-__all__ = ["has_feed_operators", "has_fetch_operators"]
-
 
 def has_feed_operators(block: Block, feed_targets: Collection[str], feed_holder_name: str) -> bool:
     """Return whether ``block`` begins with feed operators.

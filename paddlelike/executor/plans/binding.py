@@ -14,8 +14,6 @@ import numpy as np
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.executor.plans.frame import Frame, Positions, Run, Share, write_persistable
 
-__all__ = ["Store", "Take", "bind_kernel", "make_storer", "make_taker"]
-
 Take = Callable[[list[Any]], Any]  # a sequence, one item per slot
 Store = Callable[[Frame, Any], None]
 

@@ -12,8 +12,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import find_needed_ops
 
-__all__ = ["get_plan"]
-
 
 def get_plan(
     program: Program,

@@ -13,8 +13,6 @@ from paddlelike.executor.plans.frame import Frame, write_persistable
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 
-__all__ = ["Snapshot", "StepContext"]
-
 
 class Snapshot(NamedTuple):
     """Values and LoDs of some variables, by position."""

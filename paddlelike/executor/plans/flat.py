@@ -23,8 +23,6 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.executor.plans.frame import Frame, Run, Step
 from paddlelike.framework.opdef import FlatKernel
 
-__all__ = ["bind_flat", "is_small"]
-
 Array = np.ndarray[Any, Any]
 
 _SMALL: Final = 64 << 10  # bytes; larger arrays have places of their own in memory, for saves

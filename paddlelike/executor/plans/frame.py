@@ -16,20 +16,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef
 
-__all__ = [
-    "Binding",
-    "Frame",
-    "PartError",
-    "Positions",
-    "Run",
-    "Share",
-    "Step",
-    "find_holders",
-    "flatten_positions",
-    "run_parts",
-    "write_persistable",
-]
-
 Positions = Sequence[int | list[int]]  # in Frame.values, by slot; a list for a slot of several variables
 Run = Callable[["Frame"], None]
 Share = Callable[[dict[int, LoD], Any], None]

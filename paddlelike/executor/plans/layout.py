@@ -8,8 +8,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import HOLDERS, Variable
 from paddlelike.framework.passes.views import collect_overwritten
 
-__all__ = ["NOTHING", "Layout"]
-
 NOTHING = 0  # position of a value that is always None, for absent inputs
 
 

@@ -7,8 +7,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import EMPTY, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-__all__ = ["Aliases", "find_initialized", "find_last_uses", "find_last_values", "is_persistable"]
-
 
 def find_last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[str]]:
     """Return for each operator the variables that no later one uses, ``keep`` left out."""

@@ -15,8 +15,6 @@ import numpy as np
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef, registry
 
-__all__ = ["find_reordered", "take_in_order"]
-
 
 def find_reordered(ops: Iterable[Operator]) -> set[str]:
     """Return the variables whose values may have their channels last in memory."""

@@ -39,8 +39,6 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef, make_arguments, registry
 from paddlelike.ops.kernels.fast.late import check_flag
 
-__all__ = ["Fed", "Outputs", "Plan"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -25,8 +25,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-__all__ = ["ROWS", "RowGradients", "find_row_gradients", "is_unsigned", "update_touched"]
-
 ROWS: Final = "rows"  # the kernel of a step that works on rows alone
 _LEAST: Final = 1 << 16  # elements of a table; updates of smaller ones take less than finding the rows
 

@@ -36,8 +36,6 @@ from paddlelike.executor.plans.frame import Binding, Frame, Run, Step, flatten_p
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.rewrites import overwriting, shapes
 
-__all__ = ["Unrolled", "unroll"]
-
 _RUNS: Final = 64  # of a plan, after which to write its function: that takes as long as some dozens of them
 
 

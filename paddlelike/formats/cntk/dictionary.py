@@ -18,8 +18,6 @@ from paddlelike.formats.cntk.schema import make_dictionary, parse_dictionary
 from paddlelike.formats.elements import check_shape
 from paddlelike.foundation.protobuf import Message
 
-__all__ = ["LARGEST", "Axis", "Shape", "SizeT", "decode", "encode"]
-
 Array = np.ndarray[Any, Any]
 
 LARGEST: Final = (1 << 31) - (1 << 20)  # bytes of a message that protobuf reads, with some reserve

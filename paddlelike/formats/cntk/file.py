@@ -24,8 +24,6 @@ from paddlelike.formats.elements import copy_into
 from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.sources import Readable, as_source
 
-__all__ = ["CntkFile", "check_function", "describe_variable", "is_function", "list_arrays"]
-
 COMPOSITE: Final = "CompositeFunction"
 COMBINE: Final = 44
 _PARAMETER: Final = 2

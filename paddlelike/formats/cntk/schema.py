@@ -13,8 +13,6 @@ from paddlelike.errors import FormatError
 from paddlelike.foundation.protobuf import Message, MessageClass, make_classes
 from paddlelike.foundation.text_tables import read_table
 
-__all__ = ["make_dictionary", "parse_dictionary"]
-
 
 @lru_cache(maxsize=1)
 def _dictionary_class() -> MessageClass:

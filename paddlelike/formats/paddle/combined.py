@@ -21,8 +21,6 @@ from paddlelike.formats.paddle.lod_tensor import Header
 from paddlelike.formats.paddle.recognize import find_dense_part
 from paddlelike.formats.sources import Buffer, Readable, as_source
 
-__all__ = ["CombinedFile", "encode", "read", "read_headers"]
-
 _SMALL: Final = 16 << 20  # bytes of a file that is read at once, because it may hold thousands of tensors
 
 

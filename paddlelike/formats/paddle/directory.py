@@ -24,8 +24,6 @@ from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.formats.paddle.recognize import find_dense_part, is_selected_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable
 
-__all__ = ["NO_VARIABLES", "VariableDirectory", "encode_value", "make_facts"]
-
 NO_VARIABLES: Final = frozenset({"__model__", "__model__.main_program", "__manifest__"})  # names of files
 _SNIFFED: Final = 8  # files that are looked into
 

@@ -38,20 +38,6 @@ from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import tensor_desc
 from paddlelike.formats.sources import Buffer, Cursor, Readable, Source, as_source
 
-__all__ = [
-    "Header",
-    "encode",
-    "encode_header",
-    "find_plain",
-    "read",
-    "read_data",
-    "read_header",
-    "read_slice",
-    "to_fp16",
-    "to_native",
-]
-
-
 _PLAIN: Final = struct.Struct("<IQIi")  # version, no LoD levels, tensor version, TensorDesc length
 _MAX_FRONT: Final = 512  # bytes of a header that is remembered
 

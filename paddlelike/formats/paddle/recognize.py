@@ -11,8 +11,6 @@ from typing import Final
 
 from paddlelike.formats.sources import Source
 
-__all__ = ["find_dense_part", "is_pir", "is_program", "is_selected_rows"]
-
 _ENDIAN: Final = "little"
 _MAX_DESC: Final = 512  # bytes of a TensorDesc
 

@@ -27,8 +27,6 @@ from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import tensor_desc
 from paddlelike.formats.sources import Buffer, Cursor, Readable, as_source
 
-__all__ = ["IDS_OFFSET", "Header", "encode", "encode_header", "read", "read_header"]
-
 IDS_OFFSET: Final = 12  # where the row ids begin in a stream
 
 

@@ -18,8 +18,6 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.elements import TensorPart, check_shape
 from paddlelike.formats.sources import Cursor
 
-__all__ = ["check_desc", "decode_desc", "encode_part", "read_part"]
-
 _MAX_DESC: Final = 12 * 32 + 64  # of 32 dims
 _U64: Final = 2**64
 

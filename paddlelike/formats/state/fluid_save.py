@@ -19,8 +19,6 @@ from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.sources import Buffer, Folder, Source
 from paddlelike.formats.state.format import StateFile, decode, encode, list_entries, read_array, to_array
 
-__all__ = ["OPTIMIZER_FILE", "PARAMETER_FILE", "FluidSave", "PrefixedFolder"]
-
 PARAMETER_FILE: Final = ".pdparams"
 OPTIMIZER_FILE: Final = ".pdopt"
 

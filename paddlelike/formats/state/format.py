@@ -29,8 +29,6 @@ from paddlelike.formats.state.pickled import PickledArray
 from paddlelike.formats.state.plain_pickles import encode_item
 from paddlelike.formats.state.writer import StateWriter
 
-__all__ = ["StateContents", "StateFile", "decode", "encode"]
-
 _CUT_KEY: Final = "UnpackBigParamInfor@@"  # Paddle's spelling
 _SLACK: Final = 1 << 12
 _PROTOCOLS: Final = (b"\x02", b"\x03", b"\x04", b"\x05")

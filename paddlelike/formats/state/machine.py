@@ -24,8 +24,6 @@ from paddlelike.formats.state.pickled import (
     check_key,
 )  # fmt: skip
 
-__all__ = ["Machine", "Reference"]
-
 _LONG: Final = 1024  # texts beyond this stay views of the file until somebody wants them
 _SLACK: Final = 4096  # bytes that even the smallest file may make
 _ITEM: Final = 8  # what an item of a container, or an empty one, is counted for

@@ -17,8 +17,6 @@ from paddlelike.formats.entry import LeftOut, free_name
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.pickled import Foreign, Latin1, Text, is_container, list_parts
 
-__all__ = ["Flat", "flatten"]
-
 A = TypeVar("A")
 
 _DEEPEST: Final = 64

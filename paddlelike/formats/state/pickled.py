@@ -16,11 +16,6 @@ from paddlelike.core import memory
 from paddlelike.errors import FormatError
 from paddlelike.formats.elements import check_shape
 
-__all__ = [
-    "CONSTRUCTORS", "HINT", "Constructors", "Foreign", "Latin1", "PickledArray", "Text", "check_key",
-    "is_container", "list_parts",
-]  # fmt: skip
-
 Array = np.ndarray[Any, Any]
 Constructors = Mapping[tuple[str, str], Callable[..., Any]]
 

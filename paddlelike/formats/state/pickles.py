@@ -20,8 +20,6 @@ from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.machine import Machine, Reference
 from paddlelike.formats.state.pickled import CONSTRUCTORS, Constructors, Latin1, PickledArray, Text
 
-__all__ = ["load", "load_all", "to_plain"]
-
 _DAMAGE: Final = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
 

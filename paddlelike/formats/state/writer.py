@@ -12,8 +12,6 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.elements import Array, view_elements
 from paddlelike.formats.sources import Buffer
 
-__all__ = ["StateWriter"]
-
 _BATCH: Final = 1000  # items that pickle puts into a dict at once
 _PIECE: Final = 1 << 20  # bytes that are encoded at once
 _MAX_TEXT: Final = 2**32 - 1

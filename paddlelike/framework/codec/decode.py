@@ -19,8 +19,6 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.hooks import Hook
 
-__all__ = ["decode_message", "decode_program"]
-
 _read_paddle3: Final[Hook[[bytes], Any]] = Hook("read_paddle3")
 _HEAD: Final = 64  # bytes
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)

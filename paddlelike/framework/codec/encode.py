@@ -29,8 +29,6 @@ from paddlelike.framework.graph.order import order_as_hashed, order_attributes
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["build_message", "encode_block", "encode_operator", "encode_program", "encode_variable"]
-
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
 _SHORT: Final = 16  # elements of a list that may be equal in many operators
 Parts = dict[Hashable | None, bytes]

@@ -6,16 +6,6 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.core.dtypes import AttrType, VarType
 
-__all__ = [
-    "ATTR_FIELDS",
-    "REPEATED",
-    "TENSOR_FIELDS",
-    "VariableFields",
-    "find_attr_type",
-    "read_attr",
-    "read_variable",
-]
-
 #: Field of OpDesc.Attr that holds a value of that type.
 ATTR_FIELDS: Final = {
     AttrType.INT: "i",

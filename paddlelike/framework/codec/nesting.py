@@ -14,8 +14,6 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["check"]
-
 _MAX_LEVELS: Final = 100  # real programs have up to four
 _MAX_PATHS: Final = 1000  # paths from a block to its outer blocks
 _MAX_VISITS: Final = 10  # average visits of an operator by a walk into all blocks

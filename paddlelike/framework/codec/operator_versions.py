@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from paddlelike.framework.environment import PADDLE2_VERSION
 
-__all__ = ["add_operator_versions"]
-
 _DEFAULT_VERSION: Final = "1.5.0"
 _CHANGED_IN: Final = "1.6.0"
 

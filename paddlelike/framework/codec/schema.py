@@ -16,8 +16,6 @@ from paddlelike.errors import FormatError
 from paddlelike.foundation.protobuf import MessageClass, make_classes
 from paddlelike.foundation.text_tables import read_table
 
-__all__ = ["Messages", "make_scalar", "messages", "parse"]
-
 
 class _ScalarType(IntEnum):
     BOOLEAN = 1

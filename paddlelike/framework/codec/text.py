@@ -11,8 +11,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 
-__all__ = ["format_block", "format_operator", "format_program", "format_variable"]
-
 
 def format_program(program: Program, *, with_details: bool = False) -> str:
     """Return the text of a program: its message; ``with_details``: its blocks, without the version."""

@@ -18,8 +18,6 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["cast", "combine", "negate"]
-
 _FLOATS: Final = (VarType.FP16, VarType.FP32, VarType.FP64)
 _COMPARISONS: Final = frozenset(
     ["equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal"]

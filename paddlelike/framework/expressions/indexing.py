@@ -9,8 +9,6 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["getitem"]
-
 _END: Final = 10_000_000  # Paddle's "to the end"
 
 

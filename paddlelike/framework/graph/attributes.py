@@ -11,8 +11,6 @@ from paddlelike.core.dtypes import AttrType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import ABSENT, REQUIRED, OpDef
 
-__all__ = ["COMMON_ATTRS", "complete_attrs", "convert_attr", "convert_given_attrs", "infer_attr_type"]
-
 Item = TypeVar("Item")
 
 #: Attributes that every operator may carry, whatever its type, in Fluid's order.

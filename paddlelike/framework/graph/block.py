@@ -25,8 +25,6 @@ from paddlelike.hooks import Hook
 if TYPE_CHECKING:
     from paddlelike.framework.graph.program import Program
 
-__all__ = ["Block"]
-
 _format_block: Final[Hook[..., str]] = Hook("format_block")
 
 

@@ -6,8 +6,6 @@ from typing import Final
 
 from paddlelike.foundation.current import Current
 
-__all__ = ["DEVICE", "NAME_SCOPE", "NameScope"]
-
 
 class NameScope:
     """A node of the tree of name scopes; a repeated name gets a suffix, as in ``/encoder_1/``."""

@@ -9,8 +9,6 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.environment import PADDLE_VERSION
 from paddlelike.hooks import Hook
 
-__all__ = ["BlockDesc", "OperatorDesc", "ProgramDesc", "VariableDesc"]
-
 _encode_program: Final[Hook[[Any], bytes]] = Hook("encode_program")
 
 

@@ -13,17 +13,6 @@ from paddlelike.framework.graph.context import DEVICE, NAME_SCOPE, NameScope
 from paddlelike.framework.graph.program import MAIN_PROGRAM, STARTUP_PROGRAM, Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = [
-    "default_main_program",
-    "default_startup_program",
-    "device_guard",
-    "name_scope",
-    "program_guard",
-    "reset_name_scope",
-    "switch_main_program",
-    "switch_startup_program",
-]
-
 
 def default_main_program() -> Program:
     """Return the program that layers are built into.

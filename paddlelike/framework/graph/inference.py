@@ -10,8 +10,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import GRAD, NO_LOD, OWN, OpDef, Spec, make_arguments, name_results
 
-__all__ = ["Names", "apply_spec", "infer_outputs"]
-
 
 class Names(Protocol):
     """The block of an operator, as far as it says which variables names mean."""

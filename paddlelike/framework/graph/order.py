@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["order_as_hashed", "order_attributes"]
-
 #: Every operator has this attribute in Fluid, after that one; here only operators read from a file do.
 _CALLSTACK: Final = "op_callstack"
 _BEFORE_CALLSTACK: Final = "op_namescope"

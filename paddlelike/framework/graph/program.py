@@ -22,8 +22,6 @@ from paddlelike.hooks import Hook
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["MAIN_PROGRAM", "STARTUP_PROGRAM", "Program"]
-
 _decode_program: Final[Hook[..., Program]] = Hook("decode_program")
 _format_program: Final[Hook[..., str]] = Hook("format_program")
 _draw_program: Final[Hook[..., Any]] = Hook("draw_program")

@@ -9,8 +9,6 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef
 
-__all__ = ["collect_input_names", "collect_output_names"]
-
 
 def _collect_names(given: Any) -> list[str]:
     """Return the names of the variables given for a slot."""

@@ -7,8 +7,6 @@ from typing import Any, Final
 from paddlelike.core.versioned import Versioned
 from paddlelike.hooks import Hook
 
-__all__ = ["EncodedState"]
-
 _decode_message: Final[Hook[[str, bytes], Any]] = Hook("decode_message")
 
 

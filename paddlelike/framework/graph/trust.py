@@ -11,8 +11,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef import find_or_none
 
-__all__ = ["check_trusted", "describe_operators", "find_untrusted_operators"]
-
 _SHOWN = 8
 _TARGETS = ("file_path", "dir", "endpoint", "endpoints", "epmap")
 

@@ -12,8 +12,6 @@ from typing import Final
 
 from paddlelike.foundation.text_tables import read_table
 
-__all__ = ["order_attrs"]
-
 _ORDERS: Final = read_table("paddlelike.framework.opdef", "attr_order.txt").split(";")
 _BY_TYPE: Final = {
     type_: attrs.split()

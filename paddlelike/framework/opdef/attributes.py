@@ -27,26 +27,6 @@ from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self, dataclass_t
 
 from paddlelike.core.dtypes import AttrType
 
-__all__ = [
-    "ABSENT",
-    "REQUIRED",
-    "Attr",
-    "AttrTable",
-    "Attrs",
-    "Block",
-    "Blocks",
-    "Bool",
-    "Bools",
-    "Float",
-    "Floats",
-    "Int",
-    "Ints",
-    "Long",
-    "Longs",
-    "String",
-    "Strings",
-]
-
 
 class _Marker:
     def __init__(self, text: str) -> None:

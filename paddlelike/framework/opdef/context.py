@@ -8,8 +8,6 @@ from typing import Any, Protocol
 from paddlelike.core.scope import Scope
 from paddlelike.framework.opdef.slots import LoD
 
-__all__ = ["Context", "OpView"]
-
 
 class OpView(Protocol):
     """An operator of a program, as shape rules of gradients and kernels may see it."""

@@ -14,8 +14,6 @@ from paddlelike.framework.opdef.operator_table import OperatorTable
 from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
 from paddlelike.hooks import Hook
 
-__all__ = ["OPERATORS", "FlatKernel", "GroupKernel", "Kernel", "OpDef", "RowUpdate", "Shapes"]
-
 Kernel = Callable[..., Any]
 Shapes = Mapping[str, tuple[int, ...]]  # by slot
 #: Takes the inputs of several operators, one sequence by slot for each.

@@ -9,8 +9,6 @@ from paddlelike.core.roles import OpRole
 from paddlelike.framework.opdef.context import OpView
 from paddlelike.framework.opdef.slots import grad_name
 
-__all__ = ["OWN", "BlockGradient", "GradOp", "Gradient", "derive_grad_op", "make_plain_op"]
-
 OWN: Final = "own"  # see Gradient
 
 

@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 from paddlelike.errors import GraphError
 from paddlelike.foundation.locks import RLock, make_keys
 
-__all__ = ["OperatorTable"]
-
 Entry = TypeVar("Entry")
 
 

@@ -15,8 +15,6 @@ from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import OWN, Gradient
 from paddlelike.framework.opdef.slots import GRAD, Slot, grad_name
 
-__all__ = ["LATER", "LATEST", "all_ops", "complete", "find", "find_for_version", "find_or_none", "register"]
-
 #: What the type of an operator ends with in the table, when it is the form that Paddle 2.x gave to an
 #: operator of Fluid 1.8.
 LATER: Final = "@2"

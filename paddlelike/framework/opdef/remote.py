@@ -13,8 +13,6 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.opdef import Array, Context
 
-__all__ = ["Remote", "Switch", "Workers", "find_remote", "find_workers"]
-
 #: What workers reduce.
 Reduced = TypeVar("Reduced", Array, SelectedRows)
 

@@ -9,20 +9,6 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 
-__all__ = [
-    "EMPTY",
-    "GRAD",
-    "NO_LOD",
-    "RECOMPUTED",
-    "Array",
-    "LoD",
-    "Slot",
-    "Spec",
-    "grad_name",
-    "make_arguments",
-    "name_results",
-]
-
 Array = np.ndarray[Any, Any]
 LoD = list[list[int]]  # offsets per level, as Paddle stores them
 Value = TypeVar("Value")

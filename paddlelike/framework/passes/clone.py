@@ -12,8 +12,6 @@ from paddlelike.framework.graph.order import order_as_hashed
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import find_needed_ops
 
-__all__ = ["copy", "copy_for_inference", "copy_for_test", "drop_unused_variables", "prune"]
-
 
 def copy(program: Program, *, tables: int = 1) -> Program:
     """Return a full copy: parameters stay parameters, the seed is kept.

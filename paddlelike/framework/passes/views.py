@@ -14,8 +14,6 @@ from paddlelike.framework.graph.variable import variable_kind
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["build_graph", "collect_overwritten", "collect_reads", "collect_writes", "find_needed_ops"]
-
 
 def collect_reads(op: Operator) -> set[str]:
     """Return the variables an operator reads, including those that its blocks read."""

@@ -17,8 +17,6 @@ from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.formats.cntk.file import check_function, is_function
 from paddlelike.interop.cntk.operations import NUMBERS
 
-__all__ = ["Function", "Leaf", "Node", "read_function"]
-
 #: The attribute of a GatherPacked that chooses the first or last step: "FIRST" or "LAST".
 CHOSEN: Final = "chosen"
 INPUT, PARAMETER, CONSTANT, PLACEHOLDER = 0, 2, 3, 4

@@ -31,8 +31,6 @@ from paddlelike.optimizer.base import Optimizer
 if TYPE_CHECKING:
     from paddlelike.optimizer.state import ParamGrad
 
-__all__ = ["COUNTED", "STATES", "AdadeltaLearner", "AdagradLearner", "FSAdagradLearner", "RMSPropLearner"]
-
 #: The state of each learner in the order of CNTK's arrays; ``count`` is its smoothed count.
 STATES: Final = {
     "cntk_adagrad": ("squares",),

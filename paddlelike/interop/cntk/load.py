@@ -19,8 +19,6 @@ from paddlelike.io.export.program import make_inference_program
 from paddlelike.storage.location import locate_prefix
 from paddlelike.storage.problems import raises_own_errors
 
-__all__ = ["import_cntk"]
-
 Path = str | os.PathLike[str]
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["NAMES", "NUMBERS", "name_operation"]
-
 _LISTED: Final = """
 0 Negate Sigmoid Tanh ReLU Exp Log Sqrt Floor Abs Reciprocal
 10 Softmax Hardmax TransposeAxes Where Slice Dropout Reshape Pooling SumAll Plus

@@ -18,8 +18,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.interop.cntk.writing.graph import Ref
 
-__all__ = ["Part", "find_origin", "find_part", "remember_origin", "renew_leaf"]
-
 _NOT_COMPARED: Final = {"is_test", "op_callstack", "op_role", "op_role_var", "op_namescope", "op_device"}
 
 

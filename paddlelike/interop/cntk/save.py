@@ -26,8 +26,6 @@ from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
 from paddlelike.storage.local.transaction import write_all
 
-__all__ = ["CntkReport", "export_cntk"]
-
 Path = str | os.PathLike[str]
 
 _PORTS: Final = ("feed", "fetch")

@@ -6,8 +6,6 @@ from types import ModuleType
 
 from paddlelike.errors import ExtraMissingError
 
-__all__ = ["import_onnx_package"]
-
 
 def import_onnx_package(who: str) -> ModuleType:
     """Return the package onnx. Raises ExtraMissingError when it is not installed."""

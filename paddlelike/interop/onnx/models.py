@@ -16,8 +16,6 @@ from paddlelike.interop.onnx.importer.build import import_onnx
 from paddlelike.io.export.save import save_inference_model
 from paddlelike.storage.problems import is_file, is_there
 
-__all__ = ["ModelReport", "convert_model", "find_values", "is_model_conversion"]
-
 Path = str | os.PathLike[str]
 
 _SUFFIX: Final = ".onnx"

@@ -15,8 +15,6 @@ from paddlelike.framework.opdef import registry
 from paddlelike.interop.paddle3.json_values import Type, get, read_type
 from paddlelike.interop.paddle3.operators import find_row
 
-__all__ = ["IGNORED", "VALUES", "Block", "Constant", "Read", "Reader"]
-
 _VERSION: Final = 2_006_000  # of Paddle, whose operators the message holds
 _MAX_BLOCKS: Final = 2000
 _MAX_LEVELS: Final = 90

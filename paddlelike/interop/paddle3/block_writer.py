@@ -23,19 +23,6 @@ from paddlelike.interop.exporting import name_damage
 from paddlelike.interop.paddle3.json_values import ARRAY, DTYPES, TENSOR, TYPES
 from paddlelike.interop.paddle3.operators import ANY, Attribute, Row, load_rows
 
-__all__ = [
-    "ELEMENTS",
-    "NAMES",
-    "_PLACE",
-    "Node",
-    "Write",
-    "Writer",
-    "get_attr",
-    "make_attr",
-    "make_dtype",
-    "make_tensor",
-]
-
 NAMES: Final = {int(value): name for name, value in DTYPES.items()}
 ELEMENTS: Final = {value: name for name, value in TYPES.items()}
 _KINDS: Final = {"f32": "float32", "f64": "float64", "ui8": "uint8", "i32": "int32", "i64": "int64"}

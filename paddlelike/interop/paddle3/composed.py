@@ -10,8 +10,6 @@ from paddlelike.errors import FormatError
 from paddlelike.interop.paddle3.block_reader import Block, Read
 from paddlelike.interop.paddle3.json_values import Type, get, read_attributes
 
-__all__ = ["COMPOSED"]
-
 
 class _Call:
     """An operator that is being read: its operands, attributes and first result."""

@@ -9,8 +9,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
 
-__all__ = ["ARRAY", "DTYPES", "TENSOR", "TYPES", "Type", "get", "load", "read_attributes", "read_type"]
-
 Wanted = TypeVar("Wanted")
 
 TENSOR: Final = "0.t_dtensor"

@@ -8,8 +8,6 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.foundation.text_tables import read_table
 
-__all__ = ["ANY", "Attribute", "Operand", "Result", "Row", "find_row", "load_rows"]
-
 #: The value of an attribute without counterpart that changes nothing.
 ANY: Final = object()
 

@@ -19,8 +19,6 @@ from paddlelike.interop.paddle3.composed import COMPOSED
 from paddlelike.interop.paddle3.json_values import Type, get, load, read_attributes, read_type
 from paddlelike.interop.paddle3.row_reader import fold, read_row
 
-__all__ = ["read_pir"]
-
 _MAGIC: Final = "pir"
 _WIDE: Final = (VarType.FP64, VarType.FP16, VarType.BF16)
 

@@ -12,8 +12,6 @@ from paddlelike.interop.paddle3.block_reader import IGNORED, VALUES, Block, Cons
 from paddlelike.interop.paddle3.json_values import Type, get, read_attributes, read_type
 from paddlelike.interop.paddle3.operators import ANY, Operand, Row, find_row
 
-__all__ = ["fold", "read_row"]
-
 #: The types in which operators of a ProgramDesc compute, by those of Paddle 3; others bfloat16 in float32.
 _COMPUTED: Final[dict[str, dict[VarType, VarType]]] = {
     "assign": {},

@@ -13,8 +13,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.paddle3.block_writer import Writer, get_attr
 
-__all__ = ["FORMS"]
-
 
 class Draft:
     """The operators that one operator becomes, in a program of their own."""

@@ -26,8 +26,6 @@ from paddlelike.interop.paddle3.block_writer import (
 )
 from paddlelike.interop.paddle3.upgrades import FORMS
 
-__all__ = ["write_pir"]
-
 
 def write_pir(program: Program) -> bytes:
     """Return a program as Paddle 3 writes one. Raises UnsupportedError, which names what cannot be said."""

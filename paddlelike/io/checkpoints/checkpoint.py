@@ -9,8 +9,6 @@ from paddlelike.core.random import Generator
 from paddlelike.io.checkpoints.values import decode_state, encode_state
 from paddlelike.storage.manifest import Manifest
 
-__all__ = ["Checkpoint", "decode_checkpoint", "encode_entry"]
-
 
 class Checkpoint(NamedTuple):
     """A checkpoint that is complete.

@@ -38,8 +38,6 @@ from paddlelike.storage.problems import is_system_error
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
 
-__all__ = ["Checkpoints"]
-
 
 Listing = list[Checkpoint]
 

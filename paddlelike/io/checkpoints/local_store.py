@@ -25,8 +25,6 @@ try:
 except ImportError:  # not a POSIX system: readers are not detected
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LocalCheckpointStore"]
-
 
 class LocalCheckpointStore:
     """A directory of a local file system. A reader of a checkpoint locks its directory."""

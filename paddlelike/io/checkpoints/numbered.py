@@ -21,8 +21,6 @@ from paddlelike.storage.options import SaveKeywords
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
 
-__all__ = ["NumberedCheckpoints"]
-
 
 class NumberedCheckpoints(Checkpoints):
     """The checkpoints ``filename``, ``filename.0``, ``filename.1``, ...: directories beside each other.

@@ -16,8 +16,6 @@ from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.remote.base import translate_errors
 from paddlelike.storage.remote.directory import RemoteDirectory, locate
 
-__all__ = ["RemoteCheckpointStore"]
-
 
 class RemoteCheckpointStore:
     """A directory of a store."""

@@ -7,8 +7,6 @@ from typing import Final, NamedTuple, Protocol
 
 from paddlelike.storage.manifest import Manifest
 
-__all__ = ["STEPS", "CheckpointStore", "Names"]
-
 
 class Names(NamedTuple):
     """Which names in a directory are those of checkpoints."""

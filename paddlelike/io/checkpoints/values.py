@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["ARRAY_KEY", "decode_state", "encode_state"]
-
 ARRAY_KEY: Final = "__array__"  # the key of an array's dict
 _KINDS: Final = "biufc"  # of the arrays that can be kept: booleans and numbers
 

@@ -16,8 +16,6 @@ from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.io.contents.interface import Array, Value, Want
 from paddlelike.io.contents.read import Job, Part, view_bytes
 
-__all__ = ["allocate", "copy_from", "count_bytes", "get_offset", "to_native"]
-
 _SMALL: Final = 64 << 10  # bytes; larger arrays are copied one by one
 
 

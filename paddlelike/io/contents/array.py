@@ -12,8 +12,6 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.formats.entry import Entry
 from paddlelike.io.contents.interface import Held, Reading, Unreadable, Value, Want
 
-__all__ = ["ArrayContents"]
-
 
 class ArrayContents:
     """Arrays by name, as ``load_program_state`` returns them."""

@@ -11,8 +11,6 @@ from paddlelike.storage import hashing
 from paddlelike.storage.location import File
 from paddlelike.storage.manifest import Record
 
-__all__ = ["ComparedFolder", "compare_buffer", "compare_checksum", "compare_file", "compare_size"]
-
 
 def compare_size(name: str, size: int, record: Record | None) -> str | None:
     """Return why a file of ``size`` bytes is not what was saved or cannot be compared, or None."""

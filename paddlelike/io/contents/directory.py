@@ -29,8 +29,6 @@ from paddlelike.storage.location import File, LocalDirectory, Location
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
 
-__all__ = ["DirectoryContents"]
-
 _FORMAT: Final = VariableDirectory()
 _HEAD: Final = 4096  # bytes of a file that are read at first: its header, and the whole of a small one
 

@@ -23,8 +23,6 @@ from paddlelike.storage.location import File, LocalDirectory, Location
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.problems import is_file
 
-__all__ = ["FileContents", "recognize"]
-
 _SMALL: Final = 16 << 20  # bytes of a file that is read at once, because it may hold thousands of values
 
 

@@ -10,8 +10,6 @@ from paddlelike.formats.base import FolderFormat, Value
 from paddlelike.formats.sources import Folder
 from paddlelike.io.contents.interface import Held, Reading, Unreadable, Want
 
-__all__ = ["FolderContents"]
-
 
 class FolderContents:
     """The files of a folder, all of which one format describes.

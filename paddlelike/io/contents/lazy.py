@@ -36,8 +36,6 @@ from paddlelike.formats.entry import Entry
 from paddlelike.storage.local.filesystem.mapping import hold
 from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
 
-__all__ = ["MIN_BYTES", "MappedTensor", "Mapper"]
-
 Array = np.ndarray[Any, Any]
 
 MIN_BYTES: Final = 64 << 10  # reading less is cheaper than mapping it

@@ -19,8 +19,6 @@ from paddlelike.storage.location import File
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.threads import run_in_threads
 
-__all__ = ["Job", "Part", "read_jobs", "view_bytes"]
-
 _RANGE: Final = 16 << 20  # bytes that one thread reads at a time
 _PIECE: Final = 1 << 20  # bytes; they stay in the processor's cache between reading and hashing
 _NEAR: Final = 64 << 10  # parts of one file below this are read together, through a buffer

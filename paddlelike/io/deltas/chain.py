@@ -27,18 +27,6 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.storage.location import Location
 from paddlelike.storage.manifest import Record
 
-__all__ = [
-    "FOLDER",
-    "RESTORE",
-    "Broken",
-    "Chain",
-    "describe_link",
-    "find_chains",
-    "list_chains",
-    "make_path",
-    "parse_path",
-]
-
 FOLDER: Final = "__deltas__"
 _LINK: Final = re.compile(rf"{FOLDER}/(.+)\.([0-9a-f]{{8}})\.(0|[1-9][0-9]*)", re.DOTALL).fullmatch
 RESTORE: Final = "copy the whole directory again from where it was saved, or load another checkpoint"

@@ -23,8 +23,6 @@ from paddlelike.storage.manifest import Record
 from paddlelike.storage.problems import is_directory
 from paddlelike.storage.threads import map_in_threads
 
-__all__ = ["ChainedContents", "has_chains", "open_directory", "read_link", "replay"]
-
 
 def open_directory(
     location: Location,

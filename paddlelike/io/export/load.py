@@ -24,8 +24,6 @@ from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate
 
-__all__ = ["load_inference_model"]
-
 _MOST = 1 << 31  # bytes of a program: what protobuf reads
 
 

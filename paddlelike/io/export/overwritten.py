@@ -15,8 +15,6 @@ from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.select import get_program_persistable_vars
 
-__all__ = ["overwritten_marked"]
-
 _STARTED: Final = 1  # writes of a value that only the startup program has set
 
 

@@ -15,18 +15,6 @@ from paddlelike.framework.graph.variable import HOLDERS, Variable
 from paddlelike.framework.passes import clone as passes
 from paddlelike.framework.passes.views import collect_reads, find_needed_ops
 
-__all__ = [
-    "append_fetch_ops",
-    "append_scales",
-    "check_feeds",
-    "clear_devices",
-    "find_ports",
-    "make_inference_program",
-    "prepend_feed_ops",
-    "warn_of_metrics",
-    "warn_of_updated_feeds",
-]
-
 _COPIES: Final = 3  # of a pruned program that Fluid makes before it adds feed and fetch
 
 

@@ -34,8 +34,6 @@ from paddlelike.storage.options import Durability, SaveOptions
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
 
-__all__ = ["save_inference_model"]
-
 
 def save_inference_model(
     dirname: str | os.PathLike[str],

@@ -21,9 +21,6 @@ from paddlelike.io.report import LoadReport, Moved
 from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.storage.location import Location
 
-__all__ = ["commit_values", "find_initial_rates", "make_report", "name_changed_rates", "record_loaded"]
-
-
 States = dict[ScopeVariable, State]
 
 

@@ -11,8 +11,6 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import LoadError
 from paddlelike.io.planning.load_plan import LoadPlan
 
-__all__ = ["InPlaceTargets"]
-
 Array = np.ndarray[Any, Any]
 
 

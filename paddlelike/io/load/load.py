@@ -37,8 +37,6 @@ from paddlelike.io.select import get_program, is_belong_to_optimizer, is_paramet
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
 
-__all__ = ["load_params", "load_persistables", "load_vars"]
-
 Path = str | os.PathLike[str]
 
 

@@ -16,8 +16,6 @@ from paddlelike.io.load.source import Source
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import is_remote
 
-__all__ = ["check_tensor_file", "explain_misplaced", "list_prefixes", "suggest_prefix"]
-
 _MANY = 50  # files and directories that are tried
 
 

@@ -12,8 +12,6 @@ from paddlelike.formats.paddle.recognize import is_pir
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.names import is_remote
 
-__all__ = ["PROGRAMS", "VALUES", "Model", "find_model"]
-
 PROGRAMS: Final = (".pdmodel", ".json")
 VALUES: Final = ".pdiparams"
 _HEAD: Final = 64

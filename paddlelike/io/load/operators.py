@@ -27,8 +27,6 @@ from paddlelike.storage.location import Location, locate, locate_prefix
 if TYPE_CHECKING:
     from paddlelike.core.tensor import Array
 
-__all__ = ["OperatorReader", "copy_value"]
-
 
 class OperatorReader:
     """Reads the values for the load operators of a run.

@@ -12,8 +12,6 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.rules.rule import Rule
 from paddlelike.io.rules.rules import Rules
 
-__all__ = ["Init", "LoadKeywords", "LoadOptions"]
-
 Init = str | float | Mapping[str, str | float] | None
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from paddlelike.core.tensor import LoDTensor, SelectedRows
     from paddlelike.framework.typing import ProgramLike
 
-__all__ = ["fit_state", "plan_load"]
-
 Path = str | os.PathLike[str]
 
 

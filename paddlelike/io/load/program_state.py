@@ -30,8 +30,6 @@ from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix
 
-__all__ = ["PROGRAM_FILE", "load_program_state", "read_pickles", "strip_suffix"]
-
 Array = np.ndarray[Any, Any]
 
 PROGRAM_FILE: Final = ".pdmodel"

@@ -29,8 +29,6 @@ from paddlelike.io.verify import (
 from paddlelike.storage.hashing import PIECE
 from paddlelike.storage.location import Location
 
-__all__ = ["Read", "read_request"]
-
 
 class Read(NamedTuple):
     """The result of reading for a load.

@@ -18,8 +18,6 @@ from paddlelike.io.planning.planner import make_plan
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import is_parameter, is_persistable
 
-__all__ = ["LoadRequest", "list_names", "make_request"]
-
 
 @dataclass(frozen=True)
 class LoadRequest:

@@ -17,8 +17,6 @@ from paddlelike.io.load.values import read_values
 from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.programs import build_load_program, run_program
 
-__all__ = ["run_load"]
-
 
 def run_load(
     executor: Executor,

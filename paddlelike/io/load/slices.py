@@ -23,8 +23,6 @@ from paddlelike.io.verify import Comparison, check_problems, choose_comparison, 
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import relative_path
 
-__all__ = ["load_slice"]
-
 
 def load_slice(
     dirname: str | os.PathLike[str],

@@ -16,8 +16,6 @@ from paddlelike.io.load.model_files import find_model
 from paddlelike.io.verify import NO_COMPARISON, Comparison, get_record
 from paddlelike.storage.location import Location, locate
 
-__all__ = ["TRIES", "Source", "read_stable", "read_stamped"]
-
 T = TypeVar("T")
 
 TRIES: Final = 5  # reading anew when another process saves into the directory at the same time

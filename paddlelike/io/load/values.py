@@ -15,8 +15,6 @@ from paddlelike.io.contents.interface import Contents, Reading, Value, Want
 from paddlelike.io.planning.load_plan import Fill, LoadPlan, Step
 from paddlelike.io.planning.recipe import apply_recipe
 
-__all__ = ["make_constant", "read_values"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -25,8 +25,6 @@ from paddlelike.io.planning.recipe import Recipe
 from paddlelike.io.rules.encoding import describe_changes
 from paddlelike.io.rules.rules import Rules
 
-__all__ = ["PROBLEMS", "Fill", "LoadPlan", "Row", "Step", "What", "explain_misfit", "get_facts"]
-
 # Of a printed plan.
 _FINE: Final = 40  # rows without a problem that are printed
 _WIDEST: Final = 48

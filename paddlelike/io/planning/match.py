@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 
 from paddlelike.framework.hints import Named, make_natural_key, mask_numbers
 
-__all__ = ["Proposal", "propose"]
-
 _FLUID_KIND: Final = re.compile(r"\.(w|b)_\d+(?:_(.*?))?(?:_\d+)?$")
 _OTHER_KINDS: Final = {"weight": "w", "kernel": "w", "w": "w", "bias": "b", "b": "b"}
 

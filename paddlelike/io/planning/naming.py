@@ -10,8 +10,6 @@ from paddlelike.io.contents.interface import Positional
 from paddlelike.io.planning.load_plan import explain_misfit
 from paddlelike.io.select import is_parameter
 
-__all__ = ["assign_names"]
-
 
 def assign_names(
     contents: Positional, variables: Iterable[Variable], names: Iterable[str] | None, *, by_name: bool

@@ -31,8 +31,6 @@ from paddlelike.io.planning.recipe import Misfit, Recipe, infer_facts
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules
 
-__all__ = ["make_plan"]
-
 
 def make_plan(
     contents: Contents,

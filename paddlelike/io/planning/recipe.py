@@ -12,8 +12,6 @@ from paddlelike.core.dtypes import VarType, dtype_row
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.rules.rule import Rename
 
-__all__ = ["Misfit", "Recipe", "apply_recipe", "infer_facts", "reorder"]
-
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 from paddlelike.errors import FormatError
 from paddlelike.io.rules.rule import Init, Names, Rename, Rule, Skip
 
-__all__ = ["decode_rules", "describe_changes", "describe_rule", "encode_rules", "unwrap_single"]
-
 _FORMAT: Final = "paddlelike rules"
 _VERSION: Final = 1
 

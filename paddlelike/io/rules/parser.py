@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Parsed", "Step", "parse"]
-
 _MOST: Final = 1000  # steps of an expression
 _DEEPEST: Final = 50  # groups in groups
 _REPEAT: Final = re.compile(r"([*+?])|\{(\d+)?(,)?(\d+)?\}")

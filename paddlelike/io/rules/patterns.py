@@ -14,8 +14,6 @@ from typing import Final
 
 from paddlelike.io.rules.parser import Step, parse
 
-__all__ = ["LONGEST", "Found", "Pattern", "check_template"]
-
 LONGEST: Final = 4096  # characters of a name: beyond, nothing matches
 _REFERENCE: Final = re.compile(r"\\(?:([1-9]\d?)|g<(\w+)>|(\\))")
 

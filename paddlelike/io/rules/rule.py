@@ -15,8 +15,6 @@ from dataclasses import dataclass, fields
 
 from paddlelike.io.rules.patterns import Found, Pattern, check_template
 
-__all__ = ["Init", "Names", "Rename", "Rule", "Skip", "find_sources", "get_matcher", "match_targets"]
-
 Names = tuple[str, ...]
 Match = Callable[[str], Found | None]
 

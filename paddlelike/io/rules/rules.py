@@ -13,8 +13,6 @@ from paddlelike.io.rules.rule import Init, Rename, Rule, Skip
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.transaction import write_all
 
-__all__ = ["Rules"]
-
 _MOST: Final = 1 << 26  # bytes of a file
 
 

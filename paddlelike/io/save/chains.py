@@ -21,8 +21,6 @@ from paddlelike.io.save.encoded import Item, describe_item
 from paddlelike.ops.kernels.growing_rows import ANY_ID, GrowingRows
 from paddlelike.storage.location import Location, Writing
 
-__all__ = ["LEAST", "ChainWriter", "Origin", "Place"]
-
 #: Bytes of a table; less is written whole.
 LEAST: Final = 64 << 10
 _FAN: Final = 128  # links of one level that are folded into one of the next

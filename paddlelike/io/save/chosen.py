@@ -25,8 +25,6 @@ from paddlelike.io.save.writer import Writer
 from paddlelike.storage.location import Location, Writing, is_remote
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 
-__all__ = ["SaveRequest", "add_to", "save_chosen", "save_to_memory"]
-
 _kept: Final = KeptMemory()
 
 

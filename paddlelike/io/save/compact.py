@@ -18,8 +18,6 @@ from paddlelike.storage.interfaces import Committed
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.options import SaveOptions
 
-__all__ = ["compact"]
-
 
 def compact(dirname: str | os.PathLike[str]) -> Committed:
     """Write each variable of a directory that lies in a chain of deltas into one file, as Paddle has it.

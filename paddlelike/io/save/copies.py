@@ -26,8 +26,6 @@ from paddlelike.foundation.snapshot import Rests, Snapshot
 from paddlelike.storage.hashing import Checksum, finish, new_hasher
 from paddlelike.storage.local.writing import Shared
 
-__all__ = ["Copies", "KeptMemory"]
-
 Array = np.ndarray[Any, Any]
 _Part = Buffer | OldRows
 

@@ -22,16 +22,6 @@ from paddlelike.framework.hints import explain_no_value, find_empty
 from paddlelike.io.incremental import State, get_array
 from paddlelike.io.report import Moved
 
-__all__ = [
-    "Item",
-    "check_value",
-    "describe_combined",
-    "describe_item",
-    "encode_combined",
-    "get_item",
-    "no_value_explained",
-]
-
 Array = np.ndarray[Any, Any]
 Value = LoDTensor | SelectedRows
 

@@ -28,8 +28,6 @@ from paddlelike.io.save.writer import Writer
 from paddlelike.storage.location import is_remote, locate, locate_prefix
 from paddlelike.storage.options import SaveOptions
 
-__all__ = ["RunFiles", "open_files"]
-
 
 def open_files(ops: Sequence[OpView], *, alone: bool) -> RunFiles:
     """Return the files of a run with these operators (the hook ``open_files`` of the executor).

@@ -24,8 +24,6 @@ from paddlelike.storage.options import BlockingKeywords, SaveKeywords, SaveOptio
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike
 
-__all__ = ["save_params", "save_persistables", "save_vars"]
-
 Path = str | os.PathLike[str]
 Variables = Iterable[Variable | str]
 Predicate = Callable[[Variable], bool]

@@ -26,8 +26,6 @@ from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 
-__all__ = ["Writer"]
-
 _SERIES: Final = 15  # turns after which a file is written anew; odd, for files that every other save shares
 
 

@@ -6,8 +6,6 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable
 from paddlelike.layers.emit import emit, emit_all
 
-__all__ = ["merge_lod_tensor", "split_lod_tensor"]
-
 
 def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[Variable, Variable]:
     """Return the rows (or sequences) of ``input`` where ``mask`` is true, and the others.

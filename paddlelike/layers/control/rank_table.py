@@ -17,15 +17,6 @@ from paddlelike.layers.checks import check_array, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 
-__all__ = [
-    "array_to_lod_tensor",
-    "lod_rank_table",
-    "lod_tensor_to_array",
-    "max_sequence_len",
-    "reorder_lod_tensor_by_rank",
-    "shrink_memory",
-]
-
 
 def lod_rank_table(x: Variable, level: int = 0) -> Variable:
     """Return the table of the sequences of ``x``, the longest first (operator ``lod_rank_table``).

@@ -14,8 +14,6 @@ from paddlelike.framework.opdef import GradOp, grad_name
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
 
-__all__ = ["ConditionalBlock", "find_parent", "outer_names", "select_input", "sub_block"]
-
 
 @contextmanager
 def sub_block(program: Program) -> Iterator[Block]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
     from paddlelike.executor.run import Executor
 
-__all__: list[str] = []  # Fluid lists neither of them in layers
-
 
 def detection_map(
     detect_res: Variable,

@@ -10,8 +10,6 @@ from paddlelike.layers.checks import check_choice, describe
 if TYPE_CHECKING:
     from paddlelike.core.typing import PaddingLike
 
-__all__ = ["Padding", "channel_axis", "parse_padding"]
-
 
 class Padding(NamedTuple):
     """The attributes ``paddings`` and ``padding_algorithm`` of an operator."""

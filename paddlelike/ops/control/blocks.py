@@ -33,8 +33,6 @@ from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.control.loop_limit import find_limit
 from paddlelike.ops.kernels.addition import Totals
 
-__all__ = ["find_forgotten"]
-
 
 class _Snapshots(NamedTuple):
     """Snapshots of one step of a loop: of what it overwrites, before it; of its own variables, after it."""

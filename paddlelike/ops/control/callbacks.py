@@ -28,8 +28,6 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.operands import keep_spec
 
-__all__ = ["register_function"]
-
 #: Functions that programs of this process call, by id; an id of another process means nothing here.
 _FUNCTIONS: Final[list[Callable[..., Any]]] = []
 _registering: Final = Lock()

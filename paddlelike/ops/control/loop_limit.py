@@ -9,8 +9,6 @@ from typing import Final, TypeVar
 
 from paddlelike.errors import EnforceNotMet
 
-__all__ = ["LoopLimit", "find_limit"]
-
 Result = TypeVar("Result")
 
 _HINT: Final = "is its condition computed anew in the block? A loop that ends needs a higher limit"

@@ -28,8 +28,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.kernels.lod import find_lod, join_lods, pick_sequences
 from paddlelike.ops.operands import one_element
 
-__all__ = ["RankTable"]
-
 
 class RankTable(NamedTuple):
     """The sequences of one level of a LoD, the longest first."""

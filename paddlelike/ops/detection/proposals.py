@@ -19,8 +19,6 @@ from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argselect_unstable, argsort_descending, argsort_unstable
 
-__all__ = ["LevelAttrs", "ProposalAttrs", "divide_by_size", "propose"]
-
 LARGEST: Final = math.log(1000.0 / 16.0)  # of the logarithm by which a size grows
 
 

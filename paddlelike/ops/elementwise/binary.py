@@ -16,8 +16,6 @@ from paddlelike.ops.extremes import take_greater, take_less
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_rows, sum_to
 from paddlelike.ops.operands import check_same_dtype
 
-__all__ = ["TURNED", "map_row_values", "power"]
-
 
 def map_row_values(x: SelectedRows, function: Callable[[Array], Array]) -> SelectedRows:
     """Return SelectedRows of the same rows with ``function`` of their values."""

@@ -18,9 +18,6 @@ from paddlelike.ops.kernels.nn.image.channels import apply_by_channel
 from paddlelike.ops.kernels.nn.image.layouts import is_last_in_memory
 from paddlelike.ops.kernels.special import bound_below, sigmoid
 
-__all__ = ["make_binary", "make_slope", "make_value"]
-
-
 #: By operator: takes out, X and the attributes.
 _VALUES: Final[Mapping[str, Callable[..., Any]]] = {
     "exp": lambda out, x: np.exp(x, out=out),

@@ -32,8 +32,6 @@ from paddlelike.ops.extremes import sign
 from paddlelike.ops.kernels.pieces import LARGE, in_pieces
 from paddlelike.ops.kernels.special import erf
 
-__all__ = ["Function", "Pow", "Sign", "register_function_row"]
-
 Function = Callable[..., Array]
 
 

@@ -12,8 +12,6 @@ from typing import Protocol
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.opdef import Bool, Context, Int, Long, Longs, OpDef, OpView, String, register
 
-__all__ = ["Files"]
-
 
 class Files(Protocol):
     """The files of one run."""

@@ -12,8 +12,6 @@ from paddlelike.core.rows import add_rows
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.framework.opdef import Array
 
-__all__ = ["Totals", "Value", "add_over", "add_values"]
-
 Value = Array | SelectedRows | LoDTensorArray
 
 

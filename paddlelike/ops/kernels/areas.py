@@ -6,8 +6,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["compute_precision_recall_area", "compute_roc_area"]
-
 
 def compute_roc_area(pos: Array, neg: Array) -> float:
     """Return the area under the curve of (negatives, positives) found as the threshold falls."""

@@ -22,8 +22,6 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.channels import apply_by_channel, sum_by_channel
 from paddlelike.ops.kernels.nn.image.layouts import is_last_in_memory
 
-__all__ = ["Shape", "align", "apply", "broadcast_shape", "make_ones", "pad_dims", "sum_rows", "sum_to"]
-
 Shape = tuple[int, ...]
 _SMALL: Final = 4096  # elements; ones up to this size are kept
 

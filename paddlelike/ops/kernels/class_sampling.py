@@ -17,16 +17,6 @@ import numpy as np
 from paddlelike.core.random import Generator
 from paddlelike.framework.opdef import Array
 
-__all__ = [
-    "CUSTOM",
-    "LOG_UNIFORM",
-    "UNIFORM",
-    "ClassDistribution",
-    "Twister",
-    "draw_log_uniform",
-    "log_uniform_probability",
-]
-
 _SIZE: Final = 312  # words of 64 bits
 _HALF: Final = 156
 _SEED_FACTOR: Final = 6364136223846793005

@@ -11,8 +11,6 @@ import numpy as np
 from paddlelike.errors import StorageError
 from paddlelike.storage.row_store import RowStore, map_array
 
-__all__ = ["ColdRows"]
-
 Array = np.ndarray[Any, Any]
 
 _HOT: Final = 1_000_000  # rows that stay in memory, unless PADDLELIKE_HOT_ROWS says otherwise

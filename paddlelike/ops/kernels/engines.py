@@ -15,8 +15,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["draw_below", "iterate_mersenne", "iterate_minimal", "shuffle"]
-
 _MODULUS: Final = 2**31 - 1
 _M, _FACTOR = np.uint64(_MODULUS), np.uint64(16807)
 _WORDS, _HALF, _MASK64 = 312, 156, 2**64 - 1

@@ -15,8 +15,6 @@ from paddlelike.core.rows import unique_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.ops.kernels.cold_rows import ColdRows
 
-__all__ = ["ANY_ID", "GrowingRows", "RowRule", "draw_unit", "edit_table"]
-
 Array = np.ndarray[Any, Any]
 
 #: The height of tables whose rows are any 64-bit ids.

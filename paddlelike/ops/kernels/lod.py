@@ -10,20 +10,6 @@ from paddlelike.core.tensor import LoD
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import GRAD, Array, Context, Spec
 
-__all__ = [
-    "check_equal_counts",
-    "check_level",
-    "expand_ranges",
-    "find_lod",
-    "index_sequences",
-    "join_lods",
-    "make_lod",
-    "make_offsets",
-    "pick_sequences",
-    "read_last_level",
-    "read_levels",
-]
-
 
 def find_lod(ctx: Context, slot: str, index: int = 0) -> LoD:
     """Return the LoD of an input, perhaps none; a gradient has that of the variable it belongs to."""

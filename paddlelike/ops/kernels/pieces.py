@@ -14,8 +14,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["LARGE", "in_pieces"]
-
 #: Bytes of an array; below, what one pass writes is still in the cache when the next one reads it. In pieces
 #: swish takes 0.8 of the time on 16 MB, 1.1 on 8 MB; gelu, of more passes, 0.45 on 32 MB, 0.8 on 8, 1.1 on 2.
 LARGE: Final = 16 << 20

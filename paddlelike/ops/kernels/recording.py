@@ -16,8 +16,6 @@ import numpy as np
 
 from paddlelike.ops.kernels.fast.late import FastKernel, compile_late
 
-__all__ = ["LEAST", "NOTHING", "Recording", "record"]
-
 LEAST: Final = 1 << 12  # elements from which a call of a compiled loop is worth its cost
 
 _SYMBOLS: Final[dict[Any, str]] = {

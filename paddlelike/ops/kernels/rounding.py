@@ -10,8 +10,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["exp", "log", "sigmoid"]
-
 
 def exp(x: Array) -> Array:
     """Return ``e**x`` in the dtype of x."""

@@ -13,8 +13,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["find_maxima", "maximize_segments", "sum_segments"]
-
 _WIDE: Final = 32  # elements of a row
 _MANY: Final = 1 << 9  # rows
 _SHORT: Final = 16  # rows of a sequence, on average

@@ -16,15 +16,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = [
-    "argselect_unstable",
-    "argsort_descending",
-    "argsort_rows",
-    "argsort_unstable",
-    "select_top",
-    "select_top_later",
-]
-
 _SMALL: Final = 16  # ranges up to this size are left to the last pass
 _LEAST: Final = 3  # of a selection
 _FEW: Final = 64  # Paddle 2 sorts partially where more than so many times the wanted numbers are there

@@ -10,8 +10,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["bound_below", "complement", "erf", "keep_number", "sigmoid", "softplus"]
-
 _SMALL: Final = 8192  # elements
 
 

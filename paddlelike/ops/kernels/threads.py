@@ -17,8 +17,6 @@ from paddlelike.foundation.locks import Lock
 from paddlelike.foundation.threads import Pool
 from paddlelike.framework.flags import flag, is_set, read_environment
 
-__all__ = ["consume", "count_threads", "map_parts"]
-
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 

@@ -29,8 +29,6 @@ from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.linalg.products import SHORT, multiply
 from paddlelike.ops.operands import can_be_equal, check_same_dtype, count_elements
 
-__all__ = ["Mul"]
-
 Shape = tuple[int, ...]
 Wanted = tuple[bool, bool]
 Pair = tuple[Array | None, Array | None]

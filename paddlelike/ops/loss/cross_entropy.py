@@ -32,8 +32,6 @@ from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows
 from paddlelike.ops.kernels.special import keep_number
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
-__all__ = ["CrossEntropy", "SoftmaxWithCrossEntropy", "check_label", "flatten_labels"]
-
 _LARGEST = 1e20  # what Paddle takes for an infinite logarithm
 
 

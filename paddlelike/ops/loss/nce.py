@@ -28,8 +28,6 @@ from paddlelike.ops.kernels.class_sampling import UNIFORM, ClassDistribution
 from paddlelike.ops.kernels.linalg.outer_sums import place_rows, sum_multiples
 from paddlelike.ops.kernels.special import sigmoid
 
-__all__ = ["NceAttrs"]
-
 
 class NceAttrs(Attrs):
     """Attributes of nce."""

@@ -11,8 +11,6 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.class_sampling import draw_log_uniform, log_uniform_probability
 
-__all__ = ["draw_shared_classes"]
-
 
 class SampleLogitsAttrs(Attrs):
     """Attributes of sample_logits."""

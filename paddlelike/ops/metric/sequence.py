@@ -25,8 +25,6 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.fast import sequence as fast
 
-__all__ = ["SCHEMES"]
-
 
 def _split_sequences(ctx: Context, slot: str, rows: Array, lengths: Array | None) -> list[Array]:
     """Return the sequences of a slot, each of one dim."""

@@ -32,8 +32,6 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.fast.sums import find_held_rows, sum_rows
 
-__all__ = ["LookupTable", "LookupTableGrad", "LookupTableV2", "LookupTableV2Grad"]
-
 _NO_PADDING = -1
 _UNSIGNED = np.dtype(np.uint64)
 _MANY = 4  # rows of a table for each one looked up, below which the whole table takes less time

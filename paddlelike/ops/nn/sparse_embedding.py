@@ -29,8 +29,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.framework.opdef.remote import find_remote
 from paddlelike.ops.kernels.growing_rows import GrowingRows, RowRule, draw_unit
 
-__all__ = ["COUNTS"]
-
 #: The columns of a table's counts.
 COUNTS = ("show", "click", "unseen_days")
 _ADMITTED_BY = 0x5EED  # seed of the draw that ProbabilityEntry compares

@@ -13,8 +13,6 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.regions import round_half_away
 
-__all__ = ["quantize"]
-
 
 def quantize(x: Array, scale: Array, bits: int) -> Array:
     """Return x within [-scale, scale] as whole steps, ``2^(bits - 1) - 1`` of them to ``scale``."""

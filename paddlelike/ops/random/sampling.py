@@ -18,8 +18,6 @@ from paddlelike.ops.operands import one_element, read_numbers
 from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_dtype, check_order
 from paddlelike.ops.sizes import check_shape_attr, infer_sizes
 
-__all__ = ["Seed"]
-
 _WHOLES = (VarType.INT32, VarType.INT64)
 
 

@@ -26,8 +26,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.sizes import check_shape_attr, infer_batch_size_like, infer_sizes
 
-__all__ = ["SHAPE_INPUTS", "check_dtype", "check_order"]
-
 SHAPE_INPUTS = ("ShapeTensor?", "ShapeTensorList*?")
 _REALS = (VarType.FP32, VarType.FP64)
 

@@ -17,8 +17,6 @@ from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import read_levels
 
-__all__ = ["BeamSearchDecode"]
-
 
 class _Item(NamedTuple):
     """A candidate: the row of its prefix, its word, its score. Later prefixes win ties."""

@@ -28,8 +28,6 @@ from paddlelike.ops.kernels.recurrent import lstm as lstm_steps
 from paddlelike.ops.kernels.recurrent.lstm import Cell, Initial, StepResults
 from paddlelike.ops.kernels.recurrent.steps import ACTIVATIONS, Steps
 
-__all__ = ["count_parameters", "list_input_widths", "split_weights"]
-
 _TO_STEPS: Final = [2, 0, 1, 3]  # gates as cuDNN orders them, in the order of lstm_steps
 _TO_CUDNN: Final = [1, 2, 0, 3]
 

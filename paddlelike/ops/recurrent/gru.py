@@ -31,8 +31,6 @@ from paddlelike.ops.kernels.recurrent.steps import (
 )
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["GruUnit"]
-
 _BY_INDEX: Final = ("identity", "sigmoid", "tanh", "relu")  # as gru_unit's attributes have it
 
 

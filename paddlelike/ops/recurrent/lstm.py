@@ -25,8 +25,6 @@ from paddlelike.ops.kernels.recurrent.steps import (
 )
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["Lstm", "LstmpAttrs"]
-
 
 class LstmpAttrs(LstmAttrs):
     """Attributes of lstmp."""

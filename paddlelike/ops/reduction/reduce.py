@@ -32,8 +32,6 @@ from paddlelike.ops.kernels.broadcasting import sum_to
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis, one_element
 
-__all__ = ["Mean"]
-
 Shape = tuple[int, ...]
 Axes = tuple[int, ...]
 

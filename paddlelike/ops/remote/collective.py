@@ -30,8 +30,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.framework.opdef.remote import Reduced, find_workers
 from paddlelike.ops.operands import keep_spec
 
-__all__ = ["find_job"]
-
 _CALC = {"use_calc_stream": Bool(False)}
 _RING = {"ring_id": Int(0), **_CALC}
 

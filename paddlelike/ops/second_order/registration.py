@@ -8,8 +8,6 @@ from typing import Any
 
 from paddlelike.framework.opdef import Attr, GradOp, OpDef, OpView, grad_name, register, registry
 
-__all__ = ["Slots", "register_repeated", "register_second_order"]
-
 #: Slots of the new operator, by slots of the gradient operator that it belongs to. An input that stands for
 #: an output of that operator is the gradient of this output, or with "=" in front the output itself. An
 #: output is the gradient of an input.

@@ -25,8 +25,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis, read_numbers
 
-__all__ = ["Expand", "Flip", "Reverse"]
-
 
 def _repeat_array(x: Array, times: Sequence[int]) -> Array:
     """Return ``x`` repeated ``times[i]`` times along dim i."""

@@ -12,8 +12,6 @@ from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, Int, OpDef, S
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
-__all__ = ["Gather", "GatherNd", "Scatter"]
-
 
 def _flatten_index(op: str, index: Array, height: int, slot: str = "Index") -> Array:
     """Return the index as one row. Raises EnforceNotMet when it points outside of ``height`` rows."""

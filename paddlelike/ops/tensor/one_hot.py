@@ -11,8 +11,6 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Attr, Attrs, Bool, Int, OpDef, Spec, register
 from paddlelike.ops.operands import read_numbers
 
-__all__ = ["OneHotV2"]
-
 
 class _OneHot(OpDef):
     inputs = ("X", "depth_tensor?")

@@ -34,8 +34,6 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import count_elements, is_known, normalize_axis, read_numbers
 
-__all__ = ["Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"]
-
 
 def _register_twin(cls: type[OpDef], **more: Any) -> None:
     """Register ``<type>2``: as ``cls``, with XShape, from which its gradient takes X's shape."""

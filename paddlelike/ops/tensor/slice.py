@@ -12,8 +12,6 @@ from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 
-__all__ = ["Slice"]
-
 Box = tuple[slice, ...]  # the part of an array that is cut out, one slice per dim
 Shape = tuple[int, ...]
 Tensor = Array | None

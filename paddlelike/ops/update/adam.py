@@ -18,8 +18,6 @@ from paddlelike.ops.update.base import Update, choose, norm, read_scalar
 from paddlelike.ops.update.rules import Rows, Rule, Step, apply, is_empty_sparse
 from paddlelike.ops.update.sgd import descend
 
-__all__ = ["Adam"]
-
 
 class AdamAttrs(Attrs):
     """Attributes of adam."""

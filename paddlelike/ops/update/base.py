@@ -21,8 +21,6 @@ from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.ops.update.groups import make_flat_kernel, make_group_kernel
 from paddlelike.ops.update.rules import Rows, Step, apply, is_empty_sparse
 
-__all__ = ["Update", "choose", "is_like", "is_plain_rate", "norm", "read_scalar", "require_dense"]
-
 
 class _Places(NamedTuple):
     """The indexes of the input slots that a rule takes, and of the others.

@@ -17,8 +17,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel, Slot
 from paddlelike.ops.update.rules import Step
 
-__all__ = ["SMALL", "make_flat_kernel", "make_group_kernel"]
-
 #: Elements of a parameter; larger ones are updated where they are: copying them takes longer than the calls.
 SMALL: Final = 1 << 9
 _FEW: Final = 3  # so many small parameters are updated where they are

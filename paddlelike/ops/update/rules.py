@@ -25,8 +25,6 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.sums import merge_rows
 from paddlelike.ops.kernels.recording import LEAST, Recording, record
 
-__all__ = ["BLOCK", "Rows", "Rule", "Step", "apply", "is_empty_sparse"]
-
 #: Elements per block: a rule's temporaries stay in the cache, small beside a large parameter.
 #: Adam on 20 million elements: 60 ms at once, 33 ms in such blocks.
 BLOCK: Final = 1 << 17

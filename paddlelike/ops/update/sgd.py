@@ -24,8 +24,6 @@ from paddlelike.ops.kernels.recording import LEAST
 from paddlelike.ops.update.base import Update, is_plain_rate, norm, read_scalar, require_dense
 from paddlelike.ops.update.rules import BLOCK, Rows, Rule, Step, apply, is_empty_sparse
 
-__all__ = ["Dpsgd", "descend", "draw_noise", "draw_normal"]
-
 
 @functools.partial(Rule, is_linear=True)
 def descend(p: Array, g: Array, /, lr: float) -> Array:

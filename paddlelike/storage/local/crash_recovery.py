@@ -44,8 +44,6 @@ from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import MANIFEST, check_path
 from paddlelike.storage.problems import explain, is_directory, is_file, is_system_error, is_there
 
-__all__ = ["clear", "recover", "write_staged"]
-
 _MOST: Final = 1 << 28  # bytes of ``staged``
 _WAIT: Final = 600.0  # seconds for another process that compares the files after a power cut
 _PAUSE: Final = 0.02  # seconds between two looks

@@ -17,8 +17,6 @@ from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.problems import is_directory, is_file, is_system_error
 from paddlelike.storage.verification import Verification
 
-__all__ = ["LocalDirectory"]
-
 T = TypeVar("T")
 
 

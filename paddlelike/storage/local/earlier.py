@@ -17,8 +17,6 @@ from paddlelike.storage.names import is_manifest, make_part_name
 from paddlelike.storage.problems import is_there
 from paddlelike.storage.verification import is_still
 
-__all__ = ["find_records", "list_parts", "read_manifest", "remove_old_manifest"]
-
 
 def read_manifest(layout: Layout, names: Collection[str]) -> tuple[Manifest | None, str | None]:
     """Return the present manifest, if it describes other files than ``names``; or why it cannot be used."""

@@ -24,8 +24,6 @@ from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.problems import explain, is_directory
 
-__all__ = ["Generation"]
-
 _OURS: Final = 0o700  # what building needs; the exact mode is set at the end
 
 

@@ -31,8 +31,6 @@ from paddlelike.storage.local.journal_file import Identity, Journal, Target, rea
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.problems import explain, is_directory, is_there
 
-__all__ = ["commit", "finish", "recover"]
-
 _WAIT: Final = 60.0  # seconds for a living process to finish its save
 _OTHERS_WAIT: Final = 5.0  # seconds for a process of another user, whose lock cannot be looked at
 _PAUSE: Final = 0.02  # seconds between two looks

@@ -13,8 +13,6 @@ from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.names import check_path
 from paddlelike.storage.problems import is_there
 
-__all__ = ["Identity", "Journal", "Target", "read_journal", "write_journal"]
-
 _FORMAT: Final = 2
 _DIGEST: Final = b', "digest": "'
 _MOST: Final = 1 << 28  # bytes: a million paths

@@ -22,8 +22,6 @@ from paddlelike.errors import StorageError
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.problems import explain, is_directory, is_there
 
-__all__ = ["INSIDE", "Layout", "resolve"]
-
 INSIDE: Final = ".saving-directory"  # the hidden entry, where it is inside the directory
 _LONGEST: Final = 255  # bytes of a name in most file systems
 

@@ -14,8 +14,6 @@ from paddlelike.storage.local.present_manifest import compare_with_record, read_
 from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.verification import Verification
 
-__all__ = ["manifest_path", "read_manifest", "verify"]
-
 
 def manifest_path(path: Path) -> str:
     """Return the path of the manifest of a directory, or of files whose names begin with ``path``.

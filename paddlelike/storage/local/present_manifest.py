@@ -15,8 +15,6 @@ from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.manifest import Manifest, Record, decode
 from paddlelike.storage.problems import find_kind
 
-__all__ = ["compare_with_record", "read_at", "read_part"]
-
 _MOST: Final = 1 << 30  # bytes: three million files
 _SUFFIXES: Final = (".pdparams", ".pdopt", ".pdmodel")
 _TRIES: Final = 20  # while others save

@@ -21,8 +21,6 @@ from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.system import sync_directory, sync_file_system
 from paddlelike.storage.local.layout import Layout
 
-__all__ = ["sync_beside", "wait_for_disk"]
-
 _PATIENCE: Final[float | None] = 0.05  # seconds in which an idle disk takes a small save; None: without limit
 _SMALL: Final = 1 << 20  # bytes
 

@@ -10,8 +10,6 @@ from paddlelike.errors import SaveError
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.problems import explain, is_directory, is_there
 
-__all__ = ["check_folders", "choose_layout", "describe_inside", "prepare_target"]
-
 
 def check_folders(directory: str, names: Mapping[str, str]) -> None:
     """Check the folders that the files of ``{path: name}`` are in.

@@ -49,8 +49,6 @@ from paddlelike.storage.problems import explain, is_there
 from paddlelike.storage.stale import find_stale, find_superseded
 from paddlelike.storage.verification import is_still
 
-__all__ = ["Transaction", "write_all"]
-
 _MOST_PARTS: Final = 64  # manifests that one continues
 _LEAST_KEPT: Final = 2048  # bytes of records; less is written again
 

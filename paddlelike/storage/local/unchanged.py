@@ -12,8 +12,6 @@ from paddlelike.storage.local.filesystem.system import reflink
 from paddlelike.storage.manifest import Record, make_stamp
 from paddlelike.storage.verification import is_still
 
-__all__ = ["recognize_copy", "share_file"]
-
 
 def recognize_copy(path: str, record: Record) -> Record | None:
     """Return the record of a copy of a saved file, with the stamp of the copy; None: it is another file."""

@@ -24,8 +24,6 @@ from paddlelike.storage.manifest import NOBODY, Author, Record, make_stamp
 from paddlelike.storage.problems import explain
 from paddlelike.storage.threads import run_in_threads
 
-__all__ = ["Piece", "Shared", "write_files"]
-
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _OVER: Final = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _IOV_MAX: Final = 1024  # buffers that the system takes in one call

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple, Protocol
 from paddlelike.errors import ExtraMissingError, PaddlelikeError, StorageError
 from paddlelike.storage.interfaces import Buffer
 
-__all__ = ["PIECE", "Info", "Store", "missing_extra", "translate_errors"]
-
 PIECE: Final = 8 << 20  # bytes of one request
 
 

@@ -24,8 +24,6 @@ from paddlelike.storage.remote.transaction import RemoteTransaction
 from paddlelike.storage.threads import map_in_threads
 from paddlelike.storage.verification import Verification, compare_file, compare_files
 
-__all__ = ["RemoteDirectory", "RemoteFile", "locate", "locate_prefix"]
-
 T = TypeVar("T")
 
 _THREADS: Final = 16  # requests at once

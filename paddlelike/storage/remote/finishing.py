@@ -11,8 +11,6 @@ from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.marker import Marker
 from paddlelike.storage.remote.root import RemoteRoot
 
-__all__ = ["finish_committed", "move_into_place", "split_path"]
-
 
 def finish_committed(where: RemoteRoot, found: Marker) -> Marker:
     """Finish a save that was killed after its commit, and return the marker.

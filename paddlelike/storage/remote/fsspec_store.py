@@ -11,8 +11,6 @@ from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.remote.base import PIECE, Info, Store, missing_extra
 from paddlelike.storage.threads import map_in_threads
 
-__all__ = ["FsspecStore", "open_url"]
-
 T = TypeVar("T")
 
 _THREADS: Final = 16  # requests at once: what they wait for is the network

@@ -24,8 +24,6 @@ from paddlelike.foundation.locks import Lock
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.remote.base import Info, Store
 
-__all__ = ["HadoopStore", "command", "open_url"]
-
 _MANY: Final = 200  # paths in one command
 
 

@@ -23,19 +23,6 @@ from paddlelike.storage.manifest import NOBODY, Author, Manifest, Record
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.remote.base import Store, translate_errors
 
-__all__ = [
-    "Marker",
-    "encode",
-    "find_newest",
-    "list_numbers",
-    "list_stagings",
-    "list_stale",
-    "make_copy_path",
-    "make_path",
-    "make_staging",
-    "read",
-]
-
 _TRIES: Final = 5  # to read the newest one while others save
 
 

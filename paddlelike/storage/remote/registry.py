@@ -18,8 +18,6 @@ from typing import Final
 from paddlelike.errors import PaddlelikeError, StorageError
 from paddlelike.storage.remote.base import Store
 
-__all__ = ["GROUP", "Opener", "all_schemes", "open_store", "register"]
-
 Opener = Callable[[str], tuple[Store, str]]
 
 GROUP: Final = "paddlelike.stores"

@@ -7,8 +7,6 @@ from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.base import Info, Store
 from paddlelike.storage.remote.marker import Marker
 
-__all__ = ["RemoteRoot"]
-
 
 class RemoteRoot:
     """Where a remote directory is: its store, its path in it, and its markers.

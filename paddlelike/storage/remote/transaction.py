@@ -35,8 +35,6 @@ from paddlelike.storage.remote.marker import Marker
 from paddlelike.storage.remote.root import RemoteRoot
 from paddlelike.storage.stale import find_stale, find_superseded
 
-__all__ = ["RemoteTransaction"]
-
 _HASHED: Final = 1 << 20  # bytes that are hashed, then sent
 
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 from paddlelike.foundation.progress import find_notebook
 from paddlelike.training.progress.writer import ProgressWriter, Span
 
-__all__ = ["ProgressBar"]
-
 _INTERVAL: Final = 0.1  # seconds between two drawings below a cell
 
 

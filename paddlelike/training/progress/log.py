@@ -7,8 +7,6 @@ import os
 from paddlelike.io.training_log import TrainingLog
 from paddlelike.training.progress.writer import ProgressWriter, Span
 
-__all__ = ["LossLog"]
-
 
 class LossLog(ProgressWriter):
     """Writes losses and metrics into a :class:`~paddlelike.io.TrainingLog`; a step is a minibatch.

@@ -7,8 +7,6 @@ import sys
 
 from paddlelike.training.progress.writer import ProgressWriter, Span
 
-__all__ = ["ProgressPrinter"]
-
 
 class ProgressPrinter(ProgressWriter):
     """Prints a line for each update and each summary.

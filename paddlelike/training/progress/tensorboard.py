@@ -8,8 +8,6 @@ from typing import Any
 from paddlelike.errors import ExtraMissingError
 from paddlelike.training.progress.writer import ProgressWriter, Span
 
-__all__ = ["TensorBoardWriter"]
-
 
 class TensorBoardWriter(ProgressWriter):
     """Writes losses and metrics into a directory that ``tensorboard --logdir`` shows; a step is a minibatch.

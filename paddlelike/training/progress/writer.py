@@ -6,8 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["ProgressWriter", "Span"]
-
 Span = tuple[Any, Any]  # two totals: at the last report, and now
 
 

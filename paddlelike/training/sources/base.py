@@ -15,17 +15,6 @@ from paddlelike.framework.graph.variable import Variable
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = [
-    "FULL_DATA_SWEEP",
-    "INFINITELY_REPEAT",
-    "Minibatch",
-    "MinibatchSource",
-    "StreamInformation",
-    "Streams",
-    "count_samples",
-    "share_of",
-]
-
 INFINITELY_REPEAT: Final = 2**64 - 1  # CNTK's numbers
 FULL_DATA_SWEEP: Final = 2**64 - 2
 

@@ -22,8 +22,6 @@ from paddlelike.training.sources.base import INFINITELY_REPEAT, Streams
 from paddlelike.training.sources.indexed import IndexedSource, Indexes
 from paddlelike.training.sources.memory import join_sequences
 
-__all__ = ["CTFDeserializer", "MinibatchSource", "StreamDef", "StreamDefs"]
-
 Array = np.ndarray[Any, Any]
 
 

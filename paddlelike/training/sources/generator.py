@@ -30,8 +30,6 @@ from paddlelike.training.sources.base import (
 if TYPE_CHECKING:
     from paddlelike.reader.loader import DatasetLoader
 
-__all__ = ["GeneratorSource", "LoaderSource", "ReplayedSource"]
-
 Reader = Callable[[], Iterable[Any]]
 Form = Literal["samples", "sample_lists", "batches"]
 

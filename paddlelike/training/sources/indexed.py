@@ -17,8 +17,6 @@ from paddlelike.training.sources.base import (
     share_of,
 )
 
-__all__ = ["IndexedSource", "order_of_sweep"]
-
 Indexes = np.ndarray[Any, np.dtype[np.int64]]
 
 

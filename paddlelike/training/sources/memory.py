@@ -12,8 +12,6 @@ from paddlelike.errors import SourceError
 from paddlelike.training.sources.base import INFINITELY_REPEAT, Streams
 from paddlelike.training.sources.indexed import IndexedSource, Indexes
 
-__all__ = ["MinibatchSourceFromData", "join_sequences"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -22,8 +22,6 @@ from paddlelike.storage.names import MANIFEST
 from paddlelike.view.follow import Follower
 from paddlelike.view.page.graphs import collect_program
 
-__all__ = ["collect_contents"]
-
 Progress = Callable[[int, int], None]
 
 

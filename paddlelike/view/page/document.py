@@ -19,8 +19,6 @@ from typing import Any, Final
 
 from paddlelike.view.page.contents import collect_contents
 
-__all__ = ["MARK", "encode_json", "format_contents", "format_document", "format_page", "is_page"]
-
 #: How every page begins.
 MARK: Final = "<!doctype html>\n<!-- made by paddlelike -->\n"
 _PAGE: Final = ("base.js", "variables.js", "sizes.js", "graph.js", "program.js", "sections.js", "main.js")

@@ -12,8 +12,6 @@ from paddlelike.inspection.flow import COLUMNS, Flow, FlowNode, list_levels
 from paddlelike.inspection.layers import get_role
 from paddlelike.inspection.layout import Box, place_nodes
 
-__all__ = ["collect_program"]
-
 _CHARACTER: Final = 7.0  # pixels: a little more than the mean width in the font of the page
 _HEIGHT: Final = 40.0
 _LONGEST: Final = 34  # characters of a line in a node

@@ -14,8 +14,6 @@ from paddlelike.foundation.locks import Lock
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["MOST", "Places", "TimedReader", "read_fields"]
-
 MOST: Final = 32  # connections with the token, and as many without it so far
 _MOST_FIELDS: Final = 100
 _MOST_BYTES: Final = 1 << 16  # of all fields

@@ -11,8 +11,6 @@ from paddlelike.view.follow import Follower
 from paddlelike.view.page.document import format_document, format_page
 from paddlelike.view.server.loopback import Refusal, Reply, Request
 
-__all__ = ["make_live_routes"]
-
 _SCRIPTS: Final = ("base.js", "curves.js", "live.js")
 
 

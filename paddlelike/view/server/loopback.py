@@ -26,8 +26,6 @@ from paddlelike.foundation.threads import Thread
 from paddlelike.view.page.document import encode_json
 from paddlelike.view.server.connections import MOST, Places, TimedReader, read_fields
 
-__all__ = ["MOST_BYTES", "LoopbackServer", "Refusal", "Reply", "Request"]
-
 MOST_BYTES: Final = 64 << 20  # of the body of a request
 _PATIENCE: Final = 30.0  # seconds in which a request arrives, and in which an answer is taken
 _SHORTEST: Final = 16  # characters of a token

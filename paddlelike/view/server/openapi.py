@@ -7,8 +7,6 @@ from typing import Any
 
 from paddlelike.storage.manifest import library_version
 
-__all__ = ["describe_api"]
-
 
 def describe_api(title: str, model: Mapping[str, Any]) -> dict[str, Any]:
     """Return the description of the routes of a model, of which ``model`` is what ``GET /model`` answers.

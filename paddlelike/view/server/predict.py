@@ -26,8 +26,6 @@ from paddlelike.view.page.document import format_document
 from paddlelike.view.server.loopback import Refusal, Reply, Request
 from paddlelike.view.server.openapi import describe_api
 
-__all__ = ["Predictor", "make_prediction_routes"]
-
 _PATIENCE: Final = 60.0  # seconds that a request waits for the one before it
 _MOST_ELEMENTS: Final = 1_000_000  # of an answer
 _SCRIPTS: Final = ("base.js", "predict.js")

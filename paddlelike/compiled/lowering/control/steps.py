@@ -15,8 +15,6 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 
-__all__ = ["Form", "find_form", "find_saved", "flatten_rows", "list_targets", "pick_zeros", "select"]
-
 T = TypeVar("T")  # what a function returns besides the values that go around
 _ROUNDS = 5  # until what goes around a loop has found its form
 

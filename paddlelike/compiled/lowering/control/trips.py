@@ -21,8 +21,6 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import registry
 
-__all__ = ["Trips", "find_trips"]
-
 _MOST: Final = 100_000  # steps that are followed
 _OPEN: Final[Any] = object()  # a condition that depends on values, joined to a known one
 _LOGIC: Final = ("logical_and", "logical_or", "logical_not", "assign")

@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 from paddlelike.distributed.protocol.messages import Hello, Mode, Reason, Request
 
-__all__ = ["Admission", "Denial"]
-
 Denial: TypeAlias = tuple[Reason, str] | None  #: why a request is refused; None: it is accepted
 
 

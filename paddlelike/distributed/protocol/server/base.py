@@ -12,8 +12,6 @@ from paddlelike.distributed.protocol.server.saves import Saves
 from paddlelike.distributed.protocol.server.shares import Shares
 from paddlelike.distributed.protocol.server.work import Apply, Merge, Restore, Work, Write
 
-__all__ = ["ServerBase"]
-
 
 class ServerBase:
     """What a server knows of its round, its trainers and its work; see :class:`.ServerState`."""

@@ -10,8 +10,6 @@ from typing import Any
 from paddlelike.distributed.protocol.messages import Push, Staged
 from paddlelike.distributed.protocol.server.work import Merge
 
-__all__ = ["Round", "Updates"]
-
 
 class Round:
     """The pushes and commits of the current round (sync).

@@ -8,8 +8,6 @@ from typing import Any
 
 from paddlelike.distributed.protocol.messages import Save
 
-__all__ = ["Saves", "Saving"]
-
 
 @dataclass(frozen=True, slots=True)
 class Saving:

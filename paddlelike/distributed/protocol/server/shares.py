@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["Shares"]
-
 _KEPT: Final = 2  # the last exchanges: a slow trainer may still ask for the one before the last
 
 

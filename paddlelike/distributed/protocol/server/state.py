@@ -52,8 +52,6 @@ from paddlelike.distributed.protocol.server.saves import Saves
 from paddlelike.distributed.protocol.server.shares import Shares
 from paddlelike.distributed.protocol.server.work import Apply
 
-__all__ = ["ServerState"]
-
 
 class ServerState(ServerBase):
     """One server's side of the protocol.

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 from paddlelike.distributed.protocol.messages import Save
 
-__all__ = ["Apply", "Merge", "Restore", "Work", "Write"]
-
 
 @dataclass(frozen=True, slots=True)
 class Apply:

@@ -20,8 +20,6 @@ from paddlelike.distributed.protocol.trainer.decision import (
 from paddlelike.distributed.protocol.trainer.requests import Stage, TrainerRequests
 from paddlelike.distributed.protocol.trainer.steps import Resumed, Success
 
-__all__ = ["TrainerAgreements"]
-
 
 class TrainerAgreements(TrainerRequests):
     """The agreements of a trainer with its servers; see :class:`.TrainerState`."""

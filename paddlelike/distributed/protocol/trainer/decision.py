@@ -14,20 +14,6 @@ from typing import TypeAlias
 
 from paddlelike.distributed.protocol.messages import HelloReply
 
-__all__ = [
-    "Adopt",
-    "Conflict",
-    "Decision",
-    "Finish",
-    "Leave",
-    "Mismatch",
-    "Proceed",
-    "Retry",
-    "RollBack",
-    "decide",
-    "describe_rounds",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Proceed:

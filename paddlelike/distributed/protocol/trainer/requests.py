@@ -24,8 +24,6 @@ from paddlelike.distributed.protocol.trainer.retries import Link
 from paddlelike.distributed.protocol.trainer.steps import Limits, Outcome, Success
 from paddlelike.errors import FaultError
 
-__all__ = ["AGREEING", "Stage", "TrainerRequests"]
-
 Stage = Literal[
     "push", "commit", "pull", "prefetch", "save", "share", "complete", "leave",  # goals
     "hello", "rollback", "finish", "fetch",  # an agreement

@@ -35,8 +35,6 @@ from paddlelike.distributed.protocol.trainer.requests import AGREEING
 from paddlelike.distributed.protocol.trainer.retries import Link
 from paddlelike.distributed.protocol.trainer.steps import Call, Closed, Done, Pause, Step, Success
 
-__all__ = ["TrainerState"]
-
 _LAST_CALL = 5.0  # seconds for the last call to a server, which may have ended with the job
 _SAY_HELLO = ("stale", "ahead", "version", "nopush", "checkpoint")  # refusals that lead to an agreement
 

@@ -8,8 +8,6 @@ from typing import TypeAlias
 from paddlelike.distributed.protocol.messages import Request
 from paddlelike.errors import FaultError
 
-__all__ = ["Call", "Closed", "Done", "Limits", "Outcome", "Pause", "Resumed", "Step", "Success"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:

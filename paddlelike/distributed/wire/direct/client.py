@@ -19,8 +19,6 @@ from paddlelike.distributed.wire.security import Tls, parse_endpoint
 from paddlelike.errors import DeadlineError, FrameError, RejectedError, UnreachableError
 from paddlelike.foundation.locks import Lock
 
-__all__ = ["DirectClient"]
-
 _CONNECT: Final = 3.0  # seconds to connect
 _AGAIN: Final = 60.0  # seconds until a listener that could not be reached is tried again
 

@@ -12,8 +12,6 @@ from paddlelike.distributed.wire.frames import CHUNK, MAX_HEADER, Header, decode
 from paddlelike.distributed.wire.parts import Into, Item, Note, Part, Receiver
 from paddlelike.errors import FrameError
 
-__all__ = ["ERROR", "LAST", "MORE", "Buffer", "Connection", "Frame"]
-
 MORE, LAST, ERROR = 0, 1, 2  # kinds of frames
 
 _PREFIX: Final = struct.Struct("<BIIQ")

@@ -24,8 +24,6 @@ from paddlelike.errors import FrameError
 from paddlelike.foundation.locks import Lock
 from paddlelike.foundation.threads import Thread
 
-__all__ = ["VERB", "DirectServer"]
-
 VERB: Final = "Direct"  # asks by gRPC for port and ticket
 _LONGEST_TEXT: Final = 1000  # characters of an error
 _POLL: Final = 0.5  # seconds between two looks at whether the server stops

@@ -12,8 +12,6 @@ from typing import Final
 from paddlelike.distributed.wire.direct.connection import Buffer, Connection
 from paddlelike.distributed.wire.security import Tls
 
-__all__ = ["TlsConnection", "make_client_context", "make_server_context"]
-
 _PIECE: Final = 1 << 18  # bytes that are encrypted and sent at a time, or received
 _ENCRYPTED: Final = (1 << 14) + 512  # bytes of an encrypted record at most
 _RECORD: Final = 1 << 14  # bytes of a record of TLS at most; what is smaller travels together

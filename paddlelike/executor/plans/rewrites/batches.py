@@ -17,8 +17,6 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import registry
 
-__all__ = ["bind_batch", "group_batches", "is_batched", "list_batched"]
-
 
 def is_batched(op_type: str) -> bool:
     """Return whether operators of a type are run several at a time."""

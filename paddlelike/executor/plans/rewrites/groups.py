@@ -27,8 +27,6 @@ from paddlelike.executor.plans.touched import ROWS
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import GroupKernel
 
-__all__ = ["group_steps"]
-
 _FLAT: Final = 8  # small parameters from which on flat arrays are faster than one after another
 
 

@@ -12,8 +12,6 @@ from paddlelike.executor.plans.binding import make_taker
 from paddlelike.executor.plans.frame import Binding, Frame, Run, Step, flatten_positions
 from paddlelike.executor.plans.layout import Layout
 
-__all__ = ["LEAST", "is_unshared", "overwrite_inputs"]
-
 Array = np.ndarray[Any, Any]
 
 LEAST: Final = 64 << 10  # bytes; smaller arrays are allocated and filled within the cache

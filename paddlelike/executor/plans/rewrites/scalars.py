@@ -12,8 +12,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import HOLDERS, Variable
 from paddlelike.framework.opdef import OpDef
 
-__all__ = ["drop_dims"]
-
 _FIRST: Final = 2_005_000  # Paddle 2.5.0, as programs say it
 
 

@@ -17,8 +17,6 @@ from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef
 
-__all__ = ["SMALL", "find_reshaped", "hollow_after", "make_hollow", "take_in_shape"]
-
 SMALL: Final = 16 << 10  # bytes; smaller arrays stay as they are
 _RESHAPES: Final = frozenset({"reshape", "reshape2"})
 

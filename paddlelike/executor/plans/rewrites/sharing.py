@@ -12,8 +12,6 @@ from paddlelike.executor.plans.frame import Share
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import EMPTY, GRAD, OpDef
 
-__all__ = ["make_lod_sharer"]
-
 
 class _Pair(NamedTuple):
     source: int  # position of the input

@@ -49,8 +49,6 @@ from paddlelike.interop.cntk.origin import renew_leaf
 from paddlelike.interop.cntk.reading.build import build_program
 from paddlelike.storage.problems import raises_own_errors
 
-__all__ = ["CntkCheckpoint", "import_cntk_checkpoint"]
-
 Path = str | os.PathLike[str]
 
 

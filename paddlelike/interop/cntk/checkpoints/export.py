@@ -26,8 +26,6 @@ from paddlelike.interop.cntk.save import CntkReport, make_function, translate
 from paddlelike.interop.cntk.writing.graph import ALL_AXES, Graph, Ref, static_axis
 from paddlelike.io.export.program import make_inference_program
 
-__all__ = ["export_cntk_checkpoint"]
-
 Path = str | os.PathLike[str]
 
 

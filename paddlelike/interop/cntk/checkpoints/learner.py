@@ -11,8 +11,6 @@ import numpy as np
 from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import SizeT
 
-__all__ = ["CntkLearner", "read_learner", "write_learner"]
-
 Array = np.ndarray[Any, Any]
 
 _VERSION: Final = 3

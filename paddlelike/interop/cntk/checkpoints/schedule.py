@@ -16,8 +16,6 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner
 from paddlelike.interop.cntk.checkpoints.updates import Update
 
-__all__ = ["follow_schedule"]
-
 Array = np.ndarray[Any, Any]
 _Row = tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]  # type, inputs, outputs, attributes
 

@@ -12,17 +12,6 @@ from paddlelike.interop.cntk.function import Function
 from paddlelike.interop.cntk.operations import NUMBERS, name_operation
 from paddlelike.storage.local.transaction import write_all
 
-__all__ = [
-    "LOSS",
-    "METRIC",
-    "as_external",
-    "find_counts",
-    "find_differences",
-    "find_sum",
-    "order_parameters",
-    "write_pair",
-]
-
 Path = str | os.PathLike[str]
 
 #: The names that CNTK's trainer gives to sums over a minibatch.

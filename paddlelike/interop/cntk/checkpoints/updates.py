@@ -32,21 +32,6 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.interop.cntk.learners import COUNTED, STATES
 
-__all__ = [
-    "KINDS",
-    "Update",
-    "check_kinds",
-    "check_learner",
-    "collect_updates",
-    "convert_rate",
-    "count_updates",
-    "decode_state",
-    "encode_state",
-    "invert_rate",
-    "list_rates",
-    "read_value",
-]
-
 Array = np.ndarray[Any, Any]
 
 KINDS: Final = ("adam", "adamax", "momentum", "sgd", *STATES)

@@ -20,8 +20,6 @@ from paddlelike.interop.cntk.reading.readers import load_readers
 from paddlelike.interop.cntk.reading.recurrent.loops import SHIFTS, add_recurrence
 from paddlelike.interop.cntk.reading.step import DATA_TYPES, InexpressibleError, Step, Value
 
-__all__ = ["Built", "build_program"]
-
 Array = np.ndarray[Any, Any]
 
 _REDUCE: Final = NUMBERS["ReduceElements"]  # it needs no padding

@@ -10,8 +10,6 @@ from paddlelike.interop.cntk.operations import NUMBERS
 from paddlelike.interop.cntk.reading.step import Step, Value
 from paddlelike.interop.reader_tables import Table
 
-__all__ = ["Reader", "load_readers", "reads"]
-
 Reader = Callable[[Step], "Value | tuple[Value, ...]"]
 
 _TABLE: Final = Table[Reader](

@@ -17,8 +17,6 @@ from paddlelike.layers.emit import emit, emit_all
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
 
-__all__ = ["ALL_AXES", "ALL_STATIC", "DATA_TYPES", "InexpressibleError", "Step", "Value"]
-
 DYNAMIC: Final = 2147483647
 ALL_STATIC: Final = DYNAMIC - 1
 ALL_AXES: Final = DYNAMIC - 4

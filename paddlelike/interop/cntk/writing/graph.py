@@ -20,8 +20,6 @@ from paddlelike.interop.exporting import InexpressibleError, read_attr
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-__all__ = ["ALL_STATIC", "BATCH", "Graph", "Ref", "Step", "as_real", "static_axis"]
-
 Array = np.ndarray[Any, Any]
 
 BATCH: Final = Axis(2147483647, "defaultBatchAxis", ordered=False)

@@ -8,8 +8,6 @@ from typing import Final
 from paddlelike.interop.cntk.writing.graph import Step
 from paddlelike.interop.reader_tables import Table
 
-__all__ = ["Writer", "load_writers", "writes"]
-
 Writer = Callable[[Step], None]
 
 _TABLE: Final = Table[Writer](

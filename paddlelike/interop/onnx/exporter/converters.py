@@ -10,8 +10,6 @@ from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.traced.operator import convert_traced, is_traceable
 from paddlelike.interop.reader_tables import Table
 
-__all__ = ["Converter", "converts", "find_converter", "load_table"]
-
 Converter = Callable[[Step], None]
 
 _TABLE: Final = Table[Converter](

@@ -38,8 +38,6 @@ from paddlelike.storage.problems import raises_own_errors
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["NEWEST", "OnnxReport", "Translation", "export_onnx", "find_refused", "translate"]
-
 Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
 

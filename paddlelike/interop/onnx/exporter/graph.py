@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from paddlelike.core.typing import DtypeLike
 
-__all__ = ["Graph", "RankTable", "Step"]
-
 Array = np.ndarray[Any, Any]
 
 #: What became an input in version 13.

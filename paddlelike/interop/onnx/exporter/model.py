@@ -22,16 +22,6 @@ from paddlelike.storage.manifest import library_version
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
-__all__ = [
-    "LARGEST",
-    "build_model",
-    "collect_constants",
-    "declare_constants",
-    "describe",
-    "find_reads",
-    "write_model",
-]
-
 Array = np.ndarray[Any, Any]
 
 #: Bytes of constants in one file: protobuf's limit, less the nodes.

@@ -17,8 +17,6 @@ from paddlelike.interop.onnx.exporter.graph import Graph
 if TYPE_CHECKING:
     from paddlelike.core.tensor import Array
 
-__all__ = ["find_owners", "make_mask", "pad_rows", "unpad_rows"]
-
 Add = Callable[..., str]
 
 

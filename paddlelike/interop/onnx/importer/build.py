@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from paddlelike.core.tensor import Array
 
-__all__ = ["convert_nodes", "import_onnx"]
-
 Path = str | os.PathLike[str]
 
 _DOMAINS: Final = {"": "", "ai.onnx": "", "ai.onnx.ml": "ai.onnx.ml."}

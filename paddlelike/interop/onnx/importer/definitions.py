@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
-__all__ = ["inline_definitions", "walk"]
-
 #: The domain of definitions that are written into the model before they replace nodes.
 _DOMAIN: Final = "paddlelike.definitions"
 

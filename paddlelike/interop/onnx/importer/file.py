@@ -19,8 +19,6 @@ from paddlelike.interop.onnx.extra import import_onnx_package
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
 
-__all__ = ["ELEMENT_TYPES", "parse_model", "read_array", "read_model"]
-
 Array = np.ndarray[Any, Any]
 
 #: Paddle's element types by their numbers in ONNX.

@@ -18,8 +18,6 @@ from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, read_array
 from paddlelike.interop.onnx.importer.graph import Array, InexpressibleError
 from paddlelike.interop.onnx.importer.node import Node
 
-__all__ = ["compute", "fold"]
-
 _LARGEST: Final = 1 << 16  # elements: sizes and indices, no weights
 Formula = Callable[..., Array]
 

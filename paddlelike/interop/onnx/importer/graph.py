@@ -16,8 +16,6 @@ from paddlelike.framework.opdef import registry
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
 
-__all__ = ["Graph", "InexpressibleError", "Typed", "Value"]
-
 Array = np.ndarray[Any, Any]
 Given = str | Sequence[str]
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from paddlelike.core.typing import DtypeLike
 
-__all__ = ["MOST", "Node"]
-
 # Folding reads nodes, and a node asks it for what other nodes compute.
 _compute: Final[Hook[[Node, str], Array | None]] = Hook("compute_onnx_value")
 

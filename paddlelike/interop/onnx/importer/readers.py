@@ -8,8 +8,6 @@ from typing import Final
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.reader_tables import Table
 
-__all__ = ["ML", "Converter", "load_table", "reads"]
-
 Converter = Callable[[Node], None]
 
 #: The domain of classic machine learning; its operators are in the table with this before their names.

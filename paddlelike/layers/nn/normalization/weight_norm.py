@@ -18,8 +18,6 @@ from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.reshape import reshape
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
 
-__all__ = ["create_weight_normalized"]
-
 
 def create_weight_normalized(
     helper: LayerHelper, attr: WeightNormParamAttr, shape: list[int], dtype: VarType

@@ -20,9 +20,6 @@ from paddlelike.ops.kernels.detection.regions import (
     pool_by_axes_dx,
 )
 
-__all__ = ["AlignAttrs", "RoiAttrs", "sample_regions"]
-
-
 _POINTS: Final = 1 << 18  # that are looked at at once
 
 

@@ -16,8 +16,6 @@ from paddlelike.ops.detection.regions.roi_align import RoiAttrs
 from paddlelike.ops.kernels.detection.regions import check_regions, index_images, round_half_away, scatter_add
 from paddlelike.ops.kernels.fast import regions as fast
 
-__all__ = ["PsRoiAttrs", "RoiPool", "pool_means"]
-
 
 @register
 class RoiPool(OpDef):

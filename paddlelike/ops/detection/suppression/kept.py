@@ -12,21 +12,6 @@ from paddlelike.ops.kernels.detection.suppression import suppress
 from paddlelike.ops.kernels.lod import make_lod
 from paddlelike.ops.kernels.sorting import argsort_descending
 
-__all__ = [
-    "ChoiceAttrs",
-    "Kept",
-    "NmsAttrs",
-    "check_operands",
-    "infer_rows",
-    "join",
-    "keep_best",
-    "list_labels",
-    "no_boxes",
-    "write_or_mark_empty",
-    "write_rows",
-    "write_with_index",
-]
-
 _SIZES = (4, 8, 16, 24, 32)  # numbers of a box: its edges, or the corners of a polygon
 
 

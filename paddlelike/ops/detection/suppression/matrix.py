@@ -21,8 +21,6 @@ from paddlelike.ops.kernels.lod import make_lod
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_unstable
 
-__all__ = ["MatrixNmsAttrs", "keep_decayed"]
-
 
 class MatrixNmsAttrs(ChoiceAttrs):
     """Attributes of matrix_nms."""

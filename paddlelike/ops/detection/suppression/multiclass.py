@@ -24,8 +24,6 @@ from paddlelike.ops.detection.suppression.kept import (
 from paddlelike.ops.kernels.detection.suppression import find_thresholds, rank_scores
 from paddlelike.ops.kernels.lod import read_last_level
 
-__all__ = ["keep_boxes"]
-
 
 @register
 class MulticlassNms(OpDef):

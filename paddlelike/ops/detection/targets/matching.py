@@ -25,8 +25,6 @@ from paddlelike.ops.kernels.fast import boxes as fast
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.sorting import argsort_unstable
 
-__all__ = ["MANY", "NEAR"]
-
 MANY = 130  # rows from which Paddle matches by another algorithm
 NEAR = 1e-6  # the smallest distance that counts below that
 

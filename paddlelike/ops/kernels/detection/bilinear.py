@@ -11,9 +11,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["Points", "add_rows", "from_rows", "surround", "to_rows"]
-
-
 _CHUNK: Final = 1 << 19  # bytes of values that are worked on at once: they stay in the cache
 
 

@@ -13,8 +13,6 @@ from paddlelike.core.random import Generator
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.rounding import log
 
-__all__ = ["encode_boxes", "overlap_pixels", "sample_reservoir"]
-
 
 def overlap_pixels(first: Array, second: Array) -> Array:
     """Return the intersection of boxes (N, 4) and (M, 4) by their union: (N, M), 0 where they are apart."""

@@ -13,8 +13,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast import boxes as fast
 
-__all__ = ["Boxes", "find_overlaps", "measure_areas"]
-
 
 def measure_areas(boxes: Array, *, normalized: bool) -> Array:
     """Return the areas of boxes ``(..., 4)``; 0 where a box is upside down."""

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-__all__ = ["is_above"]
-
 Point = tuple[float, float]
 _UNSURE: Final = 1e-3  # overlaps nearer to the threshold than this are left to numpy
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["Polygons", "find_polygon_overlaps", "measure_polygons"]
-
 
 def measure_polygons(polygons: Array) -> Array:
     """Return the areas of polygons ``(N, 2 * corners)``, added up in the order of Paddle's kernel."""

@@ -15,17 +15,6 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Context, Spec
 from paddlelike.ops.kernels.lod import read_levels
 
-__all__ = [
-    "AxisWeights",
-    "check_regions",
-    "crop_weights",
-    "index_images",
-    "pool_by_axes",
-    "pool_by_axes_dx",
-    "round_half_away",
-    "scatter_add",
-]
-
 
 class AxisWeights(NamedTuple):
     """What each bin of a region takes along one dim: a slice of pixels, weights (bins, pixels)."""

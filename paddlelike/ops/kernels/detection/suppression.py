@@ -14,8 +14,6 @@ from paddlelike.ops.kernels.fast import boxes as fast_boxes
 from paddlelike.ops.kernels.fast import polygons as fast_polygons
 from paddlelike.ops.kernels.sorting import argsort_descending
 
-__all__ = ["find_shape_overlaps", "find_thresholds", "measure_shapes", "rank_scores", "suppress"]
-
 _BLOCK: Final = 128  # boxes that are compared with each other at once
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.rounding import exp, sigmoid
 
-__all__ = ["Head", "Matches", "find_iou", "split_head"]
-
 
 class Head(NamedTuple):
     """The numbers of a head by anchor and cell: ``(N, A, H, W)`` each, classes ``(N, A, classes, H, W)``."""

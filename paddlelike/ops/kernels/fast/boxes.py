@@ -10,8 +10,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
 
-__all__ = ["find_overlaps", "match_greedily", "measure_similarity", "merge_boxes", "suppress_boxes"]
-
 
 def _measure(left: float, top: float, right: float, bottom: float, edge: Number) -> float:
     """Return the area of a box; 0 for one that is upside down."""

@@ -13,8 +13,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 
-__all__ = ["combine", "find_moments", "scale_centered", "sum_products"]
-
 _LEAST = 1 << 16  # elements: smaller arrays are in the cache, where numpy's passes cost little
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 
-__all__ = ["convolve", "convolve_dw"]
-
 _LEAST = 1 << 14  # elements of the output
 _STEPS = "int64, int64, int64, int64"
 

@@ -32,20 +32,6 @@ from paddlelike.errors import UnsupportedError
 from paddlelike.foundation.locks import RLock
 from paddlelike.framework.flags import flag, is_set
 
-__all__ = [
-    "FLAG",
-    "KERNELS",
-    "FastKernel",
-    "Number",
-    "check_flag",
-    "compile_late",
-    "count_calls",
-    "describe",
-    "find_cache",
-    "find_fault",
-    "on_request",
-]
-
 Array = np.ndarray[Any, Any]
 Number = Any  # a scalar in the type of the arrays
 

@@ -11,8 +11,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
 
-__all__ = ["merge_polygons", "suppress_polygons"]
-
 
 def _cut(shape: Array, out: Array) -> float:
     """Write the edges ``(5, k)``: left, right, y at the left end, slope, direction; return the area.

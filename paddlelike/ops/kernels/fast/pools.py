@@ -11,8 +11,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
 
-__all__ = ["find_maxima", "find_maxima_dx"]
-
 _LEAST = 1 << 16  # elements of x
 _WINDOWS = "int64, int64, int64, int64, int64, int64"
 

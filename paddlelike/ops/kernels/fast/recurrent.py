@@ -15,19 +15,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
 
-__all__ = [
-    "add_state_gradients",
-    "add_to_gates",
-    "blend_states",
-    "find_factors",
-    "find_gru_factors",
-    "multiply_gate_gradients",
-    "reset_states",
-    "run_gru",
-    "run_lstm",
-    "update_cells",
-]
-
 _LEAST: Final = 1 << 15  # elements of all steps
 # Of float32, as numba computes with numbers of Python in float64.
 _LARGEST, _FAR = np.float32(13), np.float32(20)

@@ -9,8 +9,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
 
-__all__ = ["add_means", "find_maxima", "find_means"]
-
 _BINS: Final = "int64[::1], int64[:, :, ::1], int64[:, :, ::1]"  # owners, rows, columns
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
 
-__all__ = ["center_below_greatest", "divide_by_sum", "normalize", "normalize_dx", "softmax_dx", "try_softmax"]
-
 _LEAST = 1 << 15  # elements: smaller ones cost numpy little
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 
-__all__ = ["compare_sequences", "find_best_labels", "sum_chains", "sum_chains_back"]
-
 _CUTS: Final = "int64[::1], int64[::1], int64[::1]"  # labels, starts, lengths
 
 

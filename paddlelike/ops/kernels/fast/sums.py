@@ -11,8 +11,6 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 
-__all__ = ["add_rows", "find_held_rows", "merge_rows", "sum_rows"]
-
 _SPARSE: Final = 256  # rows of a matrix for each id, from which on the ids are sorted
 
 

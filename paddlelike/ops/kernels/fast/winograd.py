@@ -9,8 +9,6 @@ from __future__ import annotations
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 
-__all__ = ["cut_tiles", "join_tiles", "spread_tiles"]
-
 
 def _add(out: Array, a: Array, b: Array) -> None:
     for i in range(out.size):

@@ -9,8 +9,6 @@ import numpy as np
 from paddlelike.core.rows import RowGroups
 from paddlelike.framework.opdef import Array
 
-__all__ = ["place_rows", "sum_multiples"]
-
 _FEW: Final = 4  # multiples of an id that are added one after the other
 _GEMM: Final = 48  # products of BLAS in the time that numpy takes to add one element at an index
 

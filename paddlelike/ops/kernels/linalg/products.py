@@ -10,8 +10,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = ["LARGE", "SHORT", "multiply"]
-
 #: Multiply-adds in one part, about a millisecond: below two of these a product is one part.
 LARGE: Final = 1 << 25
 _PARTS: Final = 8  # at most

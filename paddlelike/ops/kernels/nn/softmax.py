@@ -11,8 +11,6 @@ from paddlelike.ops.kernels.broadcasting import make_ones
 from paddlelike.ops.kernels.fast.rows import try_softmax
 from paddlelike.ops.kernels.special import bound_below
 
-__all__ = ["LOWEST", "softmax_rows", "softmax_rows_dx"]
-
 #: As in Paddle, a number further below the greatest of its row counts as so far below it.
 LOWEST: Final = -64
 _SMALL: Final = 8192  # elements of matrices for which the calls count, not the elements

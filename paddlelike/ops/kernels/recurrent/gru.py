@@ -28,8 +28,6 @@ from paddlelike.ops.kernels.recurrent.steps import (
     transpose_weight,
 )
 
-__all__ = ["GruCell", "make_cell", "run_steps", "run_steps_back"]
-
 
 class GruCell(NamedTuple):
     """The parameters of all steps."""

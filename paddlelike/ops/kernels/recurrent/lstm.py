@@ -30,24 +30,6 @@ from paddlelike.ops.kernels.recurrent.steps import (
     transpose_weight,
 )
 
-__all__ = [
-    "Cell",
-    "Initial",
-    "LstmAttrs",
-    "Projection",
-    "StepGradients",
-    "StepResults",
-    "bias_gradient",
-    "find_activations",
-    "make_cell",
-    "must_stop_gradients",
-    "order_initial",
-    "run_steps",
-    "run_steps_back",
-    "weight_gradient",
-]
-
-
 _ROWS: Final = 128  # rows whose factors are computed at once: they stay in the cache
 
 

@@ -17,23 +17,6 @@ import numpy as np
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array
 
-__all__ = [
-    "ACTIVATIONS",
-    "FEW",
-    "NARROW",
-    "Activation",
-    "Spans",
-    "Steps",
-    "clip",
-    "clip_gradient",
-    "find_activation",
-    "order_initial_rows",
-    "restore_initial_gradient",
-    "scatter_rows",
-    "transpose_weight",
-]  # fmt: skip
-
-
 Spans = list[tuple[int, int, int]]  # (begin, end, begin of the step before) of every step; at first -1
 
 

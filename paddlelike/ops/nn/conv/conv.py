@@ -34,18 +34,6 @@ from paddlelike.ops.kernels.nn.image.windows import (
 )
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = [
-    "BACKENDS",
-    "FUSED",
-    "THREE_DIMS",
-    "Conv2d",
-    "Conv3d",
-    "ConvAttrs",
-    "bias_gradient",
-    "check_sizes",
-    "shape_in_format",
-]
-
 
 class ConvAttrs(Attrs):
     """Attributes that every convolution reads; the defaults are those of two spatial dims."""

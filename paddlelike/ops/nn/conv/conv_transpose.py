@@ -23,8 +23,6 @@ from paddlelike.ops.nn.conv.conv import (
     shape_in_format,
 )
 
-__all__ = ["ConvTransposeAttrs", "find_output_dims", "transpose_convolve"]
-
 
 class ConvTransposeAttrs(ConvAttrs):
     """Attributes of a transposed convolution."""

@@ -31,8 +31,6 @@ from paddlelike.ops.kernels.nn.image.windows import is_channels_last, to_channel
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import read_numbers
 
-__all__ = ["TAPS", "scale_sizes"]
-
 _CUBIC = -0.75  # the free parameter of Keys' kernel
 
 

@@ -21,8 +21,6 @@ from paddlelike.ops.kernels.nn.image.windows import (
     to_format,
 )
 
-__all__ = ["find_factor"]
-
 
 class WindowAttrs(Attrs):
     """Attributes of every pool; the defaults are those of two spatial dims."""

@@ -16,8 +16,6 @@ from paddlelike.ops.kernels.nn.image import pool as pool_kernels
 from paddlelike.ops.kernels.nn.image.windows import Windows, check_image
 from paddlelike.ops.later import register_kernel
 
-__all__ = ["list_levels"]
-
 
 @register
 class Spp(OpDef):

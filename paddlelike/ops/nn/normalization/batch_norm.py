@@ -29,8 +29,6 @@ from paddlelike.ops.kernels.nn.normalization.images import (
 )
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["BatchNorm"]
-
 
 class BatchNormAttrs(Attrs):
     """Attributes of a normalisation over the batch."""

@@ -13,8 +13,6 @@ from paddlelike.ops.kernels.nn.normalization.images import normalize_instances, 
 from paddlelike.ops.kernels.nn.normalization.rows import normalize, normalize_dx
 from paddlelike.ops.operands import can_be_equal
 
-__all__ = ["GroupNorm"]
-
 
 @register
 class GroupNorm(OpDef):

@@ -12,8 +12,6 @@ from paddlelike.ops.kernels.fast import rows as fast
 from paddlelike.ops.kernels.nn.normalization.rows import normalize, normalize_dx
 from paddlelike.ops.operands import is_known
 
-__all__ = ["LayerNorm"]
-
 
 @register
 class LayerNorm(OpDef):

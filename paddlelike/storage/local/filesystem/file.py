@@ -10,8 +10,6 @@ from paddlelike.errors import FormatError, OutOfMemoryError
 from paddlelike.storage.interfaces import Path
 from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
 
-__all__ = ["File"]
-
 
 class File:
     """A file opened for reading: its size, and bytes at positions, from several threads if wanted.

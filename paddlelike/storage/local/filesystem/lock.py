@@ -44,8 +44,6 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Lock"]
-
 _FLAGS: Final = (
     os.O_RDWR
     | os.O_CREAT

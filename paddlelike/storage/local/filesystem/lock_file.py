@@ -28,11 +28,6 @@ from typing import Final, NamedTuple
 from paddlelike.foundation.locks import Event
 from paddlelike.foundation.threads import Thread
 
-__all__ = [
-    "AWAITED", "SAVED", "Content", "Heartbeat", "Seen", "append", "make_content", "read_content", "renew",
-    "take",
-]  # fmt: skip
-
 _UNFINISHED: Final = 10.0  # seconds after which whoever created an empty lock file is dead
 _LEASE: Final = 30.0  # seconds without a change after which a holder that cannot be seen is dead
 _BEAT: Final = 5.0  # seconds between two changes

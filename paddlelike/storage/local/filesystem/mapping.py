@@ -14,8 +14,6 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["hold", "is_free"]
-
 
 def hold(fd: int) -> bool:
     """Keep saves from writing into an open file; return False where one is writing into it now.

@@ -16,8 +16,6 @@ from paddlelike.errors import StorageError
 from paddlelike.storage.local.filesystem.owners import check_own_file
 from paddlelike.storage.problems import explain
 
-__all__ = ["READING", "open_regular", "unreadable"]
-
 READING: Final = (  # the flags of open
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)

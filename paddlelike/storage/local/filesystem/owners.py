@@ -17,16 +17,6 @@ from typing import Final
 from paddlelike.errors import StorageError
 from paddlelike.foundation.locks import open_file
 
-__all__ = [
-    "ForeignError",
-    "check_believed",
-    "check_own",
-    "check_own_file",
-    "is_ours",
-    "is_own",
-    "open_folder",
-]
-
 _FOLDER: Final = (
     os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 )

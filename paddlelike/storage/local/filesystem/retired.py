@@ -7,8 +7,6 @@ import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Set
 
-__all__ = ["has_others", "remove_folders", "remove_tree", "rescue", "walk"]
-
 
 def has_others(directory: str, paths: Set[str]) -> bool:
     """Return whether there is a file in a directory that is not among ``paths``."""

@@ -15,17 +15,6 @@ from typing import Any, Final
 
 from paddlelike.foundation.locks import close_files, open_file
 
-__all__ = [
-    "drop_cache",
-    "exchange",
-    "has_mounts",
-    "identify_mount",
-    "reflink",
-    "sync_directory",
-    "sync_file_system",
-    "sync_tree",
-]
-
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 _FICLONE: Final = 0x40049409

@@ -11,8 +11,6 @@ import jax.numpy as jnp
 from paddlelike.compiled.refusals import LoweringError
 from paddlelike.compiled.values import Packed, Value
 
-__all__ = ["divide", "find_owners", "like_regions", "map_regions", "multiply", "round_half_away"]
-
 _AT_ONCE: Final = 16  # regions whose parts of the images are in memory at one time
 
 

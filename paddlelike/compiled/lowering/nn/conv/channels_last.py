@@ -22,8 +22,6 @@ from paddlelike.compiled.lowering.nn.conv import winograd
 from paddlelike.compiled.lowering.nn.conv.sliding import find_kernel_gradient, slide, spread
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
-__all__ = ["convolve", "convolve_volumes", "multiply"]
-
 Pair = tuple[Any, Any]
 
 _FEW: Final = 256  # channels by filters

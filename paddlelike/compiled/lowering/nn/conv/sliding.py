@@ -18,8 +18,6 @@ import jax.numpy as jnp
 
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
-__all__ = ["find_kernel_gradient", "slide", "spread"]
-
 
 def slide(windows: Windows, x: jax.Array, w: jax.Array) -> jax.Array:
     """Return a convolution of ``x``, shape (N, H, W, I), and ``w``, shape (*kernel, I, O)."""

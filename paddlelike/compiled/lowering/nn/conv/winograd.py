@@ -19,8 +19,6 @@ import numpy as np
 from paddlelike.ops.kernels.nn.conv.winograd import FILTER
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
-__all__ = ["convolve", "pays"]
-
 _CHANNELS: Final = 128  # fewest on both sides
 _PIXELS: Final = 256  # fewest of the result: with less, transforming the filter costs more
 

@@ -19,8 +19,6 @@ from paddlelike.interop.cntk.reading.step import InexpressibleError, Step, Value
 from paddlelike.layers.emit import emit
 from paddlelike.layers.recurrent.dynamic_rnn import DynamicRNN
 
-__all__ = ["SHIFTS", "add_recurrence"]
-
 _PAST, _FUTURE = NUMBERS["PastValue"], NUMBERS["FutureValue"]
 SHIFTS: Final = (_PAST, _FUTURE)
 

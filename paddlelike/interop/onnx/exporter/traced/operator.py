@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from paddlelike.compiled.lowerings import Lowering
     from paddlelike.compiled.tracing.context import OpContext
 
-__all__ = ["can_trace", "convert_traced", "is_traceable"]
-
 _ROWS = "rows"  # the symbol of first dims that are not known: one for all inputs, as of a batch
 
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from paddlelike.interop.exporting import InexpressibleError
 
-__all__ = ["Sizes", "Sum", "Unknown"]
-
 Number = Union["Sum", float]
 
 

@@ -13,8 +13,6 @@ from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.traced.sizes import Sizes, Sum, Unknown
 from paddlelike.interop.reader_tables import Table
 
-__all__ = ["Equation", "Translation", "translates"]
-
 _MOST_STEPS: Final = 256  # of a loop that is written out
 _MOST_FOLDED: Final = 1 << 16  # elements of what is computed now
 _MOST_NUMBERS: Final = 64  # of a constant that goes with the sizes

@@ -18,8 +18,6 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = ["convolve", "convolve_dw", "convolve_dx"]
-
 _CHUNK: Final = 1 << 20  # bytes of unfolded windows that are worked on at once: they stay in the cache
 
 

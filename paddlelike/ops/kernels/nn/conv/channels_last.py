@@ -23,17 +23,6 @@ from paddlelike.ops.kernels.nn.conv.phases import convolve_phases
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = [
-    "Part",
-    "convolve",
-    "convolve_dw",
-    "convolve_dx",
-    "is_pixelwise",
-    "map_rows",
-    "pad_pixels",
-    "take_pixels",
-]
-
 Part = tuple[slice, slice]  # images, and rows of their outputs
 Result = TypeVar("Result")
 

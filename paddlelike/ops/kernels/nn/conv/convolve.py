@@ -16,8 +16,6 @@ from paddlelike.ops.kernels.nn.conv import channels_first, channels_last, depthw
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
-__all__ = ["convolve", "convolve_dw", "convolve_dx"]
-
 _MANY: Final = 5  # times as many filters as channels
 
 

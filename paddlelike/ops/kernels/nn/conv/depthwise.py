@@ -18,8 +18,6 @@ from paddlelike.ops.kernels.nn.conv.channels_last import pad_pixels
 from paddlelike.ops.kernels.nn.conv.phases import convolve_phases
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
-__all__ = ["convolve", "convolve_dw", "convolve_dx", "sum_windows"]
-
 
 def convolve(x: Array, w: Array, windows: Windows) -> Array:
     """Return ``(N, H', W', C)``: ``out[n, p, c] = sum over k of w[c, k] x[n, p * stride + k, c]``."""

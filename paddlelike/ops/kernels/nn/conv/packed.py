@@ -22,8 +22,6 @@ from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_chann
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = ["Activation", "PackedConv"]
-
 Activation = Callable[[Array], None]  # in place, of each element
 
 _PART: Final = 512 << 10  # bytes of outputs that are worked on at once

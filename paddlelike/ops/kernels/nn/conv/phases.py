@@ -13,8 +13,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
-__all__ = ["convolve_phases"]
-
 
 def convolve_phases(
     d_out: Array,

@@ -20,8 +20,6 @@ from paddlelike.ops.kernels.nn.conv.winograd import FILTER, transform_filter
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = ["CHANNELS", "convolve", "convolve_dw", "pays"]
-
 _CHUNK: Final = 512 << 10  # bytes of transformed tiles that are worked on at once
 _ROWS: Final = 128  # fewest tiles in a matrix product
 CHANNELS: Final = 16  # fewest on both sides: below, the products are too small

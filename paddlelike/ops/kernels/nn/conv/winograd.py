@@ -18,8 +18,6 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import consume, map_parts
 
-__all__ = ["CHANNELS", "FILTER", "convolve", "pays", "transform_filter", "transform_places"]
-
 _CHUNK: Final = 512 << 10  # bytes of transformed tiles that are worked on at once
 _ROWS: Final = 128  # fewest tiles in a matrix product
 CHANNELS: Final = 64  # fewest channels on both sides with which the sums cost less than the products saved

@@ -13,8 +13,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
 
-__all__ = ["apply_by_channel", "fold_rows", "sum_by_channel", "sum_folded", "tile"]
-
 # Elements of a folded row: more than numpy's buffers hold (core/floats.py), few enough for a cache
 # of the first level. Rows of half as many, or of twice as many, take a tenth to a third longer.
 _WIDTH: Final = 2048

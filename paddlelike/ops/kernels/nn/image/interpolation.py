@@ -16,8 +16,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, is_last_in_memory, view_channels_first
 
-__all__ = ["Taps", "gather_taps", "resize", "resize_dx"]
-
 Taps = list[tuple[Array, Array]]  # index and weight per output element; indices never fall
 
 _BLOCK: Final = 16  # elements of the result that are computed by one matrix

@@ -17,15 +17,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = [
-    "as_channels_last",
-    "as_layout_of",
-    "empty_as",
-    "full_as",
-    "is_last_in_memory",
-    "view_channels_first",
-]
-
 # A cache puts addresses that are a multiple of 4096 bytes apart into one set of a few lines. Where channels
 # of a pixel fall into few sets, as those of images of 32 x 32 or 64 x 64, only a few are moved at a time.
 _LINE: Final = 64  # bytes

@@ -18,8 +18,6 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.layouts import is_last_in_memory
 
-__all__ = ["is_in_planes", "normalize_planes", "normalize_planes_dx", "scale_planes"]
-
 _CHUNK: Final = 1 << 20  # bytes of the planes that are worked on at once
 _SHORT: Final = 768  # elements: to read repeated numbers costs less than the turns between shorter planes
 _FEW: Final = 8  # images whose planes are faster summed by BLAS than added up before

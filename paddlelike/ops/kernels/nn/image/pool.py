@@ -28,20 +28,6 @@ from paddlelike.ops.kernels.nn.image.layouts import (
 )
 from paddlelike.ops.kernels.nn.image.windows import Index, Windows
 
-__all__ = [
-    "Axis",
-    "average",
-    "average_dx",
-    "count_elements",
-    "first_maxima",
-    "flatten_indices",
-    "make_adaptive",
-    "make_regular",
-    "maximum",
-    "maximum_dx",
-    "scatter",
-]
-
 _CHUNK = 1 << 21  # bytes of data that are worked on at once, so that they stay in the cache
 
 

@@ -16,16 +16,6 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Spec
 from paddlelike.framework.quirks import follows_fluid
 
-__all__ = [
-    "Windows",
-    "check_image",
-    "has_windows",
-    "is_channels_last",
-    "make_windows",
-    "to_channels_first",
-    "to_format",
-]
-
 #: What indexes the elements of an array.
 Index = tuple[Any, ...]
 

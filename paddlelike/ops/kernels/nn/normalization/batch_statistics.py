@@ -17,8 +17,6 @@ from paddlelike.ops.kernels.fast import channels as fast
 from paddlelike.ops.kernels.nn.image.channels import fold_rows, sum_folded, tile
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
 
-__all__ = ["normalize", "normalize_dx", "restore_shape", "scale_rows", "take_rows"]
-
 _CHUNK: Final = 256 << 10  # bytes of rows that are worked on at once
 
 

@@ -24,14 +24,6 @@ from paddlelike.ops.kernels.nn.normalization.batch_statistics import (
     take_rows,
 )
 
-__all__ = [
-    "normalize_channels",
-    "normalize_channels_dx",
-    "normalize_instances",
-    "normalize_instances_dx",
-    "scale_channels",
-]
-
 
 def scale_channels(x: Array, factor: Array, shift: Array | None, layout: str) -> Array:
     """Return ``x * factor + shift``, with a factor and a shift for each channel."""

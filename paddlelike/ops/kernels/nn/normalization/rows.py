@@ -6,8 +6,6 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["normalize", "normalize_dx"]
-
 
 def normalize(x: Array, axes: int | tuple[int, ...], epsilon: float) -> tuple[Array, Array, Array, Array]:
     """``x^ = (x - mean) / sqrt(var + epsilon)``; with it mean, var and ``1 / sqrt(var + epsilon)``.

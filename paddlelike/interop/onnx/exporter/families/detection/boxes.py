@@ -5,8 +5,6 @@ from __future__ import annotations
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 
-__all__ = ["find_overlaps"]
-
 
 def _edges(step: Step, boxes: str) -> list[str]:
     """Return xmin, ymin, xmax, ymax, each with a last dim of 1."""

@@ -10,8 +10,6 @@ import numpy as np
 from paddlelike.interop.onnx.importer.graph import Array
 from paddlelike.interop.onnx.importer.node import MOST, Node
 
-__all__ = ["Activation", "find_activations", "run_by_steps"]
-
 _DEFAULTS: Final = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 #: Paddle's operator, and the attributes that alpha and beta are, each with its default.
 _OPERATORS: Final[dict[str, tuple[str, tuple[tuple[str, float], ...]]]] = {
