@@ -44,9 +44,7 @@ class MatchMatrixTensor(OpDef):
     outputs = ("Out", "Tmp")
     attrs = {"dim_t": Int(1)}
     lod = {"Out": "X"}
-    gradient = Gradient(
-        "X", "Y", "W", "Tmp", "Out@GRAD", outputs=("X@GRAD", "Y@GRAD", "W@GRAD"), lod_in_run=OWN
-    )
+    gradient = Gradient("X", "Y", "W", "Tmp", "Out@GRAD", outputs=("X@GRAD", "Y@GRAD", "W@GRAD"), lod=OWN)
     context = True
 
     @staticmethod
@@ -140,7 +138,7 @@ class SequenceTopkAvgPooling(OpDef):
     outputs = ("Out", "pos")
     attrs = {"topks": Ints(), "channel_num": Int()}
     lod = {"Out": "ROW"}
-    gradient = Gradient("X", "ROW", "COLUMN", "pos", "Out@GRAD", outputs=("X@GRAD",), lod_in_run=OWN)
+    gradient = Gradient("X", "ROW", "COLUMN", "pos", "Out@GRAD", outputs=("X@GRAD",), lod=OWN)
     context = True
 
     @staticmethod
@@ -231,7 +229,7 @@ class VarConv2d(OpDef):
     attrs = _ConvAttrs.table()
     lod = {"Out": "X"}
     gradient = Gradient(
-        "X", "ROW", "COLUMN", "W", "Out", "Col", "Out@GRAD", outputs=("X@GRAD", "W@GRAD"), lod_in_run=OWN
+        "X", "ROW", "COLUMN", "W", "Out", "Col", "Out@GRAD", outputs=("X@GRAD", "W@GRAD"), lod=OWN
     )
     context = True
 

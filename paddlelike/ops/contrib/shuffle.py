@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.framework.opdef import Array, Context, Gradient, Int, OpDef, Spec, register
+from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.engines import shuffle
 
 
@@ -25,7 +25,7 @@ class ShuffleBatch(OpDef):
     attrs = {"startup_seed": Int(0)}
     lod = {"Out": "X", "SeedOut": "Seed"}
     context = True
-    gradient = Gradient("ShuffleIdx", "Out@GRAD", outputs=("X@GRAD",))
+    gradient = Gradient("ShuffleIdx", "Out@GRAD", outputs=("X@GRAD",), lod=OWN, lod_in_run="")
 
     @staticmethod
     def infer(x: Spec, seed: Spec) -> tuple[Spec, Spec, Spec]:

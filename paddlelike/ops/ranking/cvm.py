@@ -21,7 +21,7 @@ class Cvm(OpDef):
     inputs = ("X", "CVM")
     outputs = ("Y",)
     attrs = {"use_cvm": Bool(True)}
-    gradient = Gradient("X", "CVM", "Y@GRAD", outputs=("X@GRAD",), lod_in_run=OWN)
+    gradient = Gradient("X", "CVM", "Y@GRAD", outputs=("X@GRAD",), lod=OWN)
     lod = "X"
     context = True
 

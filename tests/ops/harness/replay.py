@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,21 @@ from paddlelike.framework.opdef import NO_LOD, Array, LoD, OpDef, Spec, grad_nam
 from tests.ops.harness.contract import View, full_attrs, run
 from tests.ops.harness.recorded import Case, name_outputs, weights
 
-__all__ = ["Replay", "decode"]
+__all__ = ["Replay", "compare", "decode"]
 
 
 def decode(record: list[Any]) -> Array:
     """Return a recorded array."""
     dtype, shape, data = record
     return np.frombuffer(base64.b64decode(data), dtype).reshape(shape)
+
+
+def compare(got: Array, record: list[Any], close: tuple[float, float], name: str) -> None:
+    """Assert the shape and the dtype of a recorded array, and its numbers within (rtol, atol)."""
+    want = decode(record)
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), name
+    with np.errstate(invalid="ignore"):  # inf - inf, while it compares
+        np.testing.assert_allclose(got, want, *close, err_msg=name)
 
 
 class Replay:
@@ -44,8 +53,11 @@ class Replay:
         self.view = View(self.case.type, self.inputs, outputs, full_attrs(self.op, self.case.attrs))
 
     def run(self) -> None:
+        self._run(self.view)
+
+    def _run(self, view: View) -> None:
         with np.errstate(all="ignore"):  # as the executor does
-            run(self.view, self.values, self.lods)
+            run(view, self.values, self.lods)
 
     def specs(self) -> dict[str, Spec]:
         """What the shape rule says of every output slot."""
@@ -83,13 +95,14 @@ class Replay:
         source = self.op.lod if isinstance(self.op.lod, str) else (self.op.lod or {}).get(slot)
         return spec._replace(lod_level=len(self.lods.get(f"{source}_0", [])))
 
-    def gradients(self) -> dict[str, Array]:
+    def gradients(self, weigh: Callable[[str, str, Array], Array] = weights) -> dict[str, Array]:
+        """Return the gradients of the inputs; ``weigh`` gives those that come from above."""
         for slot in self.case.outputs:
             out = self.values.get(slot + "_out")
             if out is not None:
-                above = weights(self.name, slot, out) if slot in self.case.through else np.zeros_like(out)
+                above = weigh(self.name, slot, out) if slot in self.case.through else np.zeros_like(out)
                 self.values[grad_name(slot + "_out")] = above
         for grad in self.op.make_grad(self.view):
-            run(View(grad.type, grad.inputs, grad.outputs, grad.attrs), self.values, self.lods)
+            self._run(View(grad.type, grad.inputs, grad.outputs, grad.attrs))
         names = [name for slot in self.case.wrt for name in self.inputs[slot]]
         return {name: self.values[grad_name(name)] for name in names}

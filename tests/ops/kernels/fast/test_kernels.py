@@ -15,10 +15,11 @@ from paddlelike.ops.kernels import fast
 from paddlelike.ops.kernels.fast.late import KERNELS
 from paddlelike.ops.update.base import Update
 from tests.helpers.fast_kernels import force_kernels, needs_numba
+from tests.ops import test_recorded
 from tests.ops.harness import contract
 from tests.ops.harness.collect import CASES
 from tests.ops.harness.contract import Case, check_gradient, check_value_and_shape
-from tests.ops.kernels.fast.golden import RECORDED
+from tests.ops.harness.points import GOLDEN, POINTS
 
 for _module in pkgutil.iter_modules(fast.__path__, f"{fast.__name__}."):
     importlib.import_module(_module.name)
@@ -40,7 +41,18 @@ _TYPES = {
     "softmax_with_cross_entropy",
     *(type for type, op in registry.all_ops().items() if issubclass(op, Update)),
 }
+_RECORDED_TYPES = {
+    "bipartite_match",
+    "generate_proposals",
+    "iou_similarity",
+    "locality_aware_nms",
+    "multiclass_nms",
+    "multiclass_nms2",
+    "psroi_pool",
+    "roi_pool",
+}
 _CHOSEN = [case for case in CASES if case.type in _TYPES]
+_RECORDED = [name for name, case in POINTS.items() if case.type in _RECORDED_TYPES]
 
 
 def differentiable(case: Case) -> bool:
@@ -106,18 +118,17 @@ def compare(got: dict[str, Any], want: dict[str, Any], *, exact: bool) -> None:
             np.testing.assert_allclose(got[name], value, 1e-5, atol, err_msg=name)
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", _RECORDED)
 def test_every_kernel_gives_what_fluid_gives(name: str) -> None:
     check_recorded(name, compiled=False)
 
 
 def check_recorded(name: str, *, compiled: bool) -> set[str]:
     """Compare with Fluid 1.8.5's values and gradients; return the kernels that were called."""
-    module, _ = RECORDED[name]
     with force_kernels(compiled=compiled) as called:
-        module.test_values_and_lod(name)
-        if "grad" in module.GOLDEN[name]:
-            module.test_gradients(name)
+        test_recorded.test_values_and_lod(name)
+        if "grad" in GOLDEN[name]:
+            test_recorded.test_gradients(name)
     return called
 
 
@@ -125,7 +136,7 @@ def test_no_kernel_is_forgotten() -> None:
     with force_kernels(compiled=False) as called:
         for case in _CHOSEN:
             compute(case, np.float64)
-    for name in RECORDED:
+    for name in _RECORDED:
         called |= check_recorded(name, compiled=False)
     elsewhere = {"boxes.find_overlaps", "pools.find_maxima", "pools.find_maxima_dx"}  # see test_large.py
     elsewhere |= {name for name in KERNELS if name.startswith("winograd.")}  # see test_tiles.py
@@ -148,6 +159,6 @@ def test_compiled_kernels_give_what_python_gives(type: str, dtype: Any) -> None:
 
 @needs_numba
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", _RECORDED)
 def test_compiled_kernels_give_what_fluid_gives(name: str) -> None:
     check_recorded(name, compiled=True)
