@@ -141,7 +141,7 @@ def packages(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def compatibility(session: nox.Session) -> None:
-    """Write ``tutorials/compatibility.md`` from models, and packages ``-- NAME=FOLDER ...``."""
+    """Write ``tutorials/reference/compatibility.md`` from models, and packages ``-- NAME=FOLDER ...``."""
     install(session, "test-all")
     session.run("python", ".ci/compatibility.py", *session.posargs)
 

@@ -1,4 +1,4 @@
-"""Write ``tutorials/compatibility.md``: which models, operators and packages work here, by trying.
+"""Write ``tutorials/reference/compatibility.md``: which models, operators and packages work here, by trying.
 
 Packages are the arguments, as NAME=FOLDER; the rows of others stay as they are.
 """
@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import registry  # noqa: E402
 from paddlelike.scan import scan  # noqa: E402
 from tests.models.archive import Files, read_archive, run_model, write_files  # noqa: E402
 
-PAGE = PROJECT / "tutorials" / "compatibility.md"
+PAGE = PROJECT / "tutorials" / "reference" / "compatibility.md"
 ARCHIVES = {
     "models185": "Fluid 1.8.5, whole networks",
     "layers262": "Paddle 2.6.2, a layer or function each",
@@ -48,7 +48,7 @@ PACKAGES = """
 
 What `paddlelike scan` says of their scripts, without running them: nothing stops; something may, by
 arguments, by data, or in functions that nothing calls; something does. Folders are whole, with parts for
-Paddle 2 in some. [Porting a script](porting.md#whole-packages) says what was run, and what came out.
+Paddle 2 in some. [Porting a script](../how_to/porting.md#whole-packages) says what was run.
 
 | package | scripts | nothing stops | may stop | stops | at |
 |---|--:|--:|--:|--:|---|

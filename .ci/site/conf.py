@@ -2,7 +2,7 @@
 
 The root of the repository is the source directory, so that links between pages hold here as they do there.
 Each public function and class has a page of its own, made in ``tutorials/out/api``; the pages of
-``tutorials/api`` are tables of them. ``SITE_URL`` is where the site will stand, for ``sitemap.xml``.
+``tutorials/reference`` are tables of them. ``SITE_URL`` is where the site will stand, for ``sitemap.xml``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ include_patterns = [
     "tests/**/README.md",
     "tests/gallery/errors.md",
     "tutorials/*.md",
-    "tutorials/api/*.md",
+    "tutorials/[!o]*/*.md",
     "tutorials/out/api/*.md",
     "tutorials/out/notebooks/*.ipynb",
 ]
@@ -91,16 +91,16 @@ def list_names(page: re.Match[str]) -> str:
 
 
 def write_pages(app: Sphinx) -> None:
-    """Write a page for each public name that a page of ``tutorials/api`` lists."""
+    """Write a page for each public name that a page of ``tutorials/reference`` lists."""
     pages = HERE.parents[1] / "tutorials" / "out" / "api"
     shutil.rmtree(pages, ignore_errors=True)
     pages.mkdir(parents=True)
-    for source in sorted((HERE.parents[1] / "tutorials" / "api").glob("*.md")):
+    for source in sorted((HERE.parents[1] / "tutorials" / "reference").glob("*.md")):
         text = source.read_text()
         title = re.findall(r"^# (.*)", text, re.MULTILINE)[0]
         for path in [path for found in _PUBLIC.finditer(text) for path in find_names(found)]:
             directive = describe(f"paddlelike.{path}")
-            up = f"[{title}](../../api/{source.name})"
+            up = f"[{title}](../../reference/{source.name})"
             (pages / f"{path}.md").write_text(
                 f"---\norphan: true\n---\n\n# fluid.{path}\n\n{up}\n\n```{{eval-rst}}\n{directive}\n```\n"
             )

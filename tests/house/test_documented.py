@@ -1,6 +1,6 @@
 """What is public says what it takes, which shapes, what it raises, and shows an example.
 
-The examples themselves run as doctests. Public is what the pages of ``tutorials/api`` list.
+The examples themselves run as doctests. Public is what the pages of ``tutorials/reference`` list.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLASSES = ["Executor", "Program", "DistributeTranspiler", "DistributeTranspilerC
 
 #: Where a page of the reference asks for the names of a module, or for some families and names of it.
 MARK = re.compile(r"^<!-- public: fluid\.?(?P<module>[\w.]*)(?P<which>[\w ]*?) -->$", re.MULTILINE)
-REFERENCE = Path(__file__).parents[2] / "tutorials" / "api"
+REFERENCE = Path(__file__).parents[2] / "tutorials" / "reference"
 
 #: How a docstring speaks of shapes: in words, as (N, C), or in the example.
 SHAPES = re.compile(r"shape|\bdims?\b|\brows?\b|\bscalar\b|\([A-Z],|\[N|\(-1|\[\[")

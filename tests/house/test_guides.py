@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import paddlelike as fluid
 from paddlelike.cli.app import app
 
-PAGE = Path(__file__).parents[2] / "tutorials" / "cookbook.md"
+GUIDES = Path(__file__).parents[2] / "tutorials"
+PAGE = GUIDES / "how_to" / "cookbook.md"
 TASKS = re.findall(r"^### ([^\n]*)\n\n```(python|bash)\n(.*?)```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 (SETUP,) = re.findall(r"```python setup\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
@@ -21,7 +23,9 @@ def test_every_task_has_a_snippet() -> None:
 
 
 def test_the_chinese_list_has_every_task() -> None:
-    listed = re.findall(r"\| \[(.*?)\]\(cookbook.md#", PAGE.with_name("cookbook.zh.md").read_text())
+    listed = re.findall(
+        r"\| \[(.*?)\]\(\.\./how_to/cookbook.md#", (GUIDES / "zh" / "cookbook.md").read_text()
+    )
     assert listed == [title for title, _, _ in TASKS]
 
 
@@ -37,32 +41,66 @@ def test_a_snippet_runs(kind: str, text: str, tmp_path: Path, monkeypatch: pytes
         assert CliRunner().invoke(app, arguments).exit_code in (0, 1), line  # 1: something was found
 
 
-GUIDES = Path(__file__).parents[2] / "tutorials"
 ENGLISH = {
-    "formats": "formats.md",
-    "messages": "messages.md",
-    "old_models": "old_models.md",
-    "onnx": "onnx.md",
-    "porting": "porting.md",
-    "saving": "../paddlelike/io/README.md",
-    "servers": "../paddlelike/distributed/README.md",
-    "tutorials": "README.md",
+    "formats": "../reference/formats.md",
+    "messages": "../reference/messages.md",
+    "old_models": "../how_to/old_models.md",
+    "onnx": "../how_to/onnx.md",
+    "porting": "../how_to/porting.md",
+    "saving": "../how_to/saving.md",
+    "servers": "../how_to/servers.md",
+    "tutorials": "../README.md",
 }
 BLOCK = re.compile(r"^```(?:python|bash|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIRST_CELL = re.compile(r"^\| (\[?`[^|]*?) \|", re.MULTILINE)
 
 
 def test_the_ten_most_read_pages_are_there() -> None:
-    assert {page.name.removesuffix(".zh.md") for page in GUIDES.glob("*.zh.md")} == {
+    assert {page.stem for page in (GUIDES / "zh").glob("*.md")} == {
         *ENGLISH, "README", "cookbook",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ENGLISH)
 def test_code_and_names_are_those_of_the_english_page(name: str) -> None:
-    chinese = (GUIDES / f"{name}.zh.md").read_text("utf-8")
-    english = (GUIDES / ENGLISH[name]).read_text("utf-8")
+    chinese = (GUIDES / "zh" / f"{name}.md").read_text("utf-8")
+    english = (GUIDES / "zh" / ENGLISH[name]).read_text("utf-8")
     assert name == "tutorials" or f"]({ENGLISH[name]}" in chinese
     assert [block for block in BLOCK.findall(chinese) if block not in english] == []
     if name in ("formats", "tutorials"):
-        assert FIRST_CELL.findall(chinese) == FIRST_CELL.findall(english)[: len(FIRST_CELL.findall(chinese))]
+        cells = [cell.replace("](../", "](") for cell in FIRST_CELL.findall(chinese)]
+        assert cells == FIRST_CELL.findall(english)[: len(cells)]
+
+
+FILES = (GUIDES / "how_to" / "files.md").read_text()
+GOLDEN = Path(__file__).parents[1] / "golden"
+#: For rows of the page, by their beginning: a file of the real system, and its name in the calls of the row.
+SAMPLES = {
+    "a directory with `__model__`": {"DIR": "fit_a_line/inference"},
+    "a directory of": {"DIR": "fit_a_line/persistables"},
+    "one such file": {"FILE": "fit_a_line/persistables/fc_0.w_0"},
+    "`NAME.pdparams`": {"NAME": "fit_a_line/fluid_save/model"},
+    "`inference.json`": {"inference": "paddle300/inference"},
+    "`NAME.npz`": {"FILE": "fit_a_line/io.npz"},
+    "`NAME.pt`": {"FILE": "nested/torch-ck.pt"},
+    "`NAME.model`, `NAME.dnn`": {"FILE": "cntk/ck-sgd.dnn"},
+    "`NAME.model` that begins": {"FILE": "dynet/whole.model"},
+    "`NAME.zip`": {"FILE": "theano/shared.zip"},
+}
+#: Calls that need a network; tests/io runs them.
+NEEDS_A_PROGRAM = ("load_persistables", "fluid.load(")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of what no variable can hold
+@pytest.mark.parametrize("row", SAMPLES)
+def test_a_file_opens_by_the_calls_of_its_row(row: str) -> None:
+    ((name, sample),) = SAMPLES[row].items()
+    (cell,) = re.findall(rf"^\| {re.escape(row)}.* \| ([^|]*) \|$", FILES, re.MULTILINE)
+    calls = [
+        call for call in re.findall(r"`(fluid\.[^`]*)`", cell) if not any(n in call for n in NEEDS_A_PROGRAM)
+    ]
+    assert calls
+    known = {"fluid": fluid, "exe": fluid.Executor(fluid.CPUPlace()), name: str(GOLDEN / sample)}
+    for call in calls:
+        with fluid.scope_guard(fluid.Scope()):
+            assert eval(call.replace(f'"{name}"', name), known), call

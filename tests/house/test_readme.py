@@ -14,7 +14,7 @@ from tests.helpers.fresh import fresh_programs
 
 PROJECT = Path(__file__).parent.parent.parent
 README = (PROJECT / "README.md").read_text()
-GUIDES = sorted((PROJECT / "tutorials").glob("*.md"))
+GUIDES = sorted(p for p in (PROJECT / "tutorials").rglob("*.md") if "out" not in p.parts)
 PAGES = [*sorted(PROJECT.glob("*.md")), *sorted((PROJECT / "paddlelike").rglob("*.md")), *GUIDES]
 
 
@@ -38,7 +38,7 @@ def test_the_script_for_old_models_runs(tmp_path: Path, monkeypatch: pytest.Monk
     shutil.copytree(PROJECT / "tests" / "golden" / "fit_a_line" / "inference", tmp_path / "old_model")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
-    page = (PROJECT / "tutorials" / "old_models.md").read_text()
+    page = (PROJECT / "tutorials" / "how_to" / "old_models.md").read_text()
     for script in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(script, "old_models.md", "exec"), names)
     assert names["result"].shape == (4, 1)
@@ -47,7 +47,7 @@ def test_the_script_for_old_models_runs(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_page_of_formats_lists_every_format_and_what_it_holds() -> None:
-    page = (PROJECT / "tutorials" / "formats.md").read_text()
+    page = (PROJECT / "tutorials" / "reference" / "formats.md").read_text()
     rows = {
         row[0]: row[1:]
         for row in re.findall(r"^\| `(\w+)` \| .* \| (\w+).* \| (\w+) \| (\w+) \| .* \|", page, re.MULTILINE)
@@ -58,9 +58,14 @@ def test_the_page_of_formats_lists_every_format_and_what_it_holds() -> None:
 
 
 def test_the_index_of_tutorials_has_every_file() -> None:
-    index = (PROJECT / "tutorials" / "README.md").read_text()
-    files = {path.name for path in (PROJECT / "tutorials").iterdir() if path.is_file()} - {"README.md"}
-    assert sorted(name for name in files if f"]({name})" not in index) == []
+    folder = PROJECT / "tutorials"
+    index = (folder / "README.md").read_text()
+    listed = [
+        *folder.iterdir(),
+        *(page for room in ("how_to", "explanation", "measurements") for page in (folder / room).iterdir()),
+    ]
+    names = {path.relative_to(folder).as_posix() for path in listed if path.is_file()} - {"README.md"}
+    assert sorted(name for name in names if f"]({name})" not in index) == []
 
 
 def test_the_front_page_is_short_and_fits_a_terminal() -> None:

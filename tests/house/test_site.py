@@ -11,7 +11,7 @@ import pytest
 import paddlelike as fluid
 
 PROJECT = Path(__file__).parent.parent.parent
-PAGES = sorted((PROJECT / "tutorials" / "api").glob("*.md"))
+PAGES = sorted((PROJECT / "tutorials" / "reference").glob("*.md"))
 
 
 def list_marked(module: str) -> set[str]:

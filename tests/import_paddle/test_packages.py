@@ -1,7 +1,7 @@
 """Whole packages of Fluid's time, unmodified, by their own commands.
 
 ``PADDLELIKE_PACKAGES`` names the folders they are imported from, as PYTHONPATH does; their own requirements
-must be installed. ``tutorials/porting.md`` has what real Paddle 1.8.5 gave for the same.
+must be installed. ``tutorials/how_to/porting.md`` has what real Paddle 1.8.5 gave for the same.
 """
 
 from __future__ import annotations

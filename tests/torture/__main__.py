@@ -2,7 +2,7 @@
 
 The same is done to this library and to others, each where it is found: in this interpreter, or in that which
 PADDLELIKE_TORCH_PYTHON, PADDLELIKE_ORBAX_PYTHON or PADDLELIKE_PADDLE262_PYTHON names. A table is printed, as it
-stands in ``paddlelike/storage/README.md``.
+stands in ``tutorials/measurements/storage.md``.
 
 - kill: a save over a save is killed at a random moment. Old or new is whole; a mix of both that loads is silent
 - power: the same on an ext4 image, which is shut down at a random moment of the save or after it (root alone)

@@ -36,7 +36,10 @@ PROGRAM_FILE: Final = ".pdmodel"
 
 
 def load_program_state(
-    model_path: str | os.PathLike[str], var_list: Iterable[Variable] | None = None, *, verify: bool = True
+    model_path: str | os.PathLike[str],
+    var_list: Iterable[Variable | str] | None = None,
+    *,
+    verify: bool = True,
 ) -> dict[str, Array]:
     """Read a directory, a ``.pdparams`` or a file of any registered format into ``{name: array}``.
 
@@ -47,8 +50,8 @@ def load_program_state(
     model_path
         The directory or file; the files of a :func:`save` without their suffix, or with it.
     var_list
-        The variables to read from a directory; None: every file in it. A combined file stores no names: it
-        needs the variables in it.
+        The variables to read from a directory, or their names; None: every file in it. A file that stores no
+        names needs them: a file of one variable, or a combined one.
     verify
         Compare the files with their manifest, if there is one.
 
@@ -167,11 +170,11 @@ def _list_values(where: Location, program: str) -> list[Variable]:
 
 
 def _read_directory(
-    directory: Location, var_list: Iterable[Variable] | None, *, verify: bool
+    directory: Location, var_list: Iterable[Variable | str] | None, *, verify: bool
 ) -> dict[str, Array]:
     """Return the values in the files of a directory, compared with the manifest while they are read."""
     comparison = choose_comparison(directory, None, verify=None if verify else False, lazy=False)
-    only = None if var_list is None else [variable.name for variable in var_list]
+    only = None if var_list is None else _list_names(var_list)
     contents = open_directory(directory, comparison.records, complete=False, only=only)
     names = contents.names() if only is None else only
     names = [name for name in names if os.path.basename(name) not in NO_VARIABLES]
@@ -215,7 +218,7 @@ def _explain_unread(
 
 
 def _read_file(
-    where: Location, name: str, var_list: Iterable[Variable] | None, *, verify: bool
+    where: Location, name: str, var_list: Iterable[Variable | str] | None, *, verify: bool
 ) -> dict[str, Array]:
     """Return the values in one file, under the names it stores or those of ``var_list``."""
     directory = locate(where.path)
@@ -228,7 +231,7 @@ def _read_file(
                 f"{contents.where} is a combined file, which stores no names: pass var_list, the variables "
                 "it holds"
             )
-        names = sorted(v.name for v in var_list)
+        names = sorted(_list_names(var_list))
         if len(names) != len(contents.headers):
             raise LoadError(
                 f"{contents.where} holds {len(contents.headers)} variables, var_list names {len(names)}",
@@ -242,6 +245,10 @@ def _read_file(
     check_problems(directory, comparison, reading.bad, shown=contents.where, count=1)
     _warn_of(reading.notes)
     return {want.held.name: _get_elements(value) for want, value in zip(wants, reading.values, strict=True)}
+
+
+def _list_names(var_list: Iterable[Variable | str]) -> list[str]:
+    return [one if isinstance(one, str) else one.name for one in var_list]
 
 
 def _warn_of(left_out: Iterable[str]) -> None:
