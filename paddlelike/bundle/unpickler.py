@@ -170,19 +170,19 @@ class RestrictedUnpickler(pickle._Unpickler):
     def _new(self) -> None:
         arguments, made = self.stack.pop(), self.stack.pop()
         if not isinstance(made, type) or made in _PLAIN.values() or _is_misused(made, arguments):
-            raise FormatError(f"the pickle makes an object of {shorten(made)}")
+            raise FormatError(f"the pickle creates an object of {shorten(made)}, which is refused")
         self.append(_make(made, *arguments))
 
     def _new_with_keywords(self) -> None:
         keywords = self.stack.pop()
         if keywords:
-            raise FormatError("the pickle makes an object with keywords")
+            raise FormatError("the pickle creates an object with keyword arguments, which is refused")
         self._new()
 
     def _instance(self, made: object, arguments: list[Any]) -> None:
         """Protocol 0's classes of Python 2, which are made without a call."""
         if not isinstance(made, type) or arguments or made in _PLAIN.values():
-            raise FormatError(f"the pickle makes an object of {shorten(made)}")
+            raise FormatError(f"the pickle creates an object of {shorten(made)}, which is refused")
         self.append(_make(made))
 
     def _build(self) -> None:

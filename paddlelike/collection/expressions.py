@@ -197,7 +197,7 @@ def to_expression(value: Operand) -> Expression:
         return Expression(value)
     if isinstance(value, np.ndarray | list):
         return inputTensor(value)
-    raise TypeError(f"an expression, a parameter or a variable is wanted, not {type(value).__name__}")
+    raise TypeError(f"expected an expression, a parameter or a variable, got {type(value).__name__}")
 
 
 def parameter(value: Operand) -> Expression:

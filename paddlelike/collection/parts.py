@@ -216,7 +216,9 @@ def reshape(x: Operand, d: Sequence[int]) -> Expression:
     """
     one = to_expression(x)
     if np.prod(one.shape) != np.prod(d):
-        raise ShapeError(f"reshape: an expression of shape {one.shape} has not the elements of {tuple(d)}")
+        raise ShapeError(
+            f"reshape: an expression of shape {one.shape} does not have as many elements as {tuple(d)}"
+        )
     turn = [*range(len(one.shape))][::-1]
 
     def compute(v: Variable) -> Variable:

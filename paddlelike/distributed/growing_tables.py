@@ -342,6 +342,6 @@ def _find_rows(name: str) -> GrowingRows:
     holder = global_scope().find_var(name)
     if holder is None or not isinstance(holder.value, GrowingRows):
         raise EnforceNotMet(
-            f"the scope holds no table {name!r}", hint="run the startup program; is it the right scope_guard?"
+            f"the scope has no table {name!r}", hint="run the startup program; is it the right scope_guard?"
         )
     return holder.value

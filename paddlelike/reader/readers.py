@@ -153,7 +153,7 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
             if any(sample is _END for sample in samples):
                 ended = [i for i, sample in enumerate(samples) if sample is _END]
                 raise ComposeNotAligned(
-                    f"compose: of {len(samples)} readers that at index {ended[0]} ended before the others\n"
+                    f"compose: the reader at index {ended[0]} of {len(samples)} ended before the others\n"
                     "  hint: check_alignment=False ends with the shortest"
                 )
             yield flat(samples)

@@ -136,7 +136,7 @@ class RowStore:
         """Return rows as bytes, (n, width)."""
         data = bytearray(b"".join(found))
         if len(data) != len(found) * self._width or any(len(one) != self._width for one in found):
-            raise StorageError(f"a row in {self._folder} has not {self._width} bytes", hint=_HINT)
+            raise StorageError(f"a row in {self._folder} does not have {self._width} bytes", hint=_HINT)
         return np.frombuffer(data, np.uint8).reshape(-1, self._width)
 
     def _check_room(self, size: int, *, reserve: bool) -> None:

@@ -99,7 +99,7 @@ def test_names_and_shapes_that_do_not_fit_are_errors() -> None:
     x = dy.inputTensor(np.ones((2, 3)))
     with pytest.raises(IndexError, match="0 to 1, not 2"):
         dy.pick(x, 2)
-    with pytest.raises(ShapeError, match=r"\(2, 3\) has not the elements of \(4, 2\)"):
+    with pytest.raises(ShapeError, match=r"\(2, 3\) does not have as many elements as \(4, 2\)"):
         dy.reshape(x, (4, 2))
     with pytest.raises(ShapeError, match="pairs of W and x, not 2"):
         dy.affine_transform([x, x])

@@ -437,7 +437,7 @@ def test_a_directory_below_which_nothing_can_be_made_is_an_error_at_once(tmp_pat
         return make(path, *args, **kwargs)
 
     monkeypatch.setattr(os, "mkdir", refuse)
-    with pytest.raises(SaveError, match="nothing can be made in"):
+    with pytest.raises(SaveError, match="no file can be created in"):
         save(tmp_path / "m")
 
 

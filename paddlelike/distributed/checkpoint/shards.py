@@ -256,7 +256,9 @@ class Shards:
         for held, ids in zip(taken.files, self._ids(taken), strict=True):
             where = places(ids)
             if where.size and where.max() >= len(array):
-                raise LoadError(f"{held.name} holds row {int(where.max())} of {len(array)}")
+                raise LoadError(
+                    f"{held.name} holds row {int(where.max())}, but the table has {len(array)} rows"
+                )
             for first, rows in self._read_rows(held, len(ids)):
                 some = where[first : first + len(rows)]
                 array[some[some >= 0]] = rows[some >= 0]

@@ -107,4 +107,4 @@ def _may_write(directory: str) -> bool:
     try:
         return os.access(directory, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
     except OSError as error:
-        raise explain(SaveError, f"{directory} cannot be looked at", error) from error
+        raise explain(SaveError, f"{directory} cannot be read", error) from error

@@ -225,7 +225,7 @@ class Lock:
         # S2
         if self.is_lost():
             raise SaveError(
-                f"{self._what} cannot be saved: this process was not heard of for long, and "
+                f"{self._what} cannot be saved: this process did not renew its lock in time, and "
                 f"{_name_holder(read_content(self._path))} has taken its lock over",
                 hint="save again",
             )
@@ -339,7 +339,7 @@ class Lock:
             parent = os.path.dirname(folder) or "."
             if not os.path.isdir(parent):
                 raise SaveError(f"{self._what} cannot be locked: its parent directory was removed") from None
-            raise explain(SaveError, f"nothing can be made in {parent}", error) from error  # such as /proc
+            raise explain(SaveError, f"no file can be created in {parent}", error) from error  # such as /proc
 
     def _give_back(self, fd: int) -> None:
         with contextlib.suppress(OSError):
