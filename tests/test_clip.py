@@ -27,7 +27,7 @@ regularizer = fluid.regularizer
     ],
     ids=lambda value: "" if isinstance(value, str) else value.__class__.__name__,
 )
-def test_texts_are_fluids(one: Any, text: str) -> None:
+def test_clips_print_as_in_fluid(one: Any, text: str) -> None:
     assert str(one) == text
 
 
@@ -82,12 +82,12 @@ def test_a_test_program_has_no_error_clip() -> None:
 class TestSetGradientClip:
     """The older way says that it is one, and where it does not do what it seems to."""
 
-    def test_it_is_the_older_way(self) -> None:
+    def test_set_gradient_clip_says_that_it_is_the_older_way(self) -> None:
         with pytest.warns(UserWarning, match="older way"):
             clip.set_gradient_clip(clip.GradientClipByValue(1.0))
 
     @pytest.mark.filterwarnings("ignore:set_gradient_clip is the older way")
-    def test_after_minimize_it_is_too_late(self) -> None:
+    def test_a_clip_set_after_minimize_warns_that_it_has_no_effect(self) -> None:
         fluid.optimizer.SGD(0.1).minimize(dense(fluid))
         with pytest.warns(UserWarning, match="after minimize"):
             clip.set_gradient_clip(clip.GradientClipByValue(1.0))

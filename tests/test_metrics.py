@@ -94,7 +94,7 @@ def test_edit_distance() -> None:
     assert (mean, wrong) == (1.0, 0.5)
 
 
-def test_chunks() -> None:
+def test_chunk_counts_give_precision_and_recall() -> None:
     chunks = metrics.ChunkEvaluator()
     assert chunks.eval() == (0, 0, 0)
     chunks.update(10, 9, 8)
@@ -132,7 +132,7 @@ def test_a_metric_of_ones_own_is_reset_by_kind() -> None:
             call()
 
 
-def test_a_weighted_average() -> None:
+def test_weighted_average_divides_by_its_weights() -> None:
     with pytest.warns(UserWarning, match="older way"):
         average = WeightedAverage()
     average.add(2.0, 1)

@@ -14,7 +14,7 @@ layers = fluid.layers
 
 
 @pytest.mark.parametrize("heads", [1, 2])
-def test_attention(heads: int) -> None:
+def test_attention_weighs_values_by_the_softmax_of_products(heads: int) -> None:
     (q, a), (k, b), (v, c) = (
         random_input("q", 2, 3, 4),
         random_input("k", 2, 5, 4),

@@ -135,7 +135,7 @@ def test_inputs_without_a_gradient_have_none_in_their_place() -> None:
     assert [fluid.gradients([y], [one]) for one in (stopped, apart)] == [[], []]
 
 
-def test_calc_gradient_of_one_input_is_no_list() -> None:
+def test_calc_gradient_of_one_input_is_not_a_list() -> None:
     x, apart = free(), free("apart")
     y = L.tanh(x)
     assert fluid.backward.calc_gradient(y, [x]).name.startswith("x@GRAD")
@@ -225,7 +225,7 @@ def test_starts_must_fit_their_targets() -> None:
         fluid.gradients([y], [x], target_gradients=[None, None])
 
 
-def test_operators_of_other_paddles_are_not_differentiated() -> None:
+def test_operators_of_later_paddles_are_not_differentiated() -> None:
     from paddlelike.framework.codec.schema import messages
 
     message = messages().ProgramDesc()
@@ -243,7 +243,7 @@ def test_operators_of_other_paddles_are_not_differentiated() -> None:
         fluid.backward.append_backward(program.global_block().var("y"))
 
 
-def test_a_sum_stands_where_fluid_would_have_read_it() -> None:
+def test_gradients_are_summed_before_the_operator_that_reads_the_total() -> None:
     x, y = fluid.data("x", [3]), fluid.data("y", [3])
     x.stop_gradient = False
     layers = fluid.layers

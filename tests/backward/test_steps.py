@@ -51,7 +51,7 @@ def test_a_gradient_belongs_to_a_variable(gradient: str, variable: str) -> None:
     assert find_variable_name(gradient) == variable
 
 
-def test_gradients_are_told_from_other_variables() -> None:
+def test_gradients_are_recognized_by_their_names() -> None:
     assert collect_gradients({"X": ["a", "a@GRAD"], "Y": ["b@GRAD@RENAME@block0@0", "c"]}) == [
         "a@GRAD",
         "b@GRAD@RENAME@block0@0",

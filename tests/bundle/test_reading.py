@@ -90,7 +90,7 @@ def test_renamed_attributes_are_mapped(tmp_path: Path) -> None:  # T25
 
 
 @pytest.mark.parametrize("prefix", ["", "py2-"])
-def test_several_objects_in_one_file(prefix: str) -> None:  # T08
+def test_several_objects_come_from_one_file(prefix: str) -> None:  # T08
     array, plain, texts = bundle.load_all(GOLDEN / f"{prefix}objects.save")
     np.testing.assert_array_equal(array, np.load(GOLDEN / f"{prefix}mlp.npz")["0.W"])
     assert (plain, texts) == ({"epoch": 7, "lr": 0.1}, ["a", "b"])
@@ -338,7 +338,7 @@ def test_gpu_arrays_are_read_as_arrays() -> None:  # T15: a pickle of the contex
     assert bundle.load(file).tolist() == [1, 2]
 
 
-def test_wrong_files_say_what_they_are(tmp_path: Path) -> None:  # T06, T26
+def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:  # T06, T26
     with pytest.raises(MissingFileError, match="there is no file"):
         bundle.load(tmp_path / "none")
     (tmp_path / "text").write_text("hello")

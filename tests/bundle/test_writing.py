@@ -123,7 +123,7 @@ def test_text_handles_are_refused(tmp_path: Path) -> None:  # T06, T26
     assert bundle.load(tmp_path / "m") == [1]
 
 
-def test_objects_one_behind_the_other(tmp_path: Path) -> None:  # T05, T08
+def test_several_objects_go_into_one_file(tmp_path: Path) -> None:  # T05, T08
     objects: list[Any] = [np.arange(4), {"epoch": 7}, Affine(np.ones(2), 3)]
     bundle.dump_all(tmp_path / "objects", objects)
     array, plain, affine = bundle.load_all(tmp_path / "objects", classes=[Affine])

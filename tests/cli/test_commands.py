@@ -60,7 +60,7 @@ def test_help_and_completion_import_nothing_that_computes() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_version() -> None:
+def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"paddlelike {paddlelike.__version__}\n"
 
 
@@ -171,7 +171,7 @@ def test_scan_says_what_stops_and_writes_a_page(tmp_path: Path) -> None:
     assert (status, found["fine"], found["unknown_operators"]) == (0, True, [])
 
 
-def test_diff_and_its_status(tmp_path: Path) -> None:
+def test_diff_says_by_its_status_whether_files_differ(tmp_path: Path) -> None:
     assert parse("diff", FIT / "inference", FIT / "inference_combined")[0] in (0, 1)
     status, found = parse("diff", FIT / "persistables", FIT / "inference")
     assert (status, found["removed"], found["same"]) == (1, ["learning_rate_0"], 2)
@@ -183,7 +183,7 @@ def test_verify_without_manifest() -> None:
     assert run("verify", FIT / "nothing").exit_code == 2
 
 
-def test_plan_of_a_good_and_a_wrong_directory(tmp_path: Path) -> None:
+def test_plan_says_by_its_status_whether_a_directory_fits(tmp_path: Path) -> None:
     program = FIT / "programs" / "main_train.pb"
     status, found = parse("plan", FIT / "persistables", "--program", program)
     assert (status, found["would_load"]) == (0, True)
@@ -193,7 +193,7 @@ def test_plan_of_a_good_and_a_wrong_directory(tmp_path: Path) -> None:
     assert (status, found["proposed"]) == (1, {"fc_1.w_0": "fc_0.w_0"})
 
 
-def test_convert_and_refuse_to_overwrite(tmp_path: Path) -> None:
+def test_convert_refuses_to_overwrite_a_file(tmp_path: Path) -> None:
     target = tmp_path / "a.npz"
     assert run("convert", FIT / "persistables", target).exit_code == 0
     value = np.frombuffer((FIT / "persistables" / "fc_0.b_0").read_bytes()[-4:], "<f4")
@@ -274,7 +274,9 @@ def test_env_lists_the_core() -> None:
         (["inspect", "/nothing/here"], 2, "there is no file or directory"),
     ],
 )
-def test_wrong_use_names_what_is_near(arguments: list[str], status: int, text: str) -> None:
+def test_wrong_use_of_the_command_line_names_what_is_near(
+    arguments: list[str], status: int, text: str
+) -> None:
     command = [sys.executable, "-m", "paddlelike", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status

@@ -32,7 +32,7 @@ def squeeze_and_expand() -> Any:
     return L.mean(L.softmax_with_cross_entropy(x, y))
 
 
-def test_pools_of_many_equal_values_train_as_with_numpy() -> None:
+def test_pools_over_equal_values_train_as_with_numpy() -> None:
     """In float64, where no rounding moves a value across a kink."""
     rng = np.random.default_rng(6)
     # Few different numbers: nearly every window has several maxima.

@@ -36,7 +36,7 @@ def test_an_error_inside_leaves_it_as_it_was() -> None:
     assert np.geterr() == before
 
 
-def test_it_can_be_entered_again() -> None:
+def test_the_floating_point_settings_may_be_nested() -> None:
     assert run_quietly(run_quietly, divide, np.ones(1), np.zeros(1)) == np.inf
     with pytest.raises(RuntimeWarning):
         divide(np.ones(1), np.zeros(1))

@@ -159,7 +159,7 @@ def test_without_a_seed_streams_differ() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (4, 5)])
-def test_shapes(shape: tuple[int, ...]) -> None:
+def test_an_array_has_the_shape_that_was_asked_for(shape: tuple[int, ...]) -> None:
     generator = Generator(2)
     for array in (
         generator.uniform(shape),

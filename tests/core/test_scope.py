@@ -25,7 +25,7 @@ def test_names_are_made_on_asking_and_found_in_parents() -> None:
     assert scope.find_var("x") is None
 
 
-def test_children_are_let_go() -> None:
+def test_dropped_child_scopes_are_freed() -> None:
     import gc
     import weakref
 
@@ -91,7 +91,7 @@ def test_versions_only_rise() -> None:
     assert seen == sorted(set(seen))
 
 
-def test_one_generator_for_a_family() -> None:
+def test_child_scopes_share_the_generator_of_their_parent() -> None:
     scope = fluid.Scope()
     child = scope.new_scope().new_scope()
     assert child.generator is scope.generator

@@ -12,14 +12,14 @@ ROWS = st.lists(st.integers(0, 50), unique=True, max_size=20)
 
 
 @given(ROWS, st.lists(st.integers(0, 50), max_size=20))
-def test_places_are_those_a_search_finds(rows: list[int], asked: list[int]) -> None:
+def test_positions_are_those_that_a_search_finds(rows: list[int], asked: list[int]) -> None:
     table = SelectedRows(rows, 51)
     expected = [rows.index(row) if row in rows else -1 for row in asked]
     assert table.find_rows(np.array(asked, np.int64)).tolist() == expected
 
 
 @given(ROWS, ROWS, st.booleans())
-def test_added_rows_stand_behind_the_others(first: list[int], more: list[int], ask_before: bool) -> None:
+def test_added_rows_are_appended(first: list[int], more: list[int], ask_before: bool) -> None:
     new = [row for row in more if row not in first]
     table = SelectedRows(first, 51)
     if ask_before:
@@ -31,7 +31,7 @@ def test_added_rows_stand_behind_the_others(first: list[int], more: list[int], a
     assert table.find_rows(np.array(first + new, np.int64)).tolist() == list(range(len(first + new)))
 
 
-def test_rows_that_are_set_are_found_at_their_new_places() -> None:
+def test_rows_that_are_set_are_found_at_their_new_positions() -> None:
     table = SelectedRows([3, 5], 9)
     assert table.find_rows(np.array([5])).tolist() == [1]
     table.set_rows([5, 3])

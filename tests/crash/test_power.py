@@ -58,25 +58,25 @@ def check(events: list[Event], home: Path, commit: Callable[[Event], bool]) -> N
     assert str(home) in after, "the directory that holds the name was not synced after the commit"
 
 
-def test_a_new_directory(tmp_path: Path) -> None:
+def test_a_save_into_a_new_directory_is_synced_before_it_gets_its_name(tmp_path: Path) -> None:
     events = events_of(lambda: save(tmp_path / "m", 4, durability="power"))
     check(events, tmp_path, lambda e: e[0] == "rename" and e[2] == str(tmp_path / "m"))
 
 
-def test_over_an_earlier_save(tmp_path: Path) -> None:
+def test_a_save_over_an_earlier_one_is_synced_before_the_exchange(tmp_path: Path) -> None:
     save(tmp_path / "m", 4)
     events = events_of(lambda: save(tmp_path / "m", 4, b"2", durability="power"))
     check(events, tmp_path, lambda e: e[0] == "rename" and e[2] == str(tmp_path / "m"))
     assert ("sync", str(tmp_path / ".m.saving-directory")) in events  # the other name of the exchange
 
 
-def test_a_single_file(tmp_path: Path) -> None:
+def test_a_single_file_is_synced_before_its_rename(tmp_path: Path) -> None:
     save(tmp_path / "m", 1, manifest=False)
     events = events_of(lambda: save(tmp_path / "m", 1, b"2", durability="power", manifest=False))
     check(events, tmp_path / "m", lambda e: e[0] == "rename" and e[2] == str(tmp_path / "m" / "w_0"))
 
 
-def test_under_a_journal(tmp_path: Path) -> None:
+def test_a_journal_and_its_files_are_synced_before_its_name(tmp_path: Path) -> None:
     save(tmp_path / "m", 3)
     path = str(tmp_path / ".m.saving-directory" / "journal")
 
@@ -100,7 +100,7 @@ def test_under_a_journal(tmp_path: Path) -> None:
     assert ("sync", str(tmp_path / "m"), "all") in events[moves[-1] :]  # and the files before it goes
 
 
-def test_variables_of_a_network(tmp_path: Path) -> None:
+def test_the_files_of_a_network_are_synced_before_the_commit(tmp_path: Path) -> None:
     program = fluid.Program()
     program.global_block().create_var(name="w", shape=[300, 1000], dtype="float32", persistable=True)
     program.global_block().create_var(name="v", shape=[3], dtype="float32", persistable=True)

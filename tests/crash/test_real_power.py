@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_lost(kind: str) -> None:
+def test_real_power_cuts_lose_no_save(kind: str) -> None:
     if reason := explain_refusal(kind):
         pytest.skip(reason)
     command = [sys.executable, "-m", "tests.crash.real_power", "--kind", kind, "--rounds", "2"]

@@ -186,7 +186,7 @@ def test_samples_are_divided_among_trainers(home: Path) -> None:
         common.split(lambda: iter(()), 3, dumper=3)  # type: ignore[arg-type]
 
 
-def test_images_are_put_into_batches(home: Path) -> None:
+def test_samples_of_images_are_written_into_batch_files(home: Path) -> None:
     names = [f"{i}.jpg" for i in range(5)]
     (home / "images.tar").write_bytes(tarred([(name, name.encode()) for name in names], "w"))
     labels = {name: index for index, name in enumerate(names) if index != 2}

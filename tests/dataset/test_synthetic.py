@@ -30,7 +30,7 @@ def synthetic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     common._announce.cache_clear()
 
 
-def test_it_is_said_once_for_a_data_set() -> None:
+def test_made_up_data_is_announced_once_per_data_set() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         dataset.mnist.train()
@@ -41,7 +41,7 @@ def test_it_is_said_once_for_a_data_set() -> None:
     assert "these samples are made up (PADDLELIKE_SYNTHETIC_DATA is set, " in said[0]
 
 
-def test_zero_does_not_ask_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_set_to_zero_asks_for_no_made_up_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PADDLELIKE_SYNTHETIC_DATA", "0")
     with pytest.raises(FileNotFoundError):
         dataset.mnist.train()
@@ -57,7 +57,9 @@ def test_zero_does_not_ask_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["mnist", "cifar10", "cifar100", "flowers"],
 )
-def test_images(reader: Any, shape: tuple[int], low: float, high: float, classes: int) -> None:
+def test_made_up_images_have_the_shapes_and_labels_of_the_originals(
+    reader: Any, shape: tuple[int], low: float, high: float, classes: int
+) -> None:
     samples = list(itertools.islice(reader()(), 150))
     for image, label in samples:
         assert (image.shape, image.dtype, type(label)) == (shape, np.float32, int)
@@ -149,7 +151,7 @@ def test_the_tables_have_the_sizes_of_the_originals() -> None:
     assert len({len(one) for one in sample}) == 1
 
 
-def test_documents_and_segments() -> None:
+def test_made_up_documents_and_segments_have_the_types_of_the_originals() -> None:
     label, better, worse = next(dataset.mq2007.train())
     assert (label.tolist(), better.shape, worse.shape) == ([1], (46,), (46,))
     labels, documents = next(dataset.mq2007.test(format="listwise"))

@@ -149,7 +149,9 @@ def test_gpus_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("parallel", "counts"), [(False, (3, 7)), (True, (2, 5))], ids=["plain", "parallel"])
-def test_a_step_counter_at_the_end_of_an_epoch(parallel: bool, counts: tuple[int, int]) -> None:
+def test_the_run_at_the_end_of_an_epoch_counts_a_step_as_in_fluid(
+    parallel: bool, counts: tuple[int, int]
+) -> None:
     """In 1.8.5, the run that finds no batch counts in a plain Executor, not in a parallel one."""
     x = fluid.data("x", [None, 2])
     loader = fluid.io.DataLoader.from_generator([x], capacity=4, iterable=False)

@@ -10,7 +10,7 @@ from paddlelike.errors import (
 )
 
 
-def test_other_places_are_refused() -> None:
+def test_an_executor_refuses_a_gpu_that_is_not_there() -> None:
     with pytest.raises(
         UnsupportedError, match=r"CUDAPlace\(99\): JAX(, .* is not installed| sees (no|\d+) GPUs? here)"
     ):

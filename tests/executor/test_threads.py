@@ -77,7 +77,7 @@ def test_blas_takes_one_thread_where_more_are_asked_for(monkeypatch: pytest.Monk
     assert threads_of_a_run() == {1}
 
 
-def test_omp_num_threads_and_the_flag_which_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flag_wins_over_omp_num_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert count_threads() == 2
@@ -88,7 +88,9 @@ def test_omp_num_threads_and_the_flag_which_comes_first(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("text", ["", "all", "-1", "0"])
-def test_another_omp_num_threads_is_one(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_omp_num_threads_that_is_not_a_number_counts_as_one(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", text)
     assert count_threads() == 1
 

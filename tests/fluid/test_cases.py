@@ -24,6 +24,6 @@ def equal(ours: Any, theirs: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_a_case_gives_what_fluid_gave(case: Callable[[Any], Any]) -> None:
+def test_a_recorded_case_gives_the_values_of_fluid(case: Callable[[Any], Any]) -> None:
     ours = json.loads(json.dumps(run(case, fluid)))
     assert ours == equal(ours, GOLDEN[case.__name__])

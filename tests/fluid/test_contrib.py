@@ -50,7 +50,7 @@ def test_mixed_precision_trains_in_float32() -> None:
     assert train(decorate=True) == train(decorate=False)
 
 
-def test_lists_of_mixed_precision() -> None:
+def test_the_lists_of_mixed_precision_are_fluids() -> None:
     lists = fluid.contrib.mixed_precision.AutoMixedPrecisionLists(["log"], ["mul"])
     assert "log" in lists.white_list - lists.black_list
     assert "mul" in lists.black_list - lists.white_list
@@ -58,7 +58,7 @@ def test_lists_of_mixed_precision() -> None:
         fluid.contrib.mixed_precision.AutoMixedPrecisionLists(["mul"], ["mul"])
 
 
-def test_frequencies_of_operators() -> None:
+def test_operators_are_counted_by_type_and_by_neighbours() -> None:
     x = fluid.data("x", [None, 3])
     y = fluid.layers.relu(fluid.layers.fc(fluid.layers.relu(x), 2))
     fluid.layers.relu(y)
@@ -153,7 +153,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HDFSClient:
     return HDFSClient(str(home), {"fs.default.name": "hdfs://x:1", "hadoop.job.ugi": "me,pw"})
 
 
-def test_files_in_hadoop(client: HDFSClient, tmp_path: Path) -> None:
+def test_files_are_copied_to_and_from_hadoop(client: HDFSClient, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "w").write_text("values\n")
     assert client.pre_commands[1:] == ["fs", "-Dfs.default.name=hdfs://x:1", "-Dhadoop.job.ugi=me,pw"]

@@ -40,7 +40,7 @@ class TestTheanoBundle(FormatContract):
     memory_per_byte = 4096  # objects of zipfile for a file of a few hundred bytes
 
 
-def test_a_and_a_npy_are_not_taken_for_each_other() -> None:
+def test_names_a_and_a_npy_are_not_taken_for_each_other() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name in ("a", "a.npy"):
@@ -87,7 +87,7 @@ def test_numbers_that_no_variable_can_be_take_no_others_with_them() -> None:
     assert list_left_out(entries) == (("seed", "an array of uint32", True, False),)
 
 
-def test_other_zip_files_are_no_bundles() -> None:
+def test_other_zip_files_are_not_bundles() -> None:
     for name in ("config.json", "a"):
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -154,7 +154,7 @@ def test_a_member_that_claims_the_impossible_is_refused() -> None:
         Npz().read_all(bytes(file))
 
 
-def test_a_zip_file_of_other_things_is_no_npz() -> None:
+def test_a_zip_file_of_other_things_is_not_an_npz_file() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("readme.txt", "hello")

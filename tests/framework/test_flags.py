@@ -64,7 +64,7 @@ def test_other_arguments_are_type_errors() -> None:
         fluid.get_flags(3)  # type: ignore[arg-type]
 
 
-def test_fluids_defaults() -> None:
+def test_flags_have_the_defaults_of_fluid() -> None:
     """The public flags of 1.8.5 on a CPU, with their values there."""
     found = fluid.get_flags(
         ["FLAGS_allocator_strategy", "FLAGS_paddle_num_threads", "FLAGS_cpu_deterministic"]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_few_inputs(name: str, tmp_path: Path) -> None:
+def test_a_few_damaged_inputs_raise_only_our_errors(name: str, tmp_path: Path) -> None:
     target = TARGETS[name]
     outcome = run_here(target, tmp_path / "root", 0, range(15 * target.weight))
     assert [(found.what, found.where, count) for found, count in outcome.faults.values()] == []
@@ -30,7 +30,7 @@ def test_a_few_inputs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_hundreds_of_inputs_in_processes_with_limits(name: str) -> None:
+def test_hundreds_of_damaged_inputs_raise_only_our_errors_within_limits(name: str) -> None:
     target = TARGETS[name]
     outcome = run_target(target, seed=1, count=100 * target.weight, jobs=2, until=None, progress=str)
     assert [(found.what, found.where, count) for found, count in outcome.faults.values()] == []

@@ -48,7 +48,7 @@ def same(one: Any, two: Any) -> bool:
 
 
 @given(lod_tensors())
-def test_dense(value: LoDTensor) -> None:
+def test_dense_tensors_come_back_from_their_bytes(value: LoDTensor) -> None:
     read = lod_tensor.read(b"".join(lod_tensor.encode(value)))
     assert read.lod() == value.lod()
     assert same(read.array, value.array)
@@ -59,7 +59,7 @@ def test_dense(value: LoDTensor) -> None:
     st.lists(st.integers(-(2**63), 2**63 - 1), max_size=9),
     st.integers(0, 2**62),
 )
-def test_selected_rows(array: Any, rows: list[int], height: int) -> None:
+def test_selected_rows_come_back_from_their_bytes(array: Any, rows: list[int], height: int) -> None:
     read = selected_rows.read(b"".join(selected_rows.encode(SelectedRows(rows, height, array))))
     assert (read.rows(), read.height()) == (rows, height)
     assert same(read.array, array)
@@ -91,7 +91,7 @@ def test_bytes_after_a_combined_file_are_noticed(values: list[LoDTensor], more: 
 
 
 @given(st.dictionaries(NAMES, ARRAYS, max_size=5))
-def test_state_files(values: dict[str, Any]) -> None:
+def test_state_files_come_back_from_their_bytes(values: dict[str, Any]) -> None:
     read = state.decode(b"".join(state.encode(values))).read()
     assert list(read) == list(values)
     assert all(same(read[name], values[name]) for name in values)
@@ -115,7 +115,7 @@ def test_what_python_pickles_is_read(value: Any, protocol: int) -> None:
 
 @settings(max_examples=30)
 @given(st.sampled_from(seeds.real_files(*seeds.PROGRAMS)))
-def test_programs(data: bytes) -> None:
+def test_programs_come_back_from_their_bytes(data: bytes) -> None:
     message = parse(messages().ProgramDesc, data)
     program = Program.parse_from_string(data)
     assert Program.parse_from_string(program.desc.serialize_to_string()).to_string() == program.to_string()
@@ -133,7 +133,9 @@ RECORDS = st.builds(
 
 
 @given(st.dictionaries(PATHS, RECORDS, max_size=4), st.binary(min_size=1, max_size=3), st.data())
-def test_manifests_and_any_change_of_one(files: dict[str, Any], new: bytes, data: Any) -> None:
+def test_manifests_come_back_and_any_changed_byte_is_found(
+    files: dict[str, Any], new: bytes, data: Any
+) -> None:
     written = manifest.encode(files, author=manifest.Author("ab", None))
     read = manifest.decode(written)
     assert (read.files, read.program) == (files, "ab")

@@ -55,14 +55,14 @@ def test_without_a_manifest_the_directory_holds_paddles_files_only(run: Run, tmp
     assert contents(tmp_path / "ours") == contents(GOLDEN / run.name / "persistables")
 
 
-def test_one_file_per_parameter(run: Run, tmp_path: Path) -> None:
+def test_a_save_of_parameters_has_one_file_each(run: Run, tmp_path: Path) -> None:
     fluid.io.save_params(run.exe, str(tmp_path / "ours"), run.main)
     ours, theirs = contents(tmp_path / "ours"), contents(GOLDEN / run.name / "persistables")
     assert sorted(ours) == manifest(run.name)["params_dir"]
     assert ours == {key: theirs[key] for key in ours}
 
 
-def test_combined_files(run: Run, tmp_path: Path) -> None:
+def test_combined_files_have_the_bytes_of_fluid(run: Run, tmp_path: Path) -> None:
     directory = str(tmp_path / "ours")
     fluid.io.save_persistables(run.exe, directory, run.main, filename="all_persistables")
     fluid.io.save_params(run.exe, directory, run.main, filename="all_params")
@@ -80,7 +80,7 @@ def assert_restored(run: Run, want: Arrays) -> None:
     assert {key: got[key].tobytes() for key in want} == {k: v.tobytes() for k, v in want.items()}
 
 
-def test_reading_a_real_combined_file(run: Run) -> None:
+def test_a_combined_file_of_fluid_is_read(run: Run) -> None:
     want = run.values()
     overwrite_all(run)
     directory = str(GOLDEN / run.name / "combined")
@@ -88,21 +88,21 @@ def test_reading_a_real_combined_file(run: Run) -> None:
     assert_restored(run, want)
 
 
-def test_reading_what_fluid_save_wrote(run: Run) -> None:
+def test_the_files_of_fluid_save_are_read(run: Run) -> None:
     want = run.values()
     overwrite_all(run)
     fluid.load(run.main, str(GOLDEN / run.name / "fluid_save" / "model"), run.exe)
     assert_restored(run, want)
 
 
-def test_program_state_of_real_files(run: Run) -> None:
+def test_real_files_give_a_program_state(run: Run) -> None:
     golden, want = GOLDEN / run.name, run.values()
     for path in (golden / "persistables", golden / "fluid_save" / "model"):
         state = fluid.io.load_program_state(str(path))
         assert {k: v.tobytes() for k, v in state.items()} == {k: v.tobytes() for k, v in want.items()}
 
 
-def test_inference_directory(run: Run, tmp_path: Path) -> None:
+def test_an_inference_directory_has_the_files_of_fluid(run: Run, tmp_path: Path) -> None:
     """`__model__` is compared without the lines of the script."""
     recorded, golden = manifest(run.name), GOLDEN / run.name
     for kind, names, returned in (

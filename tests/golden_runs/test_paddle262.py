@@ -27,19 +27,19 @@ def train(run: Run) -> None:
     np.testing.assert_allclose(losses, manifest(NAME)["losses"], rtol=1e-5)  # float32, five steps
 
 
-def test_one_file_per_variable(run: Run) -> None:
+def test_files_of_single_variables_are_read(run: Run) -> None:
     """Its learning rate has no dims at all, ours has one of 1: both are one number."""
     fluid.io.load_persistables(run.exe, str(HERE / "persistables"), run.main)
     train(run)
 
 
-def test_one_file_for_all(run: Run) -> None:
+def test_a_combined_file_is_read(run: Run) -> None:
     where = str(HERE / "combined")
     fluid.io.load_persistables(run.exe, where, run.main, filename="all_persistables")
     train(run)
 
 
-def test_pickles_of_static_save(run: Run) -> None:
+def test_pickles_of_static_save_are_read(run: Run) -> None:
     fluid.load(run.main, str(HERE / "static_save" / "model"), run.exe)
     train(run)
 

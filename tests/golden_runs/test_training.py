@@ -71,7 +71,7 @@ def test_training_goes_on_from_the_real_checkpoint(name: str) -> None:
         assert_all_close(run.values(), arrays(name, "values_after_10_more_steps"))
 
 
-def test_gradients_of_one_step(name: str) -> None:
+def test_the_gradients_of_one_step_are_those_of_fluid(name: str) -> None:
     want = arrays(name, "io", "grad0/")
     with building(name) as run:
         run.exe.run(run.startup)

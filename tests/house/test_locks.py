@@ -93,10 +93,10 @@ def test_no_module_holds_a_lock_by_hand() -> None:
         "def f():\n    with lock.hold():\n        for x in y:\n            yield x",
     ],
 )
-def test_another_form_is_found(text: str) -> None:
+def test_a_lock_held_in_another_form_is_reported(text: str) -> None:
     assert list(find_faults(ast.parse(text)))
 
 
-def test_the_one_form_is_none_of_them() -> None:
+def test_the_allowed_form_of_a_lock_is_not_reported() -> None:
     text = "def f():\n    with lock.hold():\n        def g():\n            yield\n        lists.append(g)"
     assert not list(find_faults(ast.parse(text)))

@@ -14,7 +14,7 @@ PROJECT = Path(__file__).parent.parent.parent
 SCRIPT = Path(typed_script.__file__)
 
 
-def test_the_script_runs(tmp_path: Path) -> None:
+def test_the_typed_script_runs(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, SCRIPT, tmp_path], cwd=PROJECT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

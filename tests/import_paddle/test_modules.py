@@ -23,7 +23,7 @@ from paddlelike.import_paddle.plot import Ploter
     ],
     ids=["bytes", "text", "none", "list", "set"],
 )
-def test_text_and_bytes(given: Any, text: Any, data: Any) -> None:
+def test_text_and_bytes_convert_into_each_other(given: Any, text: Any, data: Any) -> None:
     assert compat.to_text(given) == text
     assert compat.to_bytes(given) == data
 
@@ -44,7 +44,7 @@ def test_containers_are_changed_in_place() -> None:
 @pytest.mark.parametrize(
     ("x", "d", "wanted"), [(0.5, 0, 1.0), (-0.5, 0, -1.0), (2.5, 0, 3.0), (1.235, 2, 1.24), (0.0, 1, 0.0)]
 )
-def test_halves_go_away_from_zero(x: float, d: int, wanted: float) -> None:
+def test_halves_are_rounded_away_from_zero(x: float, d: int, wanted: float) -> None:
     assert compat.round(x, d) == wanted
     assert compat.floor_division(7, 2) == 3
     assert compat.get_exception_message(ValueError("why")) == "why"

@@ -125,7 +125,7 @@ class _Images:
 
 @pytest.mark.usefixtures("_no_way_back")
 @pytest.mark.parametrize("seed", range(24))
-def test_random_networks_of_images(seed: int, tmp_path: Path) -> None:
+def test_joined_operators_compute_random_networks_of_images(seed: int, tmp_path: Path) -> None:
     save(tmp_path, _Images(seed).build, seed)
     for batch in (1, 3):
         x = np.random.default_rng(seed).uniform(-1, 1, (batch, 3, 13, 11)).astype("float32")
@@ -156,7 +156,9 @@ def build_products() -> tuple[list[str], list[Any]]:
     [(build_residual, (2, 8, 40, 40), 8), (build_products, (4, 5, 6), 10)],
     ids=["residual", "products"],
 )
-def test_what_is_joined(build: Build, shape: tuple[int, ...], joined: int, tmp_path: Path) -> None:
+def test_operators_that_follow_a_product_are_joined_with_it(
+    build: Build, shape: tuple[int, ...], joined: int, tmp_path: Path
+) -> None:
     save(tmp_path, build)
     x = np.random.default_rng(1).uniform(-1, 1, shape).astype("float32")
     assert compare(tmp_path, x) == joined
@@ -187,7 +189,7 @@ def build_loop(cell: str, **settings: Any) -> Build:
     ],
     ids=["LSTM", "LSTM that forgets more", "GRU", "LSTM with relu", "GRU with other gates"],
 )
-def test_loops_over_cells(
+def test_loops_over_cells_are_joined_into_one_step(
     cell: str, settings: dict[str, Any], is_known: bool, batch: int, tmp_path: Path
 ) -> None:
     save(tmp_path, build_loop(cell, **settings))

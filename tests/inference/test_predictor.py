@@ -211,7 +211,7 @@ def test_switches_are_taken_and_said_to_have_no_effect(tmp_path: Path) -> None:
     assert (copy.use_gpu(), config.use_gpu()) == (False, True)
 
 
-def test_a_model_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="the configuration names no model"):
         inference.create_predictor(inference.Config())
     with pytest.raises(MissingFileError):

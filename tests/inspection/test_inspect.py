@@ -106,7 +106,7 @@ def test_nothing_there_names_what_is_near(tmp_path: Path) -> None:
 @given(
     hnp.arrays(st.sampled_from(["f4", "f8", "i4", "i8", "u1", "?"]), hnp.array_shapes(max_dims=2, max_side=9))
 )
-def test_summary_of_any_array(array: np.ndarray) -> None:
+def test_arrays_of_any_kind_have_a_summary(array: np.ndarray) -> None:
     found = summarize(array)
     values = array.astype("f8").reshape(-1)
     finite = values[np.isfinite(values)]

@@ -22,7 +22,7 @@ JOBS = 30
 
 
 @pytest.mark.parametrize("first", [0, 1000])
-def test_jobs_drawn_at_random(first: int, tmp_path: Path) -> None:
+def test_random_jobs_are_transpiled_as_by_fluid(first: int, tmp_path: Path) -> None:
     cases = {str(seed): draw_case(seed) for seed in range(first, first + JOBS)}
     assert FLUID185.python is not None
     records = ask(FLUID185.python, cases, tmp_path)

@@ -277,7 +277,7 @@ def test_a_save_that_failed_is_written_whole_later(
     assert save(exe, tmp_path / "a", program).wait(30).written == 2
 
 
-def test_any_error_is_passed_on() -> None:
+def test_the_handle_raises_any_error_of_the_save() -> None:
     def work() -> SaveReport:
         raise MemoryError("no room")
 

@@ -204,7 +204,9 @@ def test_other_values_in_the_same_place_count_as_changes(
     assert loaded(exe, tmp_path / "a", program) == [0, want, 2, 3, 4]
 
 
-def test_selected_rows_are_counted_too(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_changes_of_selected_rows_are_noticed(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     table = program.global_block().create_var(
         name="table", type=fluid.core.VarDesc.VarType.SELECTED_ROWS, shape=[10, 2], dtype="float32",
         persistable=True,
@@ -307,7 +309,9 @@ def test_a_save_that_failed_is_not_remembered(
     assert loaded(exe, tmp_path / "a", program) == [0, 10, 2, 3, 4]
 
 
-def test_options_are_checked(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_unknown_options_of_a_save_are_refused(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     with pytest.raises(ValueError, match="durability"):
         save(exe, tmp_path / "a", program, durability="wishful")
     with pytest.raises(ValueError, match="checksum"):

@@ -80,7 +80,7 @@ def answer(path: str, **how: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("how", [{}, {"model_filename": "m", "params_filename": "p"}], ids=["files", "one"])
-def test_an_exported_model(where: str, how: dict[str, str]) -> None:
+def test_an_exported_model_is_found_by_every_form_of_its_path(where: str, how: dict[str, str]) -> None:
     net = Net()
     net.export(where + "/model", **how)
     np.testing.assert_array_equal(answer(where + "/model", **how), net.predict())
@@ -117,7 +117,7 @@ def test_a_program_alone_leaves_the_values(where: str) -> None:
     np.testing.assert_array_equal(answer(where + "/model"), net.predict())
 
 
-def test_a_model_that_is_not_there(where: str) -> None:
+def test_a_missing_model_is_an_error(where: str) -> None:
     exe = fluid.Executor(fluid.CPUPlace())
     with pytest.raises(ValueError, match="there is no directory"):
         fluid.io.load_inference_model(where + "/none", exe)
@@ -127,7 +127,7 @@ def test_a_model_that_is_not_there(where: str) -> None:
     assert "other" in str(caught.value.hint)
 
 
-def test_save_and_load(where: str) -> None:
+def test_save_and_load_take_every_form_of_a_path(where: str) -> None:
     net, other = Net(), Net()
     with fluid.scope_guard(net.scope):
         fluid.save(net.main, where + "/net")
@@ -147,7 +147,7 @@ def test_save_and_load(where: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["pickles", "directory", "combined"])
-def test_a_state(where: str, form: str) -> None:
+def test_a_state_is_read_from_every_form_of_its_path(where: str, form: str) -> None:
     net, other = Net(), Net()
     net.train()
     variables = [v for v in net.main.list_vars() if fluid.io.is_persistable(v)]

@@ -108,7 +108,9 @@ def beside(url: str) -> list[str]:
 # What every place does
 
 
-def test_a_save_and_a_load(exe: fluid.Executor, program: fluid.Program, url: str, tmp_path: Path) -> None:
+def test_a_remote_save_is_loaded_with_the_same_bits(
+    exe: fluid.Executor, program: fluid.Program, url: str, tmp_path: Path
+) -> None:
     report = fluid.io.save_persistables(exe, url, program)
     assert report.target == url
     assert (report.written, report.kept) == (5, 0)
@@ -159,7 +161,9 @@ def test_a_base_shares_files(exe: fluid.Executor, program: fluid.Program, url: s
     assert loaded(exe, url, program, verify=True) == [0, 1, 2, 3, 4]
 
 
-def test_a_combined_file(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+def test_a_combined_file_is_saved_and_loaded_remotely(
+    exe: fluid.Executor, program: fluid.Program, url: str
+) -> None:
     fluid.io.save_persistables(exe, url, program, "all")
     assert sorted(files(url)) == ["all"]
     assert loaded(exe, url, program, filename="all") == [0, 1, 2, 3, 4]
@@ -178,7 +182,9 @@ def test_a_directory_that_was_uploaded_counts_as_it_is(
     assert loaded(exe, url, program) == [0, 1, 2, 30, 4]
 
 
-def test_what_is_not_there(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+def test_a_missing_remote_directory_is_an_error(
+    exe: fluid.Executor, program: fluid.Program, url: str
+) -> None:
     with pytest.raises(MissingFileError, match="does not exist"):
         fluid.io.load_persistables(exe, url, program)
     some = [program.global_block().var(name) for name in NAMES[:3]]
@@ -187,7 +193,7 @@ def test_what_is_not_there(exe: fluid.Executor, program: fluid.Program, url: str
         fluid.io.load_persistables(exe, url, program)
 
 
-def test_exports_and_states(exe: fluid.Executor, url: str) -> None:
+def test_exports_and_states_are_saved_and_loaded_remotely(exe: fluid.Executor, url: str) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
         out = fluid.layers.fc(fluid.data("x", [None, 2]), 1)
@@ -205,7 +211,7 @@ def test_exports_and_states(exe: fluid.Executor, url: str) -> None:
     assert fluid.io.verify(url + "-net")
 
 
-def test_a_save_in_a_thread(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+def test_a_remote_save_may_run_in_a_thread(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
     pending = fluid.io.save_persistables(exe, url, program, blocking=False)
     fill(9)
     assert pending.wait(60).written == 5
@@ -709,7 +715,7 @@ def test_hadoop_is_called_for_many_files_at_once(
     assert fluid.io.verify(hadoop.parent / "copy")
 
 
-def test_a_command_of_ones_own(
+def test_the_user_may_name_the_hadoop_command(
     exe: fluid.Executor, program: fluid.Program, hadoop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = f"{os.environ['HADOOP_HOME']}/bin/hadoop fs"

@@ -22,7 +22,7 @@ CLOSE = {"rtol": 2e-5, "atol": 2e-6}
 @pytest.mark.parametrize(
     ("archive", "name"), [(archive, name) for archive in ARCHIVES for name in sorted(read_archive(archive))]
 )
-def test_model(archive: str, name: str, tmp_path: Path) -> None:
+def test_a_recorded_model_gives_its_outputs(archive: str, name: str, tmp_path: Path) -> None:
     files = read_archive(archive)[name]
     write_files(files, tmp_path)
     pairs = run_model(tmp_path, files)

@@ -53,14 +53,14 @@ def check(folder: Path, files: Files, recorded: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(read_archive("models331")))
-def test_network_that_paddle_3_saved(name: str, tmp_path: Path) -> None:
+def test_a_network_that_paddle_3_saved_gives_its_outputs(name: str, tmp_path: Path) -> None:
     files = read_archive("models331")[name]
     check(tmp_path, files, files["io.npz"])
 
 
 @pytest.mark.parametrize("name", sorted(read_archive("exports331")))
 @pytest.mark.filterwarnings("ignore:.*were not recorded")
-def test_function_that_paddle_3_exported(name: str, tmp_path: Path) -> None:
+def test_a_function_that_paddle_3_exported_gives_its_outputs(name: str, tmp_path: Path) -> None:
     """It is computed as there: as it was read, as it is converted to Paddle 2, and as it is written again."""
     files = read_archive("exports331")[name]
     (tmp_path / "3").mkdir()
@@ -87,12 +87,12 @@ def read_translated(name: str) -> tuple[Files, bytes]:
 @pytest.mark.parametrize(
     "name", ["case", "cond", "switch_case", "while_loop", "rnn_of_cells", "translator_traced"]
 )
-def test_control_flow(name: str, tmp_path: Path) -> None:
+def test_loops_and_branches_of_paddle_3_give_their_outputs(name: str, tmp_path: Path) -> None:
     check(tmp_path, *read_translated(name))
 
 
 @pytest.mark.slow
-def test_every_layer(tmp_path: Path) -> None:
+def test_every_layer_of_paddle_3_gives_its_outputs(tmp_path: Path) -> None:
     names = sorted(read_archive("layers331"))
     assert len(names) == 422
     for name in names:
@@ -105,7 +105,7 @@ def test_every_layer(tmp_path: Path) -> None:
             check(folder, *read_translated(name))
 
 
-def test_an_operator_without_its_input() -> None:
+def test_an_operator_without_its_input_is_damage() -> None:
     tree = json.loads(read_archive("layers331")["set_item"][MODEL])
     (node,) = (one for one in tree["program"]["regions"][0]["blocks"][0]["ops"] if one["#"] == "1.set_value")
     node["I"][0]["%"] = 0
@@ -125,13 +125,13 @@ def change(name: str, op: str, at: str, value: Any) -> bytes:
 
 
 @pytest.mark.parametrize("items", [["a"], [None], [[1]], [{}]])
-def test_lists_of_other_types(items: list[Any]) -> None:
+def test_lists_of_other_types_are_damage(items: list[Any]) -> None:
     for kind in ("0.a_array", "1.a_intarray"):
         with pytest.raises(FormatError):
             decode_program(change("abs", "1.full", "shape", {"#": kind, "D": items}))
 
 
-def test_an_input_without_dims() -> None:
+def test_an_input_without_dims_is_damage() -> None:
     tree = json.loads(read_archive("layers331")["instance_norm1d"][MODEL])
     for node in tree["program"]["regions"][0]["blocks"][0]["ops"]:
         if node["#"] == "1.feed":
@@ -188,7 +188,7 @@ def test_rows_fit_the_operators() -> None:
 @pytest.mark.parametrize(
     "data", [b'{"a":' * 100_000, b"{" + b"[" * 100_000, b'{"base_code":{"magic":"pir"}}', b"{}"]
 )
-def test_depth_and_emptiness(data: bytes) -> None:
+def test_blocks_that_are_empty_or_too_deep_are_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
         decode_program(data)
 
@@ -215,7 +215,7 @@ def nest(levels: int) -> bytes:
     return json.dumps(tree).encode()
 
 
-def test_branches_in_each_other() -> None:
+def test_nested_branches_are_read_up_to_a_limit() -> None:
     assert len(decode_program(nest(3)).blocks) == 15
     with pytest.raises(FormatError):
         decode_program(nest(11))  # 2**12 blocks
@@ -237,7 +237,7 @@ def test_changed_programs_are_read_or_refused(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["bn", "while"])
-def test_convert(name: str, tmp_path: Path) -> None:
+def test_a_model_of_paddle_3_is_converted(name: str, tmp_path: Path) -> None:
     """A model of Paddle 3 becomes the two files of Paddle 2, or a directory, which compute the same."""
     files = read_archive("models331")[name]
     (tmp_path / "3").mkdir()
@@ -258,7 +258,7 @@ def test_convert(name: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(out, ours)
 
 
-def test_inspect(tmp_path: Path) -> None:
+def test_a_model_of_paddle_3_is_inspected(tmp_path: Path) -> None:
     write_files(
         {name: data for name, data in read_archive("models331")["bn"].items() if name != "io.npz"}, tmp_path
     )
@@ -274,7 +274,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_write(name: str, tmp_path: Path) -> None:
+def test_a_model_is_written_for_paddle_3_and_read_again(name: str, tmp_path: Path) -> None:
     """A model of Paddle 2 that is written in the form of Paddle 3 computes the same when it is read."""
     files = read_archive("layers262")[name]
     (tmp_path / "2").mkdir()
@@ -286,7 +286,7 @@ def test_write(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bert", "convnet", "ctr", "ssd", "yolo"])
 @pytest.mark.filterwarnings("ignore:.*has no LoD in Paddle 3")
-def test_write_what_fluid_18_saved(name: str, tmp_path: Path) -> None:
+def test_a_model_of_fluid_is_written_for_paddle_3(name: str, tmp_path: Path) -> None:
     files = read_archive("models185")[name]
     (tmp_path / "1").mkdir()
     write_files({one: data for one, data in files.items() if one[-3:] not in ("npz", "son")}, tmp_path / "1")
@@ -312,7 +312,7 @@ IMAGES = {
 
 
 @pytest.mark.parametrize("name", [*OLD_LAYERS, *IMAGES])
-def test_layers_of_fluid_18(name: str, tmp_path: Path) -> None:
+def test_layers_of_fluid_are_written_for_paddle_3(name: str, tmp_path: Path) -> None:
     """An operator that Paddle 3 does not have is written as others, which compute the same."""
     with fresh_programs(), fluid.scope_guard(fluid.Scope()):
         exe = fluid.Executor()
@@ -332,7 +332,7 @@ def test_layers_of_fluid_18(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(new, old, rtol=1e-6, atol=1e-7)  # sums in another order
 
 
-def test_what_is_not_written_is_named() -> None:
+def test_what_paddle_3_cannot_express_is_named() -> None:
     program = decode_program(read_archive("layers262")["print_free_metrics"]["model.pdmodel"])
     with pytest.raises(UnsupportedError, match="'auc'"):
         write_pir(program)

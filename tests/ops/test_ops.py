@@ -14,7 +14,7 @@ from tests.ops.harness.points import POINTS
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_value_and_shape(case: Case) -> None:
+def test_an_operator_follows_its_second_formula_in_value_and_shape(case: Case) -> None:
     check_value_and_shape(case)
 
 
@@ -25,7 +25,7 @@ def differentiable(case: Case) -> bool:
 
 @pytest.mark.usefixtures("textbook")  # where Fluid's gradient is odd, differences are not
 @pytest.mark.parametrize("case", list(filter(differentiable, CASES)), ids=lambda case: case.id)
-def test_gradient(case: Case) -> None:
+def test_the_gradient_of_an_operator_is_its_slope(case: Case) -> None:
     check_gradient(case)
 
 

@@ -40,11 +40,11 @@ def reordered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("case", CONCERNED, ids=lambda case: case.id)
-def test_value(case: Case) -> None:
+def test_equal_numbers_are_ordered_as_in_fluid(case: Case) -> None:
     check_value_and_shape(case)
 
 
 @pytest.mark.usefixtures("textbook")
 @pytest.mark.parametrize("case", list(filter(differentiable, CONCERNED)), ids=lambda case: case.id)
-def test_gradient(case: Case) -> None:
+def test_the_gradient_goes_to_the_elements_that_fluid_chooses(case: Case) -> None:
     check_gradient(case)

@@ -126,7 +126,7 @@ def test_the_second_optimizer_sees_parameters_that_still_learn() -> None:
     assert len(pairs) == 3
 
 
-def test_an_optimizer_of_ones_own() -> None:
+def test_a_script_may_define_its_own_optimizer() -> None:
     class Sign(optimizer.Optimizer):
         """Steps of one length."""
 

@@ -57,7 +57,7 @@ def test_each_line_of_the_input_becomes_samples(
     ],
     ids=["empty", "text", "number", "dict", "other"],
 )
-def test_samples_that_do_not_fit(sample: Any, words: str) -> None:
+def test_samples_that_do_not_fit_are_refused(sample: Any, words: str) -> None:
     generator = Counted()
     generator._gen_str([("w", [1])])
     with pytest.raises(ValueError, match=words):

@@ -45,7 +45,7 @@ def test_sequences_become_rows_with_their_lengths() -> None:
     ],
     ids=["short", "uneven", "text"],
 )
-def test_samples_that_do_not_fit(samples: Any, words: str) -> None:
+def test_samples_that_do_not_fit_are_refused(samples: Any, words: str) -> None:
     feed_list = [fluid.data("x", [None, 2]), fluid.data("l", [None, 1, 1], "int64")]
     with pytest.raises(FeedError, match=words):
         fluid.DataFeeder(feed_list, PLACE).feed(samples)
@@ -57,7 +57,7 @@ def test_a_number_in_place_of_a_sequence_is_an_error() -> None:
         fluid.DataFeeder([words], PLACE).feed([(3,)])
 
 
-def test_variables_by_name_in_any_program() -> None:
+def test_variables_are_found_by_name_in_the_given_program() -> None:
     program = fluid.Program()
     with fluid.program_guard(program):
         fluid.data("x", [None, 2])

@@ -77,7 +77,7 @@ def test_a_cache_reads_once() -> None:
     assert len(times) == 1
 
 
-def test_readers_side_by_side_and_one_after_the_other() -> None:
+def test_readers_are_composed_side_by_side_and_chained() -> None:
     pairs = lambda: iter([(1, 2), (3, 4)])
     assert list(chain(count(2), count(4, 2))()) == [0, 1, 2, 3]
     assert list(compose(count(2), pairs)()) == [(0, 1, 2), (1, 3, 4)]

@@ -95,7 +95,7 @@ def test_a_file_that_somebody_changed_is_not_kept(tmp_path, change):
     assert not path.is_symlink()
 
 
-def test_a_file_that_is_changed_before_the_commit(tmp_path):
+def test_a_file_that_changes_before_the_commit_is_an_error(tmp_path):
     """Proves S8."""
     first = save(tmp_path / "m")
     transaction = Transaction(tmp_path / "m")
@@ -121,7 +121,7 @@ def test_a_base_shares_its_files(tmp_path):
     assert manifest_file.verify(tmp_path / "m2")
 
 
-def test_a_base_on_a_file_system_without_hard_links(tmp_path, monkeypatch):
+def test_a_base_is_copied_where_there_are_no_hard_links(tmp_path, monkeypatch):
     first = save(tmp_path / "m1")
 
     def refuse(*_, **__):
@@ -197,7 +197,7 @@ def test_a_late_file_is_moved_over_nothing_newer(tmp_path):
     assert (tmp_path / "m" / "v").read_text() == "late"
 
 
-def test_a_saver_that_works_inside_the_directory(tmp_path, monkeypatch):
+def test_a_save_from_inside_its_own_directory_goes_under_a_journal(tmp_path, monkeypatch):
     save(tmp_path / "m")
     monkeypatch.chdir(tmp_path / "m" / "a")
     save("..", {"w": b"1", "v": b"2"})
@@ -312,7 +312,7 @@ def test_a_lock_whose_file_was_removed_is_taken_anew(tmp_path, monkeypatch):
     lock.release()
 
 
-def test_another_process_is_named(tmp_path):
+def test_an_error_names_the_process_that_holds_the_lock(tmp_path):
     child = os.fork()
     if child == 0:
         with Lock(f"{tmp_path}/.m.saving-directory/lock", "m"):
@@ -357,7 +357,7 @@ def test_savers_that_wait_come_one_after_the_other(tmp_path):
 # --- what is left of a save that was interrupted ----------------------------------------------------
 
 
-def test_a_staging_area_that_is_none(tmp_path):
+def test_a_file_in_place_of_the_staging_area_is_refused(tmp_path):
     (tmp_path / ".m.saving-directory").write_bytes(b"mine")
     with pytest.raises(SaveError, match="is in the way"):
         save(tmp_path / "m")
@@ -372,7 +372,7 @@ def test_a_staging_area_that_is_none(tmp_path):
         "sync": false}""",
     ],
 )  # fmt: skip
-def test_a_journal_that_is_none(tmp_path, text):
+def test_a_file_that_is_not_a_journal_is_refused(tmp_path, text):
     save(tmp_path / "m")
     (tmp_path / ".m.saving-directory").mkdir()
     (tmp_path / ".m.saving-directory" / "journal").write_text(text)

@@ -32,7 +32,7 @@ def shorten_reads(monkeypatch):
         pytest.param(shorten_reads, id="short reads are continued"),
     ],
 )
-def test_bytes_at_positions(tmp_path, monkeypatch, change):
+def test_bytes_are_read_at_their_positions(tmp_path, monkeypatch, change):
     change(monkeypatch)
     path = tmp_path / "w"
     path.write_bytes(bytes(range(10)))
@@ -66,14 +66,14 @@ def test_a_format_error_is_given_the_path(tmp_path):
         ("../file", "no part '..'"),
     ],
 )
-def test_what_cannot_be_opened(tmp_path, name, message):
+def test_a_file_that_cannot_be_opened_is_an_error(tmp_path, name, message):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StorageError, match=message):
         open_file(tmp_path, name)
 
 
-def test_an_open_that_the_system_refuses(tmp_path, monkeypatch):
+def test_an_open_that_the_system_refuses_is_an_error(tmp_path, monkeypatch):
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
@@ -109,7 +109,7 @@ def test_one_bad_file_ends_the_reading(tmp_path, bad):
 
 
 @pytest.mark.parametrize("times", [1, 100])
-def test_files_are_of_one_save(tmp_path, times):
+def test_files_that_are_read_together_are_of_one_save(tmp_path, times):
     """Somebody saves while the second file is read. Proves S10."""
     sets = [{name: [bytes([number])] for name in "abc"} for number in range(2)]
     write_all(tmp_path / "m", sets[0])
@@ -128,14 +128,14 @@ def test_files_are_of_one_save(tmp_path, times):
             read_all(tmp_path / "m", "abc", read)
 
 
-def test_names_in_a_directory(tmp_path):
+def test_a_directory_lists_the_names_of_its_files(tmp_path):
     write_all(tmp_path / "m", {"b": [b""], "a/x": [b""], "a.y": [b""], "@C@": [b""]})
     assert list_names(tmp_path / "m") == ["@C@", "a.y", "a/x", "b"]
     with pytest.raises(StorageError, match=r"there is no directory .*none"):
         list_names(tmp_path / "none")
 
 
-def test_files_beyond_the_memory_there_is(tmp_path, monkeypatch):
+def test_a_file_larger_than_the_memory_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "w").write_bytes(b"123")
     with File(tmp_path / "w") as file:
         with pytest.raises(FormatError, match="3 bytes; such a file has 2 at most"):

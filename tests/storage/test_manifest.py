@@ -26,7 +26,7 @@ def save(directory, files=FILES, **options):
     return transaction.commit()
 
 
-def test_what_it_says(tmp_path):
+def test_a_manifest_says_what_each_file_is(tmp_path):
     committed = save(tmp_path / "m", program="5f")
     read = manifest_file.read_manifest(tmp_path / "m")
     assert read.program == "5f"
@@ -97,7 +97,7 @@ def test_each_kind_of_fault_is_named(tmp_path):
     assert "cut: w (5 bytes, saved were 76800)" in str(found)
 
 
-def test_a_directory_without_one(tmp_path):
+def test_a_directory_without_a_manifest_is_said_to_have_none(tmp_path):
     save(tmp_path / "m", manifest=False)
     found = verify(tmp_path / "m")
     assert not found
@@ -130,7 +130,7 @@ def test_files_of_earlier_saves_stay_in_it(tmp_path):
     assert found.extra == ("theirs",)
 
 
-def test_files_beside_others(tmp_path):
+def test_files_of_others_beside_a_save_are_left_out_of_its_manifest(tmp_path):
     (tmp_path / "theirs").write_bytes(b"")
     save(tmp_path, {"net.a": b"1", "net.b": b"2"}, prefix=tmp_path / "net")
     save(tmp_path, {"net.a": b"3", "net.b": b"4"}, prefix=tmp_path / "net")

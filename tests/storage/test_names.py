@@ -18,12 +18,12 @@ from paddlelike.storage.names import relative_path
     ["fc_0.w_0", "@LR_DECAY_COUNTER@", "encoder/aspp0/BatchNorm/moving_mean", "w:0", "...", "a b",
      "fc.w@GRAD.block0", "größe", ".hidden", "a..b", "x\\y", "新/建"],
 )  # fmt: skip
-def test_names_that_are_their_own_path(name):
+def test_plain_names_are_their_own_path(name):
     assert relative_path(name) == name
 
 
 @pytest.mark.parametrize(("name", "path"), [("a//b", "a/b"), ("./a", "a"), ("a/./b", "a/b")])
-def test_names_that_paddle_writes_to_a_shorter_path(name, path):
+def test_names_that_paddle_shortens_are_shortened(name, path):
     assert relative_path(name) == path
 
 
@@ -46,7 +46,7 @@ def test_names_that_paddle_writes_to_a_shorter_path(name, path):
         ("\ud800", "text that can be encoded"),
     ],
 )
-def test_names_that_are_refused(name, rule):
+def test_names_that_cannot_be_files_are_refused(name, rule):
     with pytest.raises(StorageError) as caught:
         relative_path(name)
     assert repr(name) in caught.value.message

@@ -79,7 +79,7 @@ def test_files_of_another_program_are_not_stale(tmp_path):
 
 
 @pytest.mark.parametrize("author", [{"part": None}, {"program": None}], ids=["chosen", "no program"])
-def test_other_saves_make_nothing_stale(tmp_path, author):
+def test_saves_of_other_programs_make_no_file_stale(tmp_path, author):
     save(tmp_path / "m", {"a": b"1", "b": b"2"}, **author)
     done = save(tmp_path / "m", {"a": b"3"}, remove_stale=True, **author)
     assert (done.stale, done.removed) == ((), ())

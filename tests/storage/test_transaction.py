@@ -61,7 +61,7 @@ def without_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- what is written ------------------------------------------------------------------------------
 
 
-def test_a_new_directory(tmp_path):
+def test_a_save_creates_a_new_directory(tmp_path):
     write_all(tmp_path / "new" / "model", FILES)
     assert contents(tmp_path / "new" / "model") == expected(FILES)
     assert names(tmp_path / "new") == ["model"]
@@ -75,14 +75,14 @@ def test_an_existing_directory_keeps_its_other_files(tmp_path):
     assert names(tmp_path) == ["m"]
 
 
-def test_the_present_directory(tmp_path, monkeypatch):
+def test_a_save_replaces_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "m").mkdir()
     monkeypatch.chdir(tmp_path / "m")
     write_all("", FILES)
     assert contents(tmp_path / "m") == expected(FILES)
 
 
-def test_a_linked_directory(tmp_path):
+def test_a_save_goes_into_a_linked_directory(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")
     write_all(tmp_path / "link", FILES)
@@ -108,20 +108,20 @@ def test_short_writes_are_continued(tmp_path, monkeypatch):
     assert (tmp_path / "w").read_bytes() == b"0123456789"
 
 
-def test_without_the_calls_of_posix(tmp_path, monkeypatch):
+def test_a_save_works_without_the_calls_of_posix(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "writev")
     write_all(tmp_path / "m", FILES)
     assert contents(tmp_path / "m") == expected(FILES)
 
 
-def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
+def test_a_save_works_without_hard_links(tmp_path, monkeypatch):
     write_all(tmp_path, {"b": [b"old"]})
     failing(monkeypatch, "link", 1, errno.EPERM)
     write_all(tmp_path, FILES)
     assert (tmp_path / "b").read_bytes() == b"headdata"
 
 
-def test_nothing_to_write(tmp_path):
+def test_a_save_of_nothing_leaves_the_directory(tmp_path):
     write_all(tmp_path / "m", {})
     assert not (tmp_path / "m").exists()
 
@@ -162,7 +162,7 @@ def test_an_exception_in_the_block_writes_nothing(tmp_path):
     ],
     ids=["outside", "twice", "file and directory", "directory there", "file there"],
 )
-def test_names_that_cannot_be(tmp_path, wanted, kind, message):
+def test_names_that_cannot_be_files_are_refused(tmp_path, wanted, kind, message):
     (tmp_path / "m" / "folder").mkdir(parents=True)
     (tmp_path / "m" / "old").write_bytes(b"1")
     before = contents(tmp_path)
@@ -171,7 +171,7 @@ def test_names_that_cannot_be(tmp_path, wanted, kind, message):
     assert contents(tmp_path) == before
 
 
-def test_a_file_in_place_of_the_directory(tmp_path):
+def test_a_file_in_place_of_the_directory_is_refused(tmp_path):
     (tmp_path / "m").write_bytes(b"1")
     with pytest.raises(SaveError, match=r"m is a file; a directory is needed"):
         write_all(tmp_path / "m", FILES)
@@ -180,7 +180,7 @@ def test_a_file_in_place_of_the_directory(tmp_path):
     assert (tmp_path / "m").read_bytes() == b"1"
 
 
-def test_a_parent_that_cannot_be_written_in(tmp_path, monkeypatch):
+def test_a_parent_that_cannot_be_written_in_is_an_error(tmp_path, monkeypatch):
     write_all(tmp_path / "m", {"b": [b"old"]})
     before = contents(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, *_, **__: not str(path).endswith(tmp_path.name))
@@ -190,7 +190,7 @@ def test_a_parent_that_cannot_be_written_in(tmp_path, monkeypatch):
     assert before["m/b"] == b"old"
 
 
-def test_a_mount_point(tmp_path, monkeypatch):
+def test_a_mount_point_is_saved_under_a_journal(tmp_path, monkeypatch):
     write_all(tmp_path / "m", {"b": [b"old"]})
     real = os.stat
 
@@ -257,7 +257,7 @@ def test_a_new_directory_that_fails_is_not_there(tmp_path, monkeypatch, call, nu
     assert contents(tmp_path) == {}
 
 
-def test_somebody_else_makes_the_directory_meanwhile(tmp_path, monkeypatch):
+def test_a_directory_that_somebody_creates_during_the_save_keeps_its_files(tmp_path, monkeypatch):
     real = os.rename
 
     def late(old, new):
@@ -311,7 +311,7 @@ def test_bytes_are_on_the_disk_before_the_commit(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [FormatError("no bytes"), KeyboardInterrupt()], ids=["format", "^C"])
-def test_a_failure_while_the_pieces_are_made(tmp_path, error):
+def test_an_error_while_the_pieces_are_made_leaves_the_old_set(tmp_path, error):
     def pieces():
         yield b"begin"
         raise error

@@ -43,7 +43,9 @@ def test_a_model_is_saved_and_loaded(z: Function, open_again, tmp_path: Path) ->
 
 @pytest.mark.slow  # needs the extra 'onnx'
 @pytest.mark.parametrize("given", [C.ModelFormat.ONNX, None], ids=["named", "by content"])
-def test_a_model_of_onnx(z: Function, given: C.ModelFormat | None, tmp_path: Path) -> None:  # C08, C09
+def test_a_function_is_saved_as_onnx_and_loaded_again(
+    z: Function, given: C.ModelFormat | None, tmp_path: Path
+) -> None:  # C08, C09
     onnx = pytest.importorskip("onnx", reason="onnx is in the extra 'onnx'")
     z.save(tmp_path / "myModel.onnx", format=C.ModelFormat.ONNX)
     model = onnx.load(tmp_path / "myModel.onnx")
@@ -76,7 +78,7 @@ def test_a_criterion_is_trained(tmp_path: Path) -> None:  # C30
     assert C.Trainer(out, criterion).loss_function.shape in ((1,), ())
 
 
-def test_parts_are_found_by_name(z: Function) -> None:  # C07
+def test_parts_of_a_function_are_found_by_name(z: Function) -> None:  # C07
     name = z.outputs[0].name
     found = z.find_by_name(name)
     assert found is not None
@@ -85,7 +87,7 @@ def test_parts_are_found_by_name(z: Function) -> None:  # C07
     assert name in repr(z)
 
 
-def test_other_outputs_are_refused(z: Function) -> None:
+def test_outputs_that_are_not_variables_are_refused(z: Function) -> None:
     for given in ("x", [], [z.outputs[0], "x"]):
         with pytest.raises(GraphError, match="outputs are variables of a network"):
             Function(given)  # type: ignore[arg-type]

@@ -274,7 +274,7 @@ def test_readers_loaders_and_arrays_are_sources(given: str) -> None:
         assert_same(values(), found)
 
 
-def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("rich", reason="rich is in the extra 'progress'")
 
     class Terminal(io.StringIO):
@@ -298,7 +298,7 @@ def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_bar_is_drawn_in_a_notebook() -> None:
+def test_a_progress_bar_is_drawn_in_a_notebook() -> None:
     """In a kernel of Jupyter's own."""
     nbclient = pytest.importorskip("nbclient", reason="the extra docs is not installed")
     nbformat = pytest.importorskip("nbformat", reason="the extra docs is not installed")

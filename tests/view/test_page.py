@@ -85,7 +85,7 @@ def test_names_in_files_stay_text(tmp_path: Path) -> None:
     assert {one["name"] for one in data["variables"]} == set(names)
 
 
-def test_json_of_a_page_has_no_number_that_json_lacks() -> None:
+def test_the_json_of_a_page_has_only_numbers_that_json_knows() -> None:
     text = encode_json({"a": [float("nan"), float("-inf"), 1.5], 3: "\ud800"})
     assert json.loads(text, parse_constant=pytest.fail) == {"a": ["nan", "-inf", 1.5], "3": "\ud800"}
 

@@ -25,7 +25,7 @@ PROGRAMS = GOLDEN["programs"]
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in VARYING])
 @pytest.mark.filterwarnings("ignore")
-def test_bytes(name: str) -> None:
+def test_encoded_programs_have_the_bytes_of_fluid(name: str) -> None:
     kind, _, short = name.rpartition(" ")
     with fresh_programs(seed=13 if kind else 0):
         found = encode_optimizer(OPTIMIZERS[short], net) if kind else encode_layer(LAYERS[name])

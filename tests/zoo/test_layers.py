@@ -36,7 +36,7 @@ def test_the_table_is_complete() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_layer(name: str) -> None:
+def test_a_layer_builds_the_operators_of_fluid(name: str) -> None:
     golden = GOLDEN[name]
     if "error" in golden:
         with fresh_programs(), pytest.raises(ValueError, match=name):

@@ -18,7 +18,7 @@ def test_the_table_is_complete() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, levels in GOLDEN.items() if levels is not None])
-def test_lod_levels(name: str) -> None:
+def test_variables_have_the_lod_levels_of_fluid(name: str) -> None:
     with fresh_programs() as (main, _):
         build(fluid, name)
         assert {v.name: v.lod_level for v in main.list_vars() if v.lod_level} == GOLDEN[name]

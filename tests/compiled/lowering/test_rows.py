@@ -158,7 +158,7 @@ def test_joined_rows_of_which_only_the_first_are_sequences_all_count() -> None:
     compare(lambda: L.mean(L.fc(L.concat([L.fc(sequences("x"), 4), L.fc(flat(), 4)], axis=0), 1)))
 
 
-def test_a_lod_that_does_not_cut_an_array_is_none_for_the_operators_behind_numpys() -> None:
+def test_a_lod_that_does_not_fit_its_array_is_dropped_as_by_numpy() -> None:
     def make() -> Any:
         joined = L.concat([L.fc(sequences("x"), 4), L.fc(flat(), 4)], axis=0)
         return L.mean(L.fc(L.Print(joined, message="", print_phase="forward"), 1))
@@ -166,7 +166,7 @@ def test_a_lod_that_does_not_cut_an_array_is_none_for_the_operators_behind_numpy
     compare(make)
 
 
-def test_joined_sequences_are_those_of_both() -> None:
+def test_joined_sequences_have_the_rows_of_both() -> None:
     net = build(lambda: L.concat([sequences("x"), sequences("z")], axis=0))
     program = fluid.CompiledProgram(net.main).with_backend("jax")
     feed = make_feeds(net)[0]
@@ -185,7 +185,7 @@ def test_the_gradient_of_a_reshape_may_be_in_another_piece(shape: list[int]) -> 
     compare(make)
 
 
-def test_unique_numbers_of_the_rows_in_use() -> None:
+def test_unique_ignores_the_padding_rows() -> None:
     def make() -> Any:
         ids, wanted = fluid.data("ids", [None], dtype="int64"), fluid.data("wanted", [None], dtype="bool")
         some = L.gather(ids, L.reshape(L.where(wanted), [-1]))
@@ -293,7 +293,7 @@ def test_dropout_of_rows_cut_by_fed_offsets_draws_numpys_masks() -> None:
     assert_one_piece_like_numpy(make, feed)
 
 
-def test_rows_of_several_ids_look_up_a_table() -> None:
+def test_several_ids_a_row_look_up_a_table() -> None:
     def make() -> Any:
         ids = fluid.data("ids", [None, 3], "int64", lod_level=1)
         return L.mean(L.square(L.sequence_pool(fluid.embedding(ids, [9, 4]), "sum")))

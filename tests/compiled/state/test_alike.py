@@ -43,7 +43,7 @@ def test_the_powers_of_beta_are_one_array(optimizer: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
-def test_one_that_is_set_goes_its_own_way(optimizer: Callable[[], Any]) -> None:
+def test_a_power_of_beta_that_is_set_leaves_the_shared_array(optimizer: Callable[[], Any]) -> None:
     losses = {}
     for by in ("jax", "numpy"):
         net = build(regression, optimizer)
@@ -56,7 +56,7 @@ def test_one_that_is_set_goes_its_own_way(optimizer: Callable[[], Any]) -> None:
     np.testing.assert_allclose(np.ravel(losses["jax"]), np.ravel(losses["numpy"]), **CLOSE)
 
 
-def test_a_load_makes_them_one_again_with_the_same_bits(tmp_path: Path) -> None:
+def test_a_load_shares_the_powers_of_beta_again_with_the_same_bits(tmp_path: Path) -> None:
     net = build(regression, OPTIMIZERS["adam"])
     train(net, batches(2))
     with fluid.scope_guard(net.scope):

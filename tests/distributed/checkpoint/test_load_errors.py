@@ -59,7 +59,7 @@ def test_a_missing_file_is_named_as_the_file(job_and_model: Any, tmp_path: Path)
     assert "\n  fc_0.w_0: there is no such file; fc_0.w_0.block" in text
 
 
-def test_a_file_of_another_shape(job_and_model: Any, tmp_path: Path) -> None:
+def test_a_file_of_another_shape_is_refused(job_and_model: Any, tmp_path: Path) -> None:
     job, model = job_and_model
     shutil.copytree(model, tmp_path / "model")
     shutil.copy(model / "fc_1.w_0", tmp_path / "model" / "fc_0.w_0")

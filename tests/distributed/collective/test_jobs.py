@@ -149,7 +149,7 @@ def test_worker_0_may_wait_for_the_ports_of_the_others() -> None:
     assert [one.code for one in workers] == [0, 0, 0], workers[0].errors
 
 
-def test_every_operator() -> None:
+def test_every_collective_operator_computes_its_sum_or_copy_on_all_workers() -> None:
     workers = run_workers(2, "operators")
     assert [one.code for one in workers] == [0, 0], workers[0].errors
     x = np.stack([np.arange(8, dtype="float32").reshape(4, 2) - rank for rank in range(2)])

@@ -29,7 +29,7 @@ def test_a_job_killed_as_a_whole_resumes_from_its_save(servers, run, undisturbed
         assert begun[0] == 6
 
 
-def test_three_of_each_and_one_of_each_killed_at_once(run, undisturbed):
+def test_a_job_of_three_servers_and_three_trainers_survives_the_loss_of_one_of_each(run, undisturbed):
     size = {"servers": 3, "trainers": 3}
     faults = {
         "server 2": {"at": "server.apply.mid", "number": 5, "do": "kill"},

@@ -33,7 +33,7 @@ def test_a_job_ends_with_the_same_bits_when_a_server_is_killed_and(moment, run, 
     assert job.restarts >= 1
 
 
-def test_a_server_with_a_part_of_a_table_killed(run, undisturbed):
+def test_a_job_ends_with_the_same_bits_when_the_server_of_a_table_part_is_killed(run, undisturbed):
     job = run(network="sparse", faults={"server 0": {"at": "server.apply.mid", "number": 4, "do": "kill"}})
     assert Result(job.finish()) == undisturbed(network="sparse")
     assert job.restarts >= 1
@@ -55,7 +55,7 @@ def test_a_job_ends_with_the_same_bits_when_both_servers_are_killed(run, undistu
     assert job.restarts >= 2
 
 
-def test_a_server_killed_again_while_it_loads(run, undisturbed):
+def test_a_job_survives_a_server_that_is_killed_again_while_it_loads(run, undisturbed):
     job = run(faults={"server 0": {"at": "server.push", "number": 5, "do": "kill"}})
     job.until_said("trainer 0", "saved", 3)
     job.faults["server 0"] = {"at": "server.load", "do": "kill"}
@@ -72,7 +72,7 @@ def test_a_server_killed_again_while_it_loads(run, undisturbed):
         ("trainer 1", "trainer.rollback.done"),
     ],
 )
-def test_another_process_killed_while_all_go_back(name, point, run, undisturbed):
+def test_a_job_survives_a_second_kill_during_a_rollback(name, point, run, undisturbed):
     first = {"at": "server.push", "number": 4, "do": "kill"}
     job = run(faults={"server 1": first, name: {"at": point, "do": "kill"}})
     assert Result(job.finish()) == undisturbed()
@@ -80,7 +80,7 @@ def test_another_process_killed_while_all_go_back(name, point, run, undisturbed)
 
 
 @pytest.mark.parametrize("moment", ["server.push", "server.apply.mid", "server.commit.done"])
-def test_a_server_hung_for_longer_than_a_call_may_take(moment, run, undisturbed):
+def test_a_job_survives_a_server_that_hangs_longer_than_a_call_may_take(moment, run, undisturbed):
     settings = {"FLAGS_rpc_deadline": "1500", "FLAGS_rpc_retry_times": "20"}
     job = run(faults={"server 1": {"at": moment, "number": 4, "do": "stop"}}, settings=settings)
     hung = job.until_stopped("server 1")

@@ -33,7 +33,7 @@ def test_a_job_ends_with_the_same_bits_when_a_trainer_is_killed_and(moment, run,
 @pytest.mark.parametrize(
     "moment", [{"at": "trainer.pull", "number": 6}, {"at": "trainer.pull.done", "number": 6}]
 )
-def test_trainer_0_killed_while_it_saves(moment, run, undisturbed):
+def test_a_job_survives_trainer_0_being_killed_while_it_saves(moment, run, undisturbed):
     job = run(faults={"trainer 0": moment | {"do": "kill"}})
     job.until_said("trainer 0", "exit")
     said = [one["saved"] for one in job.everyone[2].said if "saved" in one]
@@ -48,7 +48,7 @@ def test_a_trainer_lost_while_it_leaves_holds_no_server_up(run, undisturbed):
     assert Result(job.ends()).rows == undisturbed().rows
 
 
-def test_a_trainer_without_rollback_killed(run, undisturbed):
+def test_a_job_without_rollback_starts_again_when_a_trainer_is_killed(run, undisturbed):
     fault = {"at": "trainer.commit", "number": 4, "do": "kill"}
     job = run(faults={"trainer 1": fault}, settings={"PADDLELIKE_RESUME_POLICY": "exit"})
     assert Result(job.finish()) == undisturbed()

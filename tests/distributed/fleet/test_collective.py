@@ -59,7 +59,7 @@ def types(program: Any) -> list[str]:
     ],
     ids=["nccl2", "grad_allreduce", "local_sgd", "recompute"],
 )
-def test_programs_of_a_worker(options: dict[str, Any], sums: int) -> None:
+def test_a_worker_gets_the_programs_of_fluids_fleet(options: dict[str, Any], sums: int) -> None:
     fleet = make_fleet(PAIR, 1, **options)
     assert fleet._transpiled_program is not None
     assert fleet._origin_program is not None
@@ -111,7 +111,7 @@ def test_the_base_of_optimizers_asks_for_a_strategy() -> None:
         CollectiveOpBasedOptimizer(fluid.optimizer.SGD(0.1))
 
 
-def test_checkpoints_of_one_worker(tmp_path: Path) -> None:
+def test_one_worker_saves_and_resumes_checkpoints(tmp_path: Path) -> None:
     fleet = make_fleet(PAIR[:1])
     path = str(tmp_path / "model")
     exe, scope = fluid.Executor(), fluid.Scope()

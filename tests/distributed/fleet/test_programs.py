@@ -194,7 +194,7 @@ def test_only_lists_are_split() -> None:
         a_fleet().split_files(("a", "b"))  # type: ignore[arg-type]
 
 
-def test_the_questions_of_a_script() -> None:
+def test_fleet_answers_what_a_script_asks_about_roles_and_endpoints() -> None:
     fleet = a_fleet(Role.SERVER, 1, trainers=3)
     assert (fleet.is_server(), fleet.is_worker(), fleet.is_first_worker()) == (True, False, False)
     assert (fleet.server_index(), fleet.server_num(), fleet.worker_num()) == (1, 2, 3)

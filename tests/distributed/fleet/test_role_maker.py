@@ -36,7 +36,7 @@ def in_job(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
 
 
 @pytest.mark.parametrize("maker", [PaddleCloudRoleMaker, GeneralRoleMaker])
-def test_a_trainer_of_the_environment(maker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_defines_a_trainer(maker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     in_job(monkeypatch, TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID="2")
     role = maker()
     assert (role.is_worker(), role.is_server(), role.is_first_worker()) == (True, False, False)
@@ -46,7 +46,7 @@ def test_a_trainer_of_the_environment(maker: Any, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("own", [{"PADDLE_PSERVER_ID": "1"}, {"POD_IP": "127.0.0.1", "PADDLE_PORT": "6175"}])
-def test_a_server_of_the_environment(own: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_defines_a_server(own: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     in_job(monkeypatch, TRAINING_ROLE="PSERVER", **own)
     role = GeneralRoleMaker(path="/afs", init_timeout_seconds=10)
     role.generate_role()
@@ -68,7 +68,7 @@ def test_a_wrong_environment_is_explained(monkeypatch: pytest.MonkeyPatch) -> No
         PaddleCloudRoleMaker().generate_role()
 
 
-def test_a_role_of_the_script() -> None:
+def test_a_script_defines_its_own_role() -> None:
     role = UserDefinedRoleMaker(current_id=0, role=Role.WORKER, worker_num=2, server_endpoints=SERVERS)
     assert role.is_first_worker()
     assert role.worker_num() == 2
@@ -108,7 +108,7 @@ def test_a_role_that_cannot_be_is_refused(name: str) -> None:
         UserDefinedRoleMaker(**arguments | changed)
 
 
-def test_workers_of_collective_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_defines_collective_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = PaddleCloudRoleMaker(is_collective=True)
     assert (alone.is_first_worker(), alone.worker_num(), len(alone.get_trainer_endpoints())) == (True, 1, 1)
     monkeypatch.setenv("PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:6170,127.0.0.1:6171")

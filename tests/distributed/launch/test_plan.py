@@ -98,7 +98,7 @@ def test_a_job_step_of_slurm_names_its_machines(monkeypatch: pytest.MonkeyPatch)
         ("r[1-2]n[3-4]", "r1n3 r1n4 r2n3 r2n4"),
     ],
 )
-def test_host_lists_of_slurm(text: str, hosts: str) -> None:
+def test_host_lists_of_slurm_are_expanded(text: str, hosts: str) -> None:
     assert expand_hosts(text) == tuple(hosts.split())
 
 
@@ -154,7 +154,7 @@ def test_scripts_of_every_generation_find_themselves(script: Callable[..., objec
             assert (role, number) == ("TRAINER", process.index)
 
 
-def test_free_endpoints_are_free_and_differ() -> None:
+def test_free_endpoints_are_unused_and_distinct() -> None:
     endpoints = free_endpoints(4)
     assert len(set(endpoints)) == 4
     for endpoint in endpoints:

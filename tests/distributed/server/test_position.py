@@ -46,7 +46,7 @@ def test_a_directory_without_a_manifest_has_no_position(tmp_path: Path) -> None:
     assert read_position(tmp_path, "a:1") is None
 
 
-def test_a_load_of_nothing_is_remembered_by_scope() -> None:
+def test_each_scope_remembers_that_nothing_was_loaded_into_it() -> None:
     one, other = fluid.Scope(), fluid.Scope()
     note_empty_load(one, "models")
     assert (empty_load(one), empty_load(other)) == ("models", None)

@@ -43,7 +43,7 @@ def rate_feeds(step: int, trainer: int) -> Any:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_parameters_with_rates_of_their_own(mode: str) -> None:
+def test_parameters_may_have_their_own_learning_rates(mode: str) -> None:
     network = Network(rates_of_their_own, lambda: fluid.optimizer.Adam(0.01), MODES[mode], sync=False)
     expected, begun = train_locally(network, lambda step: rate_feeds(step, 0), 4)
     with Job(network, trainers=1) as job:
@@ -80,7 +80,7 @@ def test_every_update_is_applied_once(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_two_trainers_learn(mode: str) -> None:
+def test_two_asynchronous_trainers_lower_the_loss(mode: str) -> None:
     network = Network(perceptron, lambda: fluid.optimizer.SGD(0.02), MODES[mode], sync=False)
 
     def feeds(step: int, trainer: int) -> Any:

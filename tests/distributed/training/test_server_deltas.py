@@ -63,7 +63,7 @@ def _load(job: Job, where: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("servers", [1, 3])
-def test_a_delta_of_tables_that_grow_on_servers(servers: int, tmp_path: Path) -> None:
+def test_a_growing_table_on_servers_is_saved_as_a_delta(servers: int, tmp_path: Path) -> None:
     chain, whole = tmp_path / "chain", tmp_path / "whole"
     network = Network(_build(growing=True), lambda: fluid.optimizer.Adagrad(0.1))
     with Job(network, servers=servers, trainers=1).start() as job:
@@ -90,7 +90,7 @@ def test_a_delta_of_tables_that_grow_on_servers(servers: int, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("servers", [1, 3])
-def test_a_delta_of_what_servers_alone_have(servers: int, tmp_path: Path) -> None:
+def test_values_that_only_servers_have_are_saved_as_a_delta(servers: int, tmp_path: Path) -> None:
     chain, whole = tmp_path / "chain", tmp_path / "whole"
     network = Network(_build(growing=False), lambda: fluid.optimizer.Adagrad(0.1))
     with Job(network, servers=servers, trainers=1).start() as job:

@@ -182,16 +182,16 @@ def test_one_trainer_trains_to_the_same_bits_without_rounds(optimizer: str) -> N
 
 
 @pytest.mark.parametrize("network", [with_numpy_values, with_weight_norm])
-def test_initial_values_of_any_kind(network: Callable[[], Any]) -> None:
+def test_servers_start_from_initial_values_of_any_kind(network: Callable[[], Any]) -> None:
     check_one_trainer(network, OPTIMIZERS["momentum"])
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adagrad", "global_norm", "l2", "rmsprop"])
-def test_tables_of_which_rows_are_looked_up(optimizer: str) -> None:
+def test_tables_that_are_looked_up_by_rows_train_to_the_same_bits(optimizer: str) -> None:
     check_one_trainer(word2vec, OPTIMIZERS[optimizer], feeds=words)
 
 
-def test_tables_with_padding_without_rounds() -> None:
+def test_tables_with_padding_train_alike_without_rounds() -> None:
     check_one_trainer(lambda: word2vec(padding=3), OPTIMIZERS["sgd"], sync=False, feeds=words)
 
 
@@ -201,7 +201,7 @@ def test_ids_of_one_dim_train_alike() -> None:
     check_one_trainer(network, OPTIMIZERS["sgd"], feeds=feeds)
 
 
-def test_lookups_that_depend_on_others() -> None:
+def test_lookups_that_depend_on_other_lookups_train_alike() -> None:
     check_one_trainer(lambda: word2vec(dependent=True), OPTIMIZERS["sgd"], feeds=words)
 
 
@@ -217,7 +217,7 @@ def tied() -> Any:
     return fluid.layers.mean(fluid.layers.cross_entropy(scores, label))
 
 
-def test_tables_that_other_operators_read() -> None:
+def test_tables_that_other_operators_read_train_alike() -> None:
     check_one_trainer(tied, OPTIMIZERS["sgd"], feeds=words)
 
 
@@ -232,7 +232,7 @@ def test_slices_begin_with_their_rows_of_a_given_array() -> None:
     assert (values.ravel() == np.linspace(-0.1, 0.1, 130 * 190, dtype="float32")).all()
 
 
-def test_variables_dealt_out_by_name() -> None:
+def test_variables_that_are_distributed_by_name_train_alike() -> None:
     config = fluid.DistributeTranspilerConfig()
     config.split_method = fluid.transpiler.HashName
     check_one_trainer(mlp, OPTIMIZERS["adam"], config)

@@ -50,7 +50,7 @@ JOBS: dict[str, tuple[Network, Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_one_trainer_and_three_servers(name: str) -> None:
+def test_one_trainer_and_three_servers_train_like_one_process(name: str) -> None:
     network, draw = JOBS[name]
     feeds = [draw(np.random.default_rng(step)) for step in range(STEPS)]
     expected, begun = alone(network, feeds)

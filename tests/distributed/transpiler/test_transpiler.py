@@ -40,7 +40,7 @@ def test_the_methods_work_in_any_order() -> None:
                 assert_same_program(mask_program(made.get_startup_program(SECOND)), wanted["pserver1"][1])
 
 
-def test_both_programs_of_a_server_at_once() -> None:
+def test_both_programs_of_a_server_come_from_one_call() -> None:
     reset_name_scope()
     made, _, _ = transpile_case(fluid, CASES["sgd"])
     for got, want in zip(
@@ -126,7 +126,7 @@ def test_a_config_changed_later_is_checked_again() -> None:
         made.transpile(0, trainers=2)
 
 
-def test_config_and_arguments_that_say_different_things() -> None:
+def test_a_config_that_contradicts_the_arguments_warns() -> None:
     build({"network": "mlp"})
     config = fluid.DistributeTranspilerConfig()
     config.sync_mode = False
@@ -165,7 +165,7 @@ def test_a_job_is_checked_before_anything_changes(arguments: Any, error: type, w
     assert fluid.default_main_program().desc.serialize_to_string() == before
 
 
-def test_a_startup_program_that_does_not_fit() -> None:
+def test_a_startup_program_that_does_not_fit_is_refused() -> None:
     build({"network": "mlp"})
     main = fluid.default_main_program()
     before = main.desc.serialize_to_string()
@@ -229,7 +229,7 @@ def test_blocks_of_one_variable_need_servers_of_their_own() -> None:
     assert fluid.default_main_program().desc.serialize_to_string() == before
 
 
-def test_a_dispatcher_of_ones_own() -> None:
+def test_a_user_may_pass_a_dispatcher() -> None:
     config = fluid.DistributeTranspilerConfig()
     config.slice_var_up, config.split_method = False, Heap
     build({"network": "mlp"})

@@ -115,7 +115,7 @@ def test_a_flat_label_is_broadcast_as_in_fluid_with_a_warning(exe: fluid.Executo
     ],
     ids=["dtype", "shape", "list", "none", "empty", "text"],
 )
-def test_feeds_that_do_not_fit(exe: fluid.Executor, value: object, words: str) -> None:
+def test_feeds_that_do_not_fit_are_refused(exe: fluid.Executor, value: object, words: str) -> None:
     x = fluid.data("x", [None, 4])
     y = fluid.layers.scale(x, 2.0)
     with pytest.raises((FeedError, TypeError), match=words):

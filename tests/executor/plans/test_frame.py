@@ -43,7 +43,7 @@ def raised(*names: str) -> Iterator[None]:
     assert all(after[name] >= before[name] for name in before)
 
 
-def test_reading_raises_nothing(exe: fluid.Executor) -> None:
+def test_reading_raises_no_version(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())
     with raised():
@@ -53,7 +53,7 @@ def test_reading_raises_nothing(exe: fluid.Executor) -> None:
 
 @pytest.mark.parametrize("make", [fluid.optimizer.SGD, fluid.optimizer.Adam, fluid.optimizer.Ftrl])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_a_training_step_raises_what_it_updates(
+def test_a_training_step_raises_the_versions_of_what_it_updates(
     exe: fluid.Executor, make: Callable[..., object], sparse: bool
 ) -> None:
     built(make(0.1), sparse=sparse and make is not fluid.optimizer.Ftrl)
@@ -63,7 +63,7 @@ def test_a_training_step_raises_what_it_updates(
         exe.run(feed=FEED)
 
 
-def test_the_startup_program_raises_everything(exe: fluid.Executor) -> None:
+def test_the_startup_program_raises_the_versions_of_all_variables(exe: fluid.Executor) -> None:
     built(fluid.optimizer.Momentum(0.1, 0.9))
     exe.run(fluid.default_startup_program())
     with raised(*versions()):
@@ -77,7 +77,7 @@ def test_a_fed_parameter_is_written(exe: fluid.Executor) -> None:
         exe.run(feed={**FEED, "fc_0.w_0": np.ones((4, 3), "float32")})
 
 
-def test_the_user_s_own_writes(exe: fluid.Executor) -> None:
+def test_writes_by_the_user_raise_the_version(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())
     place = fluid.global_scope().find_var("fc_0.b_0")
@@ -101,7 +101,7 @@ def test_an_array_of_a_tensor_cannot_be_written_behind_its_back(exe: fluid.Execu
         array[0] = 1
 
 
-def test_selected_rows_count_rows_height_and_values() -> None:
+def test_changes_of_rows_height_and_values_of_selected_rows_raise_the_version() -> None:
     place = fluid.global_scope().var("rows")
     rows = place.get_selected_rows()
     found = [place.version]

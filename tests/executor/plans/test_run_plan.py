@@ -33,7 +33,7 @@ def test_a_plan_serves_all_runs_and_executors(exe: fluid.Executor) -> None:
     assert first is second
 
 
-def test_other_fetches_and_feeds_have_their_own(exe: fluid.Executor) -> None:
+def test_other_fetches_and_feeds_have_a_plan_of_their_own(exe: fluid.Executor) -> None:
     loss = network()
     exe.run(fluid.default_startup_program())
     exe.run(feed=FEED, fetch_list=[loss])

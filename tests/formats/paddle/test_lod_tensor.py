@@ -139,7 +139,7 @@ def test_fp16_is_cut_towards_zero_as_paddle_does():
     ["1202 0203 0805", "0805 1202 0203", "0805 1202 0203 2a03 616263 3001"],
     ids=["dims first", "dims packed", "unknown fields"],
 )
-def test_other_writings_of_a_description(desc):
+def test_other_encodings_of_a_description_are_read(desc):
     assert decode_desc(bytes.fromhex(desc)) == (5, (2, 3))
     assert lod_tensor.read_header(described(desc, bytes(24))).shape == (2, 3)
 
@@ -227,7 +227,7 @@ def test_rows_are_read_alone():
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 2), (9, 11), (5, 4)])
-def test_rows_that_are_not_there(start, stop):
+def test_rows_beyond_the_end_are_refused(start, stop):
     header = lod_tensor.read_header(dumps(np.zeros((10, 4))))
     with pytest.raises(FormatError, match=r"the tensor has 40 \(FP64 \[10, 4\]\)"):
         header.locate_rows(start, stop)

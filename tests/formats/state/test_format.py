@@ -307,7 +307,7 @@ BOMBS = {
 }  # fmt: skip
 
 
-def test_the_same_elements_in_many_arrays():
+def test_a_small_file_of_many_arrays_with_the_same_elements_is_refused():
     raw, dtype = b"a" * 65536, np.dtype("uint8")
     call = np._core.numeric._frombuffer
     held = {f"v{i}": Reduced(call, raw, dtype, (65536,), "C") for i in range(1000)}

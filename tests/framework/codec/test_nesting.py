@@ -42,12 +42,12 @@ def test_a_few_levels_are_fine():
 
 
 @pytest.mark.parametrize("parents", [[0], [-1, 1], [-1, 2, 0], [-1, -2]], ids=str)
-def test_blocks_inside_blocks_that_come_later(parents):
+def test_a_block_inside_of_a_later_block_is_refused(parents):
     with pytest.raises(FormatError, match="has parent"):
         parsed(blocks(len(parents), parents))
 
 
-def test_a_block_that_is_its_own_gradient():
+def test_a_block_that_names_itself_as_its_gradient_block_is_refused():
     program = blocks(3)
     program.blocks[2].forward_block_idx = 2
     with pytest.raises(FormatError, match="forward block 2"):
@@ -59,7 +59,7 @@ def test_thousands_of_levels_are_refused():
         parsed(blocks(3000))
 
 
-def test_many_ways_to_the_first_block():
+def test_blocks_with_too_many_paths_to_the_first_block_are_refused():
     program = blocks(60)
     for number in range(2, 60):
         program.blocks[number].forward_block_idx = number - 2
@@ -68,14 +68,14 @@ def test_many_ways_to_the_first_block():
 
 
 @pytest.mark.parametrize("inner", [-1, 0, 3, 2**31 - 1])
-def test_an_operator_runs_a_block_that_is_not_there(inner):
+def test_an_operator_that_runs_a_missing_block_is_refused(inner):
     program = blocks(3)
     runs(program, 1, inner)
     with pytest.raises(FormatError, match=f"'while' runs block {inner}; the program has 3 blocks"):
         parsed(program)
 
 
-def test_blocks_that_run_each_other():
+def test_blocks_that_run_each_other_are_refused():
     program = blocks(3, [-1, 0, 0])
     runs(program, 1, 2)
     runs(program, 2, 1)
@@ -83,7 +83,7 @@ def test_blocks_that_run_each_other():
         parsed(program)
 
 
-def test_blocks_that_are_run_twice_by_each_level():
+def test_blocks_that_multiply_the_operators_by_their_depth_are_refused():
     program = blocks(40)
     for number in range(39):
         runs(program, number, number + 1)

@@ -137,7 +137,7 @@ def test_messages_have_the_defaults_of_paddle():
         ("OpDesc", "1a 05 73", "3 bytes are not a valid OpDesc"),
     ],
 )
-def test_other_bytes_are_a_format_error(name, data, message):
+def test_bytes_that_are_not_a_program_are_a_format_error(name, data, message):
     with pytest.raises(FormatError, match=message):
         parse(getattr(messages(), name), bytes.fromhex(data))
 

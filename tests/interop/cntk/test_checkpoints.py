@@ -117,7 +117,7 @@ def test_a_schedule_is_followed_again_from_what_was_saved_here(kind: str, tmp_pa
 
 
 @pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
-def test_what_a_checkpoint_says(kind: str) -> None:  # C15, C20
+def test_a_checkpoint_tells_its_learner_and_parameters(kind: str) -> None:  # C15, C20
     found = fluid.import_cntk_checkpoint(MODELS / f"ck-{kind}.dnn")
     state, learner = found.external_state, found.learner
     np.testing.assert_array_equal(state.pop("array"), np.arange(6, dtype="f").reshape(2, 3))
@@ -273,7 +273,7 @@ def test_a_file_that_is_missing_is_named_and_nothing_changes(tmp_path: Path, sco
     ],
     ids=["learners", "several", "count", "arrays", "rates", "text", "state"],
 )
-def test_what_is_wrong_with_the_second_file_is_named(change, text: str, tmp_path: Path) -> None:
+def test_damage_of_the_state_file_is_named(change, text: str, tmp_path: Path) -> None:
     file = copy_pair(tmp_path)
     state = decode((tmp_path / "my.dnn.ckp").read_bytes())
     change(state)

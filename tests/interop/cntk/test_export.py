@@ -217,7 +217,7 @@ def test_values_that_are_not_there_are_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_count_of_operators(capsys) -> None:
+def test_at_least_105_operators_are_written(capsys) -> None:
     here = {name for name in registry.all_ops() if "_grad" not in name}
     there = set(load_writers())
     assert there <= here

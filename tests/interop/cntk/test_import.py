@@ -128,7 +128,7 @@ def test_random_numbers_have_the_distribution(name: str) -> None:
     assert abs(out.var() / variance - 1) < 0.2
 
 
-def test_samples_by_weights() -> None:
+def test_samples_are_drawn_by_their_weights() -> None:
     models = {name: case["model"].tobytes() for name, case in read_without_outputs().items()}
     program, _, fetches = fluid.import_cntk(models["random-sample-again"])
     program.random_seed = 5
@@ -219,7 +219,7 @@ def test_operations_that_do_not_map_are_all_listed(scope: fluid.Scope) -> None:
     assert scope.local_var_names() == []
 
 
-def test_the_count_of_operations(capsys) -> None:
+def test_most_operations_of_cntk_are_read_and_tried(capsys) -> None:
     there = set(load_readers()) | set(SHIFTS) | {NUMBERS["Block"], NUMBERS["Combine"]}
     seen = {
         one["op"]

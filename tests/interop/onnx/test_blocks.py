@@ -75,7 +75,7 @@ def build(network, shape=(None, 3)):
 @pytest.mark.filterwarnings("ignore:Loop .* has no limit of turns. here it ends after 10,000,000")
 @pytest.mark.parametrize("opset", [11, 17])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_blocks_of_a_program(name: str, opset: int, tmp_path: Path) -> None:
+def test_loops_and_branches_are_exported(name: str, opset: int, tmp_path: Path) -> None:
     main, out = build(NETWORKS[name])
     fluid.export_onnx(main, tmp_path / "b.onnx", ["x"], [out], opset=opset)
     with fluid.scope_guard(fluid.Scope()):
@@ -91,7 +91,7 @@ def test_blocks_of_a_program(name: str, opset: int, tmp_path: Path) -> None:
         np.testing.assert_array_equal(back, want)
 
 
-def test_branches_of_a_program_that_only_predicts(tmp_path: Path) -> None:
+def test_branches_of_a_program_for_prediction_are_exported(tmp_path: Path) -> None:
     main, out = build(branch)
     for op in main.global_block().ops:
         if op.type == "conditional_block":
@@ -149,7 +149,7 @@ def make_boxes(count: int) -> tuple[np.ndarray, np.ndarray]:
     ids=["best", "pixels", "few", "strict"],
 )
 @pytest.mark.parametrize("kind", ["multiclass_nms", "multiclass_nms2"])
-def test_suppression(kind: str, options, tmp_path: Path) -> None:
+def test_suppression_of_boxes_is_exported(kind: str, options, tmp_path: Path) -> None:
     boxes, scores = make_boxes(20)
     attrs = {"score_threshold": 0.2, "nms_top_k": 100, "nms_threshold": 0.4} | options
     main = fluid.Program()
@@ -202,7 +202,7 @@ def test_scores_that_fall_by_overlaps(options, tmp_path: Path) -> None:
 @pytest.mark.parametrize("corners", [True, False], ids=["corners", "centers"])
 @pytest.mark.parametrize("kind", ["BILINEAR", "BILINEAR by edges", "NEAREST", "BICUBIC"])
 @pytest.mark.parametrize("size", ["tensor", "list", "scale", "batch of any size"])
-def test_images_of_unknown_size(kind: str, corners: bool, size: str, tmp_path: Path) -> None:
+def test_images_of_unknown_size_are_exported(kind: str, corners: bool, size: str, tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
         x = fluid.data("x", [None, 2, None, None])
@@ -224,7 +224,7 @@ def test_images_of_unknown_size(kind: str, corners: bool, size: str, tmp_path: P
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
 
 
-def test_boxes_of_several_densities(tmp_path: Path) -> None:
+def test_boxes_of_several_densities_are_exported(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
         x, image = fluid.data("x", [None, 2, 3, 4]), fluid.data("image", [None, 3, 24, 32])

@@ -66,7 +66,7 @@ ROWS = (
 
 
 @pytest.mark.parametrize("name", ROWS.split())
-def test_a_batch_of_another_size(name: str) -> None:
+def test_an_imported_model_takes_a_batch_of_another_size(name: str) -> None:
     """Rows do not know of each other: the batch twice over gives each output twice over."""
     feed, wanted = read_io(name)
     got = run(MODELS[name]["model.onnx"], [np.concatenate([one, one]) for one in feed])
@@ -214,7 +214,9 @@ def test_attributes_that_cannot_be_expressed_are_listed_with_their_nodes() -> No
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("corners", [0, 1])
 @pytest.mark.parametrize("opset", [16, 22])
-def test_places_of_an_image(kind: str, padding: str, corners: int, opset: int, tmp_path: Path) -> None:
+def test_grid_sample_of_every_mode_gives_the_values_of_onnxruntime(
+    kind: str, padding: str, corners: int, opset: int, tmp_path: Path
+) -> None:
     """As onnxruntime; many places are beyond the ends, and several images are in a batch."""
     rng = np.random.default_rng(3)
     feed = {"x": rng.standard_normal((2, 3, 5, 4)).astype("float32")}
@@ -233,7 +235,7 @@ def test_places_of_an_image(kind: str, padding: str, corners: int, opset: int, t
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-5)  # float32 in another order
 
 
-def test_different_elements_in_the_order_in_which_they_come() -> None:
+def test_unique_elements_keep_the_order_of_appearance() -> None:
     """A second formula, numpy's; the cases of the specification try the sorted ones."""
     x = np.random.default_rng(2).integers(0, 5, 20)
     node = helper.make_node("Unique", ["x"], ["y", "first", "back", "count"], sorted=0)
@@ -258,7 +260,7 @@ def test_other_bytes_are_refused(data: bytes, message: str) -> None:
         fluid.import_onnx(data)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match="does not exist"):
         fluid.import_onnx(tmp_path / "none.onnx")
 
@@ -305,7 +307,7 @@ def test_external_data_is_counted_before_it_is_read(offset: int, length: int, tm
         fluid.import_onnx(tmp_path / "m.onnx")
 
 
-def test_external_data_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_external_data_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(make_external("w.bin").SerializeToString())
     with pytest.raises(MissingFileError, match=r"no file .*w\.bin"):
         fluid.import_onnx(tmp_path / "m.onnx")

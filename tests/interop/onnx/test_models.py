@@ -86,7 +86,9 @@ NETWORKS = [
 
 @pytest.mark.parametrize("opset", [9, 11, 12, 13, 18, 22])
 @pytest.mark.parametrize(("network", "form", "model", "params"), NETWORKS, ids=[row[0] for row in NETWORKS])
-def test_a_golden_network(network, form, model, params, opset, tmp_path: Path) -> None:
+def test_a_network_of_fluid_gives_its_recorded_outputs_in_onnxruntime(
+    network, form, model, params, opset, tmp_path: Path
+) -> None:
     report = fluid.export_onnx(
         GOLDEN / network / form,
         tmp_path / "it.onnx",
@@ -297,18 +299,18 @@ def test_a_traced_operator_takes_any_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bitwise_and_int", "bitwise_not", "fold"])
-def test_operators_of_opset_18(name: str, tmp_path: Path) -> None:
+def test_operators_of_opset_18_are_exported(name: str, tmp_path: Path) -> None:
     check("layers262", name, tmp_path)
 
 
-def test_extremes_of_segments(tmp_path: Path) -> None:
+def test_maxima_and_minima_of_segments_are_exported(tmp_path: Path) -> None:
     check("spectra262", "segments", tmp_path)
 
 
 @pytest.mark.parametrize(
     ("kind", "meant"), [("elementwise_mul", np.logical_and), ("elementwise_add", np.logical_or)]
 )
-def test_arithmetic_of_truth_values(kind: str, meant, tmp_path: Path) -> None:
+def test_arithmetic_of_bools_is_exported(kind: str, meant, tmp_path: Path) -> None:
     program = fluid.Program()
     with fluid.program_guard(program):
         x, y = (fluid.data(name, [4], "bool") for name in "xy")

@@ -88,7 +88,7 @@ def runs_elsewhere(model) -> bool:
     return True
 
 
-def test_cases_of_the_specification(capsys) -> None:
+def test_a_case_of_the_specification_gives_its_values_or_is_refused(capsys) -> None:
     """Each gives its values, or is refused by name. Nothing else is raised.
 
     At least 90 of 100 that onnxruntime runs are equal, of all whose inputs and outputs are arrays.
@@ -152,7 +152,7 @@ REASONS = {
 }
 
 
-def test_operators_that_are_read(capsys) -> None:
+def test_every_operator_of_onnx_is_read_or_left_out_for_a_reason(capsys) -> None:
     """Directly, or because ONNX defines them by others that are."""
     newest = {each.name: each for each in defs.get_all_schemas() if each.domain == "" and not each.deprecated}
     direct = {name for name in load_table() if not name.startswith(ML)} | {"Constant"}

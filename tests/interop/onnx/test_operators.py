@@ -110,7 +110,7 @@ WITH_EQUALS = {"top_k-ties"}
 
 
 @pytest.mark.parametrize("case", EXPRESSED, ids=[case.id for case in EXPRESSED])
-def test_operator(case, tmp_path: Path) -> None:
+def test_an_operator_gives_the_outputs_of_the_executor_in_onnxruntime(case, tmp_path: Path) -> None:
     """``onnx.checker`` accepts the file, and onnxruntime agrees with the executor to 1e-5."""
     program, feed, outputs = build(case)
     if case.id in REFUSED:

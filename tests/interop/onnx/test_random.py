@@ -35,7 +35,7 @@ DRAWN: dict[str, tuple[Any, float, float, float, float]] = {
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_distribution(name: str, tmp_path: Path) -> None:
+def test_random_operators_have_the_distribution_of_onnxruntime(name: str, tmp_path: Path) -> None:
     build, mean, variance, low, high = DRAWN[name]
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):

@@ -163,7 +163,7 @@ def test_a_network_on_sequences(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["lstm", "gru-back", "max", "concat"])
 @pytest.mark.parametrize("opset", [11, 12, 22])
-def test_other_versions_of_the_operators(name: str, opset: int, tmp_path: Path) -> None:
+def test_networks_on_sequences_are_exported_at_other_opsets(name: str, opset: int, tmp_path: Path) -> None:
     want, got, _ = run_both(NETWORKS[name], tmp_path, opset)
     compare(got, want)
 
@@ -195,13 +195,13 @@ def append(kind: str, x, **attrs):
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_ids(name: str, tmp_path: Path) -> None:
+def test_operators_on_sequences_of_ids_are_exported(name: str, tmp_path: Path) -> None:
     want, got, _ = run_both(IDS[name], tmp_path, dtype="int64")
     compare(got, want)
 
 
 @pytest.mark.parametrize("kind", ["SUM", "AVERAGE", "SQRT"])
-def test_pools_side_by_side(kind: str, tmp_path: Path) -> None:
+def test_joined_pools_of_several_sequences_are_exported(kind: str, tmp_path: Path) -> None:
     def pool(x):
         return append("fusion_seqpool_concat", [x, layers.scale(x, 2.0)], pooltype=kind)
 
@@ -249,7 +249,7 @@ def test_a_model_of_fluid_with_sequences(name: str, tmp_path: Path) -> None:
         compare(got, real)
 
 
-def test_two_levels_are_refused(tmp_path: Path) -> None:
+def test_sequences_of_sequences_are_refused(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         out = layers.sequence_pool(fluid.data("x", [None, 4], lod_level=2), "sum")
@@ -257,7 +257,7 @@ def test_two_levels_are_refused(tmp_path: Path) -> None:
         fluid.export_onnx(main, tmp_path / "it.onnx", ["x"], [out])
 
 
-def test_the_cells_of_every_step_are_refused(tmp_path: Path) -> None:
+def test_a_fetch_of_the_cell_states_of_every_step_is_refused(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         _, cell = layers.dynamic_lstm(layers.fc(fluid.data("x", [None, 4], lod_level=1), 8), 8)

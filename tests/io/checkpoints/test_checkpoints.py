@@ -108,7 +108,9 @@ def test_a_metric_that_is_no_number_is_never_the_best(
     assert len(checkpoints.list()) == 5
 
 
-def test_steps_between_are_passed_over(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_steps_between_two_frequencies_are_not_saved(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, every=3)
     assert checkpoints.save(exe, program, 2) is None
     train(checkpoints, exe, program, range(1, 8))

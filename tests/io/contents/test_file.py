@@ -52,7 +52,7 @@ def test_it_is_loaded_by_its_own_names(home: Path, main: fluid.Program, keywords
         np.testing.assert_array_equal(values()["b"], B)
 
 
-def test_a_part_and_other_names_are_planned_and_loaded(home: Path, main: fluid.Program) -> None:
+def test_a_load_may_take_some_variables_of_the_file_and_rename_them(home: Path, main: fluid.Program) -> None:
     with fluid.scope_guard(fluid.Scope()):
         plan = fluid.io.plan_load(home, main, filename="net.toy", vars=["w"])
         assert [(row.variable, row.what) for row in plan.rows] == [("w", "load"), (None, "not asked for")]

@@ -70,11 +70,11 @@ def _flip_and_look(home: Path, make: Callable[[Path], None], count: int, seed: i
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_hundred_flips(form: str, tmp_path: Path) -> None:
+def test_a_hundred_flipped_bits_are_found(form: str, tmp_path: Path) -> None:
     _flip_and_look(tmp_path / "home", FORMS[form], 100, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-def test_two_thousand_flips(form: str, tmp_path: Path) -> None:
+def test_two_thousand_flipped_bits_are_found(form: str, tmp_path: Path) -> None:
     _flip_and_look(tmp_path / "home", FORMS[form], 2000, 1)

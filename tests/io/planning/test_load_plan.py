@@ -211,7 +211,9 @@ def test_a_refusal_that_a_plan_could_help_says_so(tmp_path: Path) -> None:
                      {"conv_3.w_0": "conv_2.w_0", "conv_11.w_0": "conv_10.w_0"}, id="numbers-as-numbers"),
     ],
 )  # fmt: skip
-def test_what_is_proposed(files: dict[str, Any], wanted: dict[str, Any], pairs: dict[str, str]) -> None:
+def test_near_names_and_shapes_are_proposed(
+    files: dict[str, Any], wanted: dict[str, Any], pairs: dict[str, str]
+) -> None:
     kind = fluid.core.VarDesc.VarType.FP32
     proposals = propose(
         [Named(name, kind, tuple(shape)) for name, shape in wanted.items()],

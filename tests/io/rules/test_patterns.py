@@ -83,7 +83,9 @@ def test_whatever_is_no_expression_is_a_value_error(text: str, name: str) -> Non
         ("(.*)", "a\nb", ("a\nb",)),
     ],
 )
-def test_what_expressions_can_say(text: str, name: str, groups: tuple[str, ...]) -> None:
+def test_the_supported_syntax_of_expressions_matches_as_re_does(
+    text: str, name: str, groups: tuple[str, ...]
+) -> None:
     found = Pattern(text).match(name)
     assert found is not None
     assert found.groups() == groups
@@ -101,7 +103,7 @@ def test_what_expressions_can_say(text: str, name: str, groups: tuple[str, ...])
         ("|" * 60000, "more than 1000 steps"), (".a" * 30000, "more than 1000 steps"),
     ],
 )  # fmt: skip
-def test_what_they_cannot(text: str, words: str) -> None:
+def test_unsupported_syntax_of_expressions_is_refused(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Pattern(text)
 
@@ -109,11 +111,11 @@ def test_what_they_cannot(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     "text", ["(a|a)*b", "(a*)*b", "(a+)+$b", "(.*)*x", "a*" * 300 + "b", "(?:a?){100}a{100}b", "((a*)*|b)*c"]
 )
-def test_expressions_that_re_would_not_end(text: str) -> None:
+def test_expressions_that_take_re_forever_end_here(text: str) -> None:
     assert Pattern(text).match("a" * 200) is None
 
 
-def test_long_names_without_wildcards() -> None:
+def test_long_names_without_wildcards_match_themselves() -> None:
     assert match_targets(Rename("a.b/" * 1000, "x"), "a.b/" * 1000) == ["x"]
 
 

@@ -130,7 +130,7 @@ def test_a_file_that_exists_is_not_overwritten_unless_allowed(tmp_path: Path) ->
         exe.run(program_of(save("a", tmp_path / "m/a", overwrite=False)))
 
 
-def test_half_precision_on_the_way_out_and_in(tmp_path: Path) -> None:
+def test_half_precision_is_converted_by_save_and_load_operators(tmp_path: Path) -> None:
     put(a=1.0009765625)
     exe = fluid.Executor()
     exe.run(program_of(save("a", tmp_path / "m/a", save_as_fp16=True), save("a", tmp_path / "m/whole")))
@@ -149,7 +149,7 @@ def test_a_part_of_a_file_is_loaded(tmp_path: Path) -> None:
     assert get("b") == [2.0, 3.0]
 
 
-def test_combined_files_and_bytes_in_memory(tmp_path: Path) -> None:
+def test_a_run_saves_combined_files_and_bytes_in_memory(tmp_path: Path) -> None:
     put(a=1, b=2)
     exe = fluid.Executor()
     path = str(tmp_path / "m/all")

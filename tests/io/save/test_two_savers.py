@@ -75,7 +75,7 @@ def ended(process: subprocess.Popen[str], says: str = "") -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_two_processes_that_save_again_and_again(tmp_path: Path) -> None:
+def test_two_processes_that_save_again_and_again_never_mix(tmp_path: Path) -> None:
     """Whoever reads meanwhile finds one save, whole; who comes second is told."""
     path = tmp_path / "m"
     savers = [python(SAVER, str(path), number, "2") for number in ("1000", "2000000")]

@@ -15,7 +15,7 @@ layers = fluid.layers
 pytestmark = pytest.mark.filterwarnings("ignore:layers.While, while_loop that overwrite")
 
 
-def test_a_loop_over_a_nest_of_variables() -> None:
+def test_a_loop_carries_nested_structures_of_variables() -> None:
     def body(i: Any, nest: Any) -> Any:
         return [i + 1, {"sum": nest["sum"] + i, "twice": [nest["twice"][0] * 2]}]
 

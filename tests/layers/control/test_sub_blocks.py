@@ -41,7 +41,7 @@ def test_the_operator_names_what_goes_in_and_out() -> None:
     assert op.sub_blocks() == [1]
 
 
-def test_a_block_in_a_block() -> None:
+def test_a_conditional_block_may_hold_another() -> None:
     x = fluid.data("x", [1], "float32")
     out = layers.create_global_var([1], 0.0, "float32", persistable=True, name="out")
     with layers.Switch() as outer, outer.case(x < 5.0), layers.Switch() as inner, inner.case(x < 3.0):

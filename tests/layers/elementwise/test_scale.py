@@ -11,7 +11,7 @@ from tests.helpers.small_networks import random_input, run
 layers = fluid.layers
 
 
-def test_addcmul() -> None:
+def test_addcmul_adds_a_scaled_product() -> None:
     (x, a), (y, b), (z, c) = random_input("x", 2, 3), random_input("y", 2, 3), random_input("z", 2, 3)
     np.testing.assert_allclose(run(layers.addcmul(x, y, z, 2.0), x=a, y=b, z=c), a + 2 * b * c, rtol=1e-5)
 

@@ -15,7 +15,7 @@ def test_mse_loss_is_the_mean_of_squares() -> None:
     np.testing.assert_allclose(run(layers.mse_loss(x, y), x=a, y=b), [np.mean((a - b) ** 2)], rtol=1e-6)
 
 
-def test_npair_loss() -> None:
+def test_npair_loss_follows_its_formula() -> None:
     a, p = (RNG.normal(size=(4, 3)).astype("float32") for _ in range(2))
     ids = np.array([1, 2, 1, 3], "float32")
     anchor, positive = (fluid.data(name, [4, 3]) for name in "ap")

@@ -10,7 +10,7 @@ from tests.helpers.small_networks import random_input, run, softmax
 layers = fluid.layers
 
 
-def test_log_softmax_and_logsumexp() -> None:
+def test_log_softmax_subtracts_the_logsumexp() -> None:
     x, a = random_input("x", 3, 5)
     soft, total = run([layers.log_softmax(x), layers.logsumexp(x, 1, keepdim=True)], x=a)
     np.testing.assert_allclose(soft, np.log(softmax(a)), atol=1e-6)

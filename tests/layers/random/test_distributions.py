@@ -13,7 +13,7 @@ layers = fluid.layers
 
 
 class TestDistributions:
-    def test_normal(self) -> None:
+    def test_a_normal_distribution_follows_its_formulas(self) -> None:
         mine, other = layers.Normal([0.5, 1.0], [2.0, 3.0]), layers.Normal(0.0, [1.0, 2.0])
         at = layers.assign(np.array([0.2, -0.4], "float32"))
         entropy, density, divergence = run([mine.entropy(), mine.log_prob(at), mine.kl_divergence(other)])
@@ -35,13 +35,13 @@ class TestDistributions:
         assert (b >= [1.0, -1.0]).all()
         assert (b < 3.0).all()
 
-    def test_uniform(self) -> None:
+    def test_a_uniform_distribution_follows_its_formulas(self) -> None:
         uniform = layers.Uniform(1.0, 3.0)
         inside = layers.assign(np.array([2.0], "float32"))
         entropy, density = run([uniform.entropy(), uniform.log_prob(inside)])
         np.testing.assert_allclose([entropy, density], [[np.log(2)], [-np.log(2)]], rtol=1e-6)
 
-    def test_categorical(self) -> None:
+    def test_a_categorical_distribution_follows_its_formulas(self) -> None:
         (x, a), (y, b) = random_input("x", 2, 4), random_input("y", 2, 4)
         mine, other = layers.Categorical(x), layers.Categorical(y)
         entropy, divergence = run([mine.entropy(), mine.kl_divergence(other)], x=a, y=b)
@@ -49,7 +49,7 @@ class TestDistributions:
         np.testing.assert_allclose(entropy, -(p * np.log(p)).sum(1, keepdims=True), rtol=1e-5)
         np.testing.assert_allclose(divergence, (p * np.log(p / q)).sum(1, keepdims=True), atol=1e-6)
 
-    def test_multivariate_normal(self) -> None:
+    def test_a_multivariate_normal_distribution_follows_its_formulas(self) -> None:
         rows = {"a": [0.1, 0.4], "b": [0.3, -0.2]}
         scales = {"s": np.diag([0.5, 2.0]), "t": np.diag([1.5, 0.7])}
         mean, others = (fluid.data(name, [2]) for name in rows)

@@ -8,7 +8,7 @@ from tests.helpers.small_networks import x
 layers = fluid.layers
 
 
-def test_names_of_given_attributes() -> None:
+def test_cells_use_the_names_of_given_attributes() -> None:
     cell = layers.GRUCell(4, param_attr=fluid.ParamAttr(name="w"), bias_attr=fluid.ParamAttr(name="b"))
     data = x(None, 3)
     cell(data, cell.get_initial_states(data))

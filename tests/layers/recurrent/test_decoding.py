@@ -13,7 +13,7 @@ from tests.helpers.small_networks import run, x
 layers = fluid.layers
 
 
-def test_rows_tiled_for_beams() -> None:
+def test_rows_are_tiled_for_each_beam() -> None:
     values = np.arange(6, dtype="float32").reshape(2, 3)
     out = layers.BeamSearchDecoder.tile_beam_merge_with_batch(x(2, 3), 2)
     np.testing.assert_array_equal(run([out], {"x": values})[0], values.repeat(2, 0))
@@ -39,7 +39,7 @@ def test_decoding_in_test_mode_gives_the_same() -> None:
     np.testing.assert_array_equal(one, other)
 
 
-def test_what_a_subclass_must_give() -> None:
+def test_a_decoder_without_its_methods_is_refused() -> None:
     for call in (
         lambda: layers.RNNCell().call(None, None),
         lambda: layers.Decoder().initialize(None),

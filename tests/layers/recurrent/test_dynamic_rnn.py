@@ -14,7 +14,7 @@ from tests.helpers.small_networks import x
 layers = fluid.layers
 
 
-def test_dynamic_rnn_misuse() -> None:
+def test_misuse_of_dynamic_rnn_is_refused() -> None:
     rnn = layers.DynamicRNN()
     with pytest.raises(GraphError, match="inside"):
         rnn.step_input(x(None, 2))

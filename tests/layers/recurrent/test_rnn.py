@@ -27,7 +27,7 @@ class Adder(layers.RNNCell):  # type: ignore[misc]
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
 @pytest.mark.parametrize("time_major", [False, True], ids=["batch-first", "time-first"])
-def test_a_cell_of_a_script(reverse: bool, time_major: bool) -> None:
+def test_rnn_runs_a_cell_that_the_script_defines(reverse: bool, time_major: bool) -> None:
     values = np.arange(12, dtype="float32").reshape(2, 3, 2)
     fed = values.swapaxes(0, 1) if time_major else values
     outs, last = layers.rnn(

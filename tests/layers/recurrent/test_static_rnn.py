@@ -14,7 +14,7 @@ from tests.helpers.small_networks import run, x
 layers = fluid.layers
 
 
-def test_static_rnn_misuse() -> None:
+def test_misuse_of_static_rnn_is_refused() -> None:
     rnn = layers.StaticRNN()
     with pytest.raises(GraphError, match="inside"):
         rnn.step_input(x(3, 2, 4))
@@ -29,7 +29,7 @@ def _remembering(rnn: Any) -> None:
         rnn.memory(shape=[-1, 4], batch_ref=rnn.step_input(fluid.data("y", [3, 2, 4])))
 
 
-def test_static_rnn_of_inputs_of_two_lengths() -> None:
+def test_inputs_of_two_lengths_are_refused() -> None:
     rnn = layers.StaticRNN()
     three, five = (fluid.data(f"x{steps}", [steps, 2, 4]) for steps in (3, 5))
     with rnn.step():
@@ -38,7 +38,7 @@ def test_static_rnn_of_inputs_of_two_lengths() -> None:
             rnn.step_input(five)
 
 
-def test_static_rnn_of_inputs_that_differ_when_they_are_fed() -> None:
+def test_inputs_whose_fed_lengths_differ_are_refused() -> None:
     rnn = layers.StaticRNN()
     one, two = (fluid.data(name, [None, 2], "float32") for name in "ab")
     with rnn.step():

@@ -15,7 +15,9 @@ layers = fluid.layers
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod"])
 @pytest.mark.parametrize("dims", [None, 1, [0, 2]], ids=str)
 @pytest.mark.parametrize("keep", [False, True], ids=["drop", "keep"])
-def test_a_reduction_along_dims(name: str, dims: int | list[int] | None, keep: bool) -> None:
+def test_a_reduction_follows_its_formula_along_the_given_dims(
+    name: str, dims: int | list[int] | None, keep: bool
+) -> None:
     a = RNG.uniform(0.5, 1.5, (2, 3, 4)).astype("float32")
     out = getattr(layers, f"reduce_{name}")(fluid.data("x", [2, 3, 4]), dim=dims, keep_dim=keep)
     axis = tuple(dims) if isinstance(dims, list) else dims
@@ -49,12 +51,12 @@ def test_unique_elements_keep_the_order_of_appearance() -> None:
     [({}, [1, 3, 6]), ({"exclusive": True}, [0, 1, 3]), ({"reverse": True}, [6, 5, 3])],
     ids=["plain", "exclusive", "reverse"],
 )
-def test_running_sums(options: dict[str, bool], wanted: list[int]) -> None:
+def test_cumsum_gives_running_sums(options: dict[str, bool], wanted: list[int]) -> None:
     out = layers.cumsum(fluid.data("x", [3]), axis=0, **options)
     assert run(out, x=np.array([1, 2, 3], "float32")).tolist() == wanted
 
 
-def test_cosines_of_rows() -> None:
+def test_cos_sim_gives_the_cosines_of_rows() -> None:
     a, b = (RNG.normal(size=(3, 4)).astype("float32") for _ in range(2))
     out = layers.cos_sim(fluid.data("x", [None, 4]), fluid.data("y", [None, 4]))
     wanted = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)

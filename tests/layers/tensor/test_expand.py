@@ -14,7 +14,7 @@ layers = fluid.layers
 
 
 @pytest.mark.parametrize(("shifts", "dims"), [(2, None), ([1, -1], [0, 1]), (1, 1)])
-def test_roll(shifts: Any, dims: Any) -> None:
+def test_roll_shifts_elements_around(shifts: Any, dims: Any) -> None:
     a = RNG.normal(size=(3, 4)).astype("float32")
     out = layers.roll(fluid.data("x", [3, 4]), shifts, dims)
     wanted = np.roll(a, shifts, None if dims is None else tuple(np.atleast_1d(dims)))

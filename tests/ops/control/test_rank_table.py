@@ -33,12 +33,12 @@ def test_the_longest_sequence_comes_first_and_equals_keep_their_order() -> None:
     assert call("max_sequence_len", ranks)[0].tolist() == [4]
 
 
-def test_a_table_of_a_level_that_is_not_there() -> None:
+def test_a_rank_table_of_a_missing_level_is_refused() -> None:
     with pytest.raises(EnforceNotMet, match="LoD of 1 levels, level 1 is asked for"):
         table(ONE, level=1)
 
 
-def test_steps_of_sequences() -> None:
+def test_an_array_holds_the_steps_of_sequences() -> None:
     array, _ = call("lod_tensor_to_array", X, table(ONE), lods={"X": ONE})
     rows = [X[numbers].tolist() for numbers in ([2, 0, 6], [3, 1], [4], [5])]
     assert tensors(array) == rows
@@ -64,7 +64,7 @@ def test_an_array_becomes_the_sequences_it_came_from(lod: LoD) -> None:
     assert ctx.lods["Out"] == lod
 
 
-def test_an_array_that_is_too_short() -> None:
+def test_an_array_that_is_too_short_is_refused() -> None:
     array = LoDTensorArray([LoDTensor(X[:3])])
     with pytest.raises(EnforceNotMet, match="has 1 elements, but the longest sequence has 4 steps"):
         call("array_to_lod_tensor", array, table(ONE))

@@ -25,7 +25,9 @@ def assert_close(one: Array, other: Array) -> None:
 @pytest.mark.parametrize(
     ("shape", "axis"), [((5,), 1), ((5, 1, 1), -1), ((2, 5), 0), ((9,), -1), ((2, 5, 8, 9), -1)]
 )
-def test_arithmetic_of_images(type: str, shape: tuple[int, ...], axis: int) -> None:
+def test_arithmetic_of_images_and_channel_vectors_follows_numpy(
+    type: str, shape: tuple[int, ...], axis: int
+) -> None:
     rng = np.random.default_rng(4)
     x, y, d_out = (
         rng.standard_normal((2, 5, 8, 9)),

@@ -42,5 +42,5 @@ def test_an_infinite_element_stays_in_its_sum() -> None:
     np.testing.assert_array_equal(sum_to((2, 1, 4), x, -1), expected)
 
 
-def test_one_number_over_a_vector() -> None:
+def test_one_number_is_broadcast_over_a_vector() -> None:
     np.testing.assert_array_equal(sum_to((1,), np.arange(4.0), -1), [6.0])

@@ -83,7 +83,7 @@ def test_nce_computes_what_the_real_one_does(sampler: int, monkeypatch: pytest.M
     np.testing.assert_allclose(d[:, 0], d_bias, rtol=2e-5, atol=1e-7)
 
 
-def test_tree_costs_of_the_real_one() -> None:
+def test_hsigmoid_gives_the_costs_of_fluid() -> None:
     op = registry.find("hierarchical_sigmoid")
     out, before, _ = op.forward(X, W[:4], LABEL, None, None, B[:4], num_classes=5)
     np.testing.assert_allclose(
@@ -115,7 +115,7 @@ def test_sampled_logits_are_those_of_the_classes() -> None:
     np.testing.assert_allclose(cost[:, 0], -np.log(powers[:, 0] / powers.sum(1)), rtol=1e-5)
 
 
-def test_chances_are_expected_counts() -> None:
+def test_the_probabilities_are_expected_counts() -> None:
     """Three different classes in three tries, as the real one drew them (seed 4)."""
     chance = np.log1p(1 / (np.array([0, 3, 1, 2]) + 1.0)) / np.log(7) * 3
     real = [1.0686216354370117, 0.3440193235874176, 0.6251035928726196, 0.4435180127620697]

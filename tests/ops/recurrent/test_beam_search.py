@@ -30,7 +30,7 @@ def column(numbers: list[Any], dtype: str) -> np.ndarray[Any, Any]:
     return np.array(numbers, dtype).reshape(-1, 1)
 
 
-def test_sentences_of_a_search() -> None:
+def test_a_search_gives_the_sentences_of_its_formula() -> None:
     layers = fluid.layers
     with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
         ids, scores, feed = layers.create_array("int64"), layers.create_array("float32"), {}

@@ -63,7 +63,7 @@ def test_a_link_is_followed_when_it_is_read(model: Path, lazy: bool) -> None:
 
 
 @pytest.mark.parametrize("to", ["nowhere", "w", "../outside", "/dev/zero", "/proc/self/mem", "/etc/hostname"])
-def test_a_link_to_what_is_no_tensor(model: Path, to: str) -> None:
+def test_a_link_to_what_is_not_a_tensor_is_explained(model: Path, to: str) -> None:
     (model / "w").unlink()
     (model / "w").symlink_to(to)
     for lazy in (False, True):
@@ -125,7 +125,7 @@ KINDS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_not_waited_for(model: Path, kind: str) -> None:
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(model: Path, kind: str) -> None:
     make, words = KINDS[kind]
     (model / "w").unlink()
     make(model / "w")
@@ -144,7 +144,7 @@ def test_what_is_no_file_is_not_waited_for(model: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("helper", ["journal", "manifest", "lock"])
-def test_nor_in_place_of_our_own_files(model: Path, helper: str, kind: str) -> None:
+def test_pipes_in_place_of_our_own_files_are_not_waited_for(model: Path, helper: str, kind: str) -> None:
     staging = model.with_name(".m.saving-directory")
     staging.mkdir()
     path = {"manifest": model / "__manifest__"}.get(helper, staging / helper)
@@ -171,7 +171,7 @@ def test_nor_in_place_of_our_own_files(model: Path, helper: str, kind: str) -> N
     ("is_prefix", "path"),
     [(True, "theirs"), (True, "m/w"), (True, "mm/x"), (False, "../theirs"), (False, "out/w")],
 )
-def test_a_journal_that_reaches_for_other_files(
+def test_a_journal_that_names_files_elsewhere_is_refused(
     model: Path, direction: str, is_prefix: bool, path: str
 ) -> None:
     """Proves S7."""
@@ -205,7 +205,7 @@ def test_a_journal_that_reaches_for_other_files(
 
 
 @pytest.mark.parametrize("to", ["nowhere", "journal", "../outside", "../outside/w"])
-def test_a_journal_that_is_a_link(model: Path, to: str) -> None:
+def test_a_journal_that_is_a_link_is_refused(model: Path, to: str) -> None:
     staging = model.with_name(".m.saving-directory")
     staging.mkdir()
     (staging / "journal").symlink_to(to)
@@ -235,7 +235,7 @@ def test_a_damaged_journal_is_refused(model: Path, key: str, wrong: object) -> N
     assert (model / "w").read_bytes() == W
 
 
-def test_a_manifest_that_names_other_peoples_files(tmp_path: Path) -> None:
+def test_a_manifest_that_names_files_elsewhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"s")
     record = manifest.Record(1, "sha256:" + "0" * 64, (1, 2))
     (tmp_path / "m.pdmanifest").write_bytes(manifest.encode({"secret": record}, is_prefix=True))
@@ -317,7 +317,9 @@ def _spare_is_a_link(model: Path) -> None:
         _spare_pipe,
     ],
 )
-def test_a_staging_area_that_leads_elsewhere(model: Path, make: Callable[[Path], None], keep: bool) -> None:
+def test_a_staging_area_that_leads_elsewhere_changes_nothing_there(
+    model: Path, make: Callable[[Path], None], keep: bool
+) -> None:
     make(model)
     try:
         with Transaction(model, keep_generation=keep) as transaction:
@@ -346,7 +348,7 @@ def deep(tmp_path: Path) -> Iterator[Path]:
         folder.rmdir()
 
 
-def test_a_thousand_folders_in_each_other(deep: Path) -> None:
+def test_a_thousand_nested_folders_are_listed_and_not_loaded(deep: Path) -> None:
     assert list_names(deep) == ["d/" * 1100 + "w"]
     assert sum(folder for _, _, folder in walk(str(deep))) == 1100
     with pytest.raises(LoadError):
@@ -397,7 +399,7 @@ def test_a_link_with_the_name_of_a_prefix_is_no_part_of_it(model: Path, aim: str
 
 
 @pytest.mark.parametrize("call", [manifest_file.verify, recover, lambda path: Transaction(path)])
-def test_a_path_that_the_system_does_not_follow(
+def test_a_path_that_the_system_cannot_follow_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], object]
 ) -> None:
     with pytest.raises(StorageError, match="is not a path: embedded null"):

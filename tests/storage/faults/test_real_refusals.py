@@ -48,7 +48,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("files", [{"w": bytes(5 << 20)}, {f"w_{n}": bytes(40_000) for n in range(120)}])
-def test_a_full_disk(disk, files):
+def test_a_full_disk_leaves_the_old_set(disk, files):
     save(disk / "m", OLD)
     before = contents(disk)
     with pytest.raises(SaveError, match="No space left") as caught:
@@ -68,7 +68,7 @@ def test_a_mount_point_takes_files_under_the_journal(disk):
     assert names(disk.parent) == ["disk"]
 
 
-def test_a_mount_point_that_is_full(disk):
+def test_a_full_mount_point_leaves_the_old_set(disk):
     save(disk, OLD)
     before = contents(disk)
     with pytest.raises(SaveError, match="No space left"):
@@ -211,7 +211,7 @@ def test_owners_and_modes_stay(tmp_path):
     assert modes == [0o2750, 0o700, 0o640]
 
 
-def test_a_limit_of_file_sizes(tmp_path):
+def test_a_limit_of_file_sizes_leaves_the_old_set(tmp_path):
     save(tmp_path / "m", OLD)
     before = contents(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -285,7 +285,7 @@ def test_a_quota_that_is_used_up_at_any_call(tmp_path, monkeypatch, call, keep):
     assert number or call == "ftruncate"
 
 
-def test_a_file_where_a_directory_should_be(tmp_path):
+def test_a_file_in_place_of_the_directory_is_refused(tmp_path):
     (tmp_path / "m").write_bytes(b"theirs")
     with pytest.raises(SaveError, match="m is a file; a directory is needed"):
         save(tmp_path / "m", {"w": b"new"})
