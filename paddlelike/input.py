@@ -12,7 +12,7 @@ from paddlelike.layers.checks import INTEGERS, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.io.inputs import check_data
 from paddlelike.layers.nn.embedding import look_up_table, normalize_padding_idx
-from paddlelike.layers.tensor.one_hot import prepare_one_hot
+from paddlelike.layers.tensor.gather import prepare_one_hot
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike

@@ -12,14 +12,12 @@ from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.elementwise.activation import sigmoid
 from paddlelike.layers.elementwise.binary import elementwise_mul
 from paddlelike.layers.elementwise.scale import scale
-from paddlelike.layers.linalg.fc import fc
-from paddlelike.layers.linalg.matmul import matmul
+from paddlelike.layers.linalg.products import fc, matmul
 from paddlelike.layers.nn.conv import conv2d
 from paddlelike.layers.nn.dropout import dropout
 from paddlelike.layers.nn.image.pool import pool2d
 from paddlelike.layers.nn.normalization.batch_norm import batch_norm
-from paddlelike.layers.sequence.conv import sequence_conv
-from paddlelike.layers.sequence.pool import sequence_pool
+from paddlelike.layers.sequence.rows import sequence_conv, sequence_pool
 from paddlelike.layers.tensor.concat import split
 from paddlelike.layers.tensor.reshape import reshape, transpose
 

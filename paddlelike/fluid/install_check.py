@@ -9,8 +9,8 @@ from paddlelike.core import Scope, scope_guard
 from paddlelike.executor import Executor
 from paddlelike.framework import Program, program_guard
 from paddlelike.input import data
-from paddlelike.layers.linalg.fc import fc
-from paddlelike.layers.reduction.reduce import reduce_sum
+from paddlelike.layers.linalg.products import fc
+from paddlelike.layers.reduction import reduce_sum
 from paddlelike.optimizer import SGD
 
 __all__ = ["run_check"]

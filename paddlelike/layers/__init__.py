@@ -41,31 +41,23 @@ from types import FunctionType as _FunctionType
 from types import ModuleType as _ModuleType
 
 import paddlelike.core as core  # scripts take fluid.layers.core.VarDesc
-import paddlelike.layers.rnn as _rnn  # before the function of that name
 from paddlelike.foundation.keyword_options import name_near_keyword as _name_near_keyword
 from paddlelike.foundation.parameters import complete_parameters as _complete_parameters
 from paddlelike.foundation.parameters import read_shared_parameters as _read_shared_parameters
 from paddlelike.layers import (  # Fluid's modules
     collective,
-    control_flow,
     detection,
-    distributions,
-    metric_op,
-    ops,
-    sequence_lod,
     utils,
 )
 from paddlelike.layers.control.branches import *
 from paddlelike.layers.control.callbacks import *
 from paddlelike.layers.control.if_else import *
 from paddlelike.layers.control.loops import *
-from paddlelike.layers.control.rank_table import reorder_lod_tensor_by_rank
 from paddlelike.layers.control.step_counter import *
 from paddlelike.layers.control.tensor_array import *
+from paddlelike.layers.control.tensor_array import reorder_lod_tensor_by_rank
 from paddlelike.layers.detection.anchors import *
 from paddlelike.layers.detection.boxes import *
-from paddlelike.layers.detection.deformable_conv import *
-from paddlelike.layers.detection.matching import *
 from paddlelike.layers.detection.proposals import *
 from paddlelike.layers.detection.regions import *
 from paddlelike.layers.detection.ssd import *
@@ -74,101 +66,56 @@ from paddlelike.layers.detection.targets import *
 from paddlelike.layers.detection.yolo import *
 from paddlelike.layers.elementwise.activation import *
 from paddlelike.layers.elementwise.binary import *
-from paddlelike.layers.elementwise.cast import *
 from paddlelike.layers.elementwise.compare import *
 from paddlelike.layers.elementwise.scale import *
 from paddlelike.layers.elementwise.unary import *
 from paddlelike.layers.fluid_modules import LISTED as _LISTED
+from paddlelike.layers.fluid_modules import control_flow, distributions, metric_op, ops, sequence_lod
+from paddlelike.layers.fluid_modules import present_names as _present_names
 from paddlelike.layers.io.inputs import *
 from paddlelike.layers.io.readers import *
 from paddlelike.layers.learning_rate_scheduler import *
-from paddlelike.layers.linalg.fc import *
-from paddlelike.layers.linalg.matmul import *
 from paddlelike.layers.linalg.matrix_parts import *
-from paddlelike.layers.linalg.norm import *
 from paddlelike.layers.linalg.products import *
-from paddlelike.layers.loss.crf import *
-from paddlelike.layers.loss.cross_entropy import *
-from paddlelike.layers.loss.ctc import *
-from paddlelike.layers.loss.focal import *
-from paddlelike.layers.loss.hierarchical_sigmoid import *
-from paddlelike.layers.loss.label import *
-from paddlelike.layers.loss.nce import *
-from paddlelike.layers.loss.pairwise import *
+from paddlelike.layers.loss.classes import *
 from paddlelike.layers.loss.pointwise import *
-from paddlelike.layers.loss.sample_logits import *
-from paddlelike.layers.metric.classification import *
-from paddlelike.layers.metric.sequence import *
+from paddlelike.layers.loss.sampled import *
+from paddlelike.layers.loss.sequence import *
+from paddlelike.layers.metric import *
 from paddlelike.layers.nn.conv import *
 from paddlelike.layers.nn.dropout import *
 from paddlelike.layers.nn.embedding import *
-from paddlelike.layers.nn.image.affine_channel import *
-from paddlelike.layers.nn.image.grid_sampler import *
+from paddlelike.layers.nn.image.channels import *
 from paddlelike.layers.nn.image.interpolate import *
-from paddlelike.layers.nn.image.pixel_shuffle import *
 from paddlelike.layers.nn.image.pool import *
-from paddlelike.layers.nn.image.similarity_focus import *
 from paddlelike.layers.nn.normalization.batch_norm import *
-from paddlelike.layers.nn.normalization.data_norm import *
-from paddlelike.layers.nn.normalization.group_norm import *
 from paddlelike.layers.nn.normalization.layer_norm import *
-from paddlelike.layers.nn.normalization.lrn import *
-from paddlelike.layers.nn.normalization.spectral_norm import *
 from paddlelike.layers.nn.softmax import *
-from paddlelike.layers.nn.unfold import *
 from paddlelike.layers.random.distributions import *
 from paddlelike.layers.random.sampling import *
 from paddlelike.layers.random.tensors import *
-from paddlelike.layers.ranking.cvm import *
-from paddlelike.layers.ranking.instag import *
+from paddlelike.layers.ranking import *
 from paddlelike.layers.recurrent.basic_decoder import *
-from paddlelike.layers.recurrent.beam_search import *
 from paddlelike.layers.recurrent.beam_search_decoder import *
 from paddlelike.layers.recurrent.cells import *
-from paddlelike.layers.recurrent.cudnn_lstm import *
 from paddlelike.layers.recurrent.decoding import *
 from paddlelike.layers.recurrent.dynamic_rnn import *
-from paddlelike.layers.recurrent.gather_tree import *
 from paddlelike.layers.recurrent.gru import *
 from paddlelike.layers.recurrent.lstm import *
-from paddlelike.layers.recurrent.lstm_unit import *
-from paddlelike.layers.recurrent.rnn import *
 from paddlelike.layers.recurrent.static_rnn import *
-from paddlelike.layers.reduction.arg import *
-from paddlelike.layers.reduction.cumulative import *
-from paddlelike.layers.reduction.reduce import *
-from paddlelike.layers.reduction.search import *
-from paddlelike.layers.reduction.sort import *
-from paddlelike.layers.reduction.sum import *
-from paddlelike.layers.reduction.unique import *
-from paddlelike.layers.sequence.conv import *
-from paddlelike.layers.sequence.expand import *
-from paddlelike.layers.sequence.image import *
-from paddlelike.layers.sequence.lod_reset import *
-from paddlelike.layers.sequence.pad import *
-from paddlelike.layers.sequence.part import *
-from paddlelike.layers.sequence.pool import *
-from paddlelike.layers.sequence.position import *
-from paddlelike.layers.sequence.softmax import *
+from paddlelike.layers.reduction import *
+from paddlelike.layers.sequence.lengths import *
+from paddlelike.layers.sequence.rows import *
 from paddlelike.layers.tensor.assign import *
 from paddlelike.layers.tensor.concat import *
 from paddlelike.layers.tensor.constant import *
-from paddlelike.layers.tensor.crop import *
-from paddlelike.layers.tensor.diag import *
-from paddlelike.layers.tensor.expand import *
 from paddlelike.layers.tensor.gather import *
-from paddlelike.layers.tensor.hash import *
-from paddlelike.layers.tensor.one_hot import *
-from paddlelike.layers.tensor.pad import *
-from paddlelike.layers.tensor.range import *
 from paddlelike.layers.tensor.reshape import *
 from paddlelike.layers.tensor.slice import *
-from paddlelike.layers.tensor.stack import *
 from paddlelike.left_out import make_getattr as _make_getattr
 
-for _module, _names in _LISTED.items():
-    for _name in _names:  # Fluid's layers.nn.dropout is the function, not the module that holds it
-        vars(_sys.modules[f"paddlelike.layers.{_module}"]).pop(_name, None)
+for _module in _LISTED:
+    _present_names(_sys.modules[f"paddlelike.layers.{_module}"])
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _make_getattr(__name__, "layers")

@@ -13,8 +13,8 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable, describe, is_whole
 from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent, select_input
-from paddlelike.layers.elementwise.cast import cast
 from paddlelike.layers.elementwise.compare import equal, logical_not
+from paddlelike.layers.elementwise.scale import cast
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import assign

@@ -1,17 +1,20 @@
-"""Arrays of tensors, usually one element for each step of a loop.
+"""Arrays of tensors, and sequences in the order of their lengths.
 
 Parameters
 ----------
 array
     A LoDTensorArray; None in :func:`array_write` for a new one.
-i
-    The index, int64 of shape [1].
+x
+    Sequences with LoD.
+rank_table
+    A table of :func:`lod_rank_table`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_array, check_variable
@@ -54,6 +57,8 @@ def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Vari
     ----------
     x
         The value to write.
+    i
+        The index, int64 of shape [1].
 
     >>> import paddlelike as fluid
     >>> i = fluid.layers.fill_constant([1], "int64", 0)
@@ -75,6 +80,11 @@ def array_read(array: Variable, i: Variable) -> Variable:
     Raises TypeError unless ``i`` is a variable of a supported dtype.
 
     The result has the shape of what was written there.
+
+    Parameters
+    ----------
+    i
+        The index, int64 of shape [1].
 
     >>> from paddlelike.layers.tensor.constant import fill_constant
     >>> i = fill_constant([1], "int64", 0)
@@ -134,3 +144,66 @@ def tensor_array_to_tensor(
     attrs = {"axis": axis, "use_stack": use_stack}
     out, index = emit_all("tensor_array_to_tensor", inputs, outputs, attrs, name=name)
     return out, index
+
+
+def lod_rank_table(x: Variable, level: int = 0) -> Variable:
+    """Return the table of the sequences of ``x``, the longest first (operator ``lod_rank_table``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
+    check_variable("lod_rank_table", "x", x)
+    helper = LayerHelper("lod_rank_table")
+    table = helper.create_variable(name=unique_name.generate("lod_rank_table"), type=VarType.LOD_RANK_TABLE)
+    helper.append_op(type="lod_rank_table", inputs={"X": x}, outputs={"Out": table}, attrs={"level": level})
+    return table
+
+
+def max_sequence_len(rank_table: Variable) -> Variable:
+    """Return the length of the longest sequence, int64 of shape ``[1]`` (operator ``max_sequence_len``)."""
+    return emit("max_sequence_len", {"RankTable": rank_table}, layer="max_seqence_len", dtype="int64")
+
+
+def lod_tensor_to_array(x: Variable, table: Variable) -> Variable:
+    """Return an array whose element ``t`` is step ``t`` of every sequence (operator ``lod_tensor_to_array``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
+    check_variable("lod_tensor_to_array", "x", x)
+    helper = LayerHelper("lod_tensor_to_array")
+    array = helper.create_variable(
+        name=unique_name.generate("lod_tensor_to_array"), type=VarType.LOD_TENSOR_ARRAY, dtype=x.dtype
+    )
+    inputs = {"X": x, "RankTable": table}
+    helper.append_op(type="lod_tensor_to_array", inputs=inputs, outputs={"Out": array})
+    return array
+
+
+def array_to_lod_tensor(x: Variable, table: Variable) -> Variable:
+    """Return the sequences whose steps an array holds (operator ``array_to_lod_tensor``).
+
+    Raises TypeError unless ``x`` is an array.
+    """
+    return emit("array_to_lod_tensor", {"X": check_array("array_to_lod_tensor", x), "RankTable": table})
+
+
+def shrink_memory(x: Variable, i: Variable, table: Variable) -> Variable:
+    """Return the rows of ``x`` of the sequences that have a step ``i`` (operator ``shrink_rnn_memory``)."""
+    inputs = {"X": [x], "I": [i], "RankTable": [table]}
+    return emit("shrink_rnn_memory", inputs, layer="shrink_memory")
+
+
+def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Variable:
+    """Return the sequences of ``x`` in the order of the table (operator ``reorder_lod_tensor_by_rank``).
+
+    Raises TypeError unless ``x`` and ``rank_table`` are variables.
+
+    >>> import paddlelike as fluid
+    >>> from paddlelike.layers.control.tensor_array import lod_rank_table
+    >>> x = fluid.data("x", [None, 4], lod_level=1)
+    >>> fluid.layers.reorder_lod_tensor_by_rank(x, lod_rank_table(x)).shape
+    (-1, 4)
+    """
+    check_variable("reorder_lod_tensor_by_rank", "x", x)
+    check_variable("reorder_lod_tensor_by_rank", "rank_table", rank_table)
+    inputs = {"X": [x], "RankTable": [rank_table]}
+    return emit("reorder_lod_tensor_by_rank", inputs)

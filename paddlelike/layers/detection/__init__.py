@@ -3,7 +3,3 @@
 The layers are in the modules of this folder; the names that this package lists are those of Fluid's
 ``layers.detection``.
 """
-
-from paddlelike.layers.fluid_modules import make_fluid_module
-
-__getattr__, __dir__ = make_fluid_module("detection")

@@ -13,7 +13,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import check_variable
-from paddlelike.layers.elementwise.cast import cast
+from paddlelike.layers.elementwise.scale import cast
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.concat import concat
 from paddlelike.layers.tensor.constant import fill_constant

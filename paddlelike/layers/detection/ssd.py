@@ -83,16 +83,15 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.detection.anchors import prior_box
-from paddlelike.layers.detection.boxes import box_coder, iou_similarity
-from paddlelike.layers.detection.matching import bipartite_match, target_assign
-from paddlelike.layers.elementwise.cast import cast
+from paddlelike.layers.detection.boxes import bipartite_match, box_coder, iou_similarity, target_assign
+from paddlelike.layers.elementwise.scale import cast
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.loss.cross_entropy import softmax_with_cross_entropy
-from paddlelike.layers.loss.pairwise import smooth_l1
+from paddlelike.layers.loss.classes import softmax_with_cross_entropy
+from paddlelike.layers.loss.pointwise import smooth_l1
 from paddlelike.layers.nn.conv import conv2d
 from paddlelike.layers.nn.softmax import softmax
-from paddlelike.layers.reduction.reduce import reduce_sum
+from paddlelike.layers.reduction import reduce_sum
 from paddlelike.layers.tensor.concat import concat
 from paddlelike.layers.tensor.reshape import flatten, reshape, shape, transpose
 from paddlelike.layers.tensor.slice import slice as slice_layer

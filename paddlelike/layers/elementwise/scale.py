@@ -1,19 +1,17 @@
-"""Elementwise arithmetic of one variable: scale, clip, clamp, increment.
+"""Scaling, clipping, sums, and the conversion of dtypes.
 
 Parameters
 ----------
-x
-    A variable of any shape.
-input
+x, input
     A variable of any shape.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
@@ -22,7 +20,10 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import create_named_temporary
 
-__all__ = ["clamp", "clip", "clip_by_norm", "increment", "scale"]
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+
+__all__ = ["cast", "clamp", "clip", "clip_by_norm", "increment", "scale"]
 
 
 def scale(
@@ -178,3 +179,22 @@ def clamp(
         elif bound is not None:
             attrs[slot.lower()] = bound
     return emit("clip", inputs, attrs, layer="clamp", name=name, out=output)
+
+
+def cast(x: Variable, dtype: DtypeLike) -> Variable:
+    """Return ``x`` converted to another element type ``dtype`` (operator ``cast``).
+
+    Raises TypeError unless ``x`` is a variable.
+
+    The result has the shape of ``x``.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([0.5, 2.75], "float32"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.cast(x, "int64")])
+    [array([0, 2])]
+    """
+    check_variable("cast", "x", x)
+    kind = convert_dtype(dtype)
+    attrs = {"in_dtype": int(x.dtype), "out_dtype": int(kind)}
+    return emit("cast", {"X": x}, attrs, dtype=kind)

@@ -1,11 +1,14 @@
-"""Products of matrices and vectors: bmm, dot, addmm, Kronecker and cross products, bilinear forms."""
+"""Fully connected layers, and products of matrices and vectors."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_variable
+from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable, check_variables
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import create_named
@@ -13,7 +16,166 @@ from paddlelike.layers.tensor.assign import create_named
 if TYPE_CHECKING:
     from paddlelike.param_attr import ParamAttrLike
 
-__all__ = ["addmm", "bilinear_tensor_product", "bmm", "cross", "dot", "fsp_matrix", "kron"]
+__all__ = [
+    "addmm",
+    "bilinear_tensor_product",
+    "bmm",
+    "cross",
+    "dot",
+    "fc",
+    "fsp_matrix",
+    "kron",
+    "matmul",
+    "mul",
+]
+
+
+def fc(
+    input: Variable | Sequence[Variable],
+    size: int,
+    num_flatten_dims: int = 1,
+    param_attr: ParamAttrLike | Sequence[ParamAttrLike] = None,
+    bias_attr: ParamAttrLike = None,
+    act: str | None = None,
+    name: str | None = None,
+) -> Variable:
+    """Return ``act(sum of input @ weight + bias)`` over one or several inputs.
+
+    Operators ``mul`` and ``elementwise_add``. Each input has a weight of its own, (columns, size). They share
+    the bias, (size,).
+
+    Parameters
+    ----------
+    input
+        A variable (N, ...), or several. Each is flattened to a matrix, rows by columns.
+    size
+        The width of the result.
+    num_flatten_dims
+        How many of the first dims count as rows; the others are columns, whose count must be known.
+
+    Returns
+    -------
+    The first ``num_flatten_dims`` dims of the input, then ``size``: (N, size) by default.
+
+    Raises
+    ------
+    GraphError
+        The count of columns is unknown.
+    TypeError
+        ``input`` is not a variable of float16, float32 or float64.
+
+    >>> from paddlelike.input import data
+    >>> hidden = fc(data("pixels", [None, 784]), size=10, act="softmax", name="digits")
+    >>> hidden.shape, hidden.block.all_parameters()[-2:]
+    ((-1, 10), [<parameter digits.w_0: fp32[784, 10]>, <parameter digits.b_0: fp32[10]>])
+    """
+    inputs = check_variables("fc", "input", input, FLOATS)
+    helper = LayerHelper("fc", name=name, input=inputs, act=act, param_attr=param_attr, bias_attr=bias_attr)
+    dtype = helper.input_dtype()
+    products = []
+    for variable, attr in helper.iter_inputs_and_params():
+        if num_flatten_dims == -1:
+            num_flatten_dims = len(variable.shape) - 1
+        columns = variable.shape[num_flatten_dims:]
+        if any(dim < 0 for dim in columns) and math.prod(columns) <= 0:  # as Fluid: (3, -1, -1) is 3 columns
+            raise GraphError(
+                f"layer 'fc': input {variable.name!r} of shape {list(variable.shape)} has unknown dims "
+                f"from dim {num_flatten_dims} on, so that its weight would have no shape",
+                hint="declare those dims, or pass num_flatten_dims",
+            )
+        weight = helper.create_parameter(attr, [math.prod(columns), size], dtype)
+        product = helper.create_variable_for_type_inference(dtype)
+        helper.append_op(
+            type="mul",
+            inputs={"X": variable, "Y": weight},
+            outputs={"Out": product},
+            attrs={"x_num_col_dims": num_flatten_dims, "y_num_col_dims": 1},
+        )
+        products.append(product)
+    total = products[0]
+    if len(products) > 1:
+        total = helper.create_variable_for_type_inference(dtype)
+        attrs = {"use_mkldnn": False}
+        helper.append_op(type="sum", inputs={"X": products}, outputs={"Out": total}, attrs=attrs)
+    return helper.append_activation(helper.append_bias_op(total, dim_start=num_flatten_dims))
+
+
+def mul(
+    x: Variable, y: Variable, x_num_col_dims: int = 1, y_num_col_dims: int = 1, name: str | None = None
+) -> Variable:
+    """Return the product of ``x`` and ``y`` as matrices whose rows are their first dims.
+
+    Operator ``mul``. ``x_num_col_dims`` and ``y_num_col_dims`` say how many dims count as rows; the result
+    has those of ``x``, then the others of ``y``. Raises TypeError unless ``x`` and ``y`` are variables of
+    supported dtypes.
+
+    Parameters
+    ----------
+    x, y
+        Variables of two dims or more, flattened to matrices.
+    x_num_col_dims, y_num_col_dims
+        How many of the first dims count as rows of the matrix.
+
+    >>> import paddlelike as fluid
+    >>> x, y = fluid.data("x", [None, 2, 3]), fluid.data("y", [6, 4])
+    >>> fluid.layers.mul(x, y).shape
+    (-1, 4)
+    """
+    check_variable("mul", "x", x, FLOATS)
+    check_variable("mul", "y", y, FLOATS)
+    attrs = {"x_num_col_dims": x_num_col_dims, "y_num_col_dims": y_num_col_dims}
+    return emit("mul", {"X": x, "Y": y}, attrs, name=name)
+
+
+def matmul(
+    x: Variable,
+    y: Variable,
+    transpose_x: bool = False,
+    transpose_y: bool = False,
+    alpha: float = 1.0,
+    name: str | None = None,
+) -> Variable:
+    """Return ``alpha * x @ y`` over the last two dims, the others being batches (operator ``matmul``).
+
+    ``transpose_x`` and ``transpose_y`` exchange the last two dims first. Raises TypeError unless ``x`` and
+    ``y`` are variables of supported dtypes, GraphError when columns and rows do not match.
+
+    Parameters
+    ----------
+    x
+        (..., M, K), or (K,).
+    y
+        (..., K, N), or (K,). Batches are broadcast.
+    transpose_x, transpose_y
+        Whether the last two dims are exchanged first.
+    alpha
+        A number by which the product is multiplied.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.matmul(x, x, transpose_y=True)])
+    [array([[5.]], dtype=float32)]
+    """
+    check_variable("matmul", "x", x, FLOATS)
+    check_variable("matmul", "y", y, FLOATS)
+    width = _matrix(x.shape, transpose_x)[-1]
+    height = _matrix(y.shape, transpose_y, column=True)[-2]
+    if -1 not in (width, height) and width != height:
+        raise GraphError(
+            f"layer 'matmul': x of shape {list(x.shape)} has {width} columns, y of shape "
+            f"{list(y.shape)} has {height} rows (transpose_x={transpose_x}, transpose_y={transpose_y})",
+            hint="transpose one of them, or reshape it",
+        )
+    attrs = {"transpose_X": transpose_x, "transpose_Y": transpose_y, "alpha": float(alpha)}
+    return emit("matmul", {"X": x, "Y": y}, attrs, name=name)
+
+
+def _matrix(shape: tuple[int, ...], transposed: bool, *, column: bool = False) -> tuple[int, ...]:
+    """Return the last two dims of an operand; a vector is a row on the left, a column on the right."""
+    if len(shape) == 1:
+        shape = (shape[0], 1) if column != transposed else (1, shape[0])
+    return (shape[-1], shape[-2]) if transposed else (shape[-2], shape[-1])
 
 
 def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:

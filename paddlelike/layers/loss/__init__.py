@@ -1,5 +1,1 @@
 """Loss functions; the package lists the names of Fluid's ``layers.loss``."""
-
-from paddlelike.layers.fluid_modules import make_fluid_module
-
-__getattr__, __dir__ = make_fluid_module("loss")

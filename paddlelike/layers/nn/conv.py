@@ -1,4 +1,4 @@
-"""Convolutions over images (N, C, H, W) and volumes (N, C, D, H, W), or channels last.
+"""Convolutions, and the windows that they read.
 
 Parameters
 ----------
@@ -19,6 +19,16 @@ groups
     How many groups of channels are convolved apart; None for 1. It divides both counts of channels.
 output_size
     The spatial dims of the result: an int, or one per dim; None to compute them from ``filter_size``.
+x
+    (N, C, H, W).
+kernel_sizes
+    The height and width of a window: one int for both, or two.
+strides
+    The step between windows: as ``kernel_sizes``.
+paddings
+    Zeros around the image: an int, two (vertical, horizontal) or four (top, left, bottom, right).
+dilations
+    The distance between elements of a window: as ``kernel_sizes``.
 """
 
 from __future__ import annotations
@@ -30,17 +40,17 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Normal
-from paddlelike.layers.checks import FLOATS, check_variable, describe, is_whole
+from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable, describe, is_whole, repeat_size
+from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.windows import Padding, channel_axis, parse_padding
-from paddlelike.layers.sizes import repeat_size
 from paddlelike.param_attr import ParamAttr
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import Ints, PaddingLike
     from paddlelike.param_attr import ParamAttrLike
 
-__all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
+__all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "unfold"]
 
 
 def conv2d(
@@ -320,3 +330,37 @@ def _infer_filter_size(
         (out - (size - 1) * step + pad - 1) // spread + 1
         for out, size, step, pad, spread in zip(result, image, strides, both, dilations, strict=True)
     ]
+
+
+def unfold(
+    x: Variable,
+    kernel_sizes: Ints,
+    strides: Ints = 1,
+    paddings: Ints = 0,
+    dilations: Ints = 1,
+    name: str | None = None,
+) -> Variable:
+    """Return the windows of (N, C, H, W) as columns: (N, C * height * width, windows) (operator ``unfold``).
+
+    ``paddings`` is an int, [vertical, horizontal], or [top, left, bottom, right]. Raises TypeError unless
+    ``x`` is a variable of a supported dtype.
+
+    ``kernel_sizes`` is the window's height and width, ``strides`` the distance of neighbouring
+    windows, ``dilations`` that of its elements; each one int for both, or two.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> fluid.layers.unfold(x, kernel_sizes=3).shape
+    (-1, 27, 36)
+    """
+    check_variable("unfold", "x", x, WIDE_FLOATS)
+    sides = paddings if isinstance(paddings, list | tuple) and len(paddings) == 4 else (
+        repeat_size("unfold", "paddings", paddings, 2) * 2
+    )  # fmt: skip
+    attrs = {
+        "kernel_sizes": repeat_size("unfold", "kernel_sizes", kernel_sizes, 2),
+        "strides": repeat_size("unfold", "strides", strides, 2),
+        "paddings": list(sides),
+        "dilations": repeat_size("unfold", "dilations", dilations, 2),
+    }
+    return emit("unfold", {"X": x}, attrs, slot="Y", name=name)

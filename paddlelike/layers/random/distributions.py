@@ -13,15 +13,14 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.elementwise.binary import elementwise_pow
-from paddlelike.layers.elementwise.cast import cast
 from paddlelike.layers.elementwise.compare import less_than
+from paddlelike.layers.elementwise.scale import cast
 from paddlelike.layers.elementwise.unary import exp, log
-from paddlelike.layers.linalg.matmul import matmul
+from paddlelike.layers.linalg.products import matmul
 from paddlelike.layers.random.tensors import gaussian_random, uniform_random, uniform_random_batch_size_like
-from paddlelike.layers.reduction.reduce import reduce_max, reduce_prod, reduce_sum
+from paddlelike.layers.reduction import reduce_max, reduce_prod, reduce_sum
 from paddlelike.layers.tensor.assign import assign, create_tensor
-from paddlelike.layers.tensor.constant import fill_constant_batch_size_like, ones, zeros
-from paddlelike.layers.tensor.diag import diag
+from paddlelike.layers.tensor.constant import diag, fill_constant_batch_size_like, ones, zeros
 from paddlelike.layers.tensor.reshape import reshape
 from paddlelike.layers.tensor.reshape import shape as shape_of
 

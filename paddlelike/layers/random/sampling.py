@@ -13,11 +13,10 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.guards import device_guard
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import INTEGERS, check_variable, is_whole
+from paddlelike.layers.checks import INTEGERS, check_variable, has_variables, is_whole
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.random.tensors import read_dim, read_dims
-from paddlelike.layers.sizes import has_variables
 from paddlelike.layers.tensor.assign import create_named_temporary
 
 if TYPE_CHECKING:

@@ -29,10 +29,9 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.graph.guards import device_guard
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
-from paddlelike.layers.checks import check_variable, describe
+from paddlelike.layers.checks import check_variable, describe, has_variables, replace_variables
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.sizes import has_variables, replace_variables
 from paddlelike.layers.tensor.constant import add_shape, fill_constant
 
 if TYPE_CHECKING:

@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.elementwise.cast import cast
 from paddlelike.layers.elementwise.compare import equal, less_equal
+from paddlelike.layers.elementwise.scale import cast
 from paddlelike.layers.nn.softmax import softmax
 from paddlelike.layers.random.sampling import sampling_id
 from paddlelike.layers.recurrent.cells import RNNCell
 from paddlelike.layers.recurrent.decoding import Decoder
-from paddlelike.layers.reduction.arg import argmax
+from paddlelike.layers.reduction import argmax
 from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch_size_like
-from paddlelike.layers.tensor.pad import pad
 from paddlelike.layers.tensor.reshape import squeeze
-from paddlelike.layers.tensor.slice import slice
+from paddlelike.layers.tensor.slice import pad, slice
 from paddlelike.layers.utils import map_structure
 
 if TYPE_CHECKING:

@@ -14,21 +14,18 @@ from paddlelike.layers.elementwise.binary import (
     elementwise_mod,
     elementwise_mul,
 )
-from paddlelike.layers.elementwise.cast import cast
 from paddlelike.layers.elementwise.compare import equal, logical_not, logical_or
+from paddlelike.layers.elementwise.scale import cast
 from paddlelike.layers.elementwise.unary import log
 from paddlelike.layers.nn.softmax import softmax
 from paddlelike.layers.recurrent.cells import RNNCell
-from paddlelike.layers.recurrent.decoding import Decoder
-from paddlelike.layers.recurrent.gather_tree import gather_tree
-from paddlelike.layers.reduction.sort import topk
+from paddlelike.layers.recurrent.decoding import Decoder, gather_tree
+from paddlelike.layers.reduction import topk
 from paddlelike.layers.tensor.assign import assign
-from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch_size_like, zeros_like
-from paddlelike.layers.tensor.expand import expand
+from paddlelike.layers.tensor.concat import expand, stack
+from paddlelike.layers.tensor.constant import fill_constant, fill_constant_batch_size_like, range, zeros_like
 from paddlelike.layers.tensor.gather import gather_nd
-from paddlelike.layers.tensor.range import range
 from paddlelike.layers.tensor.reshape import reshape, shape, transpose, unsqueeze
-from paddlelike.layers.tensor.stack import stack
 from paddlelike.layers.utils import flatten, map_structure
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.control.loops import While
-from paddlelike.layers.control.rank_table import array_to_lod_tensor, shrink_memory
 from paddlelike.layers.control.sub_blocks import find_parent
-from paddlelike.layers.control.tensor_array import array_read, array_write
+from paddlelike.layers.control.tensor_array import array_read, array_to_lod_tensor, array_write, shrink_memory
 from paddlelike.layers.elementwise.compare import less_than
 from paddlelike.layers.elementwise.scale import increment
 from paddlelike.layers.helper import LayerHelper
@@ -34,7 +33,7 @@ class DynamicRNN:
     as they end. Calling the object returns the outputs with the LoD of the inputs.
 
     >>> from paddlelike.input import data
-    >>> from paddlelike.layers.linalg.fc import fc
+    >>> from paddlelike.layers.linalg.products import fc
     >>> sentence = data("dynamic_rnn_x", [None, 8], "float32", lod_level=1)
     >>> rnn = DynamicRNN()
     >>> with rnn.block():

@@ -1,4 +1,4 @@
-"""LSTM over sequences of any length: dynamic_lstm and dynamic_lstmp.
+"""Long short-term memory over sequences, over padded batches, and of one step.
 
 Parameters
 ----------
@@ -24,6 +24,26 @@ proj_activation
     The activation of the projection.
 cell_clip, proj_clip
     The bound of the absolute value; None for no bound.
+x_t
+    The input of the step, (N, M).
+hidden_t_prev, cell_t_prev
+    The states before the step, (N, D).
+forget_bias
+    Added to the forget gate.
+init_h, init_c
+    The first states, (layers * directions, N, hidden_size).
+max_len
+    Not read.
+hidden_size
+    The width of the states.
+num_layers
+    How many LSTMs lie one above the other.
+dropout_prob
+    The probability of dropout between layers.
+is_bidirec
+    Whether each layer reads in both directions.
+default_initializer
+    The initializer of the weights; None for Xavier's.
 """
 
 from __future__ import annotations
@@ -37,13 +57,17 @@ from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.linalg.products import fc
 from paddlelike.layers.recurrent.gru import check_width
+from paddlelike.layers.tensor.concat import concat
+from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
+    from paddlelike.initializer import Initializer
     from paddlelike.param_attr import ParamAttrLike
 
-__all__ = ["dynamic_lstm", "dynamic_lstmp"]
+__all__ = ["dynamic_lstm", "dynamic_lstmp", "lstm", "lstm_unit"]
 
 
 def dynamic_lstm(
@@ -196,3 +220,120 @@ def _initial_states(
     if c_0 is not None:
         given["C0"] = check_width(layer, "c_0", c_0, c_width)
     return given
+
+
+def lstm_unit(
+    x_t: Variable,
+    hidden_t_prev: Variable,
+    cell_t_prev: Variable,
+    forget_bias: float = 0.0,
+    param_attr: ParamAttrLike = None,
+    bias_attr: ParamAttrLike = None,
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """Return the new hidden state and cell of an LSTM after one step, (N, D) each.
+
+    ``concat`` of ``x_t`` (N, M) and ``hidden_t_prev`` (N, D), ``fc`` to 4 D gates, operator ``lstm_unit``
+    on those and ``cell_t_prev`` (N, D). Raises TypeError unless the inputs are variables of supported
+    dtypes, GraphError when shapes do not match.
+
+    ``forget_bias`` is added to the forget gate.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3])
+    >>> y = fluid.data("y", [None, 4])
+    >>> z = fluid.data("z", [None, 4])
+    >>> [one.shape for one in fluid.layers.lstm_unit(x, y, z)]
+    [(-1, 4), (-1, 4)]
+    """
+    rows = {"x_t": x_t, "hidden_t_prev": hidden_t_prev, "cell_t_prev": cell_t_prev}
+    for argument, variable in rows.items():
+        check_variable("lstm_unit", argument, variable, WIDE_FLOATS)
+        if len(variable.shape) != 2:
+            raise GraphError(f"layer 'lstm_unit': {argument} is {list(variable.shape)}, expected 2 dims")
+    if len({variable.shape[0] for variable in rows.values()}) > 1:
+        described = ", ".join(f"{argument} {list(v.shape)}" for argument, v in rows.items())
+        raise GraphError(f"layer 'lstm_unit': {described}; expected equal counts of rows")
+    if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
+        described = f"hidden_t_prev {list(hidden_t_prev.shape)}, cell_t_prev {list(cell_t_prev.shape)}"
+        raise GraphError(f"layer 'lstm_unit': {described}; expected equal widths")
+    gates = fc(
+        concat([x_t, hidden_t_prev], axis=1),
+        4 * cell_t_prev.shape[1],
+        param_attr=param_attr,
+        bias_attr=bias_attr,
+    )
+    inputs = {"X": gates, "C_prev": cell_t_prev}
+    outputs = {"C": x_t.dtype, "H": x_t.dtype}
+    attrs = {"forget_bias": forget_bias}
+    cell, hidden = emit_all("lstm_unit", inputs, outputs, attrs, name=name)
+    return hidden, cell
+
+
+def lstm(
+    input: Variable,
+    init_h: Variable,
+    init_c: Variable,
+    max_len: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout_prob: float = 0.0,
+    is_bidirec: bool = False,
+    is_test: bool = False,
+    name: str | None = None,
+    default_initializer: Initializer | None = None,
+    seed: int = -1,
+) -> tuple[Variable, Variable, Variable]:
+    """Return the outputs of stacked LSTMs over a batch of sequences of one length (``cudnn_lstm``).
+
+    ``input`` is (T, N, D); ``init_h`` and ``init_c`` are (layers x directions, N, hidden_size). The results
+    are the hidden states of the last layer, (T, N, hidden_size x directions), and the last states of all
+    layers. All weights are one vector. Dropout is between layers. Unlike in Fluid it runs on a CPU. Raises
+    TypeError unless the inputs are variables of supported dtypes.
+
+    ``max_len`` is not read. ``num_layers`` LSTMs lie one above the other, with dropout of
+    ``dropout_prob`` between them, drawn from ``seed``; with ``is_bidirec`` each reads in both
+    directions. ``default_initializer`` sets the weights.
+
+    Parameters
+    ----------
+    seed
+        The seed of the dropout; -1 for the program's.
+    input
+        (T, N, D).
+
+    >>> from paddlelike.input import data
+    >>> first = [data(name, [2, 3, 8]) for name in ("h", "c")]
+    >>> out, _, _ = lstm(data("x", [5, 3, 4]), *first, max_len=5, hidden_size=8, num_layers=2)
+    >>> out.shape
+    (5, 3, 8)
+    """
+    check_variable("lstm", "input", input, WIDE_FLOATS)
+    for argument, value in (("init_h", init_h), ("init_c", init_c)):
+        check_variable("lstm", argument, value, WIDE_FLOATS)
+    helper = LayerHelper("cudnn_lstm", name=name)
+    width = input.shape[-1]
+    count = count_parameters(width, hidden_size, num_layers, is_bidirec=is_bidirec)
+    weight = helper.create_parameter(
+        helper.param_attr, [count], input.dtype, default_initializer=default_initializer
+    )
+    outputs = {
+        slot: helper.create_variable_for_type_inference(input.dtype) for slot in ("Out", "last_h", "last_c")
+    }
+    cache = helper.create_variable(persistable=True, type=VarType.RAW, stop_gradient=True)
+    helper.append_op(
+        type="cudnn_lstm",
+        inputs={"Input": input, "InitH": init_h, "InitC": init_c, "W": weight, "Cache": cache},
+        outputs=outputs,
+        attrs={
+            "max_len": max_len,
+            "is_bidirec": is_bidirec,
+            "input_size": width,
+            "hidden_size": hidden_size,
+            "num_layers": num_layers,
+            "is_test": is_test,
+            "dropout_prob": dropout_prob,
+            "seed": seed,
+        },
+    )
+    return outputs["Out"], outputs["last_h"], outputs["last_c"]

@@ -35,7 +35,7 @@ class StaticRNN:
     the next. Calling the object returns the outputs of all steps, ``[T, N, ...]``.
 
     >>> from paddlelike.input import data
-    >>> from paddlelike.layers.linalg.fc import fc
+    >>> from paddlelike.layers.linalg.products import fc
     >>> x = data("static_rnn_x", [5, 2, 4], "float32")
     >>> rnn = StaticRNN()
     >>> with rnn.step():

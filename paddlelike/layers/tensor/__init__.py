@@ -1,5 +1,1 @@
 """Tensors: constants, parts, shapes; the package lists the names of Fluid's ``layers.tensor``."""
-
-from paddlelike.layers.fluid_modules import make_fluid_module
-
-__getattr__, __dir__ = make_fluid_module("tensor")

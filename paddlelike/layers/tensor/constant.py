@@ -1,4 +1,4 @@
-"""Constant tensors.
+"""Tensors that are filled: constants, ranges, diagonals.
 
 Parameters
 ----------
@@ -14,6 +14,16 @@ output_dim_idx
     The dim of the result that takes the length.
 x
     The variable that gives shape and dtype.
+start
+    The first number: a number, or a variable of shape [1].
+end
+    The bound, excluded: as ``start``.
+step
+    The distance of neighbours: as ``start``.
+stop
+    The last number, included: as ``start``.
+num
+    The count of numbers: an int, or a variable of shape [1].
 """
 
 from __future__ import annotations
@@ -24,22 +34,36 @@ from typing import TYPE_CHECKING, Any, Final
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.graph.guards import device_guard
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import check_variable, tensor_dtype
+from paddlelike.layers.checks import (
+    as_list,
+    check_variable,
+    has_variables,
+    is_whole,
+    replace_variables,
+    tensor_dtype,
+)
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.sizes import as_list, has_variables, replace_variables
+from paddlelike.layers.tensor.assign import assign
 
 if TYPE_CHECKING:
+    from paddlelike.core.tensor import Array
     from paddlelike.core.typing import DtypeLike
     from paddlelike.framework.typing import ShapeLike
 
 __all__ = [
+    "arange",
+    "diag",
+    "diag_embed",
+    "eye",
     "fill_constant",
     "fill_constant_batch_size_like",
     "full",
     "full_like",
+    "linspace",
     "ones",
     "ones_like",
+    "range",
     "zeros",
     "zeros_like",
 ]
@@ -284,3 +308,169 @@ def as_variables(helper: LayerHelper, values: Sequence[Any]) -> list[Variable]:
             temporary = helper.create_variable_for_type_inference("int32")
             found.append(fill_constant([1], "int32", value, force_cpu=True, out=temporary))
     return found
+
+
+def range(
+    start: float | Variable, end: float | Variable, step: float | Variable, dtype: DtypeLike
+) -> Variable:
+    """Return the numbers from ``start`` to ``end``, exclusive, in steps (operator ``range``), of shape (N,).
+
+    Each of the three may be a number or a variable of shape [1].
+
+    ``step`` lies between neighbours.
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.range(0, 10, 3, "int32")])
+    >>> print(out)
+    [0 3 6 9]
+    """
+    return _emit_range(start, end, step, dtype)
+
+
+def arange(
+    start: float | Variable,
+    end: float | Variable,
+    step: float | Variable = 1,
+    dtype: DtypeLike | None = None,
+    name: str | None = None,
+) -> Variable:
+    """Return the numbers from ``start`` to ``end``, exclusive, as :func:`range`, by default float32.
+
+    ``step`` lies between neighbours; the shape is ``((end - start) / step,)``, rounded up.
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.arange(2, 11, 3)])
+    >>> print(out)
+    [2. 5. 8.]
+    """
+    return _emit_range(start, end, step, "float32" if dtype is None else dtype, name)
+
+
+def _emit_range(
+    start: float | Variable,
+    end: float | Variable,
+    step: float | Variable,
+    dtype: DtypeLike,
+    name: str | None = None,
+) -> Variable:
+    kind = convert_dtype(dtype)
+    limits = {"Start": start, "End": end, "Step": step}
+    inputs = {slot: _make_scalar(value, kind) for slot, value in limits.items()}
+    return emit("range", inputs, name=name, dtype=kind, constant=True)
+
+
+def linspace(
+    start: float | Variable, stop: float | Variable, num: int | Variable, dtype: DtypeLike
+) -> Variable:
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, both included (``linspace``).
+
+    The result has shape (num,).
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.linspace(0, 1, 5, "float32")])
+    >>> print(out)
+    [0.   0.25 0.5  0.75 1.  ]
+    """
+    inputs = {
+        "Start": _make_scalar(start, convert_dtype(dtype)),
+        "Stop": _make_scalar(stop, convert_dtype(dtype)),
+        "Num": _make_scalar(num, VarType.INT32),
+    }
+    return emit("linspace", inputs)
+
+
+def _make_scalar(value: float | Variable, dtype: VarType) -> Variable:
+    """Return ``value`` as a variable of shape [1] and that dtype."""
+    if not isinstance(value, Variable):
+        return fill_constant([1], dtype, value)
+    return value if value.dtype == dtype else value.astype(dtype)
+
+
+def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Variable:
+    """Return matrices, in dims ``dim1`` and ``dim2``, whose diagonals are the last dim of ``input``.
+
+    Operator ``diag_embed``.
+
+    ``offset`` moves the diagonal: above the main one if positive.
+
+    Parameters
+    ----------
+    input
+        (..., N), or an array.
+    offset
+        Which diagonal: 0 for the main one, positive above it, negative below.
+    dim1, dim2
+        The dims of the result that hold rows and columns.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.diag_embed(x)])
+    >>> print(out)
+    [[1. 0.]
+     [0. 2.]]
+    """
+    if not isinstance(input, Variable):
+        input = assign(input)
+    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
+    return emit("diag_embed", {"Input": [input]}, attrs, constant=True)
+
+
+def diag(diagonal: Variable | Array) -> Variable:
+    """Return the square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``).
+
+    Parameters
+    ----------
+    diagonal
+        A variable or array (N,).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.diag(x)])
+    >>> print(out)
+    [[1. 0.]
+     [0. 2.]]
+    """
+    if not isinstance(diagonal, Variable):
+        diagonal = assign(diagonal)
+    return emit("diag", {"Diagonal": diagonal}, constant=True)
+
+
+def eye(
+    num_rows: int,
+    num_columns: int | None = None,
+    batch_shape: Sequence[int] | None = None,
+    dtype: DtypeLike = "float32",
+) -> Variable:
+    """Return the identity matrix (operator ``eye``), repeated over ``batch_shape``.
+
+    Raises TypeError for a size that is not an int of 0 or more.
+
+    ``num_rows`` and ``num_columns`` are its dims; as many columns as rows by default.
+
+    Parameters
+    ----------
+    num_rows
+        The count of rows.
+    num_columns
+        The count of columns; None for that of rows.
+    batch_shape
+        Dims in front, over which the matrix is repeated; None for no such dims.
+
+    >>> import paddlelike as fluid
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.eye(2, 3)])
+    >>> print(out)
+    [[1. 0. 0.]
+     [0. 1. 0.]]
+    """
+    columns = num_rows if num_columns is None else num_columns
+    for argument, value in (("num_rows", num_rows), ("num_columns", columns)):
+        if not is_whole(value) or value < 0:
+            raise TypeError(f"layer 'eye': {argument} is {value!r}, expected an int of 0 or more")
+    kind = convert_dtype(dtype)
+    attrs = {"num_rows": num_rows, "num_columns": columns, "dtype": int(kind)}
+    out = emit("eye", {}, attrs, dtype=kind, constant=True)
+    for count in reversed(batch_shape or ()):
+        out = emit("stack", {"X": [out] * count}, {"axis": 0}, slot="Y")
+    return out

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import check_variable, is_whole
+from paddlelike.layers.checks import as_list, check_variable, has_variables, is_whole, replace_variables
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.sizes import as_list, has_variables, replace_variables
 from paddlelike.layers.tensor.constant import as_variables
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.random import Generator
 from paddlelike.framework.opdef import registry
-from paddlelike.layers.loss.nce import alias_table
+from paddlelike.layers.loss.sampled import alias_table
 from paddlelike.ops.kernels.class_sampling import ClassDistribution, Twister
 from paddlelike.ops.loss.nce import NceAttrs
 from paddlelike.ops.loss.sample_logits import draw_shared_classes

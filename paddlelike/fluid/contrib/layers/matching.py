@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
-from paddlelike.layers.checks import check_variable, describe
+from paddlelike.layers.checks import check_variable, describe, repeat_size
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.sizes import repeat_size
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike, Ints

@@ -9,8 +9,7 @@ from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.initializer import Normal
-from paddlelike.layers.checks import FLOATS, check_choice, check_type, check_variable
-from paddlelike.layers.sizes import repeat_size
+from paddlelike.layers.checks import FLOATS, check_choice, check_type, check_variable, repeat_size
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike, Ints

@@ -11,7 +11,7 @@ from paddlelike.fluid.dygraph.nn.built import BuiltLayer
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import INTEGERS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all
-from paddlelike.layers.loss.nce import SAMPLERS, create_alias_parameters
+from paddlelike.layers.loss.sampled import SAMPLERS, create_alias_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,11 +29,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable, repeat_size
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.windows import channel_axis, parse_padding
-from paddlelike.layers.sizes import repeat_size
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import Ints, PaddingLike

@@ -1,9 +1,11 @@
-"""Pixels and channels in another order: pixel_shuffle, space_to_depth, shuffle_channel, temporal_shift.
+"""Layers that scale, rearrange or choose the channels of images.
 
 Parameters
 ----------
 x
     (N, C, H, W).
+scale, bias
+    Variables (C,).
 upscale_factor
     The factor r of height and width.
 group
@@ -14,6 +16,12 @@ seg_num
     The count T of frames of a video; there are N * T rows.
 shift_ratio
     The share of the channels that moves each way.
+input
+    (N, A, B, C).
+axis
+    The dim of the chosen matrices: 1, 2 or 3.
+indexes
+    The indices of the matrices along ``axis``.
 """
 
 from __future__ import annotations
@@ -24,7 +32,45 @@ from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import NUMBERS, WIDE_FLOATS, check_variable, describe, is_whole
 from paddlelike.layers.emit import emit
 
-__all__ = ["pixel_shuffle", "shuffle_channel", "space_to_depth", "temporal_shift"]
+__all__ = [
+    "affine_channel",
+    "pixel_shuffle",
+    "shuffle_channel",
+    "similarity_focus",
+    "space_to_depth",
+    "temporal_shift",
+]
+
+
+def affine_channel(
+    x: Variable,
+    scale: Variable | None = None,
+    bias: Variable | None = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+    act: str | None = None,
+) -> Variable:
+    """Return ``act(scale * x + bias)``; ``scale`` and ``bias``, (C,), have one element per channel.
+
+    Operator ``affine_channel``. Raises TypeError unless ``x``, ``scale`` and ``bias`` are variables of
+    supported dtypes.
+
+    Parameters
+    ----------
+    x
+        (N, C, H, W), or (N, H, W, C) for NHWC.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 3, 8, 8])
+    >>> scale, bias = (fluid.layers.create_parameter([3], "float32") for _ in "ab")
+    >>> fluid.layers.affine_channel(x, scale, bias).shape
+    (-1, 3, 8, 8)
+    """
+    check_variable("affine_channel", "x", x, WIDE_FLOATS)
+    check_variable("affine_channel", "scale", scale)
+    check_variable("affine_channel", "bias", bias)
+    inputs = {"X": x, "Scale": scale, "Bias": bias}
+    return emit("affine_channel", inputs, {"data_layout": data_layout}, name=name, act=act)
 
 
 def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
@@ -97,3 +143,27 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
     check_variable("temporal_shift", "x", x, WIDE_FLOATS)
     attrs = {"seg_num": seg_num, "shift_ratio": shift_ratio}
     return emit("temporal_shift", {"X": x}, attrs, name=name)
+
+
+def similarity_focus(input: Variable, axis: int, indexes: list[int], name: str | None = None) -> Variable:
+    """Return a mask of the greatest numbers of ``input``, one in each row and column.
+
+    Operator ``similarity_focus``. ``input`` (N, A, B, C); the matrices at ``indexes`` along ``axis`` (1, 2
+    or 3) choose, the mask is 1 there along all of ``axis``. Raises TypeError for other types, ValueError
+    for another axis or without indexes. He and Lin, 2016.
+
+    >>> from paddlelike.input import data
+    >>> similarity_focus(data("x", [None, 3, 2, 2]), axis=1, indexes=[0]).shape
+    (-1, 3, 2, 2)
+    """
+    layer = "similarity_focus"
+    check_variable(layer, "input", input, WIDE_FLOATS)
+    if not isinstance(axis, int):
+        raise TypeError(f"layer {layer!r}: axis must be an int, got {describe(axis)}")
+    if not isinstance(indexes, list):
+        raise TypeError(f"layer {layer!r}: indexes must be a list of ints, got {describe(indexes)}")
+    if axis not in (1, 2, 3):
+        raise ValueError(f"layer {layer!r}: axis is {axis}, expected 1, 2 or 3")
+    if not indexes:
+        raise ValueError(f"layer {layer!r}: indexes is empty, expected an index or more")
+    return emit(layer, {"X": input}, {"axis": axis, "indexes": indexes}, name=name)

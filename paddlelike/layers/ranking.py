@@ -1,7 +1,13 @@
-"""filter_by_instag: the instances whose tags are wanted.
+"""Inputs of ranking models: clicks and views, and rows with tags.
 
 Parameters
 ----------
+input
+    (N, D), whose first two columns count shows and clicks.
+cvm
+    The counts again, (N, 2): the gradient of these columns.
+use_cvm
+    Whether the result keeps the two columns, as logarithms.
 ins
     Instances (N, D): rows, or sequences.
 ins_tag
@@ -17,10 +23,32 @@ out_val_if_empty
 from __future__ import annotations
 
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import check_variable
+from paddlelike.layers.checks import FLOATS, check_variable
 from paddlelike.layers.emit import emit_all
+from paddlelike.layers.helper import LayerHelper
 
-__all__ = ["filter_by_instag"]
+__all__ = ["continuous_value_model", "filter_by_instag"]
+
+
+def continuous_value_model(input: Variable, cvm: Variable, use_cvm: bool = True) -> Variable:
+    """Return ``input`` with its counts of shows and clicks as logarithms, or without them.
+
+    Operator ``cvm``. The first two columns of ``input`` (N, D) are the counts; with ``use_cvm`` they become
+    log(show + 1) and log(click + 1) - log(show + 1), else the result is (N, D - 2). The gradient of the
+    counts is ``cvm`` (N, 2), for parameter servers that count by it. Raises TypeError unless ``input`` is a
+    float variable.
+
+    >>> from paddlelike.input import data
+    >>> continuous_value_model(data("x", [None, 11]), data("cvm", [None, 2]), use_cvm=False).shape
+    (-1, 9)
+    """
+    check_variable("cvm", "input", input, FLOATS)
+    helper = LayerHelper("cvm")
+    out = helper.create_variable(dtype=input.dtype)
+    helper.append_op(
+        type="cvm", inputs={"X": [input], "CVM": [cvm]}, outputs={"Y": [out]}, attrs={"use_cvm": use_cvm}
+    )
+    return out
 
 
 def filter_by_instag(

@@ -1,1 +1,0 @@
-"""Layers of ranking and recommendation: counts of shows and clicks, tags of instances."""

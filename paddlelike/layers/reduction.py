@@ -1,0 +1,405 @@
+"""Reductions, sums, cumulative sums, sorting, and searching.
+
+Parameters
+----------
+input, x
+    A variable of any shape.
+dim
+    The dim or dims that are reduced, negative ones from the end; None for all.
+keep_dim, keepdim
+    Whether the reduced dims stay, with length 1.
+axis
+    The dim that is searched and left out. Negative ones count from the end.
+exclusive
+    Whether a sum leaves out its own element.
+reverse
+    Whether sums begin at the end.
+descending
+    Whether the greatest comes first.
+k
+    How many elements: an int, or a variable of shape [1].
+dtype
+    The type of the indices: ``"int32"`` or ``"int64"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
+from paddlelike.layers.checks import (
+    BOOL,
+    FLOATS,
+    NUMBERS,
+    WIDE_FLOATS,
+    check_variable,
+    check_variables,
+    describe,
+)
+from paddlelike.layers.elementwise.unary import exp, log
+from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.tensor.assign import assign
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "cumsum",
+    "is_empty",
+    "logsumexp",
+    "mean",
+    "reduce_all",
+    "reduce_any",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "size",
+    "sum",
+    "sums",
+    "topk",
+    "unique",
+    "unique_with_counts",
+]
+
+
+_FLOATS = 'np.array([[1, 2], [3, 7]], "float32")'
+
+
+_BOOLS = "np.array([[True, False], [True, True]])"
+
+
+class Reduction(Protocol):
+    """A layer that works along some dims."""
+
+    def __call__(
+        self,
+        input: Variable,
+        dim: int | Sequence[int] | None = None,
+        keep_dim: bool = False,
+        name: str | None = None,
+    ) -> Variable: ...
+
+
+def _make_reduction(
+    type: str, what: str, example: tuple[str, str], dtypes: Sequence[VarType] = NUMBERS
+) -> Reduction:
+    """Return the layer that appends the operator ``type``; ``example``: an array, its result along dim 1."""
+
+    def layer(
+        input: Variable,
+        dim: int | Sequence[int] | None = None,
+        keep_dim: bool = False,
+        name: str | None = None,
+    ) -> Variable:
+        check_variable(type, "input", input, dtypes)
+        dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
+        attrs = {"dim": dims or [0], "keep_dim": keep_dim, "reduce_all": not dims}
+        return emit(type, {"X": input}, attrs, name=name)
+
+    layer.__name__ = layer.__qualname__ = type
+    layer.__doc__ = f"""Return the {what} along ``dim``, an int or several; None: of all.
+
+    Operator ``{type}``. Those dims of ``input`` are left out, or with ``keep_dim`` kept with length 1; over
+    all dims the result has shape [1]. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign({example[0]})
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.{type}(x, dim=1)])
+    [array({example[1]})]
+    """
+    return layer
+
+
+reduce_all = _make_reduction("reduce_all", "logical and", (_BOOLS, "[False,  True]"), BOOL)
+
+
+reduce_any = _make_reduction("reduce_any", "logical or", (_BOOLS, "[ True,  True]"), BOOL)
+
+
+reduce_max = _make_reduction("reduce_max", "greatest number", (_FLOATS, "[2., 7.], dtype=float32"))
+
+
+reduce_mean = _make_reduction("reduce_mean", "mean", (_FLOATS, "[1.5, 5. ], dtype=float32"))
+
+
+reduce_min = _make_reduction("reduce_min", "least number", (_FLOATS, "[1., 3.], dtype=float32"))
+
+
+reduce_prod = _make_reduction("reduce_prod", "product", (_FLOATS, "[ 2., 21.], dtype=float32"))
+
+
+reduce_sum = _make_reduction("reduce_sum", "sum", (_FLOATS, "[ 3., 10.], dtype=float32"))
+
+
+def mean(x: Variable, name: str | None = None) -> Variable:
+    """Return the mean of all elements, of shape [1] (operator ``mean``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    >>> from paddlelike.input import data
+    >>> mean(data("costs", [None, 1])).shape
+    (1,)
+    """
+    check_variable("mean", "x", x, FLOATS)
+    return emit("mean", {"X": x}, name=name)
+
+
+def logsumexp(
+    x: Variable,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    out: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """Return ``log(sum(exp(x)))`` along ``dim`` (operators ``exp``, ``reduce_sum``, ``log``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    With ``keepdim`` the dims that were reduced stay, of size 1.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.logsumexp(x, dim=1)])
+    >>> print(out.round(3))
+    [2.313 4.313]
+    """
+    check_variable("logsumexp", "x", x, WIDE_FLOATS)
+    total = reduce_sum(exp(x), dim=dim, keep_dim=keepdim)
+    found = log(total, name=name)
+    return found if out is None else assign(found, out)
+
+
+def sums(input: Variable | Sequence[Variable], out: Variable | None = None) -> Variable:
+    """Return the sum of variables of one shape (operator ``sum``), written to ``out`` if that is given.
+
+    Raises TypeError unless ``input`` is a variable.
+
+    Parameters
+    ----------
+    input
+        A variable, or a list of variables of one shape.
+
+    >>> import paddlelike as fluid
+    >>> one, two = fluid.layers.ones([2], "float32"), fluid.layers.fill_constant([2], "float32", 2.0)
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.sums([one, two, two])])
+    [array([5., 5.], dtype=float32)]
+    """
+    many = check_variables("sums", "input", input)
+    return emit("sum", {"X": many}, {"use_mkldnn": False}, out=out)
+
+
+def sum(x: Variable | Sequence[Variable]) -> Variable:
+    """Return the sum of variables of one shape (operator ``sum``).
+
+    Raises TypeError unless ``x`` is a variable.
+
+    Parameters
+    ----------
+    x
+        A variable, or a list of variables of one shape.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> y = fluid.layers.assign(np.array([3, 4], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.sum([x, y])])
+    >>> print(out)
+    [4. 6.]
+    """
+    return emit("sum", {"X": check_variables("sum", "x", x)}, {"use_mkldnn": False})
+
+
+def cumsum(
+    x: Variable, axis: int | None = None, exclusive: bool | None = None, reverse: bool | None = None
+) -> Variable:
+    """Return the running sum along ``axis``, the last by default, in the shape of ``x`` (``cumsum``).
+
+    ``exclusive``: without the element itself; ``reverse``: from the end. Raises TypeError unless ``x`` is a
+    variable.
+
+    Parameters
+    ----------
+    axis
+        The dim along which numbers are added; None for the last.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.cumsum(x, axis=1)])
+    >>> print(out)
+    [[1. 3.]
+     [3. 7.]]
+    """
+    check_variable("cumsum", "x", x)
+    attrs = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
+    return emit("cumsum", {"X": x}, {k: v for k, v in attrs.items() if v is not None})
+
+
+def argmax(x: Variable, axis: int = 0) -> Variable:
+    """Return the indices of the maxima along ``axis``: int64, that dim left out (operator ``arg_max``).
+
+    Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[3, 1], [2, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.argmax(x, axis=1)])
+    >>> print(out)
+    [0 1]
+    """
+    check_variable("argmax", "x", x)
+    return emit("arg_max", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
+
+
+def argmin(x: Variable, axis: int = 0) -> Variable:
+    """Return the indices of the minima along ``axis``: int64, that dim left out (operator ``arg_min``).
+
+    Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[3, 1], [2, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.argmin(x, axis=1)])
+    >>> print(out)
+    [1 0]
+    """
+    check_variable("argmin", "x", x)
+    return emit("arg_min", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
+
+
+def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
+    """Return whether ``x`` has no elements, as bool of shape [1] (operator ``is_empty``).
+
+    Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.is_empty(x)])
+    >>> print(out)
+    [False]
+    """
+    check_variable("is_empty", "x", x)
+    if cond is not None and not isinstance(cond, Variable):
+        raise TypeError(f"layer 'is_empty': cond must be a variable, got {describe(cond)}")
+    return emit("is_empty", {"X": x}, dtype=VarType.BOOL, out=cond, constant=True)
+
+
+def size(input: Variable) -> Variable:
+    """Return the count of elements of ``input``, int64 of shape [1] (operator ``size``).
+
+    Raises TypeError unless ``input`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.size(x)])
+    >>> print(out)
+    [4]
+    """
+    check_variable("size", "input", input)
+    return emit("size", {"Input": input}, dtype=VarType.INT64)
+
+
+def argsort(
+    input: Variable, axis: int = -1, descending: bool = False, name: str | None = None
+) -> tuple[Variable, ...]:
+    """Return the elements sorted along ``axis``, and their indices (int64), both shaped as ``input``.
+
+    Operator ``argsort``. Raises TypeError unless ``input`` is a variable.
+
+    With ``descending`` the largest comes first.
+
+    Parameters
+    ----------
+    axis
+        The dim that is sorted. Negative ones count from the end.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 5])
+    >>> [one.shape for one in fluid.layers.argsort(x)]
+    [(-1, 5), (-1, 5)]
+    """
+    check_variable("argsort", "input", input)
+    outputs = {"Out": input.dtype, "Indices": VarType.INT64}
+    attrs = {"axis": axis, "descending": descending}
+    return emit_all("argsort", {"X": input}, outputs, attrs, name=name, constant=True)
+
+
+def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[Variable, ...]:
+    """Return the ``k`` greatest elements of every row, in descending order, and their indices (``top_k``).
+
+    (..., D) gives values and int64 indices of shape (..., k). ``k`` may be a variable of shape [1]. Raises
+    TypeError unless ``input`` is a variable.
+
+    >>> from paddlelike.input import data
+    >>> values, indices = topk(data("scores", [None, 10]), k=3)
+    >>> values.shape, indices.dtype
+    ((-1, 3), <VarType.INT64: 3>)
+    """
+    check_variable("topk", "input", input)
+    inputs, attrs = {"X": input}, {}
+    if isinstance(k, Variable):
+        inputs["K"] = k
+        warn_quirk("topk_variable")
+    else:
+        attrs["k"] = k
+    outputs = {"Out": input.dtype, "Indices": VarType.INT64}
+    return emit_all("top_k", inputs, outputs, attrs, name=name, constant=True)
+
+
+def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
+    """Return the unique elements of ``x`` (N,) in order of appearance, and for each element its index there.
+
+    Operator ``unique``. Raises TypeError unless ``x`` is a variable.
+
+    Parameters
+    ----------
+    x
+        A variable (N,).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([3, 1, 3], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.unique(x)[0]])
+    >>> print(out)
+    [3 1]
+    """
+    check_variable("unique", "x", x)
+    kind = convert_dtype(dtype)
+    return emit_all("unique", {"X": x}, {"Out": x.dtype, "Index": kind}, {"dtype": int(kind)})
+
+
+def unique_with_counts(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
+    """Return :func:`unique` and how often each element appears (operator ``unique_with_counts``).
+
+    Raises TypeError unless ``x`` is a variable.
+
+    Each output has shape (count,) of one dim.
+
+    Parameters
+    ----------
+    x
+        A variable (N,).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([3, 1, 3], "int64"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.unique_with_counts(x)[2]])
+    >>> print(out)
+    [2 1]
+    """
+    check_variable("unique_with_counts", "x", x)
+    kind = convert_dtype(dtype)
+    outputs = {"Out": x.dtype, "Index": kind, "Count": kind}
+    return emit_all("unique_with_counts", {"X": x}, outputs, {"dtype": int(kind)})

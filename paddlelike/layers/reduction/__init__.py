@@ -1,1 +1,0 @@
-"""Reductions along dims, sorting and searching."""

@@ -1,0 +1,361 @@
+"""Layers that change the lengths of sequences: repeating, padding, cutting, and other LoDs.
+
+Parameters
+----------
+input
+    Sequences of rows: (T, D) with LoD.
+x
+    Rows, or sequences of rows.
+y
+    The variable whose LoD says how often.
+ref_level
+    The level of the LoD of ``y``; -1 for the last.
+target_lod
+    Offsets, a list of ints; None to take ``y``.
+level
+    The offsets, ints or a variable.
+maxlen
+    The width of the result: an int, or a variable of shape [1]; None for the greatest length.
+pad_value
+    A variable of one number, or of one row.
+win_size
+    How many ids stand in a row.
+new_dim
+    The width of the new rows.
+index
+    The column of each update, int64 (T, 1) with the LoD of ``updates``.
+updates
+    Numbers (T, 1) with LoD: one sequence per row of ``input``.
+offset
+    Where each part begins, int64 (sequences, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import INTEGERS, NUMBERS, check_variable, check_variables
+from paddlelike.layers.emit import emit, emit_all
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+
+__all__ = [
+    "lod_append",
+    "lod_reset",
+    "sequence_concat",
+    "sequence_enumerate",
+    "sequence_expand",
+    "sequence_expand_as",
+    "sequence_mask",
+    "sequence_pad",
+    "sequence_reshape",
+    "sequence_reverse",
+    "sequence_scatter",
+    "sequence_slice",
+    "sequence_unpad",
+]
+
+
+def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Variable:
+    """Return the concatenation of the sequences i of all inputs as sequence i (``sequence_concat``).
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    Parameters
+    ----------
+    input
+        A list of variables with LoD, with equally many sequences.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
+    >>> y = fluid.data("y", [None, 4], "float32", lod_level=1)
+    >>> fluid.layers.sequence_concat([x, y]).shape
+    (-1, 4)
+    """
+    many = check_variables("sequence_concat", "input", input, NUMBERS)
+    return emit("sequence_concat", {"X": many}, name=name)
+
+
+def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | None = None) -> Variable:
+    """Return sequence (or row) i of ``x`` repeated once per part of sequence i of ``y``.
+
+    Operator ``sequence_expand``. Parts are those of level ``ref_level`` of ``y``, the last by default.
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> y = fluid.data("y", [None, 1], "float32", lod_level=1)
+    >>> fluid.layers.sequence_expand(x, y).shape
+    (-1, 4)
+    """
+    check_variable("sequence_expand", "x", x, NUMBERS)
+    return emit("sequence_expand", {"X": x, "Y": y}, {"ref_level": ref_level}, name=name)
+
+
+def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Variable:
+    """Return row i of ``x`` repeated once per row of sequence i of ``y`` (``sequence_expand_as``).
+
+    Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> y = fluid.data("y", [None, 1], "float32", lod_level=1)
+    >>> fluid.layers.sequence_expand_as(x, y).shape
+    (-1, 4)
+    """
+    check_variable("sequence_expand_as", "x", x, NUMBERS)
+    check_variable("sequence_expand_as", "y", y)
+    return emit("sequence_expand_as", {"X": x, "Y": y}, name=name)
+
+
+def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] | None = None) -> Variable:
+    """Return ``x`` with the LoD of ``y``, or the offsets that ``y`` (without LoD) or ``target_lod`` holds.
+
+    Operator ``lod_reset``. Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes,
+    GraphError when neither is given.
+
+    Parameters
+    ----------
+    x
+        Rows, (T, ...), with or without LoD.
+    y
+        A variable with LoD, or an int32 variable of offsets; None to take ``target_lod``.
+
+    >>> from paddlelike.input import data
+    >>> lod_reset(data("x", [None, 6]), target_lod=[0, 2, 4]).lod_level
+    1
+    """
+    check_variable("lod_reset", "x", x, NUMBERS)
+    if y is not None:
+        return emit("lod_reset", {"X": x, "Y": check_variable("lod_reset", "y", y)})
+    if target_lod is None:
+        raise GraphError("layer 'lod_reset': y and target_lod are both None, expected one of them")
+    return emit("lod_reset", {"X": x}, {"target_lod": list(target_lod)})
+
+
+def lod_append(x: Variable, level: Variable | Sequence[int]) -> Variable:
+    """Return ``x`` with a further LoD level of offsets ``level`` (operator ``lod_reset``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype, GraphError unless they are ints or a
+    variable.
+
+    Parameters
+    ----------
+    x
+        Rows, (T, ...), with or without LoD.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [6, 2])
+    >>> fluid.layers.lod_append(x, [2, 4, 6]).shape
+    (6, 2)
+    """
+    check_variable("lod_append", "x", x, NUMBERS)
+    inputs = {"X": x}
+    attrs: dict[str, Any] = {"append": True}
+    if isinstance(level, Variable):
+        inputs["Y"] = level
+    elif isinstance(level, list | tuple):
+        attrs["target_lod"] = list(level)
+    else:
+        raise GraphError(f"layer 'lod_append': level is {level!r}, expected offsets or a variable")
+    return emit("lod_reset", inputs, attrs, layer="lod_append")
+
+
+def sequence_pad(
+    x: Variable, pad_value: Variable, maxlen: int | None = None, name: str | None = None
+) -> tuple[Variable, Variable]:
+    """Return sequences as a batch (sequences, maxlen, D), padded with ``pad_value``, and their lengths.
+
+    Operator ``sequence_pad``. ``pad_value`` holds one number or a row; ``maxlen`` None is the longest.
+    Raises TypeError unless ``x`` and ``pad_value`` are variables of supported dtypes.
+
+    Parameters
+    ----------
+    x
+        Sequences of rows: (T, D) with LoD.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> words = fluid.data("words", [None, 1], lod_level=1)
+    >>> padded, length = fluid.layers.sequence_pad(words, fluid.layers.zeros([1], "float32"))
+    >>> rows = fluid.LoDTensor(np.array([[1], [2], [3]], "float32"), [[0, 2, 3]])
+    >>> batch, lengths = fluid.Executor().run(feed={"words": rows}, fetch_list=[padded, length])
+    >>> batch[:, :, 0], lengths
+    (array([[1., 2.],
+           [3., 0.]], dtype=float32), array([2, 1]))
+    """
+    check_variable("sequence_pad", "x", x, NUMBERS)
+    check_variable("sequence_pad", "pad_value", pad_value, NUMBERS).stop_gradient = True
+    inputs = {"X": x, "PadValue": pad_value}
+    outputs = {"Out": x.dtype, "Length": VarType.INT64}
+    attrs = {"padded_length": -1 if maxlen is None else maxlen}
+    out, length = emit_all("sequence_pad", inputs, outputs, attrs, name=name)
+    length.stop_gradient = True
+    return out, length
+
+
+def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Variable:
+    """Return a padded batch (N, width, ...) as sequences of these lengths, int64 (N,) (``sequence_unpad``).
+
+    Raises TypeError unless ``x`` and ``length`` are variables of supported dtypes.
+
+    Parameters
+    ----------
+    x
+        (N, width, ...).
+    length
+        The length of each row, int64 (N,).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 5, 4])
+    >>> y = fluid.data("y", [None], "int64")
+    >>> fluid.layers.sequence_unpad(x, y).shape
+    (-1, 4)
+    """
+    check_variable("sequence_unpad", "x", x, NUMBERS)
+    check_variable("sequence_unpad", "length", length, (VarType.INT64,)).stop_gradient = True
+    return emit("sequence_unpad", {"X": x, "Length": length}, name=name)
+
+
+def sequence_mask(
+    x: Variable, maxlen: int | Variable | None = None, dtype: DtypeLike = "int64", name: str | None = None
+) -> Variable:
+    """Return ``j < x[...]`` for every j below ``maxlen``: (..., maxlen) from lengths (...), in ``dtype``.
+
+    Operator ``sequence_mask``. ``maxlen`` None is the greatest length. Raises TypeError unless ``x`` is a
+    variable.
+
+    Parameters
+    ----------
+    x
+        Lengths, int, of any shape.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> lengths = fluid.layers.assign(np.array([2, 0, 3], "int64"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.sequence_mask(lengths, maxlen=4)])
+    [array([[1, 1, 0, 0],
+           [0, 0, 0, 0],
+           [1, 1, 1, 0]])]
+    """
+    check_variable("sequence_mask", "x", x)
+    inputs = {"X": x}
+    attrs: dict[str, Any] = {"out_dtype": int(convert_dtype(dtype))}
+    if isinstance(maxlen, Variable):
+        inputs["MaxLenTensor"] = maxlen
+    elif maxlen is not None:
+        attrs["maxlen"] = maxlen
+    out = emit("sequence_mask", inputs, attrs, name=name, dtype=dtype, slot="Y")
+    out.stop_gradient = True
+    return out
+
+
+def sequence_slice(input: Variable, offset: Variable, length: Variable, name: str | None = None) -> Variable:
+    """Return ``length`` rows of each sequence from ``offset`` on; both int64 (sequences, 1).
+
+    Operator ``sequence_slice``. Raises TypeError unless the inputs are variables of supported dtypes.
+
+    ``input`` holds sequences of rows.
+
+    Parameters
+    ----------
+    length
+        The length of each part, int64 (sequences, 1).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
+    >>> y = fluid.data("y", [None, 1], "int64")
+    >>> z = fluid.data("z", [None, 1], "int64")
+    >>> fluid.layers.sequence_slice(x, y, z).shape
+    (-1, 4)
+    """
+    check_variable("sequence_slice", "input", input, NUMBERS)
+    for argument, value in (("offset", offset), ("length", length)):
+        check_variable("sequence_slice", argument, value, INTEGERS).stop_gradient = True
+    return emit("sequence_slice", {"X": input, "Offset": offset, "Length": length}, name=name)
+
+
+def sequence_reshape(input: Variable, new_dim: int) -> Variable:
+    """Return the elements of each sequence in rows of ``new_dim`` (operator ``sequence_reshape``).
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 6], "float32", lod_level=1)
+    >>> fluid.layers.sequence_reshape(x, new_dim=3).shape
+    (-1, 3)
+    """
+    check_variable("sequence_reshape", "input", input, NUMBERS)
+    return emit("sequence_reshape", {"X": input}, {"new_dim": new_dim})
+
+
+def sequence_scatter(
+    input: Variable, index: Variable, updates: Variable, name: str | None = None
+) -> Variable:
+    """Return ``input`` (N, D) with sequence i of ``updates`` added to row i (``sequence_scatter``).
+
+    ``index`` holds their columns, in sequences like those of ``updates``. Raises TypeError unless
+    ``input``, ``index`` and ``updates`` are variables of supported dtypes.
+
+    Parameters
+    ----------
+    input
+        (N, D).
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [3, 6])
+    >>> y = fluid.data("y", [None, 1], "int64", lod_level=1)
+    >>> z = fluid.data("z", [None, 1], "float32", lod_level=1)
+    >>> fluid.layers.sequence_scatter(x, y, z).shape
+    (3, 6)
+    """
+    check_variable("sequence_scatter", "input", input, NUMBERS)
+    check_variable("sequence_scatter", "index", index, INTEGERS)
+    check_variable("sequence_scatter", "updates", updates, NUMBERS)
+    return emit("sequence_scatter", {"X": input, "Ids": index, "Updates": updates}, name=name)
+
+
+def sequence_enumerate(
+    input: Variable, win_size: int, pad_value: int = 0, name: str | None = None
+) -> Variable:
+    """Return ids (T, 1) with those that follow, ``win_size`` in a row, ``pad_value`` after the end.
+
+    Operator ``sequence_enumerate``. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    Parameters
+    ----------
+    pad_value
+        The id after the end of a sequence.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)
+    >>> fluid.layers.sequence_enumerate(x, win_size=2).shape
+    (-1, 2)
+    """
+    check_variable("sequence_enumerate", "input", input, INTEGERS)
+    attrs = {"win_size": win_size, "pad_value": pad_value}
+    return emit("sequence_enumerate", {"X": input}, attrs, name=name, constant=True)
+
+
+def sequence_reverse(x: Variable, name: str | None = None) -> Variable:
+    """Return each sequence with its rows reversed (operator ``sequence_reverse``).
+
+    Raises TypeError unless ``x`` is a variable.
+
+    Parameters
+    ----------
+    x
+        Sequences of rows: (T, D) with LoD.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
+    >>> fluid.layers.sequence_reverse(x).shape
+    (-1, 4)
+    """
+    check_variable("sequence_reverse", "x", x)
+    return emit("sequence_reverse", {"X": x}, name=name, slot="Y")
