@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import paddlelike as fluid
 from paddlelike.cli.app import app
+from tests.helpers.fresh import fresh_programs
 
 GUIDES = Path(__file__).parents[2] / "tutorials"
 PAGE = GUIDES / "how_to" / "cookbook.md"
@@ -104,3 +105,39 @@ def test_a_file_opens_by_the_calls_of_its_row(row: str) -> None:
     for call in calls:
         with fluid.scope_guard(fluid.Scope()):
             assert eval(call.replace(f'"{name}"', name), known), call
+
+
+#: What the steps of a guide need before they run.
+NETWORK = """
+import numpy as np, paddlelike as fluid
+from paddlelike import training
+x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1], "int64")
+out = fluid.layers.fc(x, 3, act="softmax")
+loss, error = fluid.layers.mean(fluid.layers.cross_entropy(out, y)), fluid.layers.accuracy(out, y)
+exe = fluid.Executor()
+"""
+DATA = """
+images = np.random.default_rng(0).normal(size=(60, 4)).astype("float32")
+labels = np.random.default_rng(1).integers(0, 3, (60, 1))
+test_source = source = training.MinibatchSourceFromData({"x": images, "y": labels}, max_samples=180)
+"""
+BEFORE = {
+    "saving": f"""{NETWORK}
+fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+exe.run(fluid.default_startup_program())
+fluid.io.save_persistables(exe, "models")""",
+    "sessions": NETWORK + DATA,
+    "growing_tables": "",
+}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_the_steps_of_a_guide_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (GUIDES / "how_to" / f"{name}.md").read_text().replace("0_000", "0")  # fewer samples
+    for index, step in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
+        if step.startswith("while trainer"):
+            step = f"trainer = training.Trainer(out, (loss, error), fluid.optimizer.SGD(0.1))\n{step}"
+        (tmp_path / str(index)).mkdir()
+        monkeypatch.chdir(tmp_path / str(index))
+        with fluid.scope_guard(fluid.Scope()), fresh_programs():
+            exec(compile(f"{BEFORE[name]}\n{step}", f"{name}.md", "exec"), {"__name__": name})
