@@ -16,7 +16,7 @@ class PassNames:
     """The names of the gradients of one pass, by their plain names."""
 
     def __init__(self, block: Block, *, counts: bool = True) -> None:
-        """``counts``: a pass counts among those of the program; one inside of a branch does not."""
+        """``counts``: whether the pass counts among those of the program; inside a branch it does not."""
         block.program._backward_passes += counts
         self._block = block
         self._prefix = "grad/" * block.program._backward_passes

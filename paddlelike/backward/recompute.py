@@ -83,7 +83,7 @@ def build_recomputing_steps(
 
 
 def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Step | Operator]) -> None:
-    """Leave the program of a pass that recomputes as Fluid does.
+    """Give a program with recomputation the operators that Fluid's has.
 
     It gives recomputed variables no type of their own, and gradients without their operator's attributes no
     device; two blocks that nothing runs keep what it built the pass from.
@@ -116,7 +116,9 @@ def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Ste
 
 
 def _find_made(step: Step, rest: list[Operator], scraps: Block) -> Operator:
-    """Return the operator that was made of a step, whose outputs may have other names; take it from the rest.
+    """Find the operator that was appended for a step, and remove it from the list of the others.
+
+    Its outputs may have other names.
 
     A step whose results nobody wants was not made: return what it would be.
     """
@@ -148,12 +150,12 @@ class _Uses:
                     table.setdefault(name, []).append(index)
 
     def sort(self, names: list[str]) -> list[str]:
-        """Return the names that operators use, in the order in which they are written."""
+        """Return names in the order in which operators first write them."""
         used = [name for name in dict.fromkeys(names) if name in self._readers or name in self._writers]
         return sorted(used, key=lambda name: max(self._writers.get(name, [-1])))
 
     def find_segments(self, names: list[str]) -> list[Span]:
-        """Return the spans between checkpoints, and the one before the first of these."""
+        """Return the operators between two checkpoints each, and those before the first checkpoint."""
         if len(names) == 1:
             last = max(self._writers.get(names[0], [-1]))
             found = [(0, last + 1)] if last > 0 else []

@@ -42,7 +42,7 @@ def find_variable_name(name: str) -> str:
 
 
 def mark_values(step: Step) -> Step:
-    """Return a step in which values that an earlier pass named as gradients do not look like gradients.
+    """Return a step with other names for values that an earlier pass named as gradients.
 
     :func:`restore_names` takes the marks back.
     """
@@ -90,7 +90,7 @@ def drop_empty_steps(steps: list[Step]) -> list[Step]:
 
 
 def drop_zero_steps(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:
-    """Return the steps without those whose incoming gradients are all those of ``stops``, so zero."""
+    """Drop the steps whose incoming gradients all belong to variables in ``stops``, so that they are zero."""
     dead = {grad_name(name) for name in stops}
     computed: set[str] = set()
     kept = []
@@ -106,7 +106,7 @@ def drop_zero_steps(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:
 
 
 def drop_unfed_steps(steps: list[Step], available: AbstractSet[str]) -> list[Step]:
-    """Return the steps without those none of whose incoming gradients exists."""
+    """Drop the steps of which no incoming gradient exists."""
     found = set(available)
     kept = []
     for step in steps:
@@ -185,7 +185,7 @@ def _contributions(steps: list[Step]) -> Counter[tuple[str, int]]:
 
 
 def add_zeros(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:
-    """Return the steps with zeros for gradients of ``stops`` that a step reads and none computes."""
+    """Add zeros for gradients of ``stops`` that some step reads and no step computes."""
     computed: set[str] = set()
     result: list[Step] = []
     for step in steps:

@@ -65,12 +65,12 @@ class TensorArray:
 
     @classmethod
     def tree_unflatten(cls, known: None, arrays: tuple[Any, Any]) -> TensorArray:
-        """Return the value of these arrays."""
+        """Return the value that these arrays belong to."""
         return cls(*arrays)
 
     @property
     def capacity(self) -> int:
-        """How many elements there are places for."""
+        """The number of elements that the array has room for."""
         return int(jax.tree_util.tree_leaves(self.stacked)[0].shape[0])
 
     def read(self, place: jax.Array | int) -> Any:
@@ -96,7 +96,7 @@ class TensorArray:
         return new
 
     def grow(self, capacity: int) -> TensorArray:
-        """Return an array with places for at least so many elements."""
+        """Return an array with room for at least ``capacity`` elements."""
         more = capacity - self.capacity
         if more <= 0:
             return self
@@ -107,11 +107,11 @@ class TensorArray:
         return TensorArray(grown, self.length)
 
     def empty(self) -> TensorArray:
-        """Return an array of the same form without elements."""
+        """Return an empty array with the same shapes and dtypes."""
         return TensorArray(jax.tree_util.tree_map(jnp.zeros_like, self.stacked), np.zeros((), np.int64))
 
     def to_host(self) -> LoDTensorArray:
-        """Return the array as numpy's kernels have it."""
+        """Return the array as numpy's kernels take it."""
         out = LoDTensorArray()
         for place in range(int(self.length)):
             element = jax.tree_util.tree_map(lambda leaf, at=place: np.asarray(leaf)[at], self.stacked)
@@ -157,7 +157,7 @@ class Ranks:
 
     @classmethod
     def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Ranks:
-        """Return the value of these arrays."""
+        """Return the value that these arrays belong to."""
         return cls(arrays[0], arrays[1], tuple(arrays[2:]), *known)
 
     def count(self, step: jax.Array) -> jax.Array:
@@ -165,7 +165,7 @@ class Ranks:
         return (self.lengths > step).sum().astype(jnp.int32)
 
     def to_host(self) -> RankTable:
-        """Return the table as numpy's kernels have it."""
+        """Return the table as numpy's kernels take it."""
         lod = [np.asarray(level).tolist() for level in self.offsets]
         return RankTable(
             np.asarray(self.order).tolist(), np.asarray(self.lengths).tolist(), len(lod) - 1, lod
@@ -174,7 +174,7 @@ class Ranks:
 
 @jax.tree_util.register_pytree_node_class
 class SavedSteps:
-    """What the gradient of a block needs of its steps, by position.
+    """The values that the gradient of a block reads from each step, by position.
 
     Attributes
     ----------
@@ -196,12 +196,12 @@ class SavedSteps:
 
     @classmethod
     def tree_unflatten(cls, known: None, arrays: tuple[Any, ...]) -> SavedSteps:
-        """Return the value of these arrays."""
+        """Return the value that these arrays belong to."""
         return cls(*arrays)
 
 
 def add_arrays(one: Any, other: Any) -> object:
-    """Return the sum of two gradients of one form; of their counts the larger ones."""
+    """Return the sum of two gradients of the same form. Where they have counts, the larger one counts."""
     return jax.tree_util.tree_map(
         lambda a, b: a + b if jnp.issubdtype(jnp.result_type(a), jnp.floating) else _larger(a, b), one, other
     )
@@ -212,7 +212,7 @@ def _larger(a: Any, b: Any) -> object:
 
 
 def fit(value: Any, like: Any, what: str = "a value") -> Any:
-    """Return a value in the form of another one (or of its shapes).
+    """Convert a value to the form of another value, or of its shapes.
 
     Raises LoweringError where it has another shape or dtype: what goes around a loop keeps its form.
     """
@@ -238,7 +238,7 @@ def fit(value: Any, like: Any, what: str = "a value") -> Any:
 
 
 def _count_rows(stacked: Any, like: Packed) -> Packed:
-    """Return stacked tensors as stacked rows, all of which are in use."""
+    """Convert stacked tensors to stacked rows, all of them in use."""
     live = jnp.full(stacked.shape[0], stacked.shape[1], jnp.int32)
     return Packed(stacked, (), like.longest, shown=False, live=live, source=like.source)
 

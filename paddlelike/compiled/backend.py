@@ -43,7 +43,7 @@ def load_jax() -> ModuleType:
 
 @functools.cache
 def _prepare(jax: ModuleType) -> None:
-    """Have CPUs compute in the thread of the caller, which waits for the results anyway.
+    """Set JAX to compute in the caller's thread on CPUs, since the caller waits for the results.
 
     Another thread takes 35 microseconds more. No effect where JAX has used its CPUs before. A worker joins
     its job.
@@ -94,7 +94,7 @@ def find_device(place: Place) -> jax.Device:
 
 
 def find_devices(places: Sequence[Place]) -> list[Any]:
-    """Return a device of its own for each place. Raises UnsupportedError when there are fewer."""
+    """Return a different device for each place. Raises UnsupportedError when there are too few."""
     if any(isinstance(place, CUDAPlace) for place in places):
         return [find_device(place) for place in places]
     cpus = load_jax().local_devices(backend="cpu")
@@ -108,7 +108,7 @@ def find_devices(places: Sequence[Place]) -> list[Any]:
 
 
 def find_options(*, on_cpu: bool) -> dict[str, bool]:
-    """Return how XLA compiles.
+    """Return the options for XLA's compiler.
 
     What a program rounds to float16 is rounded, also where the next operator takes float32 again. GPUs add up
     in one order where ``FLAGS_cudnn_deterministic`` says so.

@@ -67,7 +67,7 @@ class Engine:
         return found
 
     def create_frame(self, scope: Scope, services: dict[str, Any]) -> CompiledFrame:
-        """Return a frame that holds the persistables of ``scope``, those of the device as they are there."""
+        """Return a frame with the persistables of ``scope``. Those on the device are not copied."""
         frame = CompiledFrame(self.plan.layout, self.plan.blocks, scope, services)
         frame.repeat = repeat = scope.found.pop(self, None)
         if repeat is not None:
@@ -221,7 +221,7 @@ class Engine:
         return piece
 
     def _drop_pieces(self, index: int) -> None:
-        """Forget the pieces that a step is in."""
+        """Drop the compiled pieces that contain a step."""
         self._pieces = {n: p for n, p in self._pieces.items() if not p.start <= index < p.stop}
 
     def _find_stop(self, start: int, failed: Mapping[int, str]) -> int:

@@ -27,7 +27,7 @@ _OWN: Final[dict[str, Any]] = {
 
 
 class _Numpy:
-    """Stands for the module ``numpy`` in the functions of a kernel."""
+    """Replaces the module ``numpy`` in the functions of a kernel."""
 
     def __getattr__(self, name: str) -> Any:
         found = _OWN.get(name)
@@ -66,7 +66,7 @@ _STAND_INS: Final[dict[Any, Any]] = {np: _Numpy()}
 
 
 def stands_for(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that puts a function of JAX in the place of one that kernels call."""
+    """Return a decorator that registers a function of JAX as the replacement of one that kernels call."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _STAND_INS[original] = function
@@ -120,7 +120,7 @@ class _Translation:
 
 
 class _Owner:
-    """Stands for the class of a method: what it gives is translated, too."""
+    """Replaces the class of a method. What the class returns is translated too."""
 
     def __init__(self, owner: Any, translation: _Translation) -> None:
         self._owner, self._translation = owner, translation

@@ -132,7 +132,7 @@ def find_lowering(cls: type[OpDef]) -> Lowering | None:
 
 
 def find_across_rows(cls: type[OpDef]) -> Lowering | None:
-    """Return how an operator is computed of sequences whose rows it does not leave alone, or None."""
+    """Return the lowering of an operator for sequences that mixes their rows, or None."""
     load_lowerings()
     return _ACROSS.get(cls.type)
 
@@ -150,7 +150,7 @@ def _evaluate_kernel(ctx: Any, args: list[Any], cls: type[OpDef], given: Mapping
 
 
 def _leave_integers(arg: Any) -> object:
-    """Return an argument; of constants only integers, which are sizes and axes, stay arrays of numpy."""
+    """Convert an argument to JAX. Integer constants, which are sizes and axes, stay arrays of numpy."""
     if isinstance(arg, list):
         return [_leave_integers(one) for one in arg]
     return jnp.asarray(arg) if isinstance(arg, np.ndarray) and arg.dtype.kind != "i" else arg
@@ -163,7 +163,7 @@ def is_row_by_row(type: str, attrs: Mapping[str, Any]) -> bool:
 
 
 def knows_no_lod(cls: type[OpDef]) -> bool:
-    """Return whether an operator computes the same of sequences as of an array with their rows."""
+    """Return whether an operator gives the same result for sequences as for an array of their rows."""
     base = cls.type.removesuffix("_grad")
     return base in WITHOUT_LOD or (base in ROW_BY_ROW and find_across_rows(cls) is None)
 

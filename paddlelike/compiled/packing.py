@@ -1,4 +1,4 @@
-"""Sequences that numpy holds, as sequences with padding: how many unused rows a batch gets."""
+"""Pad sequences for compiled programs, and decide how many unused rows a batch gets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SMALLEST: Final = 8
 
 
 def are_sequences(value: Any, lod: LoD | None) -> bool:
-    """Return whether a LoD cuts an array.
+    """Return whether a LoD fits the rows of an array.
 
     It does not where rows without one were added to sequences: `concat` leaves its result the LoD of X[0].
     """
@@ -60,13 +60,13 @@ def have_one_length(lods: Sequence[LoD]) -> bool:
 
 
 def find_largest(parts: Iterable[tuple[np.ndarray[Any, Any], LoD]]) -> tuple[int, int]:
-    """Return the most rows, and the longest sequence, of some rows with their LoDs; zeros for none."""
+    """Return the largest number of rows and the longest sequence among values; zeros if there are none."""
     found = [(len(rows), int(np.diff(lod[-1]).max(initial=1))) for rows, lod in parts]
     return max((count for count, _ in found), default=0), max((length for _, length in found), default=0)
 
 
 class Sizes(NamedTuple):
-    """What sequences share with those that they go with: see :func:`pack`."""
+    """The sizes that sequences share with others of the same rows or LoD: see :func:`pack`."""
 
     least: tuple[int, int]
     alike: bool

@@ -294,7 +294,7 @@ def _unpack(value: Packed) -> LoDTensor:
 
 
 def _store(holder: ScopeVariable, value: jax.Array) -> None:
-    """Put what the copies wrote into the scope."""
+    """Write the results of the copies into the scope."""
     if isinstance(value, Packed):
         holder.set_value(_unpack(value))
     else:

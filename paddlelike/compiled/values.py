@@ -68,7 +68,7 @@ class Packed:
 
     @classmethod
     def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Packed:
-        """Return the value of these arrays."""
+        """Return the value that these arrays belong to."""
         levels, longest, shown, source, exact, full = known
         live = arrays[1 + levels] if len(arrays) > 1 + levels else None
         rows, offsets = arrays[0], tuple(arrays[1 : 1 + levels])
@@ -99,7 +99,7 @@ class Packed:
         return jnp.searchsorted(self.offsets[-1][1:], jnp.arange(self.rows.shape[0]), side="right")
 
     def mask(self, rows: jax.Array | None = None) -> jax.Array:
-        """Return the rows (these, or the own ones) with zeros in the unused ones."""
+        """Return rows, by default its own, with zeros in place of the unused ones."""
         rows = self.rows if rows is None else rows
         return jnp.where(self.used.reshape(-1, *[1] * (rows.ndim - 1)), rows, jnp.zeros((), rows.dtype))
 
@@ -125,7 +125,7 @@ class SparseRows:
 
     @classmethod
     def tree_unflatten(cls, height: int, arrays: tuple[Any, ...]) -> SparseRows:
-        """Return the value of these arrays."""
+        """Return the value that these arrays belong to."""
         return cls(arrays[0], arrays[1], height)
 
     @property
@@ -159,7 +159,7 @@ def is_large(array: np.ndarray[Any, Any]) -> bool:
 
 
 def align_feed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array that XLA need not copy, or copies at once: itself, or a copy.
+    """Return a feed, or an aligned copy of it that XLA need not copy again.
 
     While a thread copies an input, XLA cannot compute in the thread of the caller.
     """

@@ -77,7 +77,7 @@ Tensor = LoDTensor  # Fluid's name of its base class
 
 
 def grad_var_suffix() -> str:
-    """Return what the name of a gradient ends with."""
+    """Return the suffix of gradients' names."""
     return "@GRAD"
 
 

@@ -18,7 +18,7 @@ _BUFFER: Final = 1024  # elements
 
 
 def _find_setting() -> tuple[contextvars.ContextVar[Any], Any] | None:
-    """Return the variable in which numpy keeps what it does about such results, and its value for nothing.
+    """Return numpy's context variable for floating-point errors, and its value for ignoring them.
 
     The value holds the size of the buffers, too. None where numpy does not keep it in a context, as before
     2.0, where it does not copy into buffers either.

@@ -1,4 +1,4 @@
-"""Which rows of large tables were written, and what they were, noted by the updates that write them.
+"""Records of the rows of large tables that updates write, and of their old values.
 
 Every write of a tensor increases its version. An update of rows notes them before it writes; a version that
 nobody noted was a write of unknown rows, and what was changed before it is unknown too. So a note that is
@@ -82,7 +82,7 @@ _watched: Final[dict[int, _Rows]] = {}
 
 
 def watch_rows(tensor: LoDTensor) -> None:
-    """Note from now on which rows of a tensor are written."""
+    """Start to record which rows of a tensor are written."""
     array = tensor.held_array
     assert array is not None
     watched = _watched.get(id(array))
@@ -91,7 +91,7 @@ def watch_rows(tensor: LoDTensor) -> None:
 
 
 def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
-    """Note that these rows of arrays are about to be written, None: all; return where to write them."""
+    """Record rows (None: all) that are about to be written. Return the arrays to write into."""
     if _watched and rows is not None:
         found = [
             one for array in arrays if (one := _watched.get(id(array))) is not None and one.array() is array
@@ -128,7 +128,7 @@ class Table(ABC):
 
     @abstractmethod
     def hold(self, nbytes: int) -> OldRows | None:
-        """Return the rows as they are now; None where they are other bytes, or it cannot be."""
+        """Return a snapshot of the rows, or None if the bytes are others or no snapshot is possible."""
 
 
 class OldRows:
@@ -149,7 +149,7 @@ class OldRows:
         self.lock = Lock()
 
     def _keep(self, new: Array) -> None:
-        """Keep chosen rows, each there once, that are about to be written; the lock is held."""
+        """Copy chosen rows, each once, before they are written. The caller holds the lock."""
         start, self._count = self._count, self._count + len(new)
         self._rows.take(new, 0, self._old[start : self._count], "clip")
         self._places[new] = np.arange(start + 1, self._count + 1)
@@ -180,7 +180,7 @@ class OldRows:
         self._old = self._rows[:0]
 
     def _read(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Return copies of rows, some of which may be new, and of their places."""
+        """Return copies of rows, some of them possibly new, and of their positions."""
         piece = self._rows[start:stop].copy()
         with self.lock.hold():  # who writes before the copy has ended has kept; who keeps now writes later
             return piece, self._pass(start, stop)
@@ -190,7 +190,7 @@ class OldRows:
         return self._places[start:stop].copy()
 
     def close(self) -> None:
-        """Let the table be written, and forget its rows."""
+        """Release the table for writing, and drop the copied rows."""
         with self.lock.hold():
             self._open()
             del self._rows, self._old
@@ -236,7 +236,10 @@ class _HostRows(OldRows):
         array.flags.writeable = False
 
     def keep(self, rows: Array | None) -> Array | None:
-        """Keep rows that are about to be written, each once; return where, None: the array can be written."""
+        """Copy rows, each once, before they are written.
+
+        Return the array to write into; None: the table's own.
+        """
         with self.lock.hold():
             if self.array.flags.writeable:
                 return None

@@ -1,4 +1,4 @@
-"""Rows by their ids: sums of those that repeat, and where each stands."""
+"""Rows by id: sums of repeated ids, and the position of each id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROWTH: Final = 8  # how many times as many ids a level of an index has as the 
 
 
 class RowGroups(NamedTuple):
-    """Row ids in rising order: those of the same id stand together, the first of each at ``starts``."""
+    """Row ids in rising order, grouped by id; group k begins at ``starts[k]``."""
 
     order: Array  # the index of each
     starts: Array
@@ -72,7 +72,7 @@ class RowGroups(NamedTuple):
 
 
 class RowIndex:
-    """The place of each of many ids, none of which repeats, in the order in which they were added.
+    """An index from distinct ids to their positions, in the order in which they were added.
 
     The ids lie sorted in levels, each at least eight times as long as the next: ids that are added are merged
     into those that are not much longer, so that an id is moved few times however many follow.
@@ -89,7 +89,7 @@ class RowIndex:
         self.add(ids)
 
     def find(self, ids: Array) -> Array:
-        """Return the place of each id, -1 for those that are not there."""
+        """Return the position of each id, or -1."""
         places = np.full(len(ids), -1)
         for held, at in self._levels:
             near = held.searchsorted(ids)
@@ -98,7 +98,7 @@ class RowIndex:
         return places
 
     def add(self, ids: Array) -> None:
-        """Add ids, whose places follow those that are there."""
+        """Append ids."""
         if not len(ids):
             return
         places = np.arange(self._count, self._count + len(ids))
@@ -111,7 +111,7 @@ class RowIndex:
 
 
 def _sort(rows: Array, height: int | None) -> Array:
-    """Return the indexes of ids in rising order; those of equal ids in their own."""
+    """Return the stable argsort of ids."""
     if height is None or height > 1 << _DIGIT:
         height = int(rows.max()) + 1 if len(rows) >= _MANY and rows.min() >= 0 else None
     if height is None or height > 1 << 2 * _DIGIT:

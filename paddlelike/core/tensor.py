@@ -209,7 +209,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
 
 def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
-    """Have tensors without a LoD take over arrays of a device, each as ``adopt_from_device`` does."""
+    """Let tensors without a LoD adopt arrays of a device, as ``adopt_from_device`` does for one."""
     # Without calls: this loop is most of what a small compiled step costs outside of XLA.
     for tensor, value in zip(tensors, values, strict=True):
         tensor._device = value
@@ -335,7 +335,7 @@ class SelectedRows(Versioned, Displayed):
         return self
 
     def merge(self) -> SelectedRows:
-        """Return the same rows sorted and each once, perhaps in the same memory; repeated ones are summed."""
+        """Return the rows sorted and unique, with repeated ones summed. The result may share memory."""
         value = self._tensor.held_array
         assert value is not None
         rows, sums = merge_rows(self._rows, value)

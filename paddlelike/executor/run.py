@@ -439,7 +439,7 @@ class Executor(Displayed):
 
 
 def _describe_no_program(given: object) -> str:
-    """Return what is said of something that is run and is not a program."""
+    """Return the error text for something that is not a program."""
     hint = "the program comes first; variables go to fetch_list=[...], arrays to feed={...}"
     called = getattr(given, "__name__", "")
     if called and callable(given):

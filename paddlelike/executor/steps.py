@@ -85,7 +85,7 @@ def _list_parts(steps: list[Step]) -> list[Step]:
 
 
 def _mark_written(frame: Frame) -> None:
-    """Count every persistable of a failed run as written, because a kernel may have written part of it."""
+    """Mark every persistable of a failed run as written, because a kernel may have changed part of it."""
     for holder in frame.holders.values():
         value = holder.value
         tensor = value.get_tensor() if isinstance(value, SelectedRows) else value

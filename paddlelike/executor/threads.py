@@ -1,4 +1,4 @@
-"""BLAS takes one thread while programs run.
+"""Limit BLAS to one thread while programs run.
 
 Fluid computes on one thread unless it is told otherwise. BLAS libraries take every core, and their threads
 spin while they wait: with another busy process on the machine a small network's step takes several times as

@@ -1,1 +1,1 @@
-"""What classes of every floor stand on: notebooks, values of threads, the garbage collector."""
+"""Helpers for all floors: notebooks, thread values, locks, progress, warnings, tracebacks."""

@@ -177,7 +177,7 @@ _forks.hold_in_forks()
 
 @contextlib.contextmanager
 def _left_out(spans: Sequence[tuple[int, int]]) -> Iterator[None]:
-    """Leave memory out of forks meanwhile, by its whole pages."""
+    """Exclude the whole pages of some memory from forks inside the ``with`` block."""
     try:
         for span in spans:
             advise(*span, _DONTFORK)
@@ -196,7 +196,7 @@ def advise(address: int, nbytes: int, advice: int) -> None:
 
 
 class Rests:
-    """Rests after some work, of which a clock tells the seconds, so that it takes its share of processors."""
+    """Pauses after some work, so that it takes only its share of the processors."""
 
     def __init__(
         self, waited_for: mmap.mmap | bytearray, clock: Callable[[], float] = time.process_time
@@ -221,7 +221,7 @@ class Rests:
 def _serve(
     waiting: int, telling: int, highest: int, parent: int, work: Work, rest: Callable[[], None]
 ) -> NoReturn:
-    """Do in the child what the parent asks for, until it has no end of the pipe any more, or is dead."""
+    """Serve the parent's requests in the child, until the parent closes the pipe or dies."""
     try:
         gc.disable()  # what objects of the parent do at their end is the parent's
         first, last = sorted((waiting, telling))
@@ -259,7 +259,7 @@ def _answer(work: Work, request: object, rest: Callable[[], None]) -> dict[str, 
 
 
 def try_aside(check: Callable[[], bool], hold: Keys, seconds: float = _LONGEST) -> bool | None:
-    """Return what ``check`` returns in a fork of this process; None where that cannot be found out.
+    """Run ``check`` in a fork of this process and return its result, or None if that fails.
 
     It cannot where the system has no fork, ``check`` takes longer than ``seconds``, or it ends the process.
     The lock of ``hold`` is held by no other thread at the fork, since it would be held for ever in the copy.

@@ -17,7 +17,7 @@ def read_table(package: str, name: str) -> str:
 
 
 def read_sections(package: str, name: str) -> list[str]:
-    """Return what stands between the empty lines of a table, but for the comment in front.
+    """Return the sections of a table, which empty lines separate, without the leading comment.
 
     >>> read_sections("paddlelike.left_out", "reasons.txt")[0].split()[0]
     'dygraph'

@@ -1,4 +1,4 @@
-"""Threads whose start and end no interrupt disturbs, and that are never waited for in vain.
+"""Threads that interrupts cannot break, and that cannot be waited for forever.
 
 ``threading.Thread.start`` waits for the thread to say that it runs: an interrupt then may leave a lock taken
 that the new thread needs, and a thread that dies of a lack of memory says nothing for ever. Here a thread
@@ -65,7 +65,7 @@ class Thread:
             self._run()
 
     def cancel(self) -> bool:
-        """Have the work never done, unless it was begun; return whether it will not be."""
+        """Cancel the work unless it has begun. Return whether it is cancelled."""
         with contextlib.suppress(IndexError):
             self._work.pop()
             self._begun.set()
@@ -140,7 +140,7 @@ class Task(Generic[Result]):
         return self._ended.wait(timeout)
 
     def cancel(self) -> bool:
-        """Have it never made, unless it was begun; return whether it has ended."""
+        """Cancel the call unless it has begun. Return whether it has ended or was cancelled."""
         if self._calls:
             try:
                 self._calls.pop()

@@ -1,4 +1,4 @@
-"""What an error that nobody catches looks like: the user's own lines, the message, the next step.
+"""Tracebacks of uncaught errors: the user's own lines, the message, the next step.
 
 The frames of this package are left out where it raised the error on purpose, or where a function of the user
 that it called did. Faults of this package itself are shown whole, and everything is with
@@ -35,7 +35,7 @@ _Show = Callable[[type[BaseException], BaseException, TracebackType | None], obj
 
 
 def install_hook() -> None:
-    """Let uncaught errors be shown so, by ``sys.excepthook`` and in notebooks."""
+    """Install the traceback display for scripts (``sys.excepthook``) and notebooks."""
     show = sys.excepthook
 
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -73,7 +73,10 @@ def _describe(count: int) -> str:
 def _show_folded(
     error: BaseException, trace: TracebackType | None, show: Callable[[TracebackType | None], object]
 ) -> int:
-    """Call ``show`` with what is left of a traceback, and return how many frames are not; the error stays."""
+    """Call ``show`` with the folded traceback, and return the number of hidden frames.
+
+    The error is unchanged.
+    """
     if os.environ.get("PADDLELIKE_TRACEBACK") == "full":
         show(trace)
         return 0
@@ -185,7 +188,7 @@ def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
 
 
 def _describe_call(error: BaseException, entries: list[TracebackType]) -> Iterator[str]:
-    """Yield what to say of an error that Python raised: what this package was called with, or returned."""
+    """Yield notes on an error that Python raised: the arguments or results of this package."""
     if not entries or "\n  hint: " in str(error):
         return
     ours = [one.tb_frame for one in entries if _is_ours(one.tb_frame)]
@@ -227,7 +230,7 @@ def _shorten(value: object) -> str:
 
 
 def _explain(text: str, entry: TracebackType) -> Iterator[str]:
-    """Yield what to say of an error in the user's own line, which uses what this package gave it."""
+    """Yield notes on an error in a user's line that uses a value of this package."""
     import linecache
     import re
 
@@ -252,7 +255,7 @@ def _explain(text: str, entry: TracebackType) -> Iterator[str]:
 
 
 def _explain_ufunc(entry: TracebackType) -> str:
-    """Return what to say of a function of numpy that got a variable."""
+    """Return a note on a numpy function that was called with a variable."""
     import linecache
     import re
 

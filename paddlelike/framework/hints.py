@@ -203,7 +203,7 @@ def explain_no_value(names: Sequence[str], program: Program | None = None, scope
 
 
 def _find_copy(missing: Sequence[Variable], own: Collection[str], scope: Scope) -> str | None:
-    """Return the like of the first variable if others in the scope are like all of them, else None.
+    """Return the scope's counterpart of the first variable if all variables have one, else None.
 
     Two are alike if their names differ only in their counters, and their shapes not at all. Variables of the
     program's ``own`` do not count.

@@ -67,7 +67,7 @@ def find_loop(op: Operator, find_constant: Constants) -> Loop | None:
 
 
 def _read_block(ops: Sequence[Operator], known: dict[str, Expression]) -> None:
-    """Add what the operators of a block compute; what is not known is an expression of its own."""
+    """Add an expression for every operator of a block; an unknown operator is a leaf."""
     for index, op in enumerate(ops):
         slots = [known.get(name, ("variable", name)) for name in op.input("X") + op.input("Y")]
         outs = op.output("Out")
@@ -135,7 +135,10 @@ def _search(found: object, kind: str) -> list[Expression]:
 
 
 def _match_lstm(h: Expression, c: Expression) -> tuple[Callable[..., Kernel | None], list[str]] | None:
-    """Return what makes a kernel of ``LSTMCell``, and its constants: weight, bias, bias of forget."""
+    """Match ``LSTMCell``.
+
+    Return a function that makes its kernel, and the constants: weight, bias, forget bias.
+    """
     for gates in {part[3] for part in _search(c, "part") if isinstance(part[3], tuple)}:
         i, j, f, o = (("part", k, 4, gates) for k in range(4))
         names = _match_affine(gates, _X, _H)
@@ -149,7 +152,10 @@ def _match_lstm(h: Expression, c: Expression) -> tuple[Callable[..., Kernel | No
 
 
 def _match_gru(h: Expression) -> tuple[Callable[..., Kernel | None], list[str]] | None:
-    """Return what makes a kernel of ``GRUCell``, and its constants: parameters of gates, of candidate."""
+    """Match ``GRUCell``.
+
+    Return a function that makes its kernel, and the constants of gates and candidate.
+    """
     for gates in {part[3] for part in _search(h, "part") if isinstance(part[3], tuple)}:
         r, u = (("part", k, 2, gates) for k in range(2))
         names = _match_affine(gates[1], _X, _H) if gates[0] == "sigmoid" else None

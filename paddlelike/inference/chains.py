@@ -1,4 +1,4 @@
-"""Chains of operators that prediction computes as one: a product and what is done to its result.
+"""Chains of operators that prediction joins: a product and the operators behind it.
 
 A product by parameters (a convolution, the ``mul`` of a fully connected layer) begins a chain. Constant
 factors and summands per channel, of batch_norm for instance, are folded into copies of the parameters; a
@@ -39,7 +39,7 @@ _FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 
 @dataclass
 class Chain:
-    """Operators, the first one a product, each of which alone reads the result of the one before.
+    """A chain: a product, then operators that are each the only reader of the result before.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class Finder:
         return None if self._writes[name] else array
 
     def _find_next(self, chain: Chain) -> int | None:
-        """Return the operator that continues a chain, which takes it up; None: the chain ends."""
+        """Add the next operator to a chain and return it; None: the chain ends."""
         name = chain.out
         if len(self._readers[name]) != 1 or self._writes[name] != 1 or chain.activation is not None:
             return None

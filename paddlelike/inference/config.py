@@ -1,4 +1,4 @@
-"""Which model a predictor runs, and the switches of Paddle's engine, which mean nothing here."""
+"""The model of a predictor, and the switches of Paddle's engine, most of which have no effect here."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class AnalysisConfig:
         return "\n".join(f"{name:<16} {value}" for name, value in rows if value)
 
     def _report(self, title: str, text: str) -> None:
-        """Note what a predictor has made of the model."""
+        """Record what a predictor did with the model, for :meth:`summary`."""
         self._reports[title] = text
 
     def to_native_config(self) -> NativeConfig:

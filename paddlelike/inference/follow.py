@@ -1,4 +1,4 @@
-"""A model for prediction that takes over what a training saves meanwhile."""
+"""A predictor that loads what a running training saves."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Follower:
         self.taken, self.seconds = 0, 0.0
 
     def run(self, work: Callable[[], T]) -> T:
-        """Take over the newest save, if there is one, and return ``work()``; nobody does so meanwhile."""
+        """Load the newest save, if there is one, then return ``work()``, under a lock."""
         with self._lock.hold():
             self.refresh()
             return work()
 
     def refresh(self) -> bool:
-        """Take over the newest save; return whether there was a new one that could be read."""
+        """Load the newest save. Return whether there was a new one that could be read."""
         with self._lock.hold():
             stamp = locate(self._dirname).stamp()
             if stamp is None or stamp == self._stamp:

@@ -172,7 +172,7 @@ class _Port(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """Memory of inputs and outputs that a session reads and writes at every run with inputs of this shape."""
+    """Buffers for inputs and outputs that a session reuses in every run with inputs of this shape."""
 
     inputs: list[tuple[str, Array, tuple[int, ...], np.dtype[Any]]]
     outputs: list[Array]
@@ -280,7 +280,7 @@ class _Session:
 
 
 def _run_bound(feed: Mapping[str, Any], kept: _Bound) -> list[Value] | None:
-    """Return the outputs of a run in memory of its own; None: the inputs are others than that is for."""
+    """Run with reused buffers and return the outputs, or None if the inputs do not fit the buffers."""
     inputs, outputs, run, binding = kept
     for name, array, shape, dtype in inputs:
         value = feed[name]

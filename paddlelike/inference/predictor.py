@@ -85,7 +85,7 @@ class PaddlePredictor:
         return other
 
     def follow(self, dirname: str | os.PathLike[str]) -> Follower:
-        """Take over, before each run, what a training has saved into a directory since.
+        """Load, before each run, what a training has saved into a directory since the last run.
 
         Runs of clones, also of later ones, then follow each other.
         """

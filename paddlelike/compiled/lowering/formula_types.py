@@ -75,7 +75,10 @@ def _reduces_no_rows(attrs: Mapping[str, Any]) -> bool:
 
 
 def _leaves_first(name: str) -> Condition:
-    """Return whether an axis, or none of several axes, is the first one; -1 is the last of two or more."""
+    """Return whether an axis is not the first one; of several axes, whether none is.
+
+    -1 counts as the last of two or more.
+    """
 
     def check(attrs: Mapping[str, Any]) -> bool:
         axes = attrs.get(name, 0)

@@ -55,7 +55,7 @@ def is_empty_sparse(grad: Gradient) -> bool:
 
 
 class _Held:
-    """A gradient in a rule that is zero but in some rows, perhaps with an array behind it: ``g + x``.
+    """A gradient in an update rule that is zero except in some rows, possibly plus an array: ``g + x``.
 
     Sums and products are computed of these rows alone, and an array gets them last: no other one is made.
     """
@@ -83,7 +83,7 @@ class _Held:
     __rmul__ = __mul__
 
     def take(self, other: _Held | Number) -> Number:
-        """Return the rows of an array, the values of another such gradient, or a number."""
+        """Return an operand for these rows: rows of an array, values of a sparse gradient, or a number."""
         if isinstance(other, _Held):
             return other.values
         if not isinstance(other, jax.Array) or other.ndim == 0:
@@ -139,7 +139,7 @@ def draw_noise(ctx: OpContext, param: jax.Array, attrs: sgd.DpsgdAttrs) -> jax.A
 
 
 def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[str, Any]) -> object:
-    """Return the results of an update: what its kernel gives with the functions above in its place."""
+    """Return the results of an update: run its kernel with the functions above in place of numpy's."""
     keywords = cls.make_forward_keywords(given)
     inputs = {slot.name: value for slot, value in zip(cls.input_slots, args, strict=True)}
     if not cls.elements:
@@ -156,7 +156,7 @@ def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[s
 
 
 def _spoil_others(found: jax.Array | Results, grad: SparseRows, rate: jax.Array) -> Results:
-    """Return tables of which some rows were updated. As the gradient is dense, others may be NaN as well.
+    """Return tables in which some rows were updated. As with a dense gradient, other rows may become NaN.
 
     They are for a learning rate that is not finite: ``0 * lr`` is NaN. A loop, of one step at most, needs no
     copy of the table; a choice does.

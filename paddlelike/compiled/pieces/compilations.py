@@ -1,4 +1,4 @@
-"""What was compiled of a piece, for which choices of shapes, and whether the next one is worth it."""
+"""The executables of a piece by shapes, and whether compiling for new shapes is worth it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Compilations:
     def add(
         self, signature: Signature, executable: Executable, values: Mapping[int, Any], sizes: tuple[Any, ...]
     ) -> None:
-        """Keep what was compiled for some values, and for the sizes that follow of them.
+        """Store the executable for values of these shapes, and for the sizes computed from them.
 
         At the tenth time, warn.
         """
@@ -97,12 +97,12 @@ class Compilations:
             self._shapes.setdefault(position, set()).add((*describe(value), *given))
 
     def _warn(self, values: Mapping[int, Any], what: str, consequence: str) -> None:
-        """Warn, and say which feeds, or else which values, come in ever other shapes."""
+        """Warn that shapes keep changing, and name the feeds, or else the values, that change."""
         for cause, advice in self._find_causes(values):
             warn_user(f"{what}, because {cause}. {consequence}. {advice}")
 
     def _find_causes(self, values: Mapping[int, Any]) -> list[tuple[str, str]]:
-        """Return what came in several shapes, each with what a user can do."""
+        """Return the values that came in several shapes, each with advice."""
         varying = {n: len(shapes) for n, shapes in self._shapes.items() if len(shapes) > 1}
         found = []
         for name, fed in self._plan.fed.items():
@@ -127,7 +127,7 @@ class Compilations:
 
 
 def describe(value: Any) -> Any:
-    """Return what a compiled piece depends on, of a value that is not an array of JAX."""
+    """Return the properties of a value, not an array of JAX, on which a compiled piece depends."""
     if isinstance(value, Packed):
         return (
             value.rows.shape,

@@ -58,7 +58,7 @@ class Executable(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """What is known of a piece before any value is.
+    """The parts of a piece that do not depend on values.
 
     ``shapes_of``: for results that stand for the shape of another value, the position of that value.
     """
@@ -155,7 +155,7 @@ def _shape_of(value: Any) -> object:
 
 
 def separate(updated: dict[int, Any], kept: dict[int, Any]) -> dict[int, Any]:
-    """Return the arrays that will be overwritten, none of which is given a second time."""
+    """Return the arrays that will be overwritten, each only once."""
     seen = {id(value) for value in kept.values()}
     separate = {}
     for position, value in updated.items():

@@ -15,7 +15,7 @@ from paddlelike.framework.opdef import GRAD, OpDef, registry
 
 
 def find_left_out(plan: CompiledPlan, steps: range, missing: Collection[int]) -> int | None:
-    """Return a step of a piece that left out results, for a gradient behind it that cannot do without."""
+    """Return a step of a piece that left out a result which a later gradient needs."""
     for index in range(steps.stop, len(plan.steps)) if missing else ():
         found = _find_forward(plan, index)
         if found is None or found not in steps or not plan.reads[index] & plan.writes[found] & set(missing):

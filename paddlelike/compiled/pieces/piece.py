@@ -191,7 +191,7 @@ class Piece:
     # Inputs
 
     def _collect(self, frame: Frame) -> tuple[dict[int, Any], dict[int, Any], Signature]:
-        """Return the inputs, those whose memory the piece may take and the others, and what they are like."""
+        """Return the inputs, those whose memory may be reused and the others, and their descriptions."""
         donated: dict[int, Any] = {}
         kept: dict[int, Any] = {}
         described: list[Any] = []
@@ -242,7 +242,7 @@ class Piece:
             raise RefusedError(reader, f"it reads an array of {value.dtype}")
 
     def _upload(self, frame: Frame, position: int, value: Any, reader: int, uploaded: dict[Any, Any]) -> Any:
-        """Return a value as the piece takes it; ``uploaded``: what may be that of several persistables."""
+        """Convert a value for the piece. ``uploaded`` holds arrays that several persistables may share."""
         if isinstance(value, SelectedRows):
             if value.held_array is None:
                 raise RefusedError(reader, "it reads a SelectedRows that holds nothing yet")

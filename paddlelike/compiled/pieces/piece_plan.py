@@ -74,7 +74,7 @@ class CompiledPlan(Plan):
 
     @staticmethod
     def _arrange(ops: list[Operator]) -> list[Operator]:
-        """Delay sums over workers to the operator that waits for them, so that one piece computes all."""
+        """Move sums over workers to the operator that waits for them, so that one piece computes them all."""
         delayed: list[Operator] = []
         found: list[Operator] = []
         for op in ops:

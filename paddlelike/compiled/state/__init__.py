@@ -1,1 +1,1 @@
-"""What stays on the device between the runs of a program, and how the next run finds it."""
+"""Values that stay on the device between runs of a program."""

@@ -1,4 +1,4 @@
-"""Persistables with the same value for good, as the powers of beta that Adam keeps for each parameter.
+"""Persistables that always have equal values, such as the powers of beta that Adam keeps for each parameter.
 
 Each is small, but an input, a result and a kernel of XLA of its own: a sixth of the time of a step of a
 small net. Those that the same rule updates, of their own values alone, and that have the same elements before
@@ -24,7 +24,7 @@ _IN_PLACE: Final = ("increment", "scale")  # with one input and one output
 
 
 class Alike:
-    """Groups of persistables that one rule updates; which of them have one value is seen at each run."""
+    """Groups of persistables with the same update rule. Each run checks which of them have equal values."""
 
     def __init__(self, groups: Sequence[Sequence[int]]) -> None:
         self._groups = groups

@@ -1,4 +1,4 @@
-"""What a run of a program leaves for the next one, which nearly always has the same shapes.
+"""State that one run of a program keeps for the next, which nearly always has the same shapes.
 
 A step of a small net takes XLA some ten microseconds. To look up each variable, to see what kind of value it
 holds, and to describe it takes Python longer than that; to see that nobody wrote to it since takes a tenth.
@@ -23,7 +23,7 @@ from paddlelike.executor.plans.frame import Frame
 
 
 class CompiledFrame(Frame):
-    """A frame that may hold what the run before left, and then what this one leaves for the next."""
+    """A frame with the state of the run before, and later that of this run."""
 
     __slots__ = ("repeat",)
 
@@ -86,7 +86,10 @@ class Repeat:
         ]
 
     def prepare(self, frame: Frame) -> bool:
-        """Fill a frame with the persistables; False where others than the last run wrote some of them."""
+        """Fill a frame with the persistables.
+
+        Return False if something other than the last run wrote one of them.
+        """
         if frame.scope.erasures != self._erasures:
             return False
         # Without calls: these loops are most of what a network of many parameters costs outside of XLA.
@@ -148,7 +151,7 @@ def create_repeat(
     results: Mapping[int, Any],
     same: Mapping[int, int],
 ) -> Repeat | None:
-    """Return what the next run of a plan's only piece needs; None where its values have to be looked at.
+    """Return the state for the next run of a plan's only piece, or None if each run must check its values.
 
     ``given``: the inputs of the piece. ``same``: the persistables that are one with another.
     """

@@ -70,7 +70,7 @@ class DeviceTables:
                 old.begin(np.concatenate(ids) if ids else None)
 
     def end(self, kept: KeptRows, results: Mapping[int, Any]) -> None:
-        """Let saves read on: in the arrays of the results, in the old ones where the step had none."""
+        """Let saves continue to read: from the results, or from the old arrays if the step gave none."""
         arrays = {n: value for n, value in results.items() if isinstance(value, jax.Array)}
         try:
             for position, old in kept.rows.items():
@@ -124,7 +124,7 @@ class _DeviceRows(OldRows):
             self._has_read.wait(_PATIENCE)
 
     def begin(self, rows: Array | None) -> None:
-        """Keep the rows that a step is about to write, in any order, None: all; the lock is held."""
+        """Copy the rows that a step is about to write (None: all). The caller holds the lock."""
         if self._is_open:
             return
         if rows is not None and (not len(rows) or 0 <= rows.min() <= rows.max() < len(self._places)):
@@ -134,7 +134,7 @@ class _DeviceRows(OldRows):
             self._open()
 
     def end(self, array: jax.Array | None) -> None:
-        """Go on in the array that the step has made of the old one; the lock is held."""
+        """Continue with the array that the step made from the old one. The caller holds the lock."""
         if not self._is_open and array is not None:
             del _kept[id(self._array)]
             self._array, self._rows = array, _view(array)
@@ -167,7 +167,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def keep_tables() -> None:
-    """Keep whole what saves read, before a computation that may write into any memory of persistables."""
+    """Copy all tables that saves read, before a computation that may write into any persistable."""
     for old in list(_kept.values()):
         old.wait()
         with old.lock.hold():
@@ -181,7 +181,7 @@ def _view(array: jax.Array) -> Array:
 
 
 def _find_ids(plan: CompiledPlan, start: int, stop: int) -> dict[int, list[int]]:
-    """Return by position of a large table of which a piece writes rows alone: where their ids are fed."""
+    """Return, for each large table that a piece writes by rows, the positions of the fed ids."""
     fed = {one.position for one in plan.fed.values()}
     writers: dict[int, list[int]] = {}
     for index in range(start, stop):

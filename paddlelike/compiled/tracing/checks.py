@@ -1,4 +1,4 @@
-"""The checks of a piece that can be computed before it: those of ids and labels alone."""
+"""Checks of a piece that depend only on ids and labels, and so can run before it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _IN_NUMPY: Final[dict[str, Callable[..., Any]]] = {
 
 
 class _Steps(NamedTuple):
-    """What numpy computes, in a list of values: those given, constants, then one for each step.
+    """A computation by numpy on a list of values: the arguments, the constants, then one value per step.
 
     ``steps``: each a function, the indexes of its inputs and that of its result.
     """
@@ -155,7 +155,7 @@ def _compile(traced: ClosedJaxpr, equations: Sequence[Any]) -> object:
 
 
 def _broadcast(x: jax.Array, shape: Sequence[int], places: Sequence[int]) -> jax.Array:
-    """Return ``x``, whose dims are those at ``places`` of the result."""
+    """Broadcast ``x``; its dims become the dims at ``places`` of the result."""
     spread = [1] * len(shape)
     for place, dim in zip(places, np.shape(x), strict=True):
         spread[place] = dim

@@ -27,7 +27,7 @@ _ASK_FOR_LODS: Final = "concat reduce_all reduce_any reduce_max reduce_mean redu
 
 
 class _WithoutLods:
-    """What these kernels see of the run."""
+    """The part of the run that these kernels can see."""
 
     def lod(self, slot: str, index: int = 0) -> LoD:
         return []
@@ -39,7 +39,7 @@ class _WithoutLods:
 
 
 def evaluate(op: Operator, cls: type[OpDef], args: list[Any]) -> object:
-    """Return the results of an operator whose inputs are small constants; None for all others."""
+    """Return the results of an operator if its inputs are small constants, else None."""
     leaves = jax.tree_util.tree_leaves(args)
     if not leaves and (op.type not in _SOURCES or math.prod(op.attrs.get("shape") or [1]) > _LARGEST):
         return None
@@ -63,7 +63,7 @@ def has_plain_kernel(cls: type[OpDef]) -> bool:
 
 
 def run_kernel(op: Operator, cls: type[OpDef], args: list[Any]) -> Any:
-    """Return what numpy's kernel computes; None for kernels that need a run around them."""
+    """Return the results of numpy's kernel, or None if the kernel needs a run."""
     if not has_plain_kernel(cls):
         return None
     args = jax.tree_util.tree_map(np.copy, args)

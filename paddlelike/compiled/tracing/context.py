@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Bound(NamedTuple):
-    """What is known of numbers that only the device computes: how large they may be.
+    """An upper bound of numbers that only the device knows.
 
     ``read`` tells the one number from the inputs of the piece; None where the host cannot know it.
     ``is_reached``: the greatest of the numbers is ``most``.
@@ -59,11 +59,11 @@ class OpContext:
         """Do nothing."""
 
     def check(self, holds: jax.Array | bool, message: str) -> None:
-        """Have the run refused where ``holds`` is not true everywhere; then no persistable changes."""
+        """Fail the run, without changing a persistable, unless ``holds`` is true everywhere."""
         self.trace.checks.append((self.op, message, jnp.all(holds)))
 
     def require(self, holds: jax.Array | bool, reason: str) -> None:
-        """Have numpy run the operator where ``holds`` is not true everywhere, from this step on."""
+        """Let numpy run the operator, from this step on, unless ``holds`` is true everywhere."""
         self.check(holds, Uncovered(reason, self.trace.index))
 
     def draw(
@@ -112,7 +112,7 @@ class OpContext:
         self.trace.noted_bounds[slot] = Bound(most, read, is_reached)
 
     def find_greatest(self, slot: int) -> int | None:
-        """Return the greatest number of an input, where that is known."""
+        """Return the upper bound of an input's numbers, or None if it is not known."""
         position = self.plan.inputs_of[id(self.op)][slot]
         bound = None if isinstance(position, list) else self.trace.bounds.get(position)
         return bound.most if bound is not None and bound.is_reached else None
@@ -130,7 +130,7 @@ class OpContext:
         return OpContext(self.trace, self.op, count)
 
     def note_count(self, offsets: jax.Array, x: jax.Array, find: Callable[[int], int] = int) -> None:
-        """Note how many rows computed sequences have, by how many ``x`` has; where the host can know that."""
+        """Record how to find the number of rows of new sequences from that of ``x``, if possible."""
         count = self._find_count(x) if isinstance(x, Packed) else _count_fixed(x.shape[0])
         if count is not None:
             self.trace.root.counts.append((offsets, lambda given, steps: find(count(given, steps))))
@@ -165,7 +165,7 @@ class OpContext:
         return [self.plan.layout.get_position(where, name) for name in names]
 
     def run_block(self, index: int, values: Mapping[int, Any], **given: Any) -> Trace:
-        """Return the trace of a sub-block after its operators ran.
+        """Run the operators of a sub-block, and return its trace.
 
         ``values``, by position, take the place of those around the block. For ``given`` see
         :meth:`~paddlelike.compiled.tracing.trace.Trace.enter`.
@@ -176,7 +176,7 @@ class OpContext:
         return inner
 
     def add_checks(self, inner: Sequence[tuple[Operator, str]], held: Any) -> None:
-        """Take over the checks of a block; ``held`` says of each whether it was always true."""
+        """Add the checks of a block; ``held`` says for each whether it was true in every step."""
         for place, (op, message) in enumerate(inner):
             self.trace.checks.append((op, message, held[place]))
 

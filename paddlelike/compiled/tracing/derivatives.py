@@ -48,7 +48,7 @@ def differentiate(function: Callable[[list[Any]], Any], args: list[Any]) -> tupl
 
 @jax.tree_util.register_static
 class _Known:
-    """What is known while a program is traced, passed through a function of JAX."""
+    """Carries values that are known during tracing through a function of JAX."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

@@ -1,4 +1,4 @@
-"""Results that XLA for CPUs would compute again for each of their readers.
+"""Results that XLA on CPUs would compute again for every reader.
 
 It fuses a function of one array into all that read it, and that array's own formula with it: in a residual
 network each sum of a block is computed from those of all blocks before, once for the next block, and once
@@ -46,7 +46,7 @@ def find_repeated(jaxpr: Jaxpr) -> set[Any]:
 
 
 def compute_once(value: jax.Array) -> jax.Array:
-    """Return ``value``, in a form that XLA does not repeat: a function of two arrays, one of them truths.
+    """Return ``value`` wrapped in a select, a form that XLA does not compute again.
 
     An ``optimization_barrier`` is taken away before operations are fused.
     """

@@ -1,4 +1,4 @@
-"""Pieces whose checks are known with their results: persistables keep their values where a check fails."""
+"""Keep the old persistables if a check that is computed with the results fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays without a LoD that have a row for each row of sequences."""
+"""Match arrays without a LoD to sequences with as many rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAIRING: Final = """
 
 
 def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) -> list[Any]:
-    """Return the arguments of an operator of two operands; where one has rows of its own, with unused ones.
+    """Return the arguments of an operator with two operands, adding unused rows to an array without a LoD.
 
     Numpy runs the operator, or refuses it, where these are not as many rows as the sequences have. So it is
     with XShape, which a piece before keeps without the unused rows.

@@ -1,4 +1,4 @@
-"""Transposes of images put off as long as operations can be done in the other order of dims.
+"""Delay transposes of images as long as operations work in the other order of dims.
 
 The convolutions of XLA for CPUs are fastest on images whose channels come last, but the shapes of programs
 have them second. Lowerings of convolutions and pools transpose their images there and back. XLA cancels two
@@ -80,7 +80,7 @@ def delay_transposes(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Iterable[Any]) -> list[Any]:
-    """Return the results of a function of JAX; they may be moved."""
+    """Evaluate a function of JAX; the results may have delayed transposes."""
     values: dict[Any, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
 
     def read(var: Any) -> Any:
@@ -95,7 +95,7 @@ def _evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Iterable[Any]) -> list[
 
 
 def _apply(eqn: JaxprEqn, args: list[Any]) -> Sequence[Any]:
-    """Return the results of one operation; they may be moved."""
+    """Evaluate one operation; the results may have delayed transposes."""
     name, params = eqn.primitive.name, eqn.params
     if name in _INNER:
         inner = params[_INNER[name]]
@@ -169,14 +169,14 @@ def _transpose(value: jax.Array, permutation: Sequence[int]) -> jax.Array:
 
 
 def _finish(value: _Moved) -> jax.Array:
-    """Return a value that is moved only where it has to be."""
+    """Return a value with its transpose done, unless that can be delayed further."""
     if value.order == tuple(range(len(value.order))):
         return value.array
     return value if len(value.order) >= _LEAST_DIMS else _settle(value)
 
 
 def _settle(value: Any) -> object:
-    """Return a value as an array of its own shape."""
+    """Do a delayed transpose, and return the array."""
     return jax.lax.transpose(value.array, value.order) if isinstance(value, _Moved) else value
 
 

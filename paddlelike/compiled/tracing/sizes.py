@@ -1,4 +1,4 @@
-"""Numbers that say shapes: numpy computes them of what a piece is given, before the piece is compiled or run.
+"""Numbers that determine shapes. numpy computes them from the inputs of a piece before it is compiled or run.
 
 The shape of an XLA computation is known when it is compiled. Programs compute sizes all the same: of the fed
 count of a graph's nodes, of the greatest of the fed lengths. These numbers are constants while a piece is
@@ -77,7 +77,7 @@ class Sizes:
             self._reads = {}
 
     def compute(self, values: Sequence[Any], lods: Mapping[int, LoD]) -> KnownSizes:
-        """Return, by step and by position, the sizes that follow of what the piece is given."""
+        """Compute the sizes from the inputs of a piece; return them by step and position."""
         if not self._reads:
             return {}
         known = {
@@ -95,7 +95,7 @@ class Sizes:
         return found
 
     def _run(self, index: int, known: dict[int, np.ndarray[Any, Any]]) -> None:
-        """Compute the results of a step where its inputs are known; else they are unknown from now on."""
+        """Compute the results of a step if its inputs are known; otherwise mark them as unknown."""
         op = self._plan.steps[index].op
         cls = registry.find_for_version(op.type, self._plan.program.paddle_version)
         assert cls is not None
@@ -136,7 +136,7 @@ def _find_sizes(plan: CompiledPlan, cls: type[OpDef], index: int) -> list[int]:
 
 
 def _is_plain(cls: type[OpDef]) -> bool:
-    """Return whether numpy computes the results of an operator of the values of its inputs alone."""
+    """Return whether numpy can compute an operator from the values of its inputs alone."""
     return cls.type != "shape" and not cls.type.endswith("_grad") and has_plain_kernel(cls)
 
 

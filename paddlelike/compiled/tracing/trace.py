@@ -127,7 +127,7 @@ class Trace:
             raise RefusedError(index, self._locate(op, f"{type(error).__name__}: {first}")) from error
 
     def _locate(self, op: Operator, reason: str) -> str:
-        """Return a reason; inside of a block it names the operator that cannot be compiled."""
+        """Return a reason, which inside a block names the operator that cannot be compiled."""
         return reason if self.root is self else f"{op.type!r} in its block: {reason}"
 
     def _read(self, position: int | list[int]) -> Any:
@@ -194,7 +194,7 @@ class Trace:
         return wrapped[0] if len(cls.output_slots) == 1 else wrapped
 
     def _is_by_row(self, cls: type[OpDef], slot: str, args: list[Any]) -> bool:
-        """Return whether an output has the rows of the sequences; a parameter's gradient has not."""
+        """Return whether an output has one row per row of the sequences, unlike a parameter's gradient."""
         names = [one.name for one in cls.input_slots]
         base = slot.removesuffix(GRAD)
         if slot.endswith(GRAD) and base in names:
@@ -308,7 +308,7 @@ class Trace:
 
 
 def _find_key(op: Operator, base: type[OpDef]) -> object:
-    """Return where the record of a gradient operator's forward one is.
+    """Return the key of the forward operator's record for a gradient operator.
 
     By the first result of which there is a gradient: there may be thousands of operators of one type. None
     takes the place of a result whose gradient has a name of its own.
@@ -334,7 +334,7 @@ def _belongs(op: Operator, record: _Record, base: type[OpDef], given: Mapping[st
 
 
 def _get_original(name: str) -> str:
-    """Return the name of a variable whose gradient is also that of a copy that is computed again."""
+    """Return the name of the original of a recomputed variable, whose gradient they share."""
     return name.partition(RECOMPUTED)[0]
 
 

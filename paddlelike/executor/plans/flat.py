@@ -96,7 +96,7 @@ def _is_in_place(arrays: Sequence[Any], parts: Sequence[Array]) -> bool:
 
 
 def _put_together(frame: Frame, kept: list[int], count: int, kernel: FlatKernel) -> _Flat | None:
-    """Put the arrays of the variables behind one another. Return None if they stay where they are."""
+    """Move the arrays of the variables into one flat array. Return None if they cannot be moved."""
     holders = [frame.holders[position] for position in kept]
     moves = 1 + (holders[0].flat.moves if holders[0].flat is not None else 0)
     if moves > _MOVES:
@@ -118,7 +118,7 @@ def _put_together(frame: Frame, kept: list[int], count: int, kernel: FlatKernel)
 
 
 def _can_move(arrays: list[Any], index: int, holder: ScopeVariable) -> bool:
-    """Return whether nobody but the variable, the frame and ``arrays`` refers to an array.
+    """Return whether only the variable, the frame and ``arrays`` refer to an array.
 
     Views of an array refer to it. Only views of an array that was itself cut from a larger one, as a load
     does, are not seen.
@@ -134,7 +134,7 @@ def _count_references(arrays: list[Any], index: int) -> int:
 
 
 def _calibrate() -> int:
-    """Return the count of an array that a tensor and two lists refer to."""
+    """Return the reference count of an array that a tensor and two lists hold."""
     values = [np.zeros(4)]
     tensor, arrays = LoDTensor(values[0]), list(values)
     return _count_references(arrays, 0) if tensor.held_array is arrays[0] else 0

@@ -22,7 +22,7 @@ Share = Callable[[dict[int, LoD], Any], None]
 
 
 class Binding(NamedTuple):
-    """What a step of one operator does with the values; such steps may be put together to one."""
+    """What a step of one operator does with the values. Such steps can be joined."""
 
     cls: type[OpDef]
     kernel: Callable[..., Any]  # with its attributes filled in
@@ -58,7 +58,7 @@ class PartError(Exception):
 
 
 def run_parts(frame: Frame, parts: Sequence[Step]) -> None:
-    """Run the steps that one takes the place of. Raises PartError for what any of them raises."""
+    """Run the steps that a joined step replaces. Raises PartError for the error of any of them."""
     for part in parts:
         try:
             part.run(frame)

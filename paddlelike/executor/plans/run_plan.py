@@ -127,7 +127,7 @@ class Plan:
         }
 
     def generalize(self) -> Plan:
-        """Return the plan of the same feeds and fetches for values of other dtypes than the declared ones."""
+        """Return a plan for the same feeds and fetches whose values have other dtypes than declared."""
         if self._general is None:
             self._general = _GeneralPlan(self.program, self.feeds, self.fetches, self._ops)
             assert self._general.fetch_positions == self.fetch_positions

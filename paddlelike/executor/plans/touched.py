@@ -1,4 +1,4 @@
-"""Dense gradients of embeddings as the rows that are looked up, where the update can take them so.
+"""Keep dense gradients of embeddings as rows, if the update can take them.
 
 ``embedding(is_sparse=False)`` has a gradient of the size of its table, zeros but for the rows of the batch.
 Where nothing but such an update reads it, it stays rows from the lookup to the update: the same bits. An
@@ -106,7 +106,7 @@ def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
 
 
 def update_touched(step: Step) -> Step:
-    """Return the step of an update whose gradient may come as rows; where it must be dense, it is made so.
+    """Return the step of an update whose gradient may come as rows, converted to dense where needed.
 
     Which of both is seen at each run: by the learning rate, and by the state of the optimizer.
     """
@@ -196,7 +196,7 @@ class _UnsignedCheck:
         return is_known or is_unsigned(array)
 
     def remember(self, frame: Frame, position: int) -> None:
-        """Record that it is so, after a step that keeps it so."""
+        """Record that the array still has this property after a step."""
         if _is_in_scope(frame, position):
             self._known = weakref.ref(frame.values[position]), frame.holders[position]._value.version
 

@@ -40,7 +40,7 @@ _RUNS: Final = 64  # of a plan, after which to write its function: that takes as
 
 
 class Unrolled:
-    """The functions of a plan's steps, one for runs that begin with LoDs, from the time on when they pay."""
+    """The unrolled functions of a plan, one for runs with LoDs and one without, made after enough runs."""
 
     def __init__(self, steps: list[Step], layout: Layout) -> None:
         self._steps = steps
@@ -103,7 +103,7 @@ def unroll(steps: Sequence[Step], layout: Layout, *, has_lods: bool) -> Run:
 def _write_step(
     index: int, binding: Binding, layout: Layout, names: dict[str, Any], *, has_lods: bool
 ) -> list[str]:
-    """Return the lines of a step that does no more than its operator; ``names`` gets what they refer to."""
+    """Return the lines of a plain step; the objects that they use are added to ``names``."""
     call = _write_call(index, binding, names)
     targets = flatten_positions(binding.outputs)
     share = []
@@ -156,7 +156,7 @@ def _read(position: int) -> str:
 
 
 def _write_result(binding: Binding, target: int, name: str, layout: Layout) -> list[str]:
-    """Return the lines that store one result, which may be None: there is none."""
+    """Return the lines that store one result, which may be None."""
     if target not in layout.persistables:
         return [f"if {name} is not None: v[{target}] = {name}"]
     fresh = binding.cls.fresh is True
@@ -169,7 +169,7 @@ def _write_result(binding: Binding, target: int, name: str, layout: Layout) -> l
 
 
 def _write_choice(index: int, binding: Binding, lines: list[str]) -> list[str]:
-    """Return the lines of a step; where it does more with large inputs, for small ones."""
+    """Return the lines of a step, with a test for large inputs if it treats those differently."""
     watched = _find_watched(binding)
     if not watched:
         return lines
@@ -191,7 +191,7 @@ def _write_choice(index: int, binding: Binding, lines: list[str]) -> list[str]:
 
 
 def _find_watched(binding: Binding) -> dict[int, int]:
-    """Return the bytes from which on the step does more with an input than its operator, by position."""
+    """Return, by position, the size in bytes from which the step treats an input differently."""
     inputs = set(flatten_positions(binding.inputs))
     watched = dict.fromkeys(binding.candidates, overwriting.LEAST)
     return watched | {position: shapes.SMALL + 1 for position in binding.hollow if position in inputs}

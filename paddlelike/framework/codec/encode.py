@@ -117,7 +117,7 @@ def _encode_without(message: Any, *fields: str) -> bytes:
 
 
 def _get_variable_key(variable: Variable) -> Hashable | None:
-    """Return a key that variables have in common which differ in their names only; None: none has it."""
+    """Return a key that is equal for variables that differ only in their names, or None."""
     if variable.encoded is not None or variable.reads:
         return None
     return (
@@ -133,7 +133,7 @@ def _get_variable_key(variable: Variable) -> Hashable | None:
 
 
 def _get_operator_key(op: Operator) -> Hashable | None:
-    """Return a key that operators have in common which differ in their slots only; None: none has it."""
+    """Return a key that is equal for operators that differ only in their slots, or None."""
     if op.encoded is not None:
         return None
     for value in op.attrs.values():

@@ -271,7 +271,7 @@ class Block(Versioned):
         self.program._note_change()
 
     def _infer_shape(self, op: Operator, cls: type[OpDef]) -> None:
-        """Give the outputs of ``op`` the shapes that its shape rule finds."""
+        """Set the shapes of the outputs of ``op`` by its shape rule."""
         for name, spec in infer_outputs(self, op, cls):
             variable = self._find_var_recursive(name)
             if variable is not None:

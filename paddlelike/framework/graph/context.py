@@ -1,4 +1,4 @@
-"""What every new operator is marked with: the name scope and the device of the ``with`` blocks around it."""
+"""The name scope and the device that ``with`` blocks give to new operators."""
 
 from __future__ import annotations
 

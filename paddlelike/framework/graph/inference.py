@@ -12,7 +12,7 @@ from paddlelike.framework.opdef import GRAD, NO_LOD, OWN, OpDef, Spec, make_argu
 
 
 class Names(Protocol):
-    """The block of an operator, as far as it says which variables names mean."""
+    """The block of an operator, used to look up its variables by name."""
 
     def _find_var_recursive(self, name: str) -> Variable | None: ...
 

@@ -25,7 +25,7 @@ _SIZES: Final = (
 
 
 def order_as_hashed(names: Iterable[str], tables: int = 1) -> list[str]:
-    """Return names in the order of a table into which they were put one after the other.
+    """Return names in the order in which a hash table yields them after inserting them in turn.
 
     ``tables``: how often that is done, each time in the order of the table before.
 
@@ -64,7 +64,7 @@ def order_attributes(names: tuple[str, ...], passes: int, blocks: frozenset[str]
 
 
 class _Table:
-    """Buckets of names; both are lists whose last element comes first."""
+    """A hash table: buckets of names. Buckets and table are lists in reverse order."""
 
     def __init__(self, size: int) -> None:
         self.size = size

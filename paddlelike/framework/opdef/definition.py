@@ -21,7 +21,7 @@ GroupKernel = Callable[[Sequence[Sequence[Any]]], bool]
 
 
 class FlatKernel(NamedTuple):
-    """A kernel of several operators whose arrays lie behind one another; see ``OpDef.make_flat_kernel``.
+    """A kernel for several operators whose arrays are parts of one; see ``OpDef.make_flat_kernel``.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class OpDef:
 
     @classmethod
     def make_flat_kernel(cls, keywords: Mapping[str, Any]) -> FlatKernel | None:
-        """Return the same for operators on small arrays, which then stay behind one another, or None."""
+        """Return the same for operators on small arrays, which become parts of one flat array, or None."""
         return None
 
     @classmethod
@@ -194,7 +194,7 @@ class OpDef:
 
     @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
-        """Return when and how an update of Param takes rows for a dense gradient; None: never.
+        """Return the rule by which an update of Param takes rows in place of a dense gradient, or None.
 
         They are sorted, each once. The bits are those of the dense gradient, 0.0 in all other rows.
         """

@@ -55,7 +55,7 @@ class OperatorTable(Generic[Entry]):
         return entry
 
     def _import(self, type: str) -> bool:
-        """Register one operator; what look-ups inside of that find may not be complete yet."""
+        """Import the module of one operator. Look-ups during the import may find incomplete entries."""
         with self._begin_import():
             return self._load_one(type)  # without the lock: modules have their own
 

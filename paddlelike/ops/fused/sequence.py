@@ -46,7 +46,7 @@ def _pool_all(ctx: Context, xs: list[Array], kind: str) -> list[Array]:
 
 
 def _join(ctx: Context, pooled: list[Array]) -> Array:
-    """Return the columns side by side; every row is a sequence, as in Paddle."""
+    """Concatenate the columns; every row is a sequence of its own, as in Paddle."""
     out = np.concatenate(pooled, 1)
     ctx.set_lod("Out", [list(range(len(out) + 1))])
     return out

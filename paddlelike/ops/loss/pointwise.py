@@ -51,7 +51,7 @@ class SigmoidCrossEntropyWithLogits(OpDef):
 
 
 def _drop_ignored(values: Array, label: Array, normalize: bool, ignore_index: int) -> Array:
-    """Return ``values`` with 0 where the label is ignored; divided by the number of others if wanted."""
+    """Return ``values``, 0 where the label is ignored; if wanted, divided by the number of others."""
     ignored = label.astype(np.int64) == ignore_index
     values[ignored] = 0
     if normalize:

@@ -175,7 +175,7 @@ class PrecisionRecall(OpDef):
 
 
 def _compute_metrics(states: Array, dtype: np.dtype[Any]) -> Array:
-    """Return macro and micro precision, recall and F1; a class that never occurs counts as right.
+    """Return macro and micro precision, recall and F1. A class that never occurs has the value 1.
 
     They are float64, but as in Fluid as exact as the dtype of the probabilities.
     """

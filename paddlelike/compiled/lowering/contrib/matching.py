@@ -33,7 +33,7 @@ def match_matrix_tensor(x: Packed, y: Packed, w: Value) -> tuple[Value, None]:
 
 
 def _flatten_images(images: jax.Array, heights: jax.Array, widths: jax.Array) -> Packed:
-    """Return the numbers of images (N, C, H, W), without what is beyond their sizes, as sequences."""
+    """Return the pixels inside each image of a padded batch (N, C, H, W), as sequences."""
     count, channels, height, width = images.shape
     size = channels * height * width
 

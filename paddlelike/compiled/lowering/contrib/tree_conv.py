@@ -40,7 +40,7 @@ def tree_conv_grad(
 def _weigh_places(
     edges: jax.Array, count: int, max_depth: int, dtype: np.dtype[Any], ctx: OpContext | None
 ) -> jax.Array:
-    """Return what node i takes of node j for the left, the right and the top: (B, 3, count, count)."""
+    """Return the weights of node j in node i, for left, right and top: shape (B, 3, count, count)."""
     parent, child = edges[..., 0], edges[..., 1]
     used = jnp.cumprod((parent != 0) & (child != 0), axis=1).astype(bool)
     total = ((parent != 0) & (child != 0)).sum(1) + 1

@@ -71,7 +71,7 @@ def _save(saved: jax.Array | tuple[list[int], list[int]] | None, steps: SavedSte
 
 
 def _know(conditions: list[jax.Array], *, scalar: bool) -> bool | None:
-    """Return whether a block runs; None if that depends on values."""
+    """Return whether a block runs, or None if that is only known at run time."""
     if not scalar:  # whether all are not empty, which their shapes say
         return all(condition.size for condition in conditions)
     return bool(conditions[0].item()) if isinstance(conditions[0], np.ndarray) else None

@@ -106,7 +106,7 @@ def _make_room(value: jax.Array | TensorArray | None, capacity: int) -> jax.Arra
 
 
 def _keep_constants(found: dict[int, Any], trips: Trips | None, ctx: OpContext) -> dict[int, Any]:
-    """Return the results of a loop; those that are known stay known."""
+    """Return the results of a loop, keeping constants as constants."""
     if trips is None or not trips.exact:
         return found
     for position, length in trips.lengths.items():
@@ -194,7 +194,7 @@ def _find_forgotten(ctx: OpContext, passed: list[str]) -> set[str]:
 
 
 def _find_counters(ctx: OpContext, block: int, gradients: set[int]) -> list[int]:
-    """Return the outer variables that the gradient of a block writes, besides gradients: it counts back."""
+    """Return the counters that the gradient of a block writes: outer variables other than gradients."""
     own = set(ctx.plan.layout.get_own_positions(block))
     written = ctx.plan.find_writes(block) - own - gradients
     return sorted(n for n in written if ctx.trace.values.get(n) is not None)
@@ -219,14 +219,17 @@ def _zeros(x: Value | None) -> Value | None:
 
 
 def _renew(value: jax.Array | TensorArray) -> jax.Array | TensorArray:
-    """Return an array that has not been written in this step."""
+    """Return the array as it is at the beginning of a step, with nothing written."""
     return TensorArray(value.stacked, value.length) if isinstance(value, TensorArray) else value
 
 
 def _pass_on(
     old: jax.Array | TensorArray | None, new: jax.Array | TensorArray | None, *, forgets: bool
 ) -> jax.Array | TensorArray | None:
-    """Return the gradient that a step passes on; of an array, elements that it replaced are sums."""
+    """Return the gradient that a step passes to the step before it.
+
+    In an array, the elements that the step replaced are summed.
+    """
     if new is None:
         return old if old is None else jax.tree_util.tree_map(jnp.zeros_like, old)
     if forgets:

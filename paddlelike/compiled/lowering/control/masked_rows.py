@@ -1,4 +1,4 @@
-"""Rows for two branches, and the results of both together again: split_lod_tensor, merge_lod_tensor."""
+"""split_lod_tensor and merge_lod_tensor: divide rows between two branches and merge their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lowerings of blocks share: what a block's gradient reads, and the form of what goes around a loop."""
+"""Helpers for lowerings of blocks: the values that gradients read, the form of values that a loop carries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDS = 5  # until what goes around a loop has found its form
 
 
 class Form(NamedTuple, Generic[T]):
-    """What a block gives, found by tracing it once.
+    """The form of a block's results, found by tracing it once.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Form(NamedTuple, Generic[T]):
 
 
 def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], T]], start: Sequence[Any]) -> Form[T]:
-    """Return the form of the values that go around a loop.
+    """Return the form of the values that a loop carries from step to step.
 
     ``run`` takes these values, None for those that have none yet, and returns the trace of the block, the
     values after a step, and anything else. Values without a start begin as zeros. Raises LoweringError when
@@ -75,7 +75,7 @@ def _start(value: jax.Array | None, shape: jax.Array | None) -> jax.Array | None
 
 
 def pick_zeros(shape: list[Any | None] | jax.Array) -> jax.Array:
-    """Return zeros of some shapes."""
+    """Return zeros of the given shapes."""
     return jax.tree_util.tree_map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
 
 
@@ -87,7 +87,7 @@ def _describe(
 
 
 def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list[int]] | None:
-    """Return the positions that the gradient of a block reads: of overwritten variables, and its own.
+    """Return the positions that a block's gradient reads: its own, and those of overwritten variables.
 
     None if nobody computes it; ``scopes`` is the slot that says so.
     """
@@ -100,7 +100,7 @@ def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list
 
 
 def select(values: dict[int, Any], positions: Sequence[int]) -> dict[int, Any]:
-    """Return those of some values that exist, by position."""
+    """Return the values that exist, by position."""
     return {n: values[n] for n in positions if values.get(n) is not None}
 
 

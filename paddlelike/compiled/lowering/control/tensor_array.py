@@ -17,7 +17,7 @@ from paddlelike.framework.opdef import GRAD
 
 
 def _read_place(i: jax.Array) -> jax.Array | np.ndarray[Any, Any]:
-    """Return an index as one number; where it is known, as one of numpy."""
+    """Return an index as a scalar; a known index as numpy's."""
     return np.asarray(i).reshape(()) if isinstance(i, np.ndarray) else i.reshape(())
 
 
@@ -41,7 +41,7 @@ def write_to_array(x: Value, i: Value, *, ctx: OpContext) -> TensorArray:
 
 
 def _find_room(ctx: OpContext, position: int, place: jax.Array | np.ndarray[Any, Any]) -> int:
-    """Return how many elements an array will have that is written for the first time."""
+    """Return how many elements to allocate for an array at its first write."""
     (name,) = ctx.op.output("Out")
     if GRAD in name:  # as many as the array that it is the gradient of
         (base,) = ctx.find_positions([name.partition(GRAD)[0]])

@@ -1,4 +1,4 @@
-"""How many steps a loop has, as far as that is known before it runs.
+"""Find the number of steps of a loop before it runs, where that is possible.
 
 The operators that compute the condition of a loop are run by numpy's kernels while the program is traced,
 where what they start from is known: constants, or lengths of sequences, of which a bound is known. A
@@ -52,11 +52,11 @@ class Trips(NamedTuple):
 
 
 class _UnknownError(Exception):
-    """What is asked for depends on values that only the device knows."""
+    """The answer depends on values that only the device knows."""
 
 
 def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
-    """Return how many steps a loop has at most; None if that depends on values."""
+    """Return the largest possible number of steps of a loop, or None if it is only known at run time."""
     ops = ctx.plan.program.blocks[block].ops
     writes = [op for op in ops if op.type == "write_to_array"]
     follower = _Follower(ctx, block, condition, writes)
@@ -81,7 +81,7 @@ def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
 
 
 def _is_known(ctx: OpContext, block: int, condition: int, writes: list[Operator]) -> bool:
-    """Return whether the places that some operators write can be followed."""
+    """Return whether the indexes at which operators write can be computed before the run."""
     try:
         _Follower(ctx, block, condition, writes).follow(None)
     except _UnknownError:
@@ -114,7 +114,7 @@ class _Follower:
         return self._ctx.find_positions(names, self._block)
 
     def _grow(self) -> None:
-        """Take in operators until nothing is missing; what a step computes, the next one may read."""
+        """Add operators until all inputs are computed; a step may read results of the one before."""
         size = -1
         while size < len(self._slice):
             size = len(self._slice)
@@ -167,7 +167,7 @@ class _Follower:
                 self._run(op, values)
 
     def _run(self, op: Operator, values: Values) -> None:
-        """Compute the results of an operator; those that depend on values are unknown from now on."""
+        """Compute the results of an operator, and mark those that are only known at run time as unknown."""
         try:
             results = self._compute(op, values)
         except _UnknownError:

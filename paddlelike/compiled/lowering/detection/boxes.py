@@ -89,7 +89,7 @@ def box_clip(boxes: Packed, info: jax.Array | Packed) -> Value:
 
 @lowers("iou_similarity", sequences=True)
 def iou_similarity(x: jax.Array | Packed, y: jax.Array | Packed, *, box_normalized: bool) -> Value:
-    """Return the overlaps with the bits of numpy's: of equal ones the first is matched."""
+    """Return the overlaps with numpy's bits, since of equal overlaps the first one is matched."""
     if isinstance(y, Packed):
         raise LoweringError("the boxes of Y have a LoD")
     rows = x.rows if isinstance(x, Packed) else x

@@ -1,4 +1,4 @@
-"""What anchors are to predict: their boxes of the truth, hard negatives, and the targets of both."""
+"""Targets of anchors: the matching true boxes, hard negatives, and what to predict for both."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def bipartite_match(
 
 
 def _match_greedily(left: jax.Array) -> jax.Array:
-    """Return the row of each column: again and again the greatest distance of those left."""
+    """Match columns to rows greedily, the greatest distance first, and return the row of each column."""
     height, width = left.shape
 
     def match(_: jax.Array, state: jax.Array) -> tuple[jax.Array, Any]:

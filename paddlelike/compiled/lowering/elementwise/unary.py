@@ -1,4 +1,4 @@
-"""Functions of each element in the place of numpy's, whose kernels write into results in between."""
+"""Elementwise functions that replace numpy kernels which write into their intermediate results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projection and recurrent unit in one operator, and the unit that reads a mean of its sequence."""
+"""Fused projection and recurrent unit, and the LSTM that attends to its whole sequence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _run(
     projected: Value, wh: jax.Array, bias: jax.Array, h0: Value, c0: Value, activations: Sequence[str],
     *, use_peepholes: bool, is_reverse: bool,
 ) -> tuple[Value, Value]:  # fmt: skip
-    """Return Hidden and Cell for the projected input, whose bias is in it already."""
+    """Return Hidden and Cell for the projected input, to which the bias has been added."""
     gate, act, candidate = (ACTIVATIONS[name] for name in activations)
     flat = bias.reshape(-1)
     rest = flat.at[: wh.shape[1]].set(0)

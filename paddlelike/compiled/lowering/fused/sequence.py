@@ -28,7 +28,7 @@ def _pool(x: Packed, kind: str) -> jax.Array:
 
 
 def _join(pooled: list[jax.Array]) -> Packed:
-    """Return the columns side by side; every row is a sequence, as in Paddle."""
+    """Concatenate the columns; every row is a sequence of its own, as in Paddle."""
     out = jnp.concatenate(pooled, 1)
     count = out.shape[0]
     size = find_bucket(count)
@@ -54,7 +54,7 @@ def count_logarithms(x: jax.Array) -> jax.Array:
 
 
 def _find_rows(w: jax.Array, ids: Packed, padding_idx: int) -> tuple[jax.Array, jax.Array]:
-    """Return the row of each id, and which ids count; those of padding are row 0."""
+    """Return the row of each id, 0 for padding, and a mask of the ids that are not padding."""
     flat = ids.rows.reshape(ids.rows.shape[0], -1)
     counts = (flat != padding_idx) & ids.used[:, None]
     return jnp.where(counts, flat, 0), counts

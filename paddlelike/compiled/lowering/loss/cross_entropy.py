@@ -20,7 +20,7 @@ def _negative_log(x: jax.Array) -> jax.Array:
 def pick_labels(
     x: jax.Array, label: jax.Array, ignore_index: int | None, ctx: OpContext
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the labels, the elements of ``x`` (N, classes) that they name, and which are ignored."""
+    """Return the labels, the elements of ``x`` (N, classes) at the labels, and a mask of ignored labels."""
     if jnp.issubdtype(label.dtype, jnp.floating):
         raise LoweringError("Label holds floating-point numbers")
     flat = label.reshape(-1)

@@ -48,7 +48,10 @@ def normalized_by_rows_grad(
 
 
 def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[Packed, list[jax.Array]]:
-    """Return sequences, and the rows of all values; the last ones, labels, are ignored in unused rows."""
+    """Return the sequences and the rows of all values.
+
+    The last value holds labels; in unused rows they are set to the ignored label.
+    """
     like: Packed = next(value for value in values if isinstance(value, Packed))
     rows = [
         value.rows if isinstance(value, Packed) else add_unused(ctx, value, like, is_gradient=False)
@@ -60,7 +63,7 @@ def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[P
 
 
 def _drop_ignored(values: jax.Array, label: jax.Array, ignore_index: int, normalize: bool) -> jax.Array:
-    """Return ``values`` with 0 where the label is ignored; divided by the number of others if wanted."""
+    """Return ``values``, 0 where the label is ignored; if wanted, divided by the number of others."""
     ignored = label.astype(jnp.int64) == ignore_index
     values = jnp.where(ignored, 0, values)
     return values / jnp.maximum((~ignored).sum(), 1).astype(values.dtype) if normalize else values

@@ -99,7 +99,7 @@ def precision_recall(
 
 
 def _measure(states: jax.Array) -> jax.Array:
-    """Return macro and micro precision, recall and F1; a class that never occurs counts as right."""
+    """Return macro and micro precision, recall and F1. A class that never occurs has the value 1."""
 
     def share(part: jax.Array, rest: jax.Array) -> jax.Array:
         whole = part + rest

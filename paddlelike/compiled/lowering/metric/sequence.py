@@ -14,7 +14,7 @@ from paddlelike.ops.metric.sequence import SCHEMES
 
 
 def _read_padded(x: jax.Array | Packed, length: jax.Array | Packed | None) -> tuple[jax.Array, jax.Array]:
-    """Return sequences as (N, longest), with their lengths; LoD or a padded batch."""
+    """Return sequences, given by LoD or as a padded batch, as an array (N, longest) and their lengths."""
     if length is None:
         require_sequences(x)
         steps, _ = to_steps(x.replace(x.rows.reshape(x.rows.shape[0], -1)[:, 0]))

@@ -56,7 +56,7 @@ def _move_statistics(
     momentum: float,
     tensor: jax.Array | None,
 ) -> Results:
-    """Return the moving statistics, the batch's mean and inverse deviation, and no reserved space."""
+    """Return the moving statistics, the batch's mean and inverse deviation, None for reserved space."""
     batch_mean, batch_variance, inverse = map(jax.lax.stop_gradient, found)
     keep = momentum if tensor is None else tensor.reshape(()).astype(mean.dtype)
     pairs = ((mean, batch_mean), (variance, batch_variance))
@@ -132,7 +132,7 @@ _normalize_batch.defvjp(_normalize_batch_forward, _normalize_batch_backward)
 
 
 def _along(channel: int, x: jax.Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return all axes but that of the channels, and the shape that broadcasts one value per channel."""
+    """Return all axes except the channels, and the shape that broadcasts one value per channel."""
     others = tuple(i for i in range(x.ndim) if i != channel)
     return others, tuple(-1 if i == channel else 1 for i in range(x.ndim))
 

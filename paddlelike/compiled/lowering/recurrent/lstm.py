@@ -34,7 +34,7 @@ def scan_steps(
     *,
     bounded: bool,
 ) -> jax.Array:
-    """Return what ``step(carry, row)`` gives out along sequences; it returns the new carry and the results.
+    """Return the outputs of ``step(carry, row)`` along sequences; it returns the new carry and an output.
 
     Behind the end of a sequence its carry is kept, or, if it stays finite there anyway, left to itself: a
     choice in every step takes a sixth of the time of an LSTM.
@@ -104,7 +104,7 @@ class Cell(NamedTuple):
         return int(self.weight.shape[1]) // 4
 
     def step(self, gates: jax.Array, last: jax.Array, last_state: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return what is given out, and the new state."""
+        """Return the output and the new state."""
         parts = self.bias.reshape(-1, self.width)
         gates = gates + parts[:4].reshape(-1) + last @ self.weight
         c, i, f, o = jnp.split(gates, 4, 1)
@@ -130,7 +130,7 @@ def find_state(state: jax.Array | Packed, x: Packed) -> jax.Array:
 def run_lstm(
     x: Packed, h0: Value | None, c0: Value | None, cell: Cell, *, reverse: bool
 ) -> tuple[Packed, Packed]:
-    """Return what a cell gives out along every sequence, and its states."""
+    """Return the outputs of a cell along every sequence, and its states."""
     require_sequences(x)
     steps, there = to_steps(x, reverse=reverse)
 

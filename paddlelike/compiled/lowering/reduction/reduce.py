@@ -55,14 +55,14 @@ def _keep_dims(x: jax.Array, axes: tuple[int, ...]) -> list[int]:
 
 
 def _count(x: jax.Array | Packed, axes: tuple[int, ...]) -> jax.Array:
-    """Return how many numbers go into one."""
+    """Return how many elements are reduced to one."""
     inner = math.prod(size for i, size in enumerate(_rows(x).shape) if i in axes and i > 0)
     first = (x.total if isinstance(x, Packed) else x.shape[0]) if 0 in axes else 1
     return jnp.asarray(first * inner)
 
 
 def _spread(x: jax.Array | Packed, gradient: jax.Array, in_dtype: int) -> Value:
-    """Return a gradient in the form of ``x``."""
+    """Broadcast a gradient to the shape of ``x``."""
     gradient = gradient if in_dtype < 0 else gradient.astype(numpy_dtype(in_dtype))
     return x.replace(x.mask(gradient), shown=False) if isinstance(x, Packed) else gradient
 

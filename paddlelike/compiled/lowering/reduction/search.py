@@ -1,4 +1,4 @@
-"""Places of which the values say how many there are."""
+"""Searches whose number of results is only known at run time."""
 
 from __future__ import annotations
 

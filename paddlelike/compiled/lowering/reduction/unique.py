@@ -1,4 +1,4 @@
-"""Different elements, of which the values say how many there are: rows of which the first ones are in use."""
+"""unique: the number of results is only known at run time, so the first rows of the result are in use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 
 
 def count_used(rows: jax.Array, live: jax.Array) -> Packed:
-    """Return rows of which the first ``live`` are in use."""
+    """Return rows, the first ``live`` of them in use."""
     return Packed(rows, (), rows.shape[0], shown=False, live=live.astype(jnp.int32))
 
 
@@ -31,7 +31,7 @@ def unique_with_counts(x: jax.Array | Packed, *, dtype: int) -> tuple[Packed, Va
 
 
 def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Value, Packed]:
-    """Return the same of the rows in use; the others repeat the first one."""
+    """Return the same for the rows in use; the unused rows repeat the first one."""
     if x.offsets:
         raise LoweringError("its lowering takes no sequences")
     found, index, counts, live = _find_unique(x.rows, x.used.astype(jnp.int64), dtype)
@@ -42,7 +42,7 @@ def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Value, Packed]:
 def _find_unique(
     x: jax.Array, weights: jax.Array, dtype: int
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Return numbers as they first come, the place of each of X among them, their counts, how many."""
+    """Return unique numbers in order of appearance, the index of each of X, the counts, and how many."""
     number = numpy_dtype(VarType(dtype))
     size = x.shape[0]
     order = jnp.argsort(x, stable=True)

@@ -25,12 +25,12 @@ def sum_sequences(x: Packed, rows: jax.Array) -> jax.Array:
 
 
 def spread(x: Packed, values: jax.Array) -> jax.Array:
-    """Return for each row what ``values`` hold for its sequence."""
+    """Return, for each row, the element of ``values`` for its sequence."""
     return jnp.take(values, x.index_rows(), axis=0, mode="clip")
 
 
 def to_steps(x: Packed, *, reverse: bool = False) -> tuple[jax.Array, jax.Array]:
-    """Return the rows as (longest, sequences, ...), and which of them there are (longest, sequences)."""
+    """Return the rows as (longest, sequences, ...), and a mask (longest, sequences) of existing ones."""
     step = jnp.arange(x.longest)[:, None]
     there = step < x.lengths
     at = x.offsets[-1][1:] - 1 - step if reverse else x.offsets[-1][:-1] + step

@@ -12,7 +12,7 @@ from paddlelike.compiled.values import Packed, Value
 
 
 def take_rows(index: jax.Array, height: int, ctx: OpContext) -> jax.Array:
-    """Return an index as one row of numbers, which must be below ``height``."""
+    """Flatten an index, and check that its numbers are below ``height``."""
     flat = index.reshape(-1)
     ctx.check((flat >= 0) & (flat < height), f"an index is outside of 0 to {height - 1}")
     return flat
@@ -100,5 +100,5 @@ def index_sample(x: jax.Array, index: jax.Array, *, ctx: OpContext) -> jax.Array
 
 @lowers("range", "linspace")
 def refuse_values(start: jax.Array, end: jax.Array, step: jax.Array) -> jax.Array:
-    """Refuse numbers that only the device knows; of constants numpy's kernel computes the result."""
+    """Raise LoweringError unless a value is a constant, for which numpy's kernel computes the result."""
     raise LoweringError("values say how many numbers there are")

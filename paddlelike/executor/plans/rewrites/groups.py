@@ -70,7 +70,7 @@ def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
 
 
 def _keep_shared(steps: list[Step]) -> list[Step]:
-    """Return the steps so that none drops a value that others read, too, as a learning rate.
+    """Return the steps with shared values, such as a learning rate, dropped after their last reader only.
 
     They will run in another order than the one in which the last reader was found.
     """
@@ -81,7 +81,7 @@ def _keep_shared(steps: list[Step]) -> list[Step]:
 
 
 def _keep(step: Step, counts: Mapping[int, int]) -> Step:
-    """Return a step that drops no value of which there are several readers."""
+    """Return a step that does not drop values with several readers."""
     binding = step.binding
     if binding is None or not (kept := [at for at in binding.dead if counts[at] > 1]):
         return step
@@ -98,12 +98,15 @@ def _keep(step: Step, counts: Mapping[int, int]) -> Step:
 
 
 def _count_needed(steps: list[Step]) -> int:
-    """Return from how many on one step for all is faster; alone, sgd has a short kernel."""
+    """Return the number of operators from which one joined step is faster.
+
+    A single sgd has a short kernel.
+    """
     return 4 if steps and steps[0].kernel == "specialized" else 2
 
 
 def _can_group(binding: Binding, layout: Layout) -> bool:
-    """Return whether an operator may be one of a group: dense, and all that it writes is in the scope."""
+    """Return whether an operator may join a group: a dense gradient, and all outputs in the scope."""
     if binding.cls.make_group_kernel(binding.keywords) is None or binding.share or binding.hollow:
         return False
     if not all(isinstance(position, int) for position in (*binding.inputs, *binding.outputs)):

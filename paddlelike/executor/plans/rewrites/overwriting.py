@@ -87,7 +87,7 @@ def is_unshared(array: Array) -> bool:
 
 
 def _count(array: Array) -> tuple[int, int]:
-    """Return what :func:`is_unshared` counts."""
+    """Return the counts that :func:`is_unshared` compares."""
     references = getrefcount(array)
     base = array.base
     return references, getrefcount(base)

@@ -22,7 +22,7 @@ _RESHAPES: Final = frozenset({"reshape", "reshape2"})
 
 
 def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
-    """Return a step that leaves arrays without memory of their own at some positions.
+    """Return a step that replaces the arrays at some positions by hollow ones.
 
     They have the shape and dtype of the values there, and one zero for all elements.
     """
@@ -55,7 +55,7 @@ def find_reshaped(ops: Iterable[Operator]) -> set[str]:
 def take_in_shape(
     kernel: Callable[..., Any], cls: type[OpDef], op: Operator, reshaped: Set[str]
 ) -> Callable[..., Any]:
-    """Return a kernel that gets the value which a gradient is computed from in the shape of the gradient."""
+    """Return a kernel that gets its forward value reshaped to the shape of the gradient."""
     if not cls.by_element or cls.forward_of is None or reshaped.isdisjoint(op.input_arg_names):
         return kernel
     if len(cls.input_slots) != 2:

@@ -96,7 +96,7 @@ def _scale(x: Array, rois: Array, attrs: _Attrs) -> Array:
 
 
 def _find_matrix(corners: Array, size: tuple[int, int]) -> Array:
-    """Return the matrix that takes (column, row, 1) of the rectangle to the quadrangle, as 9 numbers."""
+    """Return the 9 elements of the matrix that maps (column, row, 1) of the rectangle to the quadrangle."""
     real = corners.dtype.type
     sides = np.sqrt(((corners - np.roll(corners, -1, 0)) ** 2).sum(1))
     tall, wide = (sides[1] + sides[3]) / real(2), (sides[0] + sides[2]) / real(2)

@@ -120,7 +120,7 @@ def _scale_index(bins: int, parts: int | jax.Array) -> jax.Array | np.ndarray[An
 
 
 def _find_moves(trans: jax.Array, output_dim: int, bins: tuple[int, int], parts: list[int]) -> list[Any]:
-    """Return how far each bin is moved to the right and down: (R, D, H', W') each."""
+    """Return the offset of each bin to the right and down: two arrays (R, D, H', W')."""
     classes = trans.shape[1] // 2
     of_class = (np.arange(output_dim) // max(output_dim // classes, 1))[:, None, None]
     row, column = _scale_index(bins[0], parts[0])[:, None], _scale_index(bins[1], parts[1])
@@ -171,7 +171,7 @@ def roi_perspective_transform(
 
 
 def _find_matrix(corners: jax.Array, size: tuple[int, int]) -> jax.Array:
-    """Return the matrix that takes (column, row, 1) of the rectangle to the quadrangle, as 9 numbers."""
+    """Return the 9 elements of the matrix that maps (column, row, 1) of the rectangle to the quadrangle."""
     sides = jnp.sqrt(((corners - jnp.roll(corners, -1, 0)) ** 2).sum(1))
     tall, wide = (sides[1] + sides[3]) / 2, (sides[0] + sides[2]) / 2
     rows = max(2, size[0])

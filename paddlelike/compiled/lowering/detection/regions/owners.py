@@ -46,10 +46,10 @@ def round_half_away(x: jax.Array) -> jax.Array:
 
 
 def divide(x: jax.Array, count: int) -> jax.Array:
-    """Return x / count; of float32 with the bits of a division, where XLA multiplies by an inverse."""
+    """Return x / count. XLA would multiply float32 by the inverse; this has the bits of a division."""
     return (x.astype(jnp.float64) / count).astype(x.dtype)
 
 
 def multiply(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return x * y; of float32 rounded before anything is added, which XLA leaves out."""
+    """Return x * y, rounded to float32 before anything is added, which XLA would skip."""
     return (x.astype(jnp.float64) * y.astype(jnp.float64)).astype(x.dtype)

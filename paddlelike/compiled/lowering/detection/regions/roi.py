@@ -40,7 +40,7 @@ def roi_align(
 
 
 def _sample_axis(start: jax.Array, end: jax.Array, bins: int, ratio: int, length: int) -> jax.Array:
-    """Return how much the mean of each bin takes of every pixel along one dim: (R, bins, length).
+    """Return the weight of every pixel in the mean of each bin, along one dim: (R, bins, length).
 
     Without a ratio the points of a bin are at most a pixel apart. Of a bin that is larger than the image only
     those inside are computed, of which there are at most two for each pixel.
@@ -142,7 +142,7 @@ def _find_maxima(
     columns: tuple[jax.Array, jax.Array],
     least: jax.Array,
 ) -> jax.Array:
-    """Return the place of the first maximum of every bin, along each row, then down; -1: all are ``least``.
+    """Return the index of the first maximum of every bin, row by row; -1 if all elements are ``least``.
 
     The first pixels of all bins are compared, then the second ones, as many as the largest bin has. Images
     are (N, H, W, C), the result is (R, C, bins, bins).

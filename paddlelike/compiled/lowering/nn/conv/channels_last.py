@@ -106,7 +106,7 @@ def _turn_windows(windows: Windows, dims: Sequence[int], out: Sequence[int]) -> 
 
 
 def _convolve_columns(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
-    """Return a convolution of which some columns of the result are filters while it is computed."""
+    """Compute a convolution with several columns of the result treated as extra filters."""
     columns = _count_columns(w.shape[-1], x.shape[-1], windows, groups)
     step, (low, high) = windows.strides[-1], windows.pads[-1]
     count = (x.shape[-2] + low + high - windows.kernel[-1]) // step + 1
@@ -191,6 +191,6 @@ multiply.defvjp(_multiply_forward, _multiply_backward)
 
 
 def _turn(x: jax.Array) -> jax.Array:
-    """Return the channels of ``x`` as rows."""
+    """Move the channels of ``x`` to the first dim."""
     samples = jnp.swapaxes(x.reshape(x.shape[0], -1, x.shape[-1]), 1, 2)
     return jnp.swapaxes(samples, 0, 1).reshape(x.shape[-1], -1)

@@ -1,4 +1,4 @@
-"""Convolutions with channels last, and their gradients, whose operands XLA does not exchange.
+"""Convolutions with channels last, and their gradients, written so that XLA does not swap the operands.
 
 XLA exchanges the operands of a convolution whose kernel has more elements than its data, and reverses them;
 for what comes of that on a CPU it has only loops, up to 80 times as slow as its other code. Kernels of 3 x 3
@@ -48,7 +48,7 @@ def spread(windows: Windows, dims: tuple[int, ...], x: jax.Array, w: jax.Array) 
 
 
 def find_kernel_gradient(windows: Windows, x: jax.Array, d_out: jax.Array) -> jax.Array:
-    """Return the gradient of the kernel of :func:`slide`: that of the results slides over the data."""
+    """Return the gradient of the kernel of :func:`slide`: slide the gradient of the results over the data."""
     names = _name(windows)
     sizes = zip(x.shape[1:-1], d_out.shape[1:-1], windows.strides, windows.extent, windows.pads, strict=True)
     pads = [
@@ -69,7 +69,7 @@ def _convolve(
     data_steps: Sequence[int] | None = None,
     kernel_steps: Sequence[int],
 ) -> jax.Array:
-    """Return a convolution by XLA, whose operands it does not exchange. Dims are named as in ``jax.lax``."""
+    """Compute a convolution by XLA without swapping its operands. Dims are named as in ``jax.lax``."""
     dims = [letter for letter in names[0] if letter in "DHW"]
     ones = (1,) * len(dims)
     size, kernel_size = (

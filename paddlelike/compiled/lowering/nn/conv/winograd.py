@@ -24,7 +24,7 @@ _PIXELS: Final = 256  # fewest of the result: with less, transforming the filter
 
 
 def pays(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> bool:
-    """Return whether a convolution is of the right kind, and faster this way."""
+    """Return whether Winograd's method fits a convolution and is faster."""
     if groups > 1 or windows.kernel != (3, 3) or {*windows.strides, *windows.dilations} != {1}:
         return False
     wide = x.dtype in (np.float32, np.float64) and min(w.shape[-2:]) >= _CHANNELS

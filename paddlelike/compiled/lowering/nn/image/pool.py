@@ -59,7 +59,7 @@ def reduce_windows(
     start: int | float,
     whole: Callable[..., jax.Array],
 ) -> jax.Array:
-    """Return ``function`` over every window; windows of uneven sizes one dim after the other."""
+    """Reduce every window with ``function``; if the windows differ in size, one dim after the other."""
     if all(axis.stride is not None for axis in axes):
         x = x[(..., *(slice(axis.size + min(_pad_after(axis), 0)) for axis in axes))]
         pads = ((0, 0), (0, 0), *((axis.pad[0], max(_pad_after(axis), 0)) for axis in axes))
@@ -118,7 +118,7 @@ _find_maxima.defvjp(_find_maxima_forward, _find_maxima_backward)
 
 
 def _pad_after(axis: pool_kernels.Axis) -> int:
-    """Return the padding after the data with which there are as many windows as asked for, no more."""
+    """Return the padding behind the data that gives exactly the number of windows asked for."""
     assert axis.stride is not None
     return (len(axis.spans) - 1) * axis.stride + axis.kernel - axis.size - axis.pad[0]
 

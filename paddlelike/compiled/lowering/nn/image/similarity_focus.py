@@ -22,7 +22,7 @@ def similarity_focus(x: jax.Array, *, axis: int, indexes: list[int], ctx: OpCont
 
 
 def _choose(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return which numbers are chosen, and whether no two equal ones could have been."""
+    """Return a mask of the chosen numbers, and whether ties left no other choice."""
     height, width = matrix.shape
 
     def choose(_: jax.Array, state: jax.Array) -> tuple[Any, Any, Any]:

@@ -26,7 +26,7 @@ FILTER: Final = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1
 
 
 def pays(x: Array, w: Array, windows: Windows) -> bool:
-    """Return whether a convolution is of the right kind, and faster this way."""
+    """Return whether Winograd's method fits a convolution and is faster."""
     if windows.kernel != (3, 3) or windows.strides != (1, 1) or windows.dilations != (1, 1):
         return False
     return min(w.shape[:2]) >= CHANNELS and len(x) * math.prod(windows.counts(x.shape[1:3])) >= 4 * _TILES
