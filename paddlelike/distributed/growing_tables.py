@@ -8,14 +8,19 @@ trainers these functions do nothing and return None or an empty dict.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.distributed.checkpoint.partitions import find_endpoint, find_placement
 from paddlelike.distributed.placement import Kind
-from paddlelike.errors import EnforceNotMet, GraphError
+from paddlelike.errors import EnforceNotMet, GraphError, LoadError
+from paddlelike.formats.paddle.directory import VariableDirectory
+from paddlelike.formats.paddle.server_tables import ServerTables
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -27,11 +32,15 @@ from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
 from paddlelike.ops.nn.sparse_embedding import COUNTS
+from paddlelike.storage.local.transaction import write_all
+from paddlelike.storage.location import Location, locate
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import DtypeLike
     from paddlelike.distributed.client.client import Client
     from paddlelike.executor.run import Executor
+    from paddlelike.interop.convert import ConvertReport
+    from paddlelike.interop.onnx.models import ModelReport
     from paddlelike.io.asynchronous import PendingSave
     from paddlelike.io.report import LoadReport, SaveReport
     from paddlelike.param_attr import ParamAttrLike
@@ -219,12 +228,29 @@ def print_table_stat(program: Program | None = None, table: str | None = None) -
 
 
 def save_one_table(
-    executor: Executor, name: str, path: str, program: Program | None = None, **options: Any
-) -> SaveReport | PendingSave | bytes | None:
-    """Save a table, its counters and its optimizer state to a directory of Paddle's SelectedRows streams."""
+    executor: Executor,
+    name: str,
+    path: str,
+    program: Program | None = None,
+    *,
+    format: str | ServerTables | None = None,  # noqa: A002  (the field's word)
+    **options: Any,
+) -> SaveReport | PendingSave | ConvertReport | ModelReport | bytes | None:
+    """Save a table, its counters and its optimizer state to a directory of Paddle's SelectedRows streams.
+
+    ``format="server_tables"``, or ``ServerTables(shards=...)`` with the ``shard_num`` of these servers: as
+    the text that the servers of Paddle 2 load.
+    """
+    variables = _list_variables(name, program)
     found: SaveReport | PendingSave | bytes | None
-    found = save_vars(executor, path, program, vars=_list_variables(name, program), **options)
-    return found
+    if format is None:
+        found = save_vars(executor, path, program, vars=variables, **options)
+        return found
+    from paddlelike.interop.convert import convert
+
+    with tempfile.TemporaryDirectory() as folder:
+        found = save_vars(executor, folder, program, vars=variables + _list_powers(name, program))
+        return None if found is None else convert(folder, path, format, overwrite=True, **options)
 
 
 def load_one_table(
@@ -233,12 +259,53 @@ def load_one_table(
     """Load what :func:`save_one_table` or ``save_persistables`` wrote of a table; run startup before.
 
     With a trainer's program the servers load it, each its rows, from a directory that they may write into.
+    Also what Paddle 2's servers saved (``DIR`` or ``DIR/000``): rows, counters and what of the state this
+    program's optimizer keeps; a warning names what it does not, such as the powers of Adam that each row
+    has there.
     """
     program = default_main_program() if program is None else program
+    variables, where = _list_variables(name, program), locate(path)
+    if not (where.exists() and ServerTables().sniff(where)):
+        return _load_table(executor, path, program, variables)
+    with tempfile.TemporaryDirectory(dir=Path(path).absolute().parent) as folder:
+        held = _copy_table(where, folder, name, variables, list_tables(program))
+        return _load_table(executor, folder, program, held)
+
+
+def _load_table(
+    executor: Executor, path: str, program: Program, variables: list[Variable]
+) -> LoadReport | None:
     if find_placement(program) is not None and find_endpoint(program) is None:
-        names = [one.name for one in _list_variables(name, program)]
+        names = [one.name for one in variables]
         return _ask_servers(program, lambda client: client.load_table(path, names))
-    return load_vars(executor, path, program, vars=_list_variables(name, program))
+    return load_vars(executor, path, program, vars=variables)
+
+
+def _copy_table(
+    where: Location, folder: str, name: str, variables: list[Variable], tables: list[str]
+) -> list[Variable]:
+    """Write a table that Paddle 2's servers saved as streams, by our names; return the variables it has."""
+    rows = next(one for one in variables if one.name == name)
+    read = ServerTables(width=rows.shape[1]).read_all(where)
+    found = sorted(key.removesuffix("_counts") for key in read if key.endswith("_counts"))
+    if len(found) not in (1, len(tables)):
+        raise LoadError(
+            f"{where.path} holds the tables {', '.join(found)}, the program {', '.join(tables)}",
+            hint=f"name the folder of the table, such as {where.path}/{found[0]}",
+        )
+    mine = found[tables.index(name) if len(found) > 1 else 0]
+    values = {name + key.removeprefix(mine): value for key, value in read.items() if key.startswith(mine)}
+    held = [one for one in variables if one.name in values]
+    left = [key.removeprefix(name) for key in sorted(values.keys() - {one.name for one in held})]
+    absent = [one.name.removeprefix(name) for one in variables if one.name not in values]
+    if left := [end for end in left if end != "_stats"] + absent:
+        warn_user(
+            f"load_one_table: of the state of {name!r}, {', '.join(left)} is only in the file or only in "
+            "the program: what the program has stays as it is"
+        )
+    files = VariableDirectory().write({one.name: values[one.name] for one in held})
+    write_all(folder, dict(files))
+    return held
 
 
 def load_all(path: str, program: Program) -> None:
@@ -336,6 +403,13 @@ def _list_variables(name: str, program: Program | None) -> list[Variable]:
         else others.create_var(name=one, persistable=True, type=VarType.SELECTED_ROWS, **slices[one].like)
         for one in tables[name]
     ]
+
+
+def _list_powers(name: str, program: Program | None) -> list[Variable]:
+    """Return the variables of the powers of Adam's betas, if the table's optimizer has them."""
+    block = (default_main_program() if program is None else program).global_block()
+    ends = ("_beta1_pow_acc_0", "_beta2_pow_acc_0")
+    return [block.var(name + end) for end in ends if block.has_var(name + end)]
 
 
 def _find_rows(name: str) -> GrowingRows:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.formats import registry
+from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework.environment import PADDLE2_VERSION
@@ -270,6 +271,12 @@ def _find_unnamed(found: Inspection) -> list[Finding]:
 def _list_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
     """Return who opens the path, and how."""
     path = content.path
+    if shards := sum("/001/" not in f"/{one.name}" for one in found.files if one.kind == ServerTables.name):
+        return [
+            ("paddlelike", f"growing_tables.load_one_table(exe, name, {path!r}, program)"),
+            ("paddlelike", f"fluid.convert({path!r}, 'directory')"),
+            ("Paddle 2.x", f"fleet.init_server({path!r}), where shard_num is {shards}"),
+        ]
     if not content.is_file and all("/" in file.name for file in found.files):
         return []
     kinds = Counter(file.kind for file in found.files)

@@ -14,6 +14,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
 from paddlelike.formats.entry import LeftOut
+from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.program import Program
 from paddlelike.inspection.statistics import Histogram, Sample, Statistics, count_bins, summarize, take_sample
@@ -267,6 +268,8 @@ def _make_title(content: Content) -> str:
         return content.files[0].title
     if not content.files:
         return "an empty directory"
+    if kinds[ServerTables.name]:
+        return ServerTables.title
     inner = sorted({file.name.split("/")[0] for file in content.files if "/" in file.name})
     if inner and all("/" in file.name for file in content.files):
         more = ", ..." if len(inner) > 5 else ""

@@ -19,6 +19,7 @@ from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import ExtraMissingError, FormatError, LoadError
 from paddlelike.executor.run import Executor
+from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.contents.interface import Held, Unreadable, Want
 from paddlelike.io.deltas.chain import Broken, list_chains
@@ -150,6 +151,11 @@ def _read_value(
 ) -> tuple[LoDTensor | SelectedRows, dict[str, Any]]:
     """Return a saved value with its deltas."""
     where = locate(os.fspath(dirname))
+    if where.exists() and ServerTables().sniff(where):
+        tables = ServerTables().read_all(where)
+        if variable not in tables:
+            raise LoadError(f"{variable!r} of {where.path}: it holds {', '.join(tables)}")
+        return tables[variable], {}
     manifest = where.manifest()
     contents = open_directory(where, None if manifest is None else manifest.files, complete=False)
     looks = [contents.look(variable, kind) for kind in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)]

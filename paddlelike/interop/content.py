@@ -10,12 +10,13 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import Scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError, StorageError
 from paddlelike.formats import registry
-from paddlelike.formats.base import SNIFF_BYTES, FileFormat, Value
+from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry, LeftOut, list_left_out
 from paddlelike.formats.explain import explain
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
+from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.codec.decode import decode_program
@@ -27,6 +28,7 @@ from paddlelike.io.deltas.chain import Broken, Chain, find_chains, parse_path
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.names import MANIFEST
 
 if TYPE_CHECKING:
     from paddlelike.storage.interfaces import File
@@ -75,7 +77,7 @@ class Held(NamedTuple):
     name: str
     entry: Entry
     file: str
-    format: FileFormat | VariableDirectory
+    format: FileFormat | FolderFormat
 
 
 class Content:
@@ -123,7 +125,7 @@ class Content:
         FormatError, StorageError
             Its file is damaged, or cannot be read.
         """
-        if isinstance(held.format, VariableDirectory):
+        if isinstance(held.format, FolderFormat):
             return held.format.read(self.where, held.entry)
         if held.file not in self._opened:
             self._opened[held.file] = self._stack.enter_context(self.where.open_file(held.file))
@@ -207,6 +209,20 @@ class Content:
             except (FormatError, MemoryError) as error:
                 why = getattr(error, "message", None) or "it is larger than the memory"
                 self.files.append(FileFacts(name, "other", "a file that cannot be read", size, why))
+
+    def add_tables(self, names: list[str]) -> None:
+        """Look into the tables of Paddle 2's servers."""
+        tables, problem = ServerTables(), None
+        try:
+            entries = tables.entries(self.where)
+            self.variables += [Held(entry.name, entry, entry.file, tables) for entry in entries]
+        except FormatError as error:
+            problem = error.message
+        for name in names:
+            with self.where.open_file(name) as file:
+                is_bad = problem is not None and name in problem
+                title = "a part of a table of Paddle 2's parameter servers"
+                self.files.append(FileFacts(name, tables.name, title, file.size, problem if is_bad else None))
 
     def add_chain(self, name: str, chain: Chain | Broken) -> None:
         """Look into a chain of deltas."""
@@ -385,6 +401,9 @@ def open_content(path: str | os.PathLike[str]) -> Content:
     try:
         records = None if content.manifest is None else content.manifest.files
         chains = find_chains(records, names) if is_directory else {}
+        if is_directory and ServerTables().sniff(where):
+            content.add_tables([name for name in names if name != MANIFEST])
+            names = []
         for name in sorted(names, key=_order):
             if not is_directory or parse_path(name) is None:
                 content.add(name)

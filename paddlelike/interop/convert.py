@@ -19,6 +19,7 @@ from paddlelike.formats.base import FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry, LeftOut, Listing, list_left_out
 from paddlelike.formats.explain import explain
 from paddlelike.formats.paddle.combined import CombinedFile
+from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
 from paddlelike.formats.state.format import StateFile
@@ -146,8 +147,9 @@ def convert(
         The target's format, a name of ``paddlelike.formats.registry.all_formats()``: "directory", "combined",
         "state", "npz", "safetensors", "hdf5", "torch", "dynet", "cntk", ... None: by the suffix of ``dst``;
         without one a directory of a file per variable; ".model" is DyNet's where all names begin with "/",
-        else CNTK's. Or a format itself, with what only it has:
-        ``Safetensors(metadata=(("made_by", "me"),))``, ``Hdf5(attributes=(("epoch", 3),))``.
+        else CNTK's; "server_tables" are growing tables as Paddle 2's servers load them. Or a format itself,
+        with what only it has: ``Safetensors(metadata=(("made_by", "me"),))``,
+        ``Hdf5(attributes=(("epoch", 3),))``.
     rename
         New names: a mapping (names that are not in it stay) or a function.
     dtype
@@ -331,7 +333,7 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
     """Return the format of a path, and the file or folder opened. Raises when there is none."""
     where = locate(path)
     if where.exists():
-        found = registry.sniff(where)
+        found = ServerTables() if ServerTables().sniff(where) else registry.sniff(where)
         if found is None:
             with open_content(path) as content:
                 raise FormatError(
@@ -436,7 +438,7 @@ def _array(value: Value) -> np.ndarray[Any, Any]:
 def _find_target(path: str, wanted: str | AnyFormat | None) -> AnyFormat:
     """Return the target's format. Raises FormatError for an unknown name or suffix."""
     if isinstance(wanted, str):
-        return registry.find(wanted)
+        return ServerTables() if wanted == ServerTables.name else registry.find(wanted)
     if wanted is not None:
         if not isinstance(wanted, AnyFormat):
             raise FormatError(f"format={wanted!r:.80} is neither the name of a format nor a format")
