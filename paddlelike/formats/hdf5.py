@@ -308,7 +308,7 @@ def _list_datasets(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
 
 
 def _walk(group: h5py.Group, prefix: str, found: dict[str, Any], seen: set[int]) -> list[str]:
-    """Put the datasets of a group and of those in it into ``found``, by path; return the soft links."""
+    """Collect the datasets of a group and its subgroups in ``found``, by path. Return the soft links."""
     h5py = _import_h5py()
     soft = []
     for key in group:
@@ -390,7 +390,7 @@ def _describe(name: str, dataset: h5py.Dataset, size: int, begin: int | None) ->
 
 
 def _find_problem(name: str, dataset: h5py.Dataset) -> str | None:
-    """Return why no variable can be a dataset, or None.
+    """Return why a dataset cannot be a variable, or None.
 
     Raises FormatError for one whose elements are not in this file.
     """

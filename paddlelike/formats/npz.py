@@ -153,7 +153,7 @@ def _list_members(file: Source, members: Mapping[str, Member], before: int = 0) 
 
 
 def _find_problem(head: bytes, name: str) -> str | None:
-    """Return what an array is that no variable can be; None: one can."""
+    """Return why an array cannot be a variable, or None."""
     kind = _NO_NUMBERS.get(npy.find_kind(head))
     if kind is not None:
         return f"an array of {kind}"

@@ -312,7 +312,7 @@ def _load_older(
 
 @contextmanager
 def _filename_explained(path: str) -> Iterator[None]:
-    """Say the arguments of this module's ``load`` in place of ``filename=``, which it does not have."""
+    """Replace ``filename=`` in hints by the arguments of this module's ``load``."""
     try:
         yield
     except LoadError as error:

@@ -174,7 +174,7 @@ class TrainingLog(Displayed):
         return f"TrainingLog({self.path!r})"
 
     def _begin_run(self) -> tuple[str, int]:
-        """Return what ends a line that a killed process left, and the index of the new run."""
+        """Return the bytes that complete a line left by a killed process, and the index of the new run."""
         run = 1 + max((record.run for record in self._read()), default=0)
         try:
             with open(self.path, "rb") as file:

@@ -51,7 +51,7 @@ class Checksum(NamedTuple):
 
 
 class Hasher(Protocol):
-    """Takes bytes and gives their checksum, as the objects of hashlib do."""
+    """Computes a checksum of the bytes it is given, with the methods of hashlib's objects."""
 
     def update(self, data: Buffer, /) -> None:
         """Take more bytes."""

@@ -83,10 +83,10 @@ class Writing(Protocol):
     """A transaction in progress."""
 
     def reserve(self, *, wait: bool = False) -> bool:
-        """Have no other save come between now and the commit; return whether that is so."""
+        """Block other saves until the commit. Return whether that was possible."""
 
     def release(self) -> None:
-        """Let other saves come, where this one is not committed."""
+        """Let other saves begin if this one was not committed."""
 
     def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
         """Add the file of variable ``name``. The buffers are read at the commit, not copied now."""

@@ -71,7 +71,7 @@ class RowStore:
         _open.add(self)
 
     def read(self, ids: Array) -> tuple[Array, Array]:
-        """Return which ids have rows, and the bytes of these rows, (n, width)."""
+        """Return a mask of the ids that have rows, and the bytes of these rows, (n, width)."""
         found: list[bytes | None] = []
         for at in range(0, len(ids), _BLOCK):
             with self._failures("read"):
@@ -121,7 +121,7 @@ class RowStore:
             yield ids, self._join([row for _, row in part])
 
     def _check_end(self, last: bytes | None) -> None:
-        """Raise StorageError unless there is nothing behind a key, the last that an iteration has given."""
+        """Raise StorageError if there are entries behind the last key of an iteration."""
         cursor = self._db.iter()
         if last is None:
             cursor.seek_to_first()

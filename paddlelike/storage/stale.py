@@ -1,4 +1,4 @@
-"""Stale files: what the same program wrote in an earlier save and does not write now; and superseded ones.
+"""Stale files: written by an earlier save of the same program, but not by this one. And superseded files.
 
 Several programs may save into one directory, and one program may be saved by parts, so a file that is not
 written again is only stale when the manifest says that this very program wrote it. Saves of variables that

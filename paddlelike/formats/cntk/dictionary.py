@@ -44,7 +44,7 @@ class Axis(NamedTuple):
 
 
 class _Elements(NamedTuple):
-    """How the elements of an array lie in the file."""
+    """The layout of an array's elements in the file."""
 
     number: int  # NDArrayView.DataType
     field: str

@@ -254,7 +254,7 @@ class Machine:
         self._charge(_size(value))
 
     def _charge(self, size: int) -> None:
-        """Refuse a small file that makes large values by using its parts again and again."""
+        """Refuse a small file that builds large values by repeating its parts."""
         self._charged += size
         if self._charged > self._most:
             raise FormatError("the pickle describes more than it holds")

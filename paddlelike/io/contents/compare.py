@@ -13,7 +13,7 @@ from paddlelike.storage.manifest import Record
 
 
 def compare_size(name: str, size: int, record: Record | None) -> str | None:
-    """Return why a file of ``size`` bytes is not what was saved or cannot be compared, or None."""
+    """Return why a file of ``size`` bytes is not the saved one, or cannot be compared; else None."""
     if record is None:
         return f"{name}: the manifest has no record of this file"
     if size != record.size:

@@ -82,7 +82,7 @@ class DirectoryContents:
         self._known = set(self._names)
 
     def _suggest_path(self, *, is_file: bool) -> str:
-        """Return the next step where there is a file in place of the directory, or nothing."""
+        """Return a hint for a path that is a file instead of a directory, or does not exist."""
         folder, name = os.path.split(os.fspath(self.where))
         if is_file:
             front = read_front(self.where, HEAD)

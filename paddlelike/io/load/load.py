@@ -231,7 +231,7 @@ def _is_empty(program: Program) -> bool:
 
 @contextmanager
 def _prefix_errors(reader: str) -> Iterator[None]:
-    """Put the name of the process in front of the texts of a load's errors."""
+    """Prefix the messages of a load's errors with the name of the process."""
     try:
         yield
     except (LoadError, FormatError, StorageError) as error:

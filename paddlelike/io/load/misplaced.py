@@ -1,4 +1,4 @@
-"""Loads from a directory that holds what was meant under another path: say which."""
+"""Find the path that was meant when a load finds nothing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def list_prefixes(directory: str, names: Sequence[str]) -> list[tuple[str, str]]
 
 
 def suggest_prefix(path: str) -> str:
-    """Return the next step where ``fluid.save`` wrote nothing under ``path``."""
+    """Return a hint for a ``path`` under which ``fluid.save`` wrote nothing."""
     folder = os.path.dirname(path) or "."
     if is_remote(path):
         return "check the path"

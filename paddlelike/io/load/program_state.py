@@ -191,7 +191,7 @@ def _read_directory(
 
 
 def _find_combined(directory: Location) -> str | None:
-    """Return the only file of a directory where that holds several variables; else None."""
+    """Return the only file of a directory if it holds several variables, else None."""
     names = [name for name in directory.list_names() if os.path.basename(name) not in NO_VARIABLES]
     if len(names) != 1:
         return None

@@ -88,7 +88,7 @@ def _pair_by_kind(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple
 
 
 def _pair_by_shape(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
-    """Return the only pairs of a shape, except where the kinds of both are known, which then differ."""
+    """Return pairs that are the only ones of their shape, unless both kinds are known and differ."""
     pairs = _pair_groups(wanted, files, lambda named: (named.dtype, named.shape), once=True)
     return [
         (v, f)
@@ -98,14 +98,14 @@ def _pair_by_shape(wanted: Sequence[Named], files: Sequence[Named]) -> list[tupl
 
 
 def _is_number(named: Named) -> bool:
-    """Return whether a value is a single number of which the name says nothing, as a learning rate."""
+    """Return whether a value is a single number whose name says nothing, such as a learning rate."""
     return math.prod(named.shape) == 1 and _find_kind(named.name) is None
 
 
 def _pair_groups(
     wanted: Sequence[Named], files: Sequence[Named], key: Callable[[Named], Hashable], *, once: bool
 ) -> list[tuple[Named, Named]]:
-    """Return pairs of the same key, in the order of their names; ``once``: of keys with one pair only."""
+    """Return pairs with the same key, in the order of names; with ``once``, only keys with one pair."""
     groups: dict[Hashable, tuple[list[Named], list[Named]]] = defaultdict(lambda: ([], []))
     for variable in wanted:
         groups[key(variable)][0].append(variable)

@@ -130,7 +130,7 @@ class ChainWriter:
         return None
 
     def _keep(self, chain: Chain, origin: Origin) -> bool:
-        """Keep the files of a chain, or return False where it was copied, so that they are not known.
+        """Keep the files of a chain. Return False if they were copied, so that their records do not fit.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class ChainWriter:
     def _make_folded(
         self, item: Item, chain: Chain, keep: int, link: SelectedRows, index: int
     ) -> tuple[Chain, SelectedRows] | None:
-        """Return the first links of a chain, and one that takes the place of all others and of ``link``.
+        """Return the first links of a chain, and one link that replaces all others and ``link``.
 
         None: a link cannot be read, or its rows cannot follow one another.
         """
@@ -252,7 +252,7 @@ def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
 
 
 def _choose_fold(levels: Sequence[int]) -> tuple[int, int]:
-    """Return how many links stay before a new one, the whole value among them, and the level of that one.
+    """Return how many links, the whole value included, stay before the next one, and the next one's level.
 
     >>> _choose_fold([]), _choose_fold([0] * 126), _choose_fold([0] * 127)
     ((1, 0), (127, 0), (1, 1))
@@ -288,7 +288,7 @@ def _compare_with(item: Item, saved: SelectedRows) -> SelectedRows | None:
 
 
 def _order_as(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
-    """Return a table with the rows that were saved in their order before the others."""
+    """Return a table whose saved rows come first, in the order in which they were saved."""
     places = table.find_rows(saved.row_array)
     known = places[places >= 0]
     new = np.ones(len(table.row_array), np.bool_)

@@ -156,7 +156,7 @@ def _save(executor: Executor, request: SaveRequest, save: _Save) -> SaveReport |
 
 
 def _describe_last(where: Location) -> str:
-    """Return what to do where the values of this process cannot be read, in words."""
+    """Return a hint for values of this process that cannot be read."""
     manifest = None
     with contextlib.suppress(StorageError):
         manifest = where.manifest()

@@ -202,12 +202,12 @@ def _write_spans(request: dict[str, Any], rest: Callable[[], None]) -> Checksum 
 
 
 def _count_bytes(parts: Sequence[_Part]) -> int:
-    """Return the size of what is not a table."""
+    """Return the number of bytes of contents that are not tables."""
     return sum(memoryview(part).nbytes for part in parts if not isinstance(part, OldRows))
 
 
 def _find_span(buffer: Buffer) -> bytes | tuple[int, int]:
-    """Return what does not change, or its address and size."""
+    """Return an array that does not change as it is, any other as its address and size."""
     if isinstance(buffer, bytes) or not memoryview(buffer).nbytes:
         return bytes(buffer)
     array = np.frombuffer(buffer, np.uint8)

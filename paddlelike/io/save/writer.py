@@ -157,7 +157,7 @@ class Writer:
         return None if self._held is None else functools.partial(self._held.__getitem__, file)
 
     def release(self) -> None:
-        """Let other saves come, where this one is not committed."""
+        """Let other saves begin if this one was not committed."""
         self._writing.release()
 
     def commit(self, begin: float) -> SaveReport:
@@ -276,7 +276,7 @@ class Writer:
         return found
 
     def _is_due(self, file: str) -> bool:
-        """Return whether a file is written anew in this turn; those of files differ."""
+        """Return whether a file is due to be written anew; different files are due in different saves."""
         if self._turn is None:
             return False
         return (self._turn + zlib.crc32(file.encode("utf-8", "surrogatepass"))) % _SERIES == 0
@@ -290,7 +290,7 @@ class Writer:
 
 
 def _let_go(item: Item) -> Item:
-    """Return a variable without its value, whose memory training may use."""
+    """Return a variable without its value, so that training can use the memory."""
     return item._replace(value=LoDTensor())
 
 

@@ -1,4 +1,4 @@
-"""What a killed save left beside the directory: told from the directory itself, and cleared up.
+"""Recognize and clear up what a killed save left beside the directory.
 
 The new version of a directory is built in ``new/`` (:mod:`.generation`), which holds the version before after
 the swap. ``staged`` tells the two apart: it holds the random token that is also in the new version's
@@ -50,7 +50,7 @@ _PAUSE: Final = 0.02  # seconds between two looks
 
 
 def recover(layout: Layout) -> None:
-    """Finish what a save left that did not end; where there is nothing, this is three ``stat``.
+    """Finish an interrupted save. If nothing is left over, this costs three ``stat`` calls.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
 
 
 class _Staged(NamedTuple):
-    """How a new version is known, and the files of the version before."""
+    """The marks of a new version, and the files of the version before."""
 
     token: str | None
     written: dict[str, Any]  # path -> stamp, without a token
@@ -161,7 +161,7 @@ class _Staged(NamedTuple):
 
 
 def _read_staged(layout: Layout) -> _Staged | None:
-    """Return what is staged; None where nothing is, or it is damaged. Raises StorageError."""
+    """Return the staged state, or None if there is none or it is damaged. Raises StorageError."""
     path = os.path.join(layout.staging, "staged")
     check_own(layout.staging)
     with (
@@ -185,7 +185,7 @@ def _read_staged(layout: Layout) -> _Staged | None:
 
 
 def _identify(directory: str, files: Iterable[str]) -> object:
-    """Return what tells this version of a directory from others: its manifest's checksum, or its files."""
+    """Return the identity of this version of a directory: its manifest's checksum, or its files."""
     path = os.path.join(directory, MANIFEST)
     if is_file(path, follow=False):
         with File(path) as file:

@@ -1,4 +1,4 @@
-"""What earlier saves left in a directory: their manifest, and the records of their files that still hold."""
+"""The manifest of earlier saves in a directory, and their records that are still valid."""
 
 from __future__ import annotations
 

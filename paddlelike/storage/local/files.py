@@ -98,7 +98,7 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
 
 
 def _generation(directory: Path) -> tuple[int, int] | None:
-    """Return what changes when other files are saved into the directory; None: it does not exist."""
+    """Return a value that changes when files are saved into the directory; None: it does not exist."""
     try:
         facts = os.stat(os.fspath(directory) or ".")
     except OSError:

@@ -145,7 +145,7 @@ class Generation:
             self.step = "journal"
 
     def _drop_spares(self) -> None:
-        """Keep of the version before what can be overwritten, and what is linked already."""
+        """Keep those files of the version before that can be overwritten or are linked already."""
         if not self._spares:
             return
         changed = self._changed

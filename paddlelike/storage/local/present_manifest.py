@@ -1,4 +1,4 @@
-"""The manifest that lies at a layout, as it is, and the comparison of one file with its record."""
+"""Read the present manifest of a layout, and compare one file with its record."""
 
 from __future__ import annotations
 

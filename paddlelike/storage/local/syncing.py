@@ -1,4 +1,4 @@
-"""What waits for the disk after a commit: in a thread, beside what the program does next.
+"""Wait for the disk after a commit, in a thread beside the program.
 
 The version before stays beside the directory until then, and the lock is held: the next save into this
 directory waits, whatever its ``wait``; so does the end of the program. The call waits for a moment where few

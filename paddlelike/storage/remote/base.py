@@ -1,4 +1,4 @@
-"""The contract of a store: what holds files under paths somewhere else, such as a bucket or a cluster.
+"""The contract of a store, which holds files under paths elsewhere, such as in a bucket or a cluster.
 
 A store is any object with the methods of :class:`Store`. Its paths are text with "/" between the parts; a
 "folder" is a path that files begin with, whether the store has folders or not. Every method may raise any

@@ -1,4 +1,4 @@
-"""After the commit of a save behind a URL: the files move to their plain names, and leftovers are removed."""
+"""Finish a remote save after its commit: move files to their plain names, and remove leftovers."""
 
 from __future__ import annotations
 

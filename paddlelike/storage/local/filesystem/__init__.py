@@ -1,1 +1,1 @@
-"""What a save and a load ask of a local file system: locks, links, mapped files, calls and their errors."""
+"""Calls to a local file system: locks, links, mapped files, errors."""

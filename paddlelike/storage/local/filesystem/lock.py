@@ -360,7 +360,7 @@ _ended: Final[list[bool]] = []  # an item once the interpreter is about to end
 
 
 def _wait_for_others() -> None:
-    """Let saves in daemon threads end, which the end of the interpreter would stop anywhere; begin none."""
+    """Wait for saves in daemon threads, which the interpreter's end would stop midway. Begin no new ones."""
     with _opening.hold():
         _ended.append(True)
     end = time.monotonic() + _END
@@ -395,7 +395,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _name_holder(content: Content | None) -> str:
-    """Return what to call the process that a lock file names."""
+    """Return a name for the process in a lock file."""
     import socket  # late: it takes long
 
     if content is None:

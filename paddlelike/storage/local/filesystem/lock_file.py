@@ -245,7 +245,7 @@ def _remove(path: str) -> None:
 
 @lru_cache
 def _get_place() -> str:
-    """Return what tells this start of the system and its process ids from others'."""
+    """Return an identity for this boot and its process ids."""
     import socket  # late: it takes long
 
     try:

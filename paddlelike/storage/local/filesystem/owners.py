@@ -1,4 +1,4 @@
-"""Whose a file is: what this package makes beside a directory is believed only where this user owns it.
+"""Ownership of files: what lies beside a directory is believed only if this user owns it.
 
 The parent of a saved directory may be one in which others may create files, such as ``/tmp``. So the owner of
 an entry is read from an open descriptor, never through a link, and compared with the user as whom files that
@@ -27,7 +27,7 @@ _shown: Final[dict[tuple[int, int], int]] = {}  # (device, effective user): the 
 
 
 class ForeignError(StorageError):
-    """An entry that is ours by its name, and that another user owns.
+    """An entry has a name of ours, and another user owns it.
 
     Attributes
     ----------

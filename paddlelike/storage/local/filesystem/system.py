@@ -99,7 +99,7 @@ def drop_cache(path: str) -> None:
 
 
 def identify_mount(path: str) -> str | None:
-    """Return what tells a file, while its file system stays mounted, from one of another mount or a copy.
+    """Return an identity of a file that changes with a copy or another mount of its file system.
 
     None: this system does not say it.
     """
