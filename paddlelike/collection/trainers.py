@@ -157,7 +157,7 @@ class Trainer(ABC):
         return type(self).__name__
 
     def _find_scale(self, updated: list[Parameters]) -> np.float32:
-        """Return what gradients are multiplied by."""
+        """Return the factors of the gradients."""
         if not self._clip_threshold:
             return _ONE
         norm = np.float32(math.sqrt(sum(float(np.sum(np.square(one.grad_as_array()))) for one in updated)))

@@ -35,7 +35,7 @@ _KEY: Final = b"paddlelike"
 
 
 class _Rows(NamedTuple):
-    """What a file holds: ids, then the rows of the first of them; the ids behind were forgotten."""
+    """The contents of a file: ids and the rows of the first ids; the other ids were forgotten."""
 
     ids: Array
     rows: Array
@@ -90,7 +90,7 @@ def export_rows(
 def import_rows(
     path: str | os.PathLike[str], dirname: str | os.PathLike[str], variable: str | None = None
 ) -> SaveReport:
-    """Put the rows of an Arrow or Parquet file over those of a saved variable, as a delta.
+    """Overwrite rows of a saved variable with those of an Arrow or Parquet file, as a delta.
 
     Other files of the directory stay. What loads or follows the directory finds the rows that are in the file
     changed, those of new ids behind the others, and ids whose ``forgotten`` is true gone.

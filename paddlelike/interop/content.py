@@ -141,7 +141,7 @@ class Content:
         return {one.name: one.problem or one.title for one in self.files if one.kind == "other"}
 
     def explain_unread(self) -> str | None:
-        """Return what the files that could not be read are, and what to do; None if there are none."""
+        """Return a description of the files that could not be read, with advice, or None."""
         unread = self.list_unread()
         if self.is_file:
             return next(iter(unread.values()), None)
@@ -355,7 +355,7 @@ def find_model_files(path: str | os.PathLike[str]) -> ModelFiles:
 
 
 def _explain_unknown(name: str) -> str:
-    """Return what a file of no known format should be, by its name."""
+    """Return what a file of unknown format should be, judging by its name."""
     if name.endswith(".pdmodel") or os.path.basename(name) == "__model__":
         return "this is not a whole program: it was cut while it was written or copied; copy or save it again"
     return "of no known format"
@@ -450,7 +450,7 @@ def _find_companions(where: Location, name: str) -> list[str]:
 
 
 def _find_near(where: Location, name: str) -> str | None:
-    """Return a hint that names entries like the one that is not there, or None."""
+    """Return a hint with names similar to a missing entry, or None."""
     try:
         present = sorted({one.split("/")[0] for one in where.list_names()})
     except (OSError, PaddlelikeError):

@@ -1,4 +1,4 @@
-"""Comparison of what is converted with the manifest of its save, so that damage is not copied unseen.
+"""Compare the source of a conversion with its manifest, so that damage is not copied unnoticed.
 
 The copy would get checksums of its own, which fit the damaged values.
 """

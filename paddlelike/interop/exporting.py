@@ -20,7 +20,7 @@ class InexpressibleError(Exception):
 
 @contextmanager
 def name_damage(op: Operator) -> Iterator[None]:
-    """Raise what an operator that lacks something leads to as an error that names the operator.
+    """Turn the exception of a damaged operator into an error that names the operator.
 
     Raises
     ------

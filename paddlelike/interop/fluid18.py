@@ -162,7 +162,7 @@ def _insert_cast(block: Block, index: int, given: Variable, made: Variable) -> N
 
 
 def _change(op: Operator, read: Container[str]) -> Iterator[str]:
-    """Give an operator the form of 1.8.5, and yield what stands against it."""
+    """Convert an operator to its form in 1.8.5, and yield the reasons against it."""
     op.encoded, op.encoded_types, later = None, {}, op.type
     op.type = _SAME.get(op.type, op.type)
     if op.type == "stack" and len(op.block._var_recursive(op.output("Y")[0]).shape) == 1:  # of numbers
@@ -204,7 +204,7 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
 
 
 def _find_lacking(op: Operator, later: str) -> Iterator[str]:
-    """Yield what the operator of 1.8.5 cannot take, though it has the attributes."""
+    """Yield what the operator of 1.8.5 cannot do even though it has the attributes."""
     if op.type == "cast" and op.block._var_recursive(op.input("X")[0]).dtype in (VarType.INT8, VarType.INT16):
         yield f"{later} of {op.block._var_recursive(op.input('X')[0]).dtype.name}"
     value = op.attrs.get("value")
@@ -213,7 +213,7 @@ def _find_lacking(op: Operator, later: str) -> Iterator[str]:
 
 
 def _reshape_flat(op: Operator) -> None:
-    """Say a join of other dims than all from the second on as a reshape, if the dims behind are known."""
+    """Replace a flatten of other dims than those from the second on by a reshape, if sizes are known."""
     dims = op.block._var_recursive(op.input("X")[0]).shape
     first, last = (op.attrs.get(f"{end}_axis", 1) % max(len(dims), 1) for end in ("start", "stop"))
     if (first, last) != (1, len(dims) - 1) and -1 not in dims[last + 1 :]:
@@ -221,7 +221,7 @@ def _reshape_flat(op: Operator) -> None:
 
 
 def _repeat(op: Operator) -> None:
-    """Say an expansion as repeats of dims of one, of numbers that may be computed."""
+    """Replace an expansion by repeats of dims of 1; the numbers may be computed."""
     block, out, dims = op.block, op.output("Out")[0], op.block._var_recursive(op.input("X")[0]).shape
     given, shape = op.input("Shape") or op.input("expand_shapes_tensor"), op.attrs.get("shape") or []
     if (
@@ -257,7 +257,7 @@ def _repeat(op: Operator) -> None:
 
 
 def _fit_values(op: Operator) -> None:
-    """Say in 1.8.5's way what attributes of the same name say in another."""
+    """Convert the values of attributes that have the same name but another meaning in 1.8.5."""
     attrs = op.attrs
     if op.type == "flatten2" and attrs.get("stop_axis") == len(op.block.var(op.input("X")[0]).shape) - 1:
         attrs["stop_axis"] = -1
@@ -283,7 +283,7 @@ def _complete_outputs(op: Operator, known: type[OpDef]) -> None:
 
 
 def _agree(declared: Sequence[int], inferred: Sequence[int]) -> bool:
-    """Return whether shapes are the same as far as they are known."""
+    """Return whether the known dims of two shapes agree."""
     if not inferred:
         return True
     return len(declared) == len(inferred) and all(

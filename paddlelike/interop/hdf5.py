@@ -256,7 +256,7 @@ def build_setter(variable: Variable, placeholder_name: str | None = None) -> Par
 def _default(
     variables: object, predicate: Callable[[Variable], bool] | None
 ) -> Callable[[Variable], bool] | None:
-    """Return the predicate of a call: the parameters, where it chooses nothing.
+    """Return the predicate of a call, by default that of parameters.
 
     Only persistable variables are chosen from: temporaries hold no values between runs.
     """

@@ -1,4 +1,4 @@
-"""Rules in a conversion: under which names, and how cut, joined or turned, values are written."""
+"""Apply rules in a conversion: rename, cut, join or transpose values."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _apply(rule: Any, name: str, values: Mapping[str, Value], store: Store) -> d
 
 
 def _transform(rule: Rename, arrays: list[Array], count: int) -> Iterator[Array]:
-    """Yield ``count`` arrays: of the rows, reordered, turned, joined, then cut into parts of one size."""
+    """Yield ``count`` arrays: select rows, reorder, transpose, join, then cut into parts of one size."""
     if rule.rows is not None:
         arrays = [array[slice(*rule.rows)] for array in arrays]
     if rule.order is not None:

@@ -1,4 +1,4 @@
-"""Values of any size in constant memory: mapped from the source where they lie, or from a temporary file.
+"""Read values of any size in constant memory, mapped from the source or from a temporary file.
 
 Elements that lie in a local file as they do in memory are mapped. Others (compressed, pickled, strided,
 remote) are read one variable at a time into a temporary file, which is mapped. Pages that have been written

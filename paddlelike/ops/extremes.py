@@ -1,4 +1,4 @@
-"""Extremes and signs where numbers may be NaN, as comparisons have it, which are false then.
+"""Extremes and signs with NaN, by comparisons, which are false for NaN.
 
 Fluid's kernels compare (see ``nan_comparisons``); numpy and the textbook give NaN where an operand is NaN.
 """

@@ -170,14 +170,14 @@ class Function:
         return self._shapes.get(uid)
 
     def _open_first_and_last(self) -> None:
-        """Make one function of the five that choose the first or last step of a sequence."""
+        """Join the five functions that select the first or last step of a sequence into one."""
         for uid, node in self.nodes.items():
             which = self._find_chosen(node)
             if which is not None:
                 self.nodes[uid] = node._replace(inputs=node.inputs[:1], attributes={CHOSEN: which})
 
     def _find_chosen(self, node: Node) -> str | None:
-        """Return what GatherPacked chooses: "FIRST", where a 0 of the step before is 1; "LAST"; or None."""
+        """Return which step GatherPacked selects: "FIRST", "LAST", or None for others."""
         chain = [node]
         for name in ("GatherPacked", "PackedIndex", "Where"):
             if chain[-1].op != NUMBERS[name] or not chain[-1].inputs:

@@ -78,7 +78,7 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
 
 
 def _list_refs(function: Function, built: Built) -> dict[str, Ref]:
-    """Return what variables of the program are in CNTK, of those that more functions can read."""
+    """Return CNTK's values of the program's variables that further functions can read."""
     found: dict[str, Ref] = {}
     for uid, resolved in function.list_outer():
         value = built.values.get(resolved)

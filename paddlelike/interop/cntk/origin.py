@@ -1,4 +1,4 @@
-"""What an imported program was in CNTK: exported again it is that function, with the values of the scope.
+"""Remember the CNTK function of an imported program, so that an export writes it with the scope's values.
 
 So networks travel back whose loops through time no operators of CNTK could be found for. Of a changed
 program, what is computed as before stays the functions that it was; other operators are translated.
@@ -22,7 +22,7 @@ _NOT_COMPARED: Final = {"is_test", "op_callstack", "op_role", "op_role_var", "op
 
 
 class Part(NamedTuple):
-    """The function that a program was read from, and which variables are still what they were in it."""
+    """The function that a program was read from, and the variables that are unchanged since."""
 
     leaves: list[dict[str, Any]]
     functions: list[dict[str, Any]]
@@ -88,7 +88,7 @@ def find_part(program: Program, source: Program, scope: Scope) -> Part | None:
 
 
 def _describe(op: Operator) -> str:
-    """Return an operator and those of its blocks as text, without where it comes from."""
+    """Return an operator and its blocks as text, without the lines that created it."""
     blocks = [[_describe(one) for one in op.block.program.blocks[index].ops] for index in op.sub_blocks()]
     attrs = sorted(
         (name, value) for name, value in op.attrs.items() if name not in (*_NOT_COMPARED, "sub_block")
@@ -115,7 +115,7 @@ def _renew_leaves(origin: Mapping[str, Any], scope: Scope) -> list[dict[str, Any
 
 
 def renew_leaf(leaf: dict[str, Any], scope: Scope, samples: int) -> dict[str, Any]:
-    """Return a leaf with the value of the scope; a count of samples, with more of them."""
+    """Return a leaf with the scope's value; a count of samples is increased."""
     if samples:
         return {**leaf, "value": leaf["value"] + np.asarray(samples, leaf["value"].dtype)}
     holder = scope.find_var(leaf["uid"])

@@ -168,7 +168,7 @@ def translate(
 
 
 def _list_operators(program: Program, known: Mapping[str, Ref]) -> list[Operator]:
-    """Return the operators that compute the outputs from what is known of them."""
+    """Return the operators that compute the outputs from the known values."""
     operators = program.global_block().ops
     if not known:
         return [op for op in operators if op.type not in _PORTS]
@@ -182,7 +182,7 @@ def _list_operators(program: Program, known: Mapping[str, Ref]) -> list[Operator
 
 
 def _guess(variable: Variable) -> Ref:
-    """Return what the program declares of a variable, as a value."""
+    """Return a variable as a value, from its declaration in the program."""
     shape = list(variable.shape)
     dynamic = shape[:1] == [-1]
     static = tuple(max(dim, 1) for dim in (shape[1:] if dynamic else shape))

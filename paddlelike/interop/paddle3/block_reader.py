@@ -1,4 +1,4 @@
-"""A block of Paddle 3 on its way to a block of a ProgramDesc: its values, variables and operators."""
+"""Translate a block of Paddle 3 into a block of a ProgramDesc: values, variables and operators."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Read = Callable[["Block", dict[str, Any]], None]
 
 
 class Reader:
-    """The message that is made, and what is known of a program as a whole."""
+    """The message under construction, and the state of the whole program."""
 
     def __init__(self, special: Mapping[str, Read], read_row: Read) -> None:
         self.special = special  # what reads an operator that is not a row of the table, by its name
@@ -178,7 +178,7 @@ class Block:
         return name
 
     def list_overwritten(self, known: list[str]) -> list[str]:
-        """Return the variables of outer blocks that operators of this one write, but those."""
+        """Return the variables of outer blocks that operators of this block write, except the given ones."""
         written = (name for op in self.message.ops for part in op.outputs for name in part.arguments)
         return [
             name
@@ -213,7 +213,7 @@ class Block:
         return f"value_{number}"
 
     def make_results(self, node: Any, dtype: VarType | None = None) -> list[str]:
-        """Declare what an operator makes, and return the names: none where nothing takes the place of it."""
+        """Declare the results of an operator and return their names; none for an unused result."""
         index, kind = get(node, "%", int), read_type(get(node, "TT", dict)) if node.get("%") else None
         if kind is None:
             return []

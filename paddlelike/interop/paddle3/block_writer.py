@@ -1,4 +1,4 @@
-"""A program on its way to one of Paddle 3: the values that variables are, and operators by the table.
+"""Translate a program into one of Paddle 3: the values of variables, and operators by the table.
 
 The table of operators is the reader's, taken from right to left.
 """
@@ -44,7 +44,7 @@ Write = Callable[["Writer", Operator], None]
 
 
 class Writer:
-    """The blocks that are written, and which value each variable is at this place."""
+    """The written blocks, and the present value of each variable."""
 
     def __init__(self, program: Program, special: Mapping[str, Write]) -> None:
         self.special = special  # what writes an operator that is not a row of the table, by its type
@@ -102,7 +102,7 @@ class Writer:
     # Values
 
     def make(self, name: str) -> Node:
-        """Return the value that a variable is from now on."""
+        """Create a new value for a variable, and return it."""
         node = self.make_value(name)
         self.values[name] = node["%"]
         return node
@@ -191,7 +191,7 @@ class Writer:
         raise UnsupportedError(f"operator {op.type!r} cannot be written for Paddle 3")
 
     def write_row(self, op: Operator) -> None:
-        """Write an operator as the table has it. Raises UnsupportedError where it does not."""
+        """Write an operator by its row of the table. Raises UnsupportedError if there is none."""
         row = self._find_row(op)
         self._check_attrs(op, row)
         self._correct(op)
@@ -226,7 +226,7 @@ class Writer:
                 self.append("0.slice", [index], [self.make(name)], [make_attr("index", "i32", at)])
 
     def _correct(self, op: Operator) -> None:
-        """Note the types of results that Paddle 2 declares otherwise than Paddle 3 computes them."""
+        """Correct the types of results that Paddle 2 declares differently from Paddle 3."""
         if op.type == "viterbi_decode":
             x = self.find_var(op.input("Input")[0])
             self.kinds[op.output("Scores")[0]] = x.dtype, list(x.shape[:1])

@@ -1,4 +1,4 @@
-"""Operators of Paddle 3 that a ProgramDesc says by several of its own."""
+"""Operators of Paddle 3 that become several operators of a ProgramDesc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the JSON of Paddle 3 says of values: types, shapes, attributes. Anything else is a FormatError."""
+"""Read types, shapes and attributes of values in Paddle 3's JSON. Anything else is a FormatError."""
 
 from __future__ import annotations
 

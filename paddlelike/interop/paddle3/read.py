@@ -353,7 +353,7 @@ def _copy_carried(block: Block, name: str) -> str:
 
 
 def _store_carried(inner: Block, yielded: list[str], carried: list[str]) -> None:
-    """Write what a turn yields into the variables of the loop, all of it as it was before."""
+    """Write the values that a turn yields into the loop's variables, all at once."""
     moved = [(old, new) for old, new in zip(yielded, carried, strict=True) if old != new]
     sources = []
     for old, _ in moved:

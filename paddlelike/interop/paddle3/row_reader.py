@@ -230,7 +230,7 @@ def _complete_range(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str
 
 
 def _complete_strides(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    """Say which bounds are known, without which Fluid 1.8 and Paddle 2 end by a segmentation fault.
+    """Set which bounds are known; without this, Fluid 1.8 and Paddle 2 end with a segmentation fault.
 
     Steps back begin at -1, the last element: from a greater number Paddle 2 starts elsewhere. And they end at
     -1, before the first element, which in Paddle 3 is what lies before every dim.

@@ -106,7 +106,7 @@ def _write_to_array(writer: Writer, op: Operator) -> None:
 
 
 def _make_array(writer: Writer, name: str) -> None:
-    """Make the array that a variable is, unless something did."""
+    """Create the array of a variable, unless it exists."""
     if name not in writer.values:
         dtype = make_dtype(NAMES[writer.find_var(name).dtype])
         writer.append("1.create_array", [], [writer.make(name)], [dtype])

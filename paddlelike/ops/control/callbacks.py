@@ -1,4 +1,4 @@
-"""Operators that reach out of the program: print, py_func."""
+"""Operators that act outside of the program: print, py_func."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the loops of a run may take: a model from a file may have one that never ends."""
+"""Limits for the loops of a run, since a model from a file may have one that never ends."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LoopLimit:
             _current.limit = before
 
     def check(self, done: int) -> None:
-        """Raise EnforceNotMet where a loop goes on after ``done`` steps, and must not."""
+        """Raise EnforceNotMet if a loop has reached the limit after ``done`` steps."""
         if self._steps is not None and done >= self._steps:
             raise EnforceNotMet(
                 f"the loop has not ended after {done} steps, the limit of this run", hint=_HINT

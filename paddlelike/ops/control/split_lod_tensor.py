@@ -1,4 +1,4 @@
-"""Operators that give two branches their rows and put the results together again, for IfElse."""
+"""Operators that divide rows between two branches and merge the results, for IfElse."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _match(found: Array, true: Array, threshold: float) -> tuple[Array, Array]:
 
 
 def _mark_first(matched: Array, able: Array) -> Array:
-    """Return which of the detections that are able is the first of those with its true box."""
+    """Return a mask of the detections that are the first candidates for their true box."""
     first = np.zeros(len(matched), bool)
     index = np.flatnonzero(able)
     first[index[np.unique(matched[index], return_index=True)[1]]] = True

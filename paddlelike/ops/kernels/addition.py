@@ -94,7 +94,7 @@ def _add_array(total: LoDTensorArray, more: LoDTensorArray) -> None:
 
 
 def _add_arrays(arrays: list[LoDTensorArray]) -> LoDTensorArray:
-    """Add the elements of the same index; an array that is shorter adds nothing there.
+    """Add two arrays element by element; the shorter one adds nothing beyond its end.
 
     What has nothing to be added to is the same tensor in the sum, not a copy: nobody writes into elements.
     """

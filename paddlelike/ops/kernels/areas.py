@@ -8,7 +8,7 @@ from paddlelike.framework.opdef import Array
 
 
 def compute_roc_area(pos: Array, neg: Array) -> float:
-    """Return the area under the curve of (negatives, positives) found as the threshold falls."""
+    """Return the area under the ROC curve, given the counts of negatives and positives per score."""
     pos, neg = _drop_empty(pos, neg)
     if not len(pos):
         return 0.0
@@ -36,6 +36,6 @@ def compute_precision_recall_area(pos: Array, neg: Array) -> float:
 
 
 def _drop_empty(pos: Array, neg: Array) -> tuple[Array, Array]:
-    """Return the counts without scores that nothing has: most, which add nothing to an area."""
+    """Drop the scores without any counts, which are most and add nothing to an area."""
     used = (pos | neg).astype(bool).nonzero()[0]  # of int64 itself it takes four times as long
     return pos[used], neg[used]

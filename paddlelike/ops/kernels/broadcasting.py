@@ -134,7 +134,7 @@ def _sum_inner(x: Array, first: int, end: int) -> Array:
 
 
 def make_ones(count: int, like: Array) -> Array:
-    """Return so many ones of the dtype of ``like``. They belong to everybody: nobody may write into them."""
+    """Return an array of ones in the dtype of ``like``. It is shared and read-only."""
     return _keep_ones(count, like.dtype) if count <= _SMALL else np.ones(count, like.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Rows of a table that are not in memory: which ones move to a store, and back."""
+"""Rows of a table that are not in memory, and the choice of rows that move to the store and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOT: Final = 1_000_000  # rows that stay in memory, unless PADDLELIKE_HOT_ROWS 
 
 
 class ColdRows:
-    """The rows of one table that have left memory, and when those that stay were last used.
+    """The rows of one table in its store, and when the rows in memory were last used.
 
     Attributes
     ----------
@@ -41,7 +41,10 @@ class ColdRows:
         return there, rows.view(self._dtype).reshape(-1, self._width)
 
     def write(self, ids: Array, rows: Array) -> None:
-        """Put rows here. Tables that follow another write in the middle of a step: for them there is room."""
+        """Write rows to the store.
+
+        Tables that follow another write within a step; room is reserved for them.
+        """
         self._store.write(ids, rows, reserve=self.most is not None)
 
     def remove(self, ids: Array) -> None:
@@ -81,7 +84,7 @@ class ColdRows:
         return ids, rows
 
     def use(self, places: Array, count: int) -> None:
-        """Note that the rows at these places, of ``count``, are used now."""
+        """Record that the rows at these positions, of ``count``, are used now."""
         self._now += 1
         if len(self._used) < count:
             used = np.zeros(count * 5 // 4 + 64, np.int64)
@@ -90,7 +93,7 @@ class ColdRows:
         self._used[places] = self._now
 
     def choose(self, count: int, more: int) -> Array | None:
-        """Return which of ``count`` places stay, so that ``more`` have room; those of now do. None: all."""
+        """Return which of ``count`` rows stay in memory so that ``more`` fit; rows in use stay. None: all."""
         if self.most is None or count + more <= self.most:
             return None
         used = self._used[:count]
@@ -101,5 +104,5 @@ class ColdRows:
         return np.flatnonzero(keep)
 
     def move(self, places: Array) -> None:
-        """Follow rows that moved: place k now holds what place ``places[k]`` did."""
+        """Update positions after a move: row k was at ``places[k]``."""
         self._used = self._used[places] if len(self._used) else self._used

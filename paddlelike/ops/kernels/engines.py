@@ -79,7 +79,7 @@ def shuffle(count: int, seed: int) -> tuple[Array, int]:
 
 
 def _exchange(count: int, others: list[int]) -> Array:
-    """Return 0 .. count-1 after each but the first has changed places with one up to itself."""
+    """Return 0 .. count-1, shuffled by exchanging each element with a random one up to itself."""
     order = list(range(count))
     for last, other in enumerate(others, 1):
         order[last], order[other] = order[other], last

@@ -213,7 +213,7 @@ class GrowingRows(SelectedRows):
         self._tensor.adopt(room[:total])
 
     def _make_room(self, count: int) -> tuple[Array, Array]:
-        """Return the memory of ids and values, which begins with those that there are."""
+        """Grow the memory for ids and values, keeping the present ones."""
         old = self.held_array
         assert old is not None
         total = len(old) + count
@@ -284,7 +284,7 @@ class GrowingRows(SelectedRows):
             self.add_rows(ids[len(self._rows) :])
 
     def _begin_store(self) -> None:
-        """Let the rows that the table has moved to a store, as those of the table that it follows."""
+        """Begin a store for this table's rows, as the table that it follows has one."""
         values = self.held_array
         assert values is not None
         if self._cold is None:
@@ -339,7 +339,7 @@ def _age(
     click_coeff: float,
     days: float = 1,
 ) -> Array:
-    """Add days to counts, and return which of them stay."""
+    """Age the counts by days, and return a mask of the rows that stay."""
     values[:, :2] *= show_click_decay_rate
     values[:, 2] += days
     shows, clicks, unseen = values.T

@@ -1,4 +1,4 @@
-"""Expressions of elements, recorded: for numpy as calls that write in place, for numba as one loop.
+"""Record elementwise expressions, and write them as numpy calls in place or as one loop for numba.
 
 A function is called once with values that note what is done with them. From the list of its operations two
 functions are written. numpy's gives each operation an array to write into: one that holds what nothing reads
@@ -30,7 +30,7 @@ _INEXACT: Final = (np.power,)  # of which numpy has a version of its own
 
 
 class _Nothing:
-    """The gradient of rows that have none: products with it are nothing, sums leave the other as it is."""
+    """The absent gradient of a row: products with it are absent, sums return the other operand."""
 
     __array_ufunc__ = None  # numpy leaves the operators to this class
 
@@ -80,7 +80,7 @@ class _Value(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 class Recording(NamedTuple):
-    """What a function of arrays of one shape and of numbers does.
+    """The operations of a function on arrays of one shape and numbers.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Recording(NamedTuple):
 
 
 def record(function: Callable[..., Any], flags: Mapping[str, Any], *, gradient: bool = True) -> Recording:
-    """Return what a function does with these keywords.
+    """Record a function called with these keywords.
 
     Its positional-only parameters are arrays of one shape: the parameter, the gradient, the state. The other
     ones are numbers. It returns the new values of the arrays but of the gradient. Without ``gradient`` that
@@ -203,7 +203,7 @@ def _write_calls(
 def _find_targets(
     operations: list[_Operation], last: Mapping[str, int], targets: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the arrays that results are written into: once nothing reads what these hold.
+    """Choose the array that each result is written into: one whose value is no longer read.
 
     So is what a result is computed from, where nothing else reads it: ``v * mu + g`` is two operations on v.
     """

@@ -104,7 +104,7 @@ def select_top_later(x: Array, places: Array, *, largest: bool) -> Array:
 
 
 def _replace_rows(x: Array, places: Array, is_odd: Array, sort: Callable[[Array], Array]) -> Array:
-    """Return places with those of odd rows as a function finds them."""
+    """Return indexes in which those of rows with ties or NaN come from a function."""
     if is_odd.any():
         rows, found = x.reshape(-1, x.shape[-1]), places.reshape(-1, places.shape[-1]).copy()
         for index in np.flatnonzero(is_odd.reshape(-1)):
@@ -152,7 +152,7 @@ class _Sorter:
         self._insert(low, high)
 
     def select(self, low: int, middle: int, high: int) -> None:
-        """Sort what belongs into [low, middle), by a heap whose root is the last of them."""
+        """Sort the elements that belong into [low, middle), by a heap whose root is the last of them."""
         self._make_heap(low, middle, high)
         order = self.order
         for last in range(middle - 1, low, -1):
@@ -160,7 +160,7 @@ class _Sorter:
             self._sift(low, 0, last - low, value)
 
     def _make_heap(self, low: int, middle: int, high: int) -> None:
-        """Bring what belongs into [low, middle) there, as a heap."""
+        """Build a heap of the elements that belong into [low, middle)."""
         order, keys = self.order, self.keys
         size = middle - low
         for parent in range((size - 2) // 2, -1, -1):

@@ -38,7 +38,7 @@ class RealAttrs(TransformAttrs):
 
 
 def _like(found: Any, x: Array) -> Array:
-    """Return numbers of the precision of ``x``; some versions of numpy compute in double precision."""
+    """Convert to the precision of ``x``, since some versions of numpy compute in double precision."""
     single = x.dtype in (np.float32, np.complex64)
     real, complex_ = (np.float32, np.complex64) if single else (np.float64, np.complex128)
     return np.asarray(found, complex_ if np.iscomplexobj(found) else real)

@@ -147,7 +147,7 @@ def _multiply_matrices_back(x: Array, y: Array, d_out: Array, wanted: Wanted) ->
 
 
 def _count_zero_columns(matrix: Array) -> int:
-    """Return how many columns in front are zero, or 0 where there are too few of them to pay."""
+    """Return the number of leading zero columns, or 0 if there are too few to pay."""
     if matrix[0, 0] != 0:
         return 0
     count = int(matrix[:: 1 + len(matrix) // _PROBES].any(axis=0).argmax())

@@ -297,7 +297,7 @@ def _write_gradient(
 def _scale_gradient(
     label: Array, classes: int, ignore_index: int, d_loss: Array
 ) -> tuple[Array, Array, Array]:
-    """Return the labels, what the softmax of each row is multiplied by, and what its label's element loses.
+    """Return the labels, the factor of each row's softmax, and the amount subtracted at its label.
 
     Fluid's kernel of the gradient ignores no label (see ``ignored_labels``); one that is not a class stands
     for memory outside of the row there, which is left alone here.

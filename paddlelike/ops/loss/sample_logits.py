@@ -100,7 +100,7 @@ class SampleLogits(OpDef):
 def _draw_shared_samples(
     ctx: Context, labels: Array, logits: Array, attrs: SampleLogitsAttrs
 ) -> tuple[Array, Array]:
-    """Return true and drawn classes, and the expected count of each among the draws that were needed.
+    """Return true and drawn classes, and the expected count of each in the number of draws made.
 
     Raises EnforceNotMet when more samples are asked for than there are classes.
     """
@@ -115,7 +115,7 @@ def _draw_shared_samples(
 
 
 def draw_shared_classes(generator: Any, count: int, num_samples: int, seed: int = 0) -> tuple[Array, int]:
-    """Return so many different classes of ``count``, and how many draws that took."""
+    """Draw different classes of ``count``. Return them and the number of draws."""
     drawn: dict[int, None] = {}
     tries = 0
     seeded = draw_log_uniform(None, count + 1, 64 * num_samples, seed) if seed else None

@@ -265,7 +265,7 @@ def _run_pass_back(
     d_weights: LayerWeights,
     d_initial: tuple[Array, Array],
 ) -> Array:
-    """Return the gradient of the input of a pass, reversed as it was; write the other gradients."""
+    """Return the gradient of a pass's input, in the input's order. Write the other gradients."""
     hidden, width = done.cell.width, done.x.shape[2]
     steps = Steps.side_by_side(*done.x.shape[:2])
     d_rows = d_hidden.reshape(-1, hidden)

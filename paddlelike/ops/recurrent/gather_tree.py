@@ -1,4 +1,4 @@
-"""The sequences that a beam search chose, from what it wrote step by step: gather_tree."""
+"""gather_tree: the sequences that a beam search chose, traced back through its steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a tensor: where_index, is_empty, size."""
+"""Queries about a tensor: where_index, is_empty, size."""
 
 from __future__ import annotations
 

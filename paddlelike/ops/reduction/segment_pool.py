@@ -1,4 +1,4 @@
-"""segment_pool: rows of one id made one."""
+"""segment_pool: reduce the rows of each id to one."""
 
 from __future__ import annotations
 

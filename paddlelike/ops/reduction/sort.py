@@ -190,7 +190,7 @@ def _find_largest(x: Array, k: int) -> Array:
 
 
 def _find_one_by_one(x: Array, k: int) -> Array | None:
-    """Return what :func:`_find_largest` does; None where the lowest number there is comes among them."""
+    """Do what :func:`_find_largest` does for small k; None if the lowest number is among the results."""
     rest = x.reshape(-1, x.shape[-1]).copy()
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     rows = np.arange(len(rest))

@@ -64,7 +64,7 @@ class Sum(OpDef):
 
 
 def _add_rows_of_dense(xs: list[Value]) -> Value:
-    """Return the sum of arrays that may be there as their rows which are not zero: one after another."""
+    """Sum arrays in order, some of them given as their nonzero rows."""
     if any(isinstance(x, np.ndarray) for x in xs):  # rows would be added after all dense ones
         xs = [x.to_dense() if isinstance(x, SelectedRows) else x for x in xs]
     return add_values(xs)

@@ -42,7 +42,7 @@ class _Remote(OpDef):
 
 
 class _Ordered(_Remote):
-    """Has variables that say what comes before what; of them only those of Recv get a value."""
+    """Has variables that only order operators. Of these, only those of Recv get a value."""
 
     inputs = ("X*",)
     outputs = ("Out*",)

@@ -1,4 +1,4 @@
-"""Operators that cut rows and ids into the shares of parameter servers and put them together again.
+"""Operators that divide rows and ids among parameter servers and join them again.
 
 By blocks: server j keeps ``height_sections[j]`` rows on end (split_byref, split_selected_rows). By ids: of n
 servers server j keeps the rows with ``id % n == j`` (split_ids, merge_ids).

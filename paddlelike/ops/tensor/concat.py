@@ -1,4 +1,4 @@
-"""Operators that put arrays together or take them apart along a dim: concat, split, multiplex."""
+"""Operators that join or split arrays along a dim: concat, split, multiplex."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def _check_reflection(dims: Sequence[int], widths: Widths) -> None:
 def _list_borders(
     axis: int, dim: int, width: tuple[int, int], mode: str
 ) -> list[tuple[tuple[slice | int, ...], tuple[slice | int, ...]]]:
-    """Return the indexes of each border of one axis in the padded array, and of what it is a copy of."""
+    """Return the indexes of each border of one axis in the padded array, and of their sources."""
     before, after = width
     every = (slice(None),) * axis
     borders = []

@@ -70,7 +70,7 @@ def _put_along_axis(x: Array, index: Array, value: Array, *, attrs: PutAttrs) ->
 
 
 def _find_neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
-    """Return the number that a reduction does not see."""
+    """Return the neutral element of a reduction."""
     if reduce in ("amax", "amin"):
         limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
         return limits.min if reduce == "amax" else limits.max

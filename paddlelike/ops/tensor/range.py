@@ -63,7 +63,7 @@ class Linspace(OpDef):
 
 
 def _count_steps(first: np.generic, step: np.generic, count: int) -> Array:
-    """``first`` and its followers, each rounded before the next step."""
+    """Return ``first`` and its successors, each rounded before the next step."""
     out = np.full(count, step, first.dtype)
     out[:1] = first
     return np.add.accumulate(out, dtype=out.dtype)

@@ -63,7 +63,7 @@ def _register_twin(cls: type[OpDef], **more: Any) -> None:
 
 
 def _add_xshape(lod: str | Mapping[str, str] | None) -> Mapping[str, str]:
-    """Return where outputs have their LoD from, XShape among them."""
+    """Return the sources of the outputs' LoDs, XShape included."""
     given = {"Out": lod} if isinstance(lod, str) else dict(lod or {})
     return {**given, "XShape": "X"}
 

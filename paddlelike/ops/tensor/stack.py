@@ -1,4 +1,4 @@
-"""Operators that put arrays together along a new dim, or take them apart: stack, unstack, unbind."""
+"""Operators that stack arrays along a new dim, or split them: stack, unstack, unbind."""
 
 from __future__ import annotations
 

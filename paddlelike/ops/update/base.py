@@ -59,7 +59,7 @@ class Update(OpDef):
 
     @classmethod
     def choose_rows(cls, keywords: Mapping[str, Any], *, as_dense: bool) -> Rows:
-        """Return what a sparse gradient means; ``as_dense``: its rows stand for a dense one."""
+        """Return how a sparse gradient is applied; ``as_dense``: its rows stand for a dense gradient."""
         return cls.rows
 
     @classmethod

@@ -27,7 +27,7 @@ Arrays = Sequence[Array]
 
 
 class _Rule(Protocol):
-    """What is read of the class of an update operator."""
+    """The parts of an update operator's class that are used here."""
 
     @property
     def input_slots(self) -> tuple[Slot, ...]: ...
@@ -73,7 +73,7 @@ def make_group_kernel(op: _Rule, keywords: Mapping[str, Any]) -> GroupKernel:
 
 
 def make_flat_kernel(op: _Rule, keywords: Mapping[str, Any]) -> FlatKernel:
-    """Return a function that updates parameters behind one another; see ``OpDef.make_flat_kernel``."""
+    """Return a function that updates parameters in one flat array; see ``OpDef.make_flat_kernel``."""
     names = [slot.name for slot in op.input_slots]
     param, once, *state = (names.index(name) for name in op.list_elements(keywords))
     others = [index for index, name in enumerate(names) if name not in op.elements]

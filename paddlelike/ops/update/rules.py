@@ -33,7 +33,7 @@ Blocks = Iterator[tuple[Array, ...]]
 
 
 class Rows(enum.Enum):
-    """What a sparse gradient means for the rows that it does not hold."""
+    """How a sparse gradient is applied to the rows that it does not hold."""
 
     REFUSED = "there are no sparse gradients"
     KEPT = "they stay as they are"
@@ -89,7 +89,7 @@ class Step:
                 recording.evaluate(*block, *operands)
 
     def update_rows(self, rows: Array, values: Array, arrays: Sequence[Array]) -> None:
-        """Do so in some rows of the parameter and the state, each there once; ``values``: their gradients."""
+        """Update some rows of the parameter and the state, each once; ``values`` are their gradients."""
         arrays = row_changes.note_rows(arrays, rows)
         by_row = self._recording.by_row
         if by_row is not None and rows.dtype == np.int64 and rows.flags.carray:
@@ -104,7 +104,7 @@ class Step:
             array[rows] = part
 
     def update_spared(self, *arrays: Array) -> None:
-        """Do so where there is no gradient."""
+        """Update the elements without a gradient."""
         recording = self.rule.record(self.flags, gradient=False)
         recording.evaluate(*arrays, *self._make_operands(arrays[0].dtype))
 

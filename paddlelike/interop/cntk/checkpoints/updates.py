@@ -1,4 +1,4 @@
-"""What a learner of CNTK keeps, and the accumulators of the operators that update parameters here.
+"""Convert the state of CNTK's learners to accumulators of update operators, and back.
 
 CNTK adds up the gradients of a minibatch and divides the learning rate by its size; here gradients are means.
 So Adam, which normalizes gradients, takes steps there that are smaller by the size of the minibatch: with N
@@ -44,7 +44,7 @@ _POWERS: Final = {"adam": {"Beta1Pow": "beta1", "Beta2Pow": "beta2"}, "adamax": 
 
 
 class Update(Protocol):
-    """What updates a parameter: an operator, or those of a learner of CNTK as one."""
+    """The update of a parameter: one operator, or the operators of a CNTK learner together."""
 
     type: str
     block: Block
@@ -75,7 +75,7 @@ def collect_updates(program: Program) -> dict[str, Update]:
 
 
 def _find_learner(op: Operator) -> _LearnerUpdate | None:
-    """Return the update of a learner that makes the steps that an ``sgd`` subtracts; None: of no learner."""
+    """Return the CNTK learner whose steps an ``sgd`` subtracts, or None."""
     if op.type != "sgd":
         return None
     name = op.input("Param")[0]
@@ -104,7 +104,7 @@ def check_kinds(ops: Mapping[str, Update], error: type[LoadError] | type[SaveErr
 
 
 def check_learner(ops: Mapping[str, Update], arrays: Mapping[str, Array], count: float | None) -> None:
-    """Raise LoadError for the state of a learner of CNTK whose arrays have the shapes of another one's.
+    """Raise LoadError if the arrays of a learner's state have the shapes of another kind of learner.
 
     fsadagrad counts a norm where Adam counts updates; adagrad keeps squares where momentum has both signs.
     """
@@ -129,7 +129,7 @@ def check_learner(ops: Mapping[str, Update], arrays: Mapping[str, Array], count:
 def decode_state(
     op: Update, array: Array, count: float | None, *, rate: float, batch: float, unit_gain: bool
 ) -> dict[str, Array]:
-    """Return the values of an operator's accumulators, from what CNTK keeps of its parameter.
+    """Return the values of an operator's accumulators, computed from CNTK's state of its parameter.
 
     ``rate`` is the operator's own learning rate, ``batch`` the samples of a minibatch. Without ``unit_gain``
     CNTK's averages of gradients are 1 / (1 - beta1) times ours.
@@ -185,7 +185,7 @@ def _find_scale(op: Update, slot: str, power: int, batch: float, *, unit_gain: b
 
 
 def encode_state(op: Update, scope: Scope, *, rate: float, batch: float, unit_gain: bool) -> Array:
-    """Return what CNTK keeps of a parameter, from the accumulators."""
+    """Return CNTK's state of a parameter, computed from the accumulators."""
     name = op.input("Param")[0]
     if op.type == "sgd":
         return np.zeros((), read_value(scope, name).dtype)
@@ -204,7 +204,7 @@ def encode_state(op: Update, scope: Scope, *, rate: float, batch: float, unit_ga
 
 
 def count_updates(ops: Mapping[str, Update], scope: Scope) -> float | None:
-    """Return how many updates Adam's averages have seen; None: no operator has such averages."""
+    """Return the number of updates in Adam's averages, or None without such averages."""
     for op in ops.values():
         if op.type in COUNTED:
             return float(read_value(scope, op.input("count")[0]).reshape(-1)[0])

@@ -1,1 +1,1 @@
-"""What each operation of CNTK is in a program; one module for each family."""
+"""Functions that translate CNTK's operations into operators, one module per family."""

@@ -100,7 +100,7 @@ class _Build:
         self._settle(self.function.outputs)
 
     def name_outputs(self) -> None:
-        """Give what a named layer computes the layer's name, where that is free."""
+        """Name the output of a named layer after the layer, if that name is free."""
         block = default_main_program().global_block()
         inner = {
             name
@@ -117,7 +117,7 @@ class _Build:
             ports.add(name)
 
     def _check_all(self) -> None:
-        """Refuse the operations that are not in the table, all at once."""
+        """Raise one error that lists all operations that are not in the table."""
         table = load_readers()
         missing = Counter(
             name_operation(node.op)
@@ -171,7 +171,7 @@ class _Build:
             self.values.update(self._read(node, self.values))
 
     def _settle(self, uids: Iterable[str]) -> None:
-        """Make a dim of the steps of padded sequences."""
+        """Turn the steps of sequences into a padded dim."""
         for uid in uids:
             value = self.values.get(uid)
             if value is not None and value.padding is not None:

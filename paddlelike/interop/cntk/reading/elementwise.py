@@ -81,7 +81,7 @@ def _read_formula(step: Step) -> Value:
 
 @reads("NoOp", "Pass", "UnpackBatch")
 def _read_nothing(step: Step) -> Value:
-    """The samples become a static dim, the first one: nothing to do for a variable, which has them anyway."""
+    """Samples become the first static dim. A variable has them as its first dim anyway."""
     value = step.value()
     if step.kind == "UnpackBatch":
         if value.sequence:
@@ -92,7 +92,7 @@ def _read_nothing(step: Step) -> Value:
 
 @reads("Assign")
 def _read_assign(step: Step) -> Value:
-    """Each run sets a parameter or a constant; the result is its new value."""
+    """Assign a parameter or a constant at each run; the result is its new value."""
     target, value = step.value(), step.value(1)
     if not target.variable.persistable or value.dynamic or target.shape != value.shape:
         step.refuse("it sets what is not a parameter or constant, or to values of samples")

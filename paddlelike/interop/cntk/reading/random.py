@@ -1,4 +1,4 @@
-"""Random numbers and samples: of the same distribution, but other ones than CNTK draws."""
+"""Random numbers and samples, with CNTK's distributions but other numbers."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from paddlelike.interop.cntk.reading.step import Step, Value
 
 @reads("ReconcileDynamicAxis")
 def _read_reconcile(step: Step) -> Value:
-    """A value for each sample or step of another one: that of its sequence, or one for all."""
+    """Repeat a value for each sample or step of another: one value per sequence, or one for all."""
     value, other = step.value(), step.value(1)
     if value.dynamic and value.sequence == other.sequence:
         return value
@@ -98,7 +98,7 @@ def _read_gather_packed(step: Step) -> Value:
 
 @reads("ScatterPacked")
 def _read_scatter_packed(step: Step) -> Value:
-    """Steps at their rows, and zeros between them: sequences as long as those of the third input."""
+    """Scatter steps to their rows, zeros elsewhere, in sequences as long as those of the third input."""
     value, rows, like = (step.value(index) for index in range(3))
     if not value.dynamic or not like.sequence or rows.rank or -1 in value.shape:
         step.refuse("it has no rows of sequences")
@@ -117,7 +117,7 @@ def _read_scatter_packed(step: Step) -> Value:
 
 @reads("ToSequence", "ToSequenceLike")
 def _read_to_sequence(step: Step) -> Value:
-    """The first static dim becomes the steps: all, as many as a number says, or as another sequence has."""
+    """Turn the first static dim into steps: all, a given number, or as many as another sequence has."""
     value = step.value()
     if not value.dynamic or value.sequence or value.rank < 1 or value.shape[0] < 1:
         step.refuse("its input has no dim of steps")

@@ -120,7 +120,7 @@ class Step:
     # What becomes of it
 
     def give(self, variable: Variable, like: Value | None = None, rank: int | None = None) -> Value:
-        """Return a variable as a value with the dynamic axes of another one: None, of the first input."""
+        """Return a variable as a value with the dynamic axes of ``like``, by default the first input."""
         like = self.value() if like is None else like
         return like._replace(variable=variable, rank=like.rank if rank is None else rank)
 
@@ -164,7 +164,7 @@ class Step:
         return self.emit("fill_constant_batch_size_like", {"Input": value.variable}, attrs, dtype="int64")
 
     def repeat(self, value: Value, other: Value) -> Variable:
-        """Return a value without samples once for each sample or step of another one."""
+        """Repeat a value without samples for each sample or step of another value."""
         rank = max(value.rank, 1)
         flat = other._replace(variable=self.reshape(other, [-1]), rank=1)
         zeros = self.unary("fill_zeros_like", self.cast(flat.variable, value.variable.dtype))

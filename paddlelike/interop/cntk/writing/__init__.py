@@ -1,1 +1,1 @@
-"""What each operator of a program is in CNTK; one module for each family."""
+"""Functions that translate operators into CNTK's operations, one module per family."""

@@ -150,7 +150,7 @@ def align(step: Step) -> tuple[Ref, Ref]:
 
 
 def _align(step: Step, x: Ref, y: Ref, axis: int) -> tuple[Ref, Ref]:
-    """Give ``y``, which has fewer dims, those that it lacks; the samples are not a dim of CNTK's."""
+    """Add the missing dims to ``y``. The samples are not a dim in CNTK."""
     if y.dynamic and not x.dynamic:
         step.refuse("one input has samples, and more dims without them are in the other")
     whole, own = x.rank + x.dynamic, y.rank + y.dynamic

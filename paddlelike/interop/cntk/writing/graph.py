@@ -265,7 +265,7 @@ class Step:
         return self.graph.add("Slice", [x], attributes, shape=shape)
 
     def give(self, slot: str, ref: Ref, index: int = 0) -> None:
-        """Make a value the one of an output variable, in the static shape that is declared."""
+        """Set the value of an output variable, reshaped to its declared static shape."""
         if not self.op.output(slot):
             return
         name = self.op.output(slot)[index]

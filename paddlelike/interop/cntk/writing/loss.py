@@ -9,7 +9,7 @@ from paddlelike.interop.cntk.writing.writers import writes
 
 
 def _spread(step: Step, label: Ref, depth: int) -> Ref:
-    """Return labels that are classes as rows of one 1."""
+    """Return class labels as one-hot rows."""
     if label.shape not in ((), (1,)):
         step.refuse(f"its labels have the static shape {list(label.shape)}")
     wide = step.reshape(label, [1])

@@ -23,7 +23,7 @@ def _activate(step: Step, x: Ref, name: str) -> Ref:
 
 
 def _before(step: Step, later: str, like: Ref) -> Ref:
-    """Return the value of the step before of a function that comes later."""
+    """Return the previous step's value of a function that is added later."""
     step.graph.add_placeholder(f"{later}_Output_0", like)
     shift = "FutureValue" if step.attr("is_reverse") else "PastValue"
     source = like._replace(uid=f"{later}_Output_0")

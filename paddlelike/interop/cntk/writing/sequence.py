@@ -23,7 +23,7 @@ def check_sequence(step: Step, x: Ref) -> None:
 
 
 def _choose(step: Step, x: Ref, shift: str) -> Ref:
-    """Return the step of each sequence beyond which there is none."""
+    """Return the step of each sequence that has no neighbour in one direction, the first or the last."""
     zero, one = step.number(0, x), step.number(1, x)
     spread = step.graph.add("ReconcileDynamicAxis", [zero, x], shape=[], like=x)
     end = step.graph.add(shift, [spread, one], {"offset": SizeT(1)}, shape=[])

@@ -50,5 +50,5 @@ load_table = _TABLE.load
 
 
 def find_converter(op: Operator) -> Converter | None:
-    """Return what translates an operator: a function of its own, or the one that traces its lowering."""
+    """Return the converter of an operator: its own, or the one that traces its lowering."""
     return load_table().get(op.type) or (convert_traced if is_traceable(op) else None)

@@ -352,7 +352,7 @@ def _name_output(graph: Graph, name: str, value: str) -> str:
 
 
 def _free_name(graph: Graph, name: str, value: str) -> None:
-    """Call the rows of an output otherwise, so that its batch can have the name."""
+    """Rename the rows of an output, so that its padded batch can have the name."""
     if value != name or not any(name in node.output for node in graph.nodes):
         return
     rows = graph.take_name(f"{name}.rows")

@@ -291,7 +291,7 @@ class Step:
         return any(name in self.graph.read for name in self.op.output(slot))
 
     def give(self, slot: str, value: str, index: int = 0, *, lengths: str | None = None) -> None:
-        """Make a value the one of an output variable, and call it like that if this step computed it.
+        """Set the value of an output variable, and rename it to the variable if this step computed it.
 
         ``lengths`` are those of its sequences; None: those of the input whose LoD Paddle passes on.
         """
@@ -310,7 +310,7 @@ class Step:
         self.graph.values[name] = value
 
     def _pass_type_on(self, name: str) -> None:
-        """Note the type of an output that is declared as an input is whose value has another one."""
+        """Record the type of an output that is declared with the type of an input whose value has another."""
         find = self.op.block._var_recursive
         for one in self.op.input_arg_names:
             if one in self.graph.types and find(one).dtype == find(name).dtype:

@@ -32,7 +32,7 @@ def _ints(graph: Graph, *values: int) -> str:
 
 
 def make_mask(graph: Graph, lengths: str, steps: str | None = None) -> str:
-    """Return which of ``steps`` (a scalar; None: those of the longest sequence) are within, ``(N, T)``."""
+    """Return a mask ``(N, T)`` of the first ``steps`` (a scalar; None: the longest) steps that exist."""
     add = _adder(graph)
     if steps is None:
         steps = add("ReduceMax", lengths, keepdims=0)
@@ -65,7 +65,7 @@ def pad_rows(graph: Graph, rows: str, lengths: str, *, value: Array, steps: str 
 
 
 def find_owners(graph: Graph, lengths: str) -> tuple[str, str]:
-    """Return for each row the sequence that it is of, and its place there."""
+    """Return, for each row, the index of its sequence and its position in it."""
     add = _adder(graph)
     owners, places = graph.add(
         "Split", [add("NonZero", make_mask(graph, lengths)), _ints(graph, 1, 1)], count=2, axis=0

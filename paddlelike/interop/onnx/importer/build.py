@@ -140,7 +140,7 @@ def _prepare(model: ModelProto, where: str, directory: str | None) -> ModelProto
 
 
 def _find_key(node: NodeProto) -> str:
-    """Return what the table calls a node's operator."""
+    """Return the key of a node's operator in the table."""
     return f"{_DOMAINS.get(node.domain, f'{node.domain}::')}{node.op_type}"
 
 
@@ -286,7 +286,7 @@ def _rename_values(graph: Graph, old: str, new: str) -> None:
 
 
 def _restore_parameters(made: Program, program: Program) -> None:
-    """Make the copies of parameters parameters again, which a program for prediction has as variables."""
+    """Restore the parameters, which a program for prediction holds as plain variables."""
     block = made.global_block()
     for parameter in program.global_block().all_parameters():
         if block.has_var(parameter.name):

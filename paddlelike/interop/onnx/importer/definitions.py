@@ -1,4 +1,4 @@
-"""Operators that ONNX defines by others, replaced by these: https://onnx.ai/onnx/intro/concepts.html#functions."""
+"""Replace operators by their definitions in ONNX: https://onnx.ai/onnx/intro/concepts.html#functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def inline_definitions(model: ModelProto, kinds: Collection[str], opset: int) -> ModelProto:
-    """Return the model with the definitions of these operators in their place, as far as there are any."""
+    """Replace these operators by their definitions, where there are any, and return the model."""
     from onnx import inliner
 
     _write_defaults(model, kinds, opset)

@@ -23,7 +23,7 @@ Formula = Callable[..., Array]
 
 
 def fold(node: Node) -> bool:
-    """Note what is known of a node's output; return whether that is all, so that no operator is needed."""
+    """Record what is known of a node's output. Return whether all is known, so that it needs no operator."""
     if node.type == "Constant" and not node.proto.domain:
         node.graph.known[node.proto.output[0]] = _read_constant(node)
         return True
@@ -69,7 +69,7 @@ def compute(node: Node, name: str) -> Array | None:
 
 
 def _counts(node: Node) -> bool:
-    """Return whether its inputs are dims, of which some may be NaN."""
+    """Return whether its inputs are dims, where NaN marks an unknown one."""
     return any(name in node.graph.partial for name in node.proto.input) or node.type == "Shape"
 
 

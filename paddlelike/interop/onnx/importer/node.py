@@ -270,7 +270,7 @@ def _collect(x: Given | Mapping[str, Given] | None, y: str | None) -> dict[str, 
 
 
 def _merge(dims: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return what is known of either."""
+    """Merge what is known of two shapes."""
     if len(dims) != len(shape):
         return dims
     return tuple(other if dim < 0 else dim for dim, other in zip(dims, shape, strict=True))

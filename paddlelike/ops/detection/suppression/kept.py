@@ -1,4 +1,4 @@
-"""What the suppressions share: attributes, checks, and the boxes they keep, as rows."""
+"""Attributes, checks and row formats that all suppressions share."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def write_rows(kept: Kept) -> Array:
 
 
 def infer_rows(op: str, boxes: Spec, *, sequences: bool) -> Spec:
-    """Return what Paddle declares for Out: as many rows as an image has boxes."""
+    """Return the shape that Paddle declares for Out: as many rows as an image has boxes."""
     if len(boxes.shape) != 3:
         raise ShapeError(f"{op}: BBoxes has shape {boxes.shape}; it needs (N, M, 4) or (rows, classes, 4)")
     size = boxes.shape[2]

@@ -1,4 +1,4 @@
-"""nms: boxes that overlap no better one."""
+"""nms: drop the boxes that overlap a better one."""
 
 from __future__ import annotations
 

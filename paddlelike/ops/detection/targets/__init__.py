@@ -1,1 +1,1 @@
-"""What a detector is trained towards: boxes matched with true ones, and labels."""
+"""Targets for training a detector: boxes matched with true ones, and labels."""

@@ -1,4 +1,4 @@
-"""What detectors that propose regions learn from: overlaps in pixels, differences of boxes, random samples.
+"""Helpers for targets of region proposals: overlaps in pixels, encoded boxes, random samples.
 
 Boxes are (x1, y1, x2, y2) with both ends included, so that a width is ``x2 - x1 + 1``.
 """

@@ -87,7 +87,7 @@ def _clip(corners: list[Point], window: list[Point]) -> list[Point]:
 
 
 def _measure(corners: list[Point]) -> float:
-    """Return the area of a polygon, negative where it turns right."""
+    """Return the area of a polygon, negative if its corners are in clockwise order."""
     if not corners:
         return 0.0
     pairs = pairwise([*corners, corners[0]])

@@ -169,7 +169,7 @@ _work = [0]  # elements that exact kernels have left to numpy
 
 
 def _pays(size: int) -> bool:
-    """Return whether to start numba for kernels that numpy can take the place of bit by bit."""
+    """Return whether starting numba pays for kernels whose bits are numpy's."""
     if _work[0] >= _PAYS:
         return True
     _work[0] = _PAYS if is_set(FLAG) or "numba.core.registry" in sys.modules else _work[0] + size
@@ -224,7 +224,7 @@ _faults: list[str] = []  # what went wrong when numba was used
 
 
 def _give_up(fault: str) -> None:
-    """Remember what went wrong and say it; numpy does everything from then on."""
+    """Record and report a failure of numba. From then on numpy computes everything."""
     _faults.append(fault)
     _logger.warning("paddlelike: %s; numpy goes on instead", fault)
 

@@ -68,7 +68,7 @@ def sum_chains(
     alpha: Array,
     cost: Array,
 ) -> None:
-    """Write the shares of the labels up to each row, and the cost of each sequence's labels.
+    """Write the forward probabilities of the labels at each row, and the cost of each sequence.
 
     ``x_exps`` is ``e^(x - greatest)``, where ``greatest`` is that of each row.
     """

@@ -168,7 +168,7 @@ def run_steps_back(
 
 
 def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array]:
-    """Return what gradients are multiplied by.
+    """Return the factors of the gradients.
 
     Those of hidden states, to be those of candidate, update gate and state before; then those of the reset
     states, to be those of the reset gate and of the state before.

@@ -284,7 +284,7 @@ def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initia
 def _run_cell_back(
     cell: Cell, ran: StepResults, rows: slice, d_h: Array, d_g: Array, by_state: Array, d_next_state: Array
 ) -> Array:
-    """Turn the factors of all gates but the output's into their gradients; return that of the state before.
+    """Multiply the gates' factors, except the output's, into gradients. Return the previous state's.
 
     Gates begin with their factors in ``d_g``, whose output gate holds its gradient already.
     """

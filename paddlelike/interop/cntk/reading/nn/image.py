@@ -15,13 +15,13 @@ _LARGEST: Final = 1 << 20  # pixels along a dim
 
 
 def _fill(numbers: Sequence[Any], count: int) -> list[Any]:
-    """Return as many numbers as there are dims: the last of CNTK's list, numpy's first, stands for more."""
+    """Return one number per dim. The last of CNTK's list, numpy's first, is repeated for the other dims."""
     found = list(numbers)
     return [found[0]] * (count - len(found)) + found if found else [0] * count
 
 
 def _check_sizes(step: Step, *sizes: int) -> None:
-    """Refuse windows and paddings that no image has, before windows are counted."""
+    """Raise an error for impossible windows and paddings, before windows are counted."""
     if max(sizes, default=0) > _LARGEST:
         step.refuse(f"a size of {max(sizes)} in an image")
 
@@ -49,7 +49,7 @@ def _pad(step: Step, spatial: Sequence[int], extent: Sequence[int], strides: Seq
 
 
 def _cut(step: Step, image: Value, pads: list[int]) -> tuple[Variable, list[int]]:
-    """Return the image without its first rows or columns that no window covers, and paddings from 0 on."""
+    """Return the image without leading rows and columns that no window covers, and paddings of 0 or more."""
     gaps = [-low if low < 0 else 0 for low in pads[::2]]
     if not any(gaps):
         return image.variable, [max(pad, 0) for pad in pads]

@@ -70,7 +70,7 @@ def _read_batch_norm(step: Step) -> Value:
 
 
 def _find_momentum(step: Step, batch: float) -> float:
-    """Return by how much a minibatch leaves the running averages."""
+    """Return the momentum of the running averages, for one minibatch."""
     constant = step.attr("normalizationTimeConstant", float)
     if constant < 0 or step.attr("blendTimeConstant", float, 0.0) != 0:
         step.refuse("its running averages are those of all samples: it is not trained here")

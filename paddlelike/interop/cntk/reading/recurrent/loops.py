@@ -1,4 +1,4 @@
-"""Values of earlier and later steps, and loops through them: recurrent networks.
+"""Recurrent networks: values of earlier and later steps, and loops over them.
 
 The functions of a loop become the block of a DynamicRNN. A value of an earlier step is a memory of it; for
 one of a later step the sequences are reversed around the block.

@@ -1,4 +1,4 @@
-"""Operations that join, cut, turn and reshape values."""
+"""Operations that join, cut, transpose and reshape values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _read_reshape(step: Step) -> Value:
 
 
 def _count_axes(step: Step, index: int, rank: int) -> int:
-    """Return how many axes, from the last dim on, lie before one."""
+    """Return the number of axes behind an axis."""
     if index == DYNAMIC - 3:  # the mark for the end of the static axes
         return rank
     if index > DYNAMIC - 16:

@@ -10,7 +10,7 @@ from paddlelike.interop.cntk.writing.writers import writes
 
 
 def _give_reshaped(step: Step, shape: Sequence[int]) -> None:
-    """Give X in the static shape of the output."""
+    """Give X, reshaped to the static shape of the output."""
     x = step.ref()
     out = step.reshape(x, shape)
     step.give("Out", step.unary("NoOp", x) if out is x else out)

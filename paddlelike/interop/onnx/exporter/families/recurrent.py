@@ -37,7 +37,7 @@ def _time_major(step: Step) -> str:
 
 
 def _give_rows(step: Step, slot: str, batch: str) -> None:
-    """Give what a layer computed, ``(T, 1, N, hidden)``, as rows."""
+    """Give the output of a layer, ``(T, 1, N, hidden)``, as rows."""
     out = step.transpose(step.squeeze(batch, 1), [1, 0, 2])
     step.give(slot, unpad_rows(step.graph, out, step.lengths("Input")))
 

@@ -186,13 +186,13 @@ def _convert_im2sequence(step: Step) -> None:
 
 
 def _mark_ends(step: Step, slot: str = "X") -> str:
-    """Return for each row how many rows of its sequence there are from it on, int64."""
+    """Return, for each row, the number of rows from it to the end of its sequence, int64."""
     owners, places = find_owners(step.graph, step.lengths(slot))
     return step.add("Sub", step.add("Gather", step.lengths(slot), owners, axis=0), places)
 
 
 def _look_ahead(step: Step, rows: str, by: int) -> str:
-    """Return the row that is so many places later, the last one where there is none."""
+    """Return the row some places later, or the last one."""
     count = step.dims(rows, 0, 1)
     end = step.reshape(count)
     places = step.add("Range", step.constant(0, np.int64), end, step.constant(1, np.int64))

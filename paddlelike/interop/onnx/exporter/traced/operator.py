@@ -51,7 +51,7 @@ def is_traceable(op: Operator) -> bool:
 
 
 def convert_traced(step: Step) -> None:
-    """Translate an operator. Raises InexpressibleError where its lowering takes what ONNX has no node for."""
+    """Translate an operator. Raises InexpressibleError if ONNX lacks a node that its lowering needs."""
     from paddlelike.compiled.backend import wide_types
     from paddlelike.compiled.lowerings import find_lowering
     from paddlelike.compiled.refusals import LoweringError
@@ -135,7 +135,7 @@ def _get_array(step: Step, result: Any) -> Any:
 
 
 def _finish(step: Step, name: str, value: str, array: Any) -> str:
-    """Return a result with the element type that the program declares, and without dims where it has none."""
+    """Return a result with the declared element type, and without dims if it is declared so."""
     variable = step.op.block._var_recursive(name)
     if step.graph.later and variable.shape == () and array.ndim:
         value = step.reshape(value)
@@ -153,7 +153,7 @@ _BATCHES: Final = {"cudnn_lstm": 1}
 def _declare(
     step: Step, inputs: Sequence[tuple[str, str]], *, shared: bool
 ) -> tuple[list[tuple[list[Any], Any]], dict[str, tuple[str, int]]]:
-    """Return shapes and types of the inputs, and of each symbol in them a value and the axis that has it."""
+    """Return the shapes and types of inputs, and for each symbol a value and the axis with it."""
     shapes: list[tuple[list[Any], Any]] = []
     symbols: dict[str, tuple[str, int]] = {}
     batch = _BATCHES.get(step.op.type, 0 if shared else -1)
@@ -174,7 +174,7 @@ def _declare(
 
 
 def _make_context(step: Step) -> OpContext:
-    """Return what a lowering sees of the operator; it may check nothing and draw nothing."""
+    """Return the context of a lowering, without checks and random numbers."""
     from types import SimpleNamespace
 
     from paddlelike.compiled.tracing.context import OpContext

@@ -146,7 +146,7 @@ def _translate_pad(e: Equation) -> str:
 
 
 def spread(e: Equation, x: str, shape: Sequence[Any], axis: int, between: int, value: str) -> str:
-    """Return a value with so many elements between any two along an axis."""
+    """Insert elements between neighbours along an axis."""
     wide = e.step.unsqueeze(x, axis + 1)
     after = [0] * (len(shape) + 1)
     padded = e.add("Pad", wide, e.step.ints(*after, *after[:axis], 0, between, *after[axis + 2 :]), value)

@@ -1,4 +1,4 @@
-"""Sizes that are not known: numbers that differ between traces for other sizes, as sums of these sizes.
+"""Unknown sizes: express numbers that differ between traces as sums of the sizes.
 
 An operator is traced for several sizes. What is not the same in all traces must be a sum of the sizes, each
 times a number, plus a number: a trace for other sizes still proves it.
@@ -69,7 +69,7 @@ class Sizes:
             self.traces = [{}]
 
     def merge(self, values: Sequence[Any]) -> Any:
-        """Return what the traces have in one place: the same in all, or numbers that are sums of the sizes.
+        """Merge the values that several traces have in one place: equal values, or sums of sizes.
 
         Raises InexpressibleError where it is neither.
         """

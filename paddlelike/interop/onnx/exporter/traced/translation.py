@@ -128,7 +128,7 @@ class Translation:
         return [read(several) for several in zip(*(one.jaxpr.outvars for one in traces), strict=True)]
 
     def _hold(self, values: Sequence[Any], dtype: Any) -> str:
-        """Return what is a constant in each trace: one, or a number that goes with the sizes."""
+        """Return the node of a value that is constant in each trace: a constant, or a sum of sizes."""
         first, kind = np.asarray(values[0]), np.dtype(dtype)
         if any(np.shape(one) != first.shape for one in values):
             self.step.refuse("it holds constants of a size that is not known")
@@ -200,7 +200,7 @@ class Translation:
         return results if isinstance(results, list) else [results]
 
     def _fold(self, equations: Sequence[Any], inputs: list[str]) -> list[str] | None:
-        """Return what an equation of constants alone is; None where it is computed by nodes."""
+        """Return the value of an equation of constants, or None if nodes compute it."""
         held, outs = self.step.graph.constants, equations[0].outvars
         if not all(name in held for name in inputs):
             return None
@@ -228,7 +228,7 @@ class Translation:
         return results
 
     def _write_out(self, equations: Sequence[Any], inputs: list[str]) -> list[str]:
-        """Write a loop out, step after step."""
+        """Unroll a loop."""
         step, params = self.step, equations[0].params
         length = self.sizes.merge([one.params["length"] for one in equations])
         if not isinstance(length, int) or not 0 < length <= _MOST_STEPS:

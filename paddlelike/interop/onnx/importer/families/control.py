@@ -99,7 +99,7 @@ def _read_scan(node: Node) -> None:
 
 
 class _Turns(NamedTuple):
-    """The number of the turn, how many there are at most, and whether there is one."""
+    """The index of the turn, the limit of turns, and the condition."""
 
     turn: Variable
     limit: str | None
@@ -154,7 +154,7 @@ def _run(
 
 
 def _start(node: Node, limit: str | None = None) -> _Turns:
-    """Append what a loop begins with."""
+    """Append the operators before a loop."""
     graph = node.graph
     turn = graph.variable(node.emit("fill_constant", shape=[1], value=0.0, dtype=int(VarType.INT64)))
     if node.type == "Loop" and node.has(0):
@@ -182,7 +182,7 @@ def _find_dtype(typed: Mapping[str, Typed], port: ValueInfoProto) -> str:
 
 
 def _join(node: Node, array: Variable, out: Value) -> str:
-    """Return what the turns of a loop added, one after the other along a new first dim."""
+    """Stack the values that each turn of a loop added."""
     joined = node.emit("tensor_array_to_tensor", array.name, axis=0, use_stack=not out.scalar)
     variable = node.graph.variable(joined)
     if not variable.shape:

@@ -75,7 +75,7 @@ def convolve_dx(d_out: Array, w: Array, windows: Windows, spatial: Sequence[int]
 
 
 def _turn(windows: Windows, count: Sequence[int], spatial: Sequence[int]) -> Windows | None:
-    """Return the windows over the gradient of the output with which it is convolved by the turned filter."""
+    """Return the windows for convolving the output's gradient with the flipped filter."""
     pads = tuple(
         (extent - 1 - low, extent - 1 - high)
         for extent, (low, high) in zip(windows.extent, windows.pads, strict=True)

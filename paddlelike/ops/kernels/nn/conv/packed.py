@@ -73,7 +73,7 @@ class PackedConv:
 
     @functools.cached_property
     def _tiles(self) -> Array:
-        """The filter as Winograd's formula takes it."""
+        """The filter, transformed for Winograd's formula."""
         places = _turn(self._w.reshape(*self._w.shape[:2], 9), self._factors, (2, 1))
         return winograd.transform_places(places)
 
@@ -174,7 +174,7 @@ def _cut(size: int, step: int) -> list[slice]:
 
 
 def _turn(w: Array, factors: Array | None, axes: tuple[int, ...]) -> Array:
-    """Return filters with their first dim last, times ``factors``.
+    """Move the first dim of filters to the end, and multiply by ``factors``.
 
     A few at a time: they would share the sets of a cache otherwise.
     """

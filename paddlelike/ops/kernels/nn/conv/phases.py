@@ -60,7 +60,7 @@ def convolve_phases(
 
 
 class _Phase(NamedTuple):
-    """Along one dim: what the pixels of one remainder see of the filter and of the gradient."""
+    """One phase along one dim: the elements of filter and gradient for pixels with the same remainder."""
 
     places: slice
     seen: slice

@@ -27,7 +27,7 @@ _TILES: Final = 256  # fewest in all: with less, transforming the filter costs m
 
 
 def pays(x: Array, filters: Array, channels: int, windows: Windows) -> bool:
-    """Return whether a convolution is of the right kind, and compiled sums are there.
+    """Return whether Winograd's method fits a convolution and compiled sums are available.
 
     ``filters`` are the filter, or the gradient of the output; ``channels`` are those of the output.
     """

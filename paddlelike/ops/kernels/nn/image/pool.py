@@ -116,7 +116,7 @@ def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
 
 
 def _average_dx(dx: Array, axes: Sequence[Axis]) -> Array:
-    """Return the sums of what is spread over the windows."""
+    """Spread values over their windows and sum them."""
     for dim, axis in reversed(list(enumerate(axes, 2))):
         spread = full_as(dx, (*dx.shape[:dim], axis.padded, *dx.shape[dim + 1 :]), 0)
         if axis.is_by_offset:

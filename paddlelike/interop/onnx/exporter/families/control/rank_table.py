@@ -33,7 +33,7 @@ def _convert_max_length(step: Step) -> None:
 
 
 def _count_active(step: Step, table: RankTable, turn: str) -> str:
-    """Return how many sequences have a step of that number, as a row."""
+    """Return the number of sequences that have this step, as a row."""
     active = step.cast(step.add("Greater", table.longest, turn), VarType.INT64)
     return step.reduce("ReduceSum", active, [0], keep=True)
 

@@ -1,4 +1,4 @@
-"""Regions that a network proposes: anchors, moved, without those that overlap a better one."""
+"""Proposals of regions: moved anchors, without those that overlap a better one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _convert_generate_proposals(step: Step) -> None:
 
 
 def _move_anchors(step: Step, order: str, offset: str) -> str:
-    """Return the anchors of some places, moved and scaled as the network says."""
+    """Return anchors, moved and scaled by the network's output."""
     deltas = step.reshape(step.transpose(step.input("BboxDeltas"), [0, 2, 3, 1]), 0, -1, 4)
     deltas = step.add("GatherND", deltas, step.unsqueeze(order, 2), batch_dims=1)
     anchors, variances = (

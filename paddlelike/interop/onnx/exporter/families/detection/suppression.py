@@ -74,7 +74,7 @@ def _limit_scores(step: Step) -> str:
 
 
 def _give_kept(step: Step, rows: str, places: str, lengths: str) -> None:
-    """Give the boxes that are kept, image by image: Paddle 2 counts them in an output, Fluid by a LoD."""
+    """Give the kept boxes image by image. Paddle 2 counts them in an output, Fluid in a LoD."""
     counts = step.op.output("NmsRoisNum") or step.op.output("RoisNum")
     lod = None if counts else lengths
     step.give("Out", rows, lengths=lod)

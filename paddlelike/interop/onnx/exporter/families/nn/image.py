@@ -148,7 +148,7 @@ def _pool(step: Step, x: str, spatial: Sequence[int], *, average: bool) -> str:
 
 
 def _find_later_factor(step: Step, spatial: Sequence[int]) -> str | None:
-    """Return by what the means of Paddle 2 are larger, whose windows end with the padding."""
+    """Return the factor by which Paddle 2's means are larger, since its windows end with the padding."""
     if step.op.block.program.paddle_version < PADDLE2_VERSION or -1 in spatial:
         return None
     given = {name: step.attr(name) for name in PoolAttrs.table()}
@@ -244,7 +244,7 @@ _INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear", "bicubic")
     *(f"{name}_interp_v2" for name in (*_INTERPOLATIONS, "linear")),
 )
 def _convert_interpolation(step: Step) -> None:
-    """Resize has no such rule for every position of Paddle's: the weights of each dim are a matrix.
+    """Multiply each dim by a matrix of weights, since Resize does not have all of Paddle's rules.
 
     Where the sizes are not known, Resize has to do.
     """

@@ -38,7 +38,7 @@ def _convert_set_value(step: Step) -> None:
 
 
 def _find_places(step: Step, attrs: SetValueAttrs) -> dict[int, list[int]]:
-    """Return which places of each axis are written, of those that a part is written of."""
+    """Return, for each axis that is partly written, the indexes that are written."""
     shape, found = step.shape("Input"), {}
     for axis, start, end, stride in zip(attrs.axes, attrs.starts, attrs.ends, attrs.steps, strict=True):
         if shape[axis] < 0:
@@ -51,7 +51,7 @@ def _find_places(step: Step, attrs: SetValueAttrs) -> dict[int, list[int]]:
 
 
 def _align(step: Step, value: str, shape: Sequence[int], attrs: SetValueAttrs) -> tuple[str, list[int]]:
-    """Return the value with a dim for each of the array: without new ones, with those that were dropped."""
+    """Return the value with one dim per dim of the array: dropped dims added, new dims removed."""
     rank = step.rank("Input")
     kinds: list[int | None] = [*range(rank)]
     for axis in attrs.none_axes:

@@ -53,7 +53,7 @@ def _align(node: Node) -> tuple[str, str]:
 
 @reads("Div")
 def _read_div(node: Node) -> None:
-    """Whole numbers lose their fraction, as in C."""
+    """Integer division truncates, as in C."""
     kind = "elementwise_div" if node.dtype().kind == "f" else "elementwise_floordiv"
     node.give(node.emit(kind, *_align(node)))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def find_keys(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> str:
-    """Return which key each element is, along a new last dim. LabelEncoder finds NaN since version 4."""
+    """Compare each element with each key, along a new last dim. LabelEncoder finds NaN since version 4."""
     table = np.asarray(keys, dtype)
     x = node.unsqueeze(node.cast(node.input(), dtype), node.rank())
     found = node.emit("equal", x, node.constant(table, dtype), axis=-1)

@@ -33,7 +33,7 @@ def transform(node: Node, scores: str) -> str:
 
 
 def give_label(node: Node, places: str, count: int, name: str = "classlabels") -> None:
-    """Give the label of each place; texts are not, their places are."""
+    """Give the label of each class index; for texts, the index itself."""
     texts = node.attr(f"{name}_strings")
     whole = node.attr(f"{name}_int64s") or node.attr(f"{name}_ints")
     if texts or not whole:

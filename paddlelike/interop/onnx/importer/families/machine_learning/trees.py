@@ -34,7 +34,7 @@ _DEEPEST: Final = 900
 
 
 class _Trees(NamedTuple):
-    """Splits by position, and for each leaf which must be true (1) or false (-1).
+    """The splits of all trees, and for each leaf the splits that must be true (1) or false (-1).
 
     ``missing``: the split is true of NaN.
     """

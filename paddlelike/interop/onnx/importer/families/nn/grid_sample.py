@@ -64,7 +64,7 @@ def _sum_taps(node: Node, taps: list[list[Tap]], sizes: tuple[int, ...], padding
 
 
 def _find_taps(node: Node, place: str, size: int, mode: str, padding: str) -> list[Tap]:
-    """Return the elements along a dim that a place in -1 to 1 is computed from."""
+    """Return the elements along a dim that interpolate a position from -1 to 1."""
     corners = bool(node.attr("align_corners", 0))
     x = node.scale(place, (size - 1) / 2 if corners else size / 2, (size - 1) / 2)
     keep = _PADDINGS[padding]
@@ -98,7 +98,7 @@ def _clip(node: Node, x: str, size: int, corners: bool) -> str:
 
 
 def _reflect(node: Node, x: str, size: int, corners: bool) -> str:
-    """Places beyond the ends come back: around the outermost elements, or their outer edges."""
+    """Reflect positions beyond the ends, at the outermost elements or at their outer edges."""
     low, span = (0.0, size - 1.0) if corners else (-0.5, float(size))
     if span <= 0:
         return node.emit("fill_zeros_like", x)

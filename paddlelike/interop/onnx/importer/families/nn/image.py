@@ -112,7 +112,7 @@ def _read_conv_transpose(node: Node) -> None:
 def _find_crops(
     node: Node, kernel: Sequence[int], windows: dict[str, list[int]]
 ) -> tuple[list[int], list[int]]:
-    """Return what a transposed convolution leaves out at both ends of each dim, and the zeros behind it."""
+    """Return how much a transposed convolution crops at both ends of each dim, and the zeros behind it."""
     crops, beyond = list(windows["paddings"]), []
     more = list(node.attr("output_padding", [0] * len(kernel)))
     sizes, auto = node.attr("output_shape"), node.attr("auto_pad", "NOTSET")
@@ -214,7 +214,7 @@ def _read_resize(node: Node) -> None:
 
 
 class _Side(NamedTuple):
-    """One dim of what is resized: its size, the new one, -1 if not known; and the part that is taken."""
+    """One dim of a resized image: its old and new size, -1 if not known, and the region that is read."""
 
     n: int
     size: int
@@ -223,7 +223,7 @@ class _Side(NamedTuple):
     end: float = 1.0
 
     def is_whole(self) -> bool:
-        """Return whether nothing happens to it."""
+        """Return whether the dim stays as it is."""
         return self.n == self.size and (self.factor, self.start, self.end) == (1, 0, 1)
 
 

@@ -94,7 +94,7 @@ def _read_unpool(node: Node) -> None:
 
 
 class _Side(NamedTuple):
-    """The windows along one dim: where their elements are, (windows, elements); the size if nowhere."""
+    """The windows along one dim: the index of each element, (windows, elements); the size for padding."""
 
     places: np.ndarray[Any, np.dtype[np.int64]]
     counted: np.ndarray[Any, np.dtype[np.bool_]]  # the padding may count, what reaches beyond it does not
@@ -173,7 +173,7 @@ def _give_places(node: Node, x: str, inner: list[int], sides: list[_Side]) -> No
 
 
 def _reach_over(n: int, kernel: int, stride: int, pads: list[int]) -> int:
-    """Return by how much the last window reaches over the padded end; none begins in the pads there."""
+    """Return how far the last window reaches beyond the padded end. No window begins in the padding there."""
     count = -(-(n + sum(pads) - kernel) // stride) + 1
     if (count - 1) * stride >= n + pads[0]:
         count -= 1

@@ -120,7 +120,7 @@ def _run_by_steps(
     index: int,
     backwards: bool,
 ) -> tuple[str, list[str]]:
-    """Return what a cell computes that no operator of Paddle is, step by step."""
+    """Run a cell step by step that no operator of Paddle computes."""
     x = _reverse(node, layer.x, layer) if backwards else layer.x
     places = (5, 6) if node.type == "LSTM" else (5,)
     states = [_find_state(node, layer, place, index) or _zeros(node, layer) for place in places]
@@ -136,7 +136,7 @@ def _run_by_steps(
 
 
 def _fill_up(node: Node, out: str, layer: _Layer) -> str:
-    """Return the outputs with as many steps as the batch has, of which no sequence need use all."""
+    """Pad the outputs to as many steps as the batch has."""
     if not node.has(4):
         return out
     zeros = node.emit("reduce_sum", node.scale(node.emit("fill_zeros_like", layer.x)), dim=[2], keep_dim=True)
@@ -263,7 +263,7 @@ def _run_rnn(
 
 @reads("ReverseSequence")
 def _read_reverse_sequence(node: Node) -> None:
-    """What is after the ends stays."""
+    """Reverse each sequence; steps after its end stay."""
     axes = node.attr("batch_axis", 1), node.attr("time_axis", 0)
     if node.rank() < 2 or sorted(axes) != [0, 1] or node.dtype() != np.float32:
         node.refuse(f"X has {node.rank()} dims of {node.dtype()}, its axes are {axes}")

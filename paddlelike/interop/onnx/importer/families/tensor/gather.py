@@ -13,7 +13,7 @@ from paddlelike.interop.onnx.importer.readers import reads
 
 
 def _count_from_start(node: Node, index: int, axis: int) -> str:
-    """Return places along a dim without negative ones, which count from the end.
+    """Return indexes along a dim, with negative ones counted from the front.
 
     Ids that a model is fed for a table of its own are taken as they are, as by the layer ``embedding``.
     """
@@ -154,7 +154,7 @@ def _read_scatter_nd(node: Node) -> None:
 
 @reads("TensorScatter")
 def _read_tensor_scatter(node: Node) -> None:
-    """A cache with an update written from a place on, which each row has for itself."""
+    """Write an update into a cache, from an index of its own in each row."""
     axis, rank = node.axis(-2), node.rank()
     size, length = node.dims()[axis], node.dims(1)[axis]
     if size < 0 or length < 0:

@@ -136,7 +136,7 @@ def _limit(number: int) -> int:
 
 
 def _step_back(node: Node, x: str, axis: int, cut: tuple[int, int, int]) -> str:
-    """Return a dim from its end to its beginning, or the places of a slice that runs backwards."""
+    """Return a dim in reverse order, or the indexes of a slice with a negative step."""
     start, end, step = cut
     size = node.shape(x)[axis]
     whole = (start == -1 or start >= MOST or 0 <= size - 1 <= start) and (end <= -MOST or (0 <= size < -end))
