@@ -1,4 +1,4 @@
-"""Several objects in one file, one pickle behind the other.
+"""Several objects in one file, as consecutive pickles.
 
 Any of Python's pickle readers reads them: https://docs.python.org/3/library/pickle.html.
 """

@@ -86,7 +86,7 @@ def is_own_tuple(kind: object) -> bool:
 
 
 def restrict(made: object) -> None:
-    """Take from an object that was read what acts outside of the process.
+    """Remove from an object the parts that act outside of the process.
 
     Raises FormatError for a dataset whose files are read through a shell command.
     """

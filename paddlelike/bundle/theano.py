@@ -102,7 +102,7 @@ class SparseMatrix(Placeholder):
 
 
 def stand_in(module: str, name: str) -> type | None:
-    """Return the class that stands for ``module.name`` of Theano or scipy; None for other modules.
+    """Return the class that replaces ``module.name`` of Theano or scipy, or None for other modules.
 
     A placeholder class is made anew for each class, so that its objects tell what they were.
     """

@@ -339,7 +339,7 @@ def _make_random_state(*_: object) -> np.random.RandomState:
 
 
 def _make_bit_generator(*_: object) -> Placeholder:
-    """What a RandomState of numpy 1.24 on is made of; the state of the RandomState says all of it."""
+    """Return the bit generator for a RandomState of numpy 1.24 or later; the state replaces all of it."""
     return make_stand_in("numpy.random.BitGenerator")()
 
 

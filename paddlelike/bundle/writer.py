@@ -141,7 +141,7 @@ class _NamedArrays:
 
 
 def _shrinks_too_well(array: Array) -> bool:
-    """Return whether a large array, of zeros say, becomes so small that readers take it for a trap."""
+    """Return whether a large array, for instance of zeros, shrinks so much that readers suspect an attack."""
     if array.nbytes < _LARGE:
         return False
     sample = np.ascontiguousarray(array.flat[:: max(array.size // _SAMPLED, 1)]).tobytes()

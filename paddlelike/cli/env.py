@@ -37,7 +37,7 @@ def command(json: bool = Json) -> None:
 
 
 def _print_rows(rows: Iterable[Sequence[object]]) -> None:
-    """Print pairs in two columns; what is wider than the terminal goes on below itself."""
+    """Print pairs in two columns; long values are wrapped in their column."""
     pairs = [(str(name), str(text)) for name, text in rows]
     width = max(len(name) for name, _ in pairs)
     for name, text in pairs:

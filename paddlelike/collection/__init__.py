@@ -122,7 +122,7 @@ for _name in __all__:
 
 
 def __getattr__(name: str) -> NoReturn:
-    """Raise AttributeError for a name of DyNet that is not here, with what stands for it."""
+    """Raise AttributeError for a name of DyNet that is not here, and name its replacement."""
     raise AttributeError(
         f"paddlelike.collection has no {name!r}; an expression is a variable of a Program: "
         "dy.Expression(fluid.layers.NAME(x.variable)) makes one of any layer"

@@ -215,7 +215,7 @@ class ParameterCollection:
     def _match(
         self, blocks: list[Block], filename: Path, key: str, strict_names: bool
     ) -> list[tuple[Parameters, Block]]:
-        """Return which parameter takes which block. Raises LoadError with every difference."""
+        """Match parameters with blocks. Raises LoadError with every difference."""
         pairs: list[tuple[Parameters, Block]] = []
         problems: list[str] = []
         for kind, mine in (

@@ -26,7 +26,7 @@ Reader = Callable[[], Iterator[tuple[Any, ...]]]
 
 
 class DataType:
-    """What a sample is: words that follow each other, or two sentences."""
+    """The kind of a sample: consecutive words, or two sentences."""
 
     NGRAM = 1
     SEQ = 2

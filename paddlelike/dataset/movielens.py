@@ -81,7 +81,7 @@ class UserInfo:
 
 
 class _Meta(NamedTuple):
-    """What the archive says of films and users; without it, made-up ones."""
+    """The films and users of the archive, or made-up ones without it."""
 
     path: str | None
     movies: dict[int, MovieInfo]

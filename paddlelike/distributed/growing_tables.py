@@ -346,7 +346,7 @@ def _edit_tables(
 
 
 def _ask_servers(program: Program, ask: Callable[[Client], Answer]) -> Answer | None:
-    """Return what servers answer trainer 0, None to the others."""
+    """Return the servers' answer to trainer 0, or None to the others."""
     if not program._is_chief:
         return None
     from paddlelike.distributed.client.trainers import find_client, find_trainer_id  # late: needs a wire

@@ -1,4 +1,4 @@
-"""What ``paddlelike.training`` needs of a job: the programs of this process, and the other trainers."""
+"""The job as ``paddlelike.training`` sees it: this process's programs, and the other trainers."""
 
 from __future__ import annotations
 

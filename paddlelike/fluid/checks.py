@@ -1,4 +1,4 @@
-"""``fluid.data_feeder``'s checks of what a layer is given, which packages call in layers of their own."""
+"""``fluid.data_feeder``'s checks of a layer's arguments, which packages call in their own layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is odd about saved files, what real Paddle would say of them, and how to open them."""
+"""Diagnosis of saved files: what is odd, what real Paddle would say, and how to open them."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _find_odd_values(found: Inspection) -> Iterator[Finding]:
 
 
 def _find_left_out(found: Inspection) -> Iterator[Finding]:
-    """Find what files hold beside variables, and no conversion or load gives a program."""
+    """Find the contents of files that no conversion or load brings into a program."""
     for file, left_out in found.left_out.items():
         for is_plain in (False, True):
             some = [one for one in left_out if one.is_value and one.is_plain == is_plain]

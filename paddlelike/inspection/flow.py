@@ -258,7 +258,7 @@ def _find_repeat(kinds: list[tuple[str, ...]]) -> tuple[int, int, int]:
 
 
 def _join(block: Block, layers: Flow, heads: list[int], counts: dict[int, int] | None = None) -> Flow:
-    """Return layers with those of equal head joined; ``counts``: how many equal blocks a head stands for."""
+    """Join layers with equal heads. ``counts``: the number of equal blocks per head."""
     kept = sorted(set(heads))
     number = {node: place for place, node in enumerate(kept)}
     members: dict[int, list[int]] = defaultdict(list)

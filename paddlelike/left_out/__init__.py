@@ -1,4 +1,4 @@
-"""What Fluid has and paddlelike leaves out: why, and what to use instead.
+"""Names of Fluid that paddlelike leaves out: why, and what to use instead.
 
 A script may import such a name, because many scripts import more than they use. Using it raises LeftOutError,
 which says why it is not here and what to do.
@@ -50,7 +50,7 @@ def _find_in_modules(path: str) -> Reason | None:
 
 
 def find_left_out(path: str) -> type | None:
-    """Return what stands for Fluid's ``path`` if that is a function or class that is left out; else None.
+    """Return the stand-in for Fluid's ``path`` if it is a left-out function or class, else None.
 
     It can be named, imported and subclassed. Calling it, or reading an attribute of it, raises LeftOutError.
 
@@ -98,7 +98,7 @@ def make_attribute_error(module: str, name: str, known: Iterable[str]) -> Attrib
 
 
 def _find_elsewhere(name: str, module: str, own: Collection[str]) -> str:
-    """Return where a name is to be found that a module does not have, or what does its work."""
+    """Return where to find a name that a module lacks, or its replacement."""
     if name.lower() in OF_OTHERS:
         return f"\n  hint: {OF_OTHERS[name.lower()]}"
     face = sys.modules.get("paddlelike")

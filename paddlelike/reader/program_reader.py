@@ -54,7 +54,7 @@ class BatchQueue(Versioned):
         self.reset()
 
     def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
-        """Start an epoch. Where one is running, warn, and let it go on."""
+        """Start an epoch. If one is running, warn and continue it."""
         if self._batches is not None:
             warn_user("start: this reader is already started, and its epoch goes on; reset() ends an epoch")
             return

@@ -269,7 +269,7 @@ class _Samples:
         return item
 
     def put(self, item: tuple[Any, BaseException | None]) -> bool:
-        """Wait for room; return False where no sample is taken any more."""
+        """Wait for room in the queue. Return False if nobody reads it any more."""
         while not self.stop.is_set():
             self._freed.clear()
             if self._items.qsize() < self._size:

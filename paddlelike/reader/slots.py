@@ -56,7 +56,7 @@ def _parse_values(words: list[str], dtype: np.dtype[Any]) -> np.ndarray[Any, Any
 
 
 def drop_zeros(variable: Variable, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the values of a variable with LoD but zeros, or one zero; those of others as they are."""
+    """Drop the zeros of a variable with a LoD, but keep one value; return others as they are."""
     kept = values[(values >= 1e-6) | (values <= -1e-6)]
     return values if not variable.lod_level else kept if len(kept) else values[:1] * 0
 

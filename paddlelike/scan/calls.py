@@ -1,4 +1,4 @@
-"""Calls in a script: of what is Paddle's, of its own functions and classes, and of others."""
+"""Calls in a script: of Paddle's names, of the script's own functions and classes, and of others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Calls(Expressions):
 
     @abstractmethod
     def _block(self, body: Sequence[ast.stmt], variables: Variables) -> bool:
-        """Follow statements; return whether what is behind them is not reached."""
+        """Follow statements. Return whether the code behind them is unreachable."""
 
     def _call_node(self, node: ast.Call, variables: Variables) -> Value:
         called = self._value(node.func, variables)

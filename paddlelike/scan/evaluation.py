@@ -136,7 +136,7 @@ class Evaluation(Calls):
                     raise CaughtError(guard)
 
     def _block(self, body: Sequence[ast.stmt], variables: Variables) -> bool:
-        """Follow statements; return whether what is behind them is not reached."""
+        """Follow statements. Return whether the code behind them is unreachable."""
         return any(self._statement(statement, variables) for statement in body)
 
     def _statement(self, node: ast.stmt, variables: Variables) -> bool:

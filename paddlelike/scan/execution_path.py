@@ -1,4 +1,4 @@
-"""The way that a script takes: what is found on it, what is certain, and what a ``try`` catches."""
+"""The path of a script: findings, whether they are certain, and what a ``try`` catches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paddlelike.scan.values import LocalFunction, LocalModule, Value
 
 
 class Followed(NamedTuple):
-    """What was found on the way of a script, without what its modules' own functions hold.
+    """The findings on a script's path, without those inside functions of its modules.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Way:
 
     @contextmanager
     def _possible(self) -> Iterator[None]:
-        """Follow what a run may or may not come to."""
+        """Follow code that a run may or may not reach."""
         before, self._certain = self._certain, False
         try:
             yield

@@ -53,7 +53,7 @@ def look_into_path(path: str, home: str) -> tuple[list[FileFinding], Counter[str
 
 
 def look_into_files(files: Iterable[str], home: str) -> tuple[list[FileFinding], Counter[str], set[str]]:
-    """Return what files are, the operators of all programs among them, and those that cannot run here."""
+    """Return the kinds of files, the operators of their programs, and those that cannot run here."""
     findings: list[FileFinding] = []
     operators: Counter[str] = Counter()
     unknown: set[str] = set()
@@ -115,7 +115,7 @@ def _count_operators(program: Program) -> tuple[Counter[str], set[str]]:
 
 
 def _find_stop(content: Content, program: Program, unknown: set[str]) -> tuple[str, str]:
-    """Return why a program cannot run with what lies beside it, and what to do; "" if it can."""
+    """Return why a program cannot run with the files beside it, and what to do; "" if it can."""
     if unknown:
         return (
             f"operators that are not here: {', '.join(sorted(unknown))}",

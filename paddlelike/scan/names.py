@@ -1,4 +1,4 @@
-"""Names and attributes of a script: what they stand for, and those that are not there."""
+"""Names and attributes of a script: their values, and those that do not exist."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _STEPS: Final = {
 
 
 class Names(Way):
-    """Looks up what names and attributes stand for."""
+    """Looks up the values of names and attributes."""
 
     def _name(self, node: ast.Name, variables: Variables) -> Value:
         found = variables.find(node.id)

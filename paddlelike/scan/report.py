@@ -57,7 +57,7 @@ class FileFinding(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Scan(Displayed):
-    """What a folder of scripts and models holds that is known here, and what is not; true when nothing stops.
+    """The result of a scan: what of a folder is known here and what is not; true when nothing stops.
 
     Attributes
     ----------

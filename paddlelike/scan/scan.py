@@ -1,4 +1,4 @@
-"""Scan a folder of scripts and models: what of it is known here, what is not, and what stops where."""
+"""Scan a folder of scripts and models for what is not known here, and where scripts stop."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Variables:
     parent: Variables | None = None
 
     def find(self, name: str) -> Value | None:
-        """Return what a name stands for; None if it is bound nowhere."""
+        """Return the value of a name, or None if it is not bound."""
         here: Variables | None = self
         while here is not None and name not in here.names:
             here = here.parent

@@ -90,7 +90,7 @@ class CheckpointConfig:
 
 
 class CrossValidationConfig:
-    """When a training session tests the network on other data, and what follows from that.
+    """When a session evaluates the network on other data, and what to do with the result.
 
     Parameters
     ----------

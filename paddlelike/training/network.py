@@ -1,4 +1,4 @@
-"""What a checkpoint says about its network, and how that differs from the network that is to continue."""
+"""The description of a network in a checkpoint, and its differences from the network that continues."""
 
 from __future__ import annotations
 

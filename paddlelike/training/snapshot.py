@@ -108,7 +108,7 @@ def restore_newest(trainer: Trained, checkpoints: NumberedCheckpoints) -> tuple[
 
 
 class _Position(NamedTuple):
-    """What one process takes from a checkpoint, beside the variables."""
+    """The state of one process in a checkpoint, beside the variables."""
 
     counts: tuple[int, ...]
     external: Any

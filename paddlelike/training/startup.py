@@ -8,7 +8,7 @@ from paddlelike.framework.graph.program import Program
 
 
 def initialize(executor: Executor, startup: Program, program: Program) -> None:
-    """Run what of a startup program gives values to variables without one; of a distributed job, all."""
+    """Run the initializers of variables without a value; in a distributed job, the whole startup program."""
     if program._is_distributed:
         executor.run(startup)
         return

@@ -41,7 +41,7 @@ def _check_dtype(name: str | None) -> str | None:
 def _convert_rows(
     source: str, target: str, name: str | None, link: int | None, *, overwrite: bool, json: bool
 ) -> None:
-    """Write the rows of a saved table as an Arrow or Parquet file, or put those of such a file over it."""
+    """Write rows of a saved table as an Arrow or Parquet file, or overwrite rows from such a file."""
     from paddlelike.interop.arrow import export_rows, import_rows
 
     if name is None and target.endswith(_ROWS):

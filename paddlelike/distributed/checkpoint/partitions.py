@@ -237,7 +237,7 @@ def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
 
 
 def _position_notes(where: str, endpoint: str) -> list[str]:
-    """Return a note where the directory does not say at which round it was saved."""
+    """Return a note if the directory does not record the round of its save."""
     position = read_position(where, endpoint)
     if position is not None and "round" in position:
         return []

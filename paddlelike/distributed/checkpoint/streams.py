@@ -86,7 +86,7 @@ def gather_large(servers: Servers, slices: Sequence[Slice], how: Gathering) -> G
 
 
 class _SequentialFile:
-    """The bytes of a large variable where no offsets can be written: one slice after the other."""
+    """The bytes of a large variable, written in order for files without random access."""
 
     def __init__(self, servers: Servers, slices: Sequence[Slice]) -> None:
         self._servers = servers

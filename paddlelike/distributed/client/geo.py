@@ -1,4 +1,4 @@
-"""Geo-SGD of one trainer: what it sends of the parameters that it updates itself, and what it takes over.
+"""Geo-SGD of one trainer: the differences it sends, and the updates of others it adds.
 
 Every ``push_nums`` steps the difference since the last exchange, over the count of trainers, goes to the
 servers, which add it up; then what others have added comes back. Of a table only the rows that were looked up
@@ -68,7 +68,7 @@ class Geo:
             self.exchange(scope)
 
     def exchange(self, scope: Scope) -> None:
-        """Send what changed here and take over what others sent."""
+        """Send this trainer's differences and add those of the others."""
         client = self._client
         if not self._old:
             self.begin(scope)

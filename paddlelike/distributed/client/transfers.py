@@ -1,4 +1,4 @@
-"""A trainer's calls outside of its steps: what servers hold, saves by servers, texts for other trainers."""
+"""A trainer's calls outside of its steps: values on servers, saves by servers, texts for other trainers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_TEXT = 1 << 32  # bytes of the texts of all trainers in one exchange
 
 
 class Transfers(ABC):
-    """What a trainer transfers outside of its steps; its steps are those of :class:`.Client`."""
+    """Transfers of a trainer outside of its steps, which :class:`.Client` makes."""
 
     def __init__(self, trainer: int, endpoints: Sequence[str], settings: Settings | None = None) -> None:
         self.trainer = trainer

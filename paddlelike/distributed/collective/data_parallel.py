@@ -34,7 +34,9 @@ _REFUSED: Final = {"async_mode": (False, "async_mode is for parameter servers", 
 
 @contextmanager
 def distribute_program(program: Program, strategy: BuildStrategy, scope: Scope) -> Iterator[Program]:
-    """Give what this worker runs in a scope; at the first time all workers take the values of worker 0.
+    """Return the program that this worker runs in a scope.
+
+    At the first call all workers take worker 0's values.
 
     Raises
     ------
@@ -76,7 +78,7 @@ def share_out(program: Program, workers: int) -> None:
 
 
 def complete_state(program: Program, names: Sequence[str]) -> None:
-    """Put the state that other workers hold into the scope, until the next step (the hook of that name).
+    """Fetch the state that other workers hold into the scope, until the next step (a hook).
 
     Raises FaultError for a lost worker.
     """

@@ -1,4 +1,4 @@
-"""Which worker keeps the optimizer state of which parameter (``ReduceStrategy.Reduce``), and its program.
+"""Ownership of optimizer state by workers (``ReduceStrategy.Reduce``), and the program of each worker.
 
 Each parameter has an owner, chosen as Fluid does among its devices: the worker with the fewest elements so
 far. Owners alone run a parameter's update and hold its state; gradients that nothing else reads are summed
@@ -94,7 +94,7 @@ def _is_update(op: Operator) -> bool:
 
 
 def _find_updates(block: Block) -> dict[str, list[int]]:
-    """Return by parameter the operators that write it: its update, and what goes on from there.
+    """Return, for each parameter, the operators that write it: its update, and what follows from it.
 
     Left out are parameters of which anything else reads or writes the state, or reads the values before all
     are gathered.
@@ -127,7 +127,7 @@ def _find_updates(block: Block) -> dict[str, list[int]]:
 
 
 def _follow(block: Block, first: int, last: int) -> list[int]:
-    """Return an operator, and those up to ``last`` that use what it and they write."""
+    """Return an operator, and those up to ``last`` that depend on it."""
     chain, written = [first], {*block.ops[first].output_arg_names}
     for index in range(first + 1, last + 1):
         op = block.ops[index]
@@ -155,7 +155,7 @@ def _find_needed(block: Block, chain: Iterable[int], known: Iterable[str] = ()) 
 
 
 def _find_common(block: Block, updates: Mapping[str, list[int]]) -> set[int]:
-    """Return the update operators that every worker runs: what belongs to no owner, and what that needs."""
+    """Return the update operators that every worker runs: those without an owner, and what they need."""
     own = {index for chain in updates.values() for index in _find_needed(block, chain)}
     rest = {index for index, op in enumerate(block.ops) if _is_update(op) and index not in own}
     return _find_needed(block, rest, updates)  # which are gathered

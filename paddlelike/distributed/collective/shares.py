@@ -68,7 +68,7 @@ class Shares:
                 holder.set_value(None)
 
     def may_release(self, scope: Scope) -> bool:
-        """Return whether no other scope has the state that this worker gives to those that save."""
+        """Return whether no other scope holds the state that this worker serves to saves."""
         return self._scope is None or self._scope is scope
 
     def has_released(self, scope: Scope) -> bool:
@@ -83,7 +83,7 @@ class Shares:
             self._is_done.notify_all()
 
     def fetch(self, scope: Scope, sharding: Sharding, chosen: Iterable[str]) -> None:
-        """Put the state that other workers hold into the scope, where it is not there already."""
+        """Fetch the state that other workers hold into the scope, unless it is there already."""
         wanted: dict[int, list[str]] = {}
         for name in sorted({*sharding.find_others(self._job.rank)} & {*chosen}):
             holder = scope.find_var(name)

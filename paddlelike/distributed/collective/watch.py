@@ -27,7 +27,7 @@ class Watch:
         return " and ".join(names) or None
 
     def find_behind(self, entered: int) -> str:
-        """Return the other workers that have not come to exchange number ``entered``, in words."""
+        """Describe the other workers that have not reached exchange ``entered``."""
         entered_by = {rank: int(text.split()[-1]) for rank, (text, _) in self._seen.items()}
         behind = [rank for rank, n in entered_by.items() if n < entered and rank != self._job.rank]
         return " and ".join(f"{self._job.name(one)}, which does not come" for one in behind) or "a worker"

@@ -298,7 +298,7 @@ class JobWorkers:
         self._pending.append((future, [result for _, result in staged]))
 
     def _add_up_rows(self, ctx: Context, value: SelectedRows, how: str) -> SelectedRows:
-        """Return the rows of all workers, one after the other, which adds them up."""
+        """Return the rows of all workers one after the other; repeated rows add up."""
         if how != "sum":
             raise UnsupportedError(f"operator {ctx.op.type!r} takes no SelectedRows; c_allreduce_sum does")
         rows, values = value.row_array, np.asarray(value.get_tensor())

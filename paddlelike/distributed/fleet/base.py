@@ -143,7 +143,7 @@ class Fleet:
         self._role.all_reduce_worker(input, output)
 
     def _spread(self, samples: list[list[Array]]) -> list[list[Array]]:
-        """Give each sample to a trainer by chance; return those that this one gets."""
+        """Distribute samples among trainers at random, and return this trainer's."""
         parts: list[list[Any]] = [[] for _ in range(self.worker_num())]
         for sample in samples:
             random.choice(parts).append([(one.dtype.str, one.tolist()) for one in sample])  # noqa: S311

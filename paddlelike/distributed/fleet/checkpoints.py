@@ -42,7 +42,7 @@ class TrainStatus:
 
 
 class FileSystem(Protocol):
-    """What is called of Fluid's objects that stand for a file system; of a local one nothing else is."""
+    """The methods that are called on Fluid's file system objects."""
 
     def need_upload_download(self) -> bool:
         """Return whether it is not a local one."""
@@ -105,7 +105,7 @@ def write_checkpoint(
 def read_checkpoint(
     executor: Executor, path: str, program: Program, fs: FileSystem | None, cache: str, *, ignore_empty: bool
 ) -> TrainStatus | None:
-    """Load the newest checkpoint; return how far it is, None where there is none.
+    """Load the newest checkpoint. Return its position, or None without a checkpoint.
 
     Raises LoadError for a damaged one, and where there is none unless ``ignore_empty``.
     """

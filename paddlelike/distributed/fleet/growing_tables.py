@@ -19,7 +19,7 @@ DELTAS: dict[int, dict[str, Any]] = {0: {}, 1: {"delta": "base"}, 2: {"delta": T
 
 
 class TableFleet(Fleet):
-    """A fleet whose trainers ask servers for what they do with tables; a table is a name, or an index.
+    """A fleet whose trainers ask servers to work on tables, given by name or index.
 
     Every trainer calls these methods at the same place; trainer 0 asks, and nobody goes on before it is done.
     """
@@ -62,7 +62,7 @@ class TableFleet(Fleet):
         self._together(lambda program: load(self._executor, self._name(table), path, program))
 
     def _together(self, ask: Callable[[Program], Answer]) -> Answer | None:
-        """Return what trainer 0 is answered while the others wait; to these None."""
+        """Return the servers' answer to trainer 0, while the others wait and get None."""
         if self.main_program is None:
             raise GraphError(
                 "fleet has no programs yet", hint="fleet.distributed_optimizer(...).minimize(loss) makes them"

@@ -84,7 +84,7 @@ class JobPlan:
     has_free_ports: bool = False
 
     def renew(self) -> JobPlan:
-        """Return the job with other ports where the launcher chose them, since one may be taken."""
+        """Return the job with new ports in place of those that the launcher chose, since one may be taken."""
         if not self.has_free_ports:
             return self
         return replace(self, trainer_endpoints=free_endpoints(len(self.trainer_hosts), LOOPBACK))

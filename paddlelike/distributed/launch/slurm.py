@@ -15,7 +15,7 @@ _ITEM = re.compile(rf"((?:[^,\[\]]|{_RANGES.pattern})+)(?:,|$)")
 
 
 def read_machines(environ: Mapping[str, str]) -> tuple[tuple[str, ...], str] | None:
-    """Return the machines of this job step, and which of them this is; None where there is one, or none.
+    """Return the machines of this job step, and this one's index; None for fewer than two.
 
     Raises RoleError for variables that contradict each other.
     """

@@ -1,4 +1,4 @@
-"""Which variable is on which parameter server: kinds, slices, a job's placement, a server's own table."""
+"""The placement of variables on parameter servers: kinds, slices, a job's placement, a server's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The placement of a job: which rows of which variable are on which parameter server.
+"""The placement of a job: the rows of each variable on each parameter server.
 
 The transpiler decides it once; trainers, servers, saving and loading all read the same table. A variable is
 cut along its first dim into blocks of consecutive rows; of a table that is sharded by id, server j of n keeps

@@ -212,7 +212,7 @@ class Staging:
 
 
 def _make_flat(entries: Sequence[Entry]) -> Array:
-    """Return memory for variables of one dtype, one behind the other."""
+    """Allocate one array for variables of one dtype."""
     return memory.empty((sum(math.prod(entry.shape) for entry in entries),), entries[0].numpy_dtype)
 
 

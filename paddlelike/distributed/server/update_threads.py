@@ -48,7 +48,7 @@ _LAST_WORDS = 3.0  # seconds in which trainers are told that this server failed
 
 
 class Workers:
-    """What the threads of one server share, and those that work on its variables.
+    """The shared state of one server's threads, and the threads that update its variables.
 
     One lock guards ``state``. ``asked`` wakes the thread that called, ``changed`` those that wait for what it
     does: a call that comes in wakes no other call. In synchronous training one thread at a time works on the

@@ -131,7 +131,7 @@ class Variables:
         return contextlib.nullcontext() if found is None else found.hold()
 
     def guard(self, name: str) -> contextlib.AbstractContextManager[Any]:
-        """Return what keeps others from a growing table."""
+        """Return the lock of a growing table."""
         return self.guards.get(name, self._finding).hold()
 
     def grown(self, table: str, ids: Array) -> Array:
@@ -159,7 +159,7 @@ class Variables:
             return self._updates, {name: rows.tolist() for name, rows in found.items() if len(rows)}
 
     def edit_tables(self, request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-        """Do with the growing tables what ``request["do"]`` says: shrink, clear or count.
+        """Shrink, clear or count the growing tables, as ``request["do"]`` says.
 
         Return a number by table, those of ``count`` by what they count.
         """
@@ -313,7 +313,7 @@ def _guards(served: Served) -> dict[str, RLock]:
 
 
 def _find_fused_updates(served: Served) -> dict[int, FusedUpdate]:
-    """Return by block what it does, of those that can be carried out in one pass."""
+    """Return the blocks that can be run in one pass, with their updates."""
     blocks = served.op.block.program.blocks
     found = {index: find_fused_update(blocks[index]) for index in served.blocks.values()}
     return {index: one for index, one in found.items() if one is not None}

@@ -18,7 +18,7 @@ from paddlelike.framework.graph.program import Program
 
 
 def turn_into_differences(program: Program, plan: Plan) -> None:
-    """Let the pieces of a plan stand for differences of parameters where they stood for gradients."""
+    """Change the pieces of a plan from gradients to differences of parameters."""
     block = program.global_block()
     for one in plan.trained:
         one.remote = one.grad.type == VarType.SELECTED_ROWS

@@ -32,7 +32,7 @@ class Note(NamedTuple):
 
 
 class Flush(enum.Enum):
-    """Stands among parts for: send now what there is; the next part may take long."""
+    """A mark between parts: send everything so far, since the next part may take long."""
 
     FLUSH = 0
 

@@ -27,7 +27,7 @@ _HINT: Final = f"name another file with {VARIABLE}, or set PADDLELIKE_JOB_TOKEN 
 
 
 def token_paths(environment: Mapping[str, str] = os.environ) -> list[Path]:
-    """Return where the token file may be, in the order in which the places are tried."""
+    """Return the possible paths of the token file, in the order in which they are tried."""
     if named := environment.get(VARIABLE):
         return [Path(named)]
     state = environment.get("XDG_STATE_HOME")

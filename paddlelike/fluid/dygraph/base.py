@@ -1,4 +1,4 @@
-"""What of the switch between static and dynamic graphs has a meaning where all graphs are static."""
+"""Fluid's switch between static and dynamic graphs, where all graphs are static."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The helper of a ``Layer`` object, whose methods take the inputs that a layer's helper is made with."""
+"""The helper of a ``Layer`` object, whose methods take the layer's inputs."""
 
 from __future__ import annotations
 

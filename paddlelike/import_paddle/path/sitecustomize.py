@@ -1,4 +1,4 @@
-"""What scripts of Fluid's time use, and Python, numpy, Pillow and protobuf no longer have; warnings say it.
+"""Restore what scripts of Fluid's time use and Python, numpy, Pillow and protobuf dropped, with warnings.
 
 Python imports this file when it starts with this folder on its path. Another ``sitecustomize`` further on the
 path runs as well.
@@ -116,7 +116,7 @@ def _copy_ragged(module: ModuleType, values: Any, order: str = "K", subok: bool 
 
 
 def _read_bytes(module: ModuleType, data: Any, dtype: Any = float, count: int = -1, **_: Any) -> Any:
-    """Return the array whose bytes ``data`` are; it can be written to, as that of ``fromstring`` could."""
+    """Return the array with the bytes ``data``, writable as the result of ``fromstring`` was."""
     return module.frombuffer(data.encode("latin1") if isinstance(data, str) else data, dtype, count).copy()
 
 
@@ -200,7 +200,7 @@ _LAST_NUMPY: Final = {
 
 
 def _add_numpy_hint(error: BaseException | None) -> None:
-    """Say in a traceback which numpy still did what the script asks for."""
+    """Add to a traceback which numpy still supported what the script does."""
     for said, wanted in _LAST_NUMPY.items():
         if (
             error is not None

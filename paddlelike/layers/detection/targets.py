@@ -1,4 +1,4 @@
-"""What anchors should say, beside what the network says of them.
+"""Targets of anchors, beside the network's predictions.
 
 Parameters
 ----------
@@ -225,7 +225,7 @@ def _outputs(floats: VarType) -> dict[str, Any]:
 def _pick(
     logits: Variable, classes: int, scored: Variable, moves: Variable, moved: Variable
 ) -> tuple[Variable, Variable]:
-    """Return what the network says of the chosen anchors: scores and moves."""
+    """Return the network's predictions for the chosen anchors: scores and moves."""
     logits, moves = reshape(logits, (-1, classes)), reshape(moves, (-1, 4))
     return gather(logits, scored), gather(moves, moved)
 

@@ -1,4 +1,4 @@
-"""Tensors put together, taken apart, and repeated.
+"""Join, split and repeat tensors.
 
 Parameters
 ----------

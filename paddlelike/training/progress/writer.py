@@ -1,4 +1,4 @@
-"""What is told of a training's progress, and when."""
+"""Progress reports of a training, and when they are written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Tally:
 
 
 class ProgressWriter:
-    """Base of what is told of the progress: subclasses override the ``on_write_...`` methods.
+    """Base of progress writers: subclasses override the ``on_write_...`` methods.
 
     Sums are over samples: an average is a difference of a loss or metric span over that of the samples.
 

@@ -33,7 +33,7 @@ class Places:
         self._owners: set[socket.socket] = set()
 
     def enter(self, connection: socket.socket) -> None:
-        """Give a place to a connection, if need be that of the oldest one without the token."""
+        """Admit a connection, if need be in place of the oldest one without the token."""
         with self._lock.hold():
             if len(self._strangers) >= MOST:
                 oldest = next(iter(self._strangers))
@@ -61,7 +61,7 @@ class Places:
 
 
 class TimedReader(io.RawIOBase):
-    """Reads a connection until a deadline, which is that of a whole request and not of each read."""
+    """Reads a connection until a deadline for the whole request, not for each read."""
 
     def __init__(self, connection: socket.socket, seconds: float, clock: Callable[[], float]) -> None:
         self._connection = connection

@@ -208,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing: the address holds the token."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer what the base class refuses as the others."""
+        """Answer refusals of the base class in the same form as the others."""
         self.close_connection = True
         self.request_version = self.protocol_version  # else one that is not understood has no status line
         self._send(

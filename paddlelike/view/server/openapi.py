@@ -1,4 +1,4 @@
-"""What a served model takes and answers, as an OpenAPI 3.1 description."""
+"""The inputs and outputs of a served model, as an OpenAPI 3.1 description."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class ServerState(ServerBase):
         return PushReply(**self._status())
 
     def wait_for_memory(self, trainer: int, now: float) -> Waiting:
-        """Return the reply to a push for which there is no memory: which trainers have to be first."""
+        """Return the reply to a push without memory, which names the trainers that must come first."""
         return self._wait_for(tuple(one for one in self.missing_trainers() if one < trainer), now, "memory")
 
     def commit(self, request: Commit, now: float) -> Reply:

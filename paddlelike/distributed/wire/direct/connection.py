@@ -25,7 +25,7 @@ Buffer = bytes | memoryview
 
 
 class Frame:
-    """What a frame says of itself: its kind, its text, and its records of which no byte is read yet."""
+    """The header of a frame: its kind, its text, and its records, not read yet."""
 
     __slots__ = ("kind", "records", "text")
 
@@ -242,7 +242,7 @@ def _split(part: Part) -> Iterable[Part]:
 
 
 def _drop(buffers: Sequence[Buffer], count: int) -> list[memoryview]:
-    """Return what is left of buffers behind their first ``count`` bytes."""
+    """Return the buffers without their first ``count`` bytes."""
     for at, buffer in enumerate(buffers):
         if count < len(buffer):
             return [memoryview(one) for one in (memoryview(buffer)[count:], *buffers[at + 1 :])]
