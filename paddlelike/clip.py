@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
+from paddlelike.foundation.docstrings import show_related
 from paddlelike.foundation.keyword_options import NearKeywords
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program, name_scope
@@ -418,3 +419,5 @@ def _multiply(grad: Variable, factor: Variable) -> Variable:
 ClipByValue = GradientClipByValue
 ClipByNorm = GradientClipByNorm
 ClipByGlobalNorm = GradientClipByGlobalNorm
+
+show_related(__name__)

@@ -42,8 +42,8 @@ from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
+from paddlelike.foundation.docstrings import complete_docstring, read_shared_entries, show_related
 from paddlelike.foundation.keyword_options import NearKeywords
-from paddlelike.foundation.parameters import complete_parameters, read_shared_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +119,7 @@ class Initializer(NearKeywords, Versioned):
     """
 
     def __init_subclass__(cls) -> None:
-        complete_parameters(cls, read_shared_parameters(__name__))
+        complete_docstring(cls, read_shared_entries(__name__))
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name.strip('_')}={value!r}" for name, value in vars(self).items())
@@ -437,3 +437,5 @@ TruncatedNormal = TruncatedNormalInitializer
 Xavier = XavierInitializer
 MSRA = MSRAInitializer
 Bilinear = BilinearInitializer
+
+show_related(__name__)

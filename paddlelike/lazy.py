@@ -51,6 +51,9 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         if module != package:
             found = getattr(__import__(module, fromlist=[attribute]), attribute)
             setattr(sys.modules[package], name, found)
+            from paddlelike.foundation.docstrings import relate  # not when the package is imported
+
+            relate(found, package.partition(".")[2], name)
             return found
         if not attribute.startswith("_") and find_spec(f"{package}.{attribute}") is not None:
             # Not set here: the import system does so after all of the module ran. Other threads wait for it.

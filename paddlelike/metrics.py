@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddlelike.foundation.parameters import complete_parameters, read_parameters
+from paddlelike.foundation.docstrings import complete_docstring, read_entries, show_related
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.detection.average_precision import DetectionMAP
 from paddlelike.ops.kernels.areas import compute_precision_recall_area, compute_roc_area
@@ -48,7 +48,7 @@ class MetricBase:
     """
 
     def __init_subclass__(cls) -> None:
-        complete_parameters(cls, read_parameters(MetricBase))
+        complete_docstring(cls, read_entries(MetricBase))
 
     def __init__(self, name: str | None) -> None:
         self._name = self.__class__.__name__ if name is None else str(name)
@@ -374,3 +374,6 @@ def _check_array(who: str, argument: str, value: object) -> None:
 def _check_number(who: str, argument: str, value: object) -> None:
     if not isinstance(value, Number | np.ndarray):
         raise ValueError(f"{who}: {argument} must be a number or a numpy array, got {value!r}")
+
+
+show_related(__name__)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.versioned import Versioned
+from paddlelike.foundation.docstrings import complete_docstring, read_entries, show_related
 from paddlelike.foundation.keyword_options import NearKeywords
-from paddlelike.foundation.parameters import complete_parameters, read_parameters
 from paddlelike.framework.graph.guards import name_scope
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class WeightDecayRegularizer(NearKeywords, Versioned):
     """
 
     def __init_subclass__(cls) -> None:
-        complete_parameters(cls, read_parameters(WeightDecayRegularizer))
+        complete_docstring(cls, read_entries(WeightDecayRegularizer))
 
     def __init__(self, regularization_coeff: float = 0.0) -> None:
         self._regularization_coeff = regularization_coeff
@@ -145,3 +145,5 @@ def _scale(block: Block, x: Variable, out: Variable, scale: float) -> None:
 
 L2Decay = L2DecayRegularizer
 L1Decay = L1DecayRegularizer
+
+show_related(__name__)

@@ -19,5 +19,8 @@ from paddlelike.bundle.objects import dump_all, load_all
 from paddlelike.bundle.reader import arrays, load
 from paddlelike.bundle.theano import SharedVariable
 from paddlelike.bundle.writer import dump
+from paddlelike.foundation.docstrings import show_related
 
 __all__ = ["SharedVariable", "arrays", "dump", "dump_all", "load", "load_all"]
+
+show_related(__name__)

@@ -61,7 +61,7 @@ from paddlelike.collection.trainers import (
     SimpleSGDTrainer,
     Trainer,
 )
-from paddlelike.foundation.parameters import complete_parameters, read_shared_parameters
+from paddlelike.foundation.docstrings import complete_docstring, read_shared_entries, show_related
 
 __all__ = [
     "AdadeltaTrainer",
@@ -118,7 +118,8 @@ __all__ = [
 
 for _name in __all__:
     _thing = globals()[_name]
-    complete_parameters(_thing, read_shared_parameters(_thing.__module__))
+    complete_docstring(_thing, read_shared_entries(_thing.__module__))
+show_related(__name__)
 
 
 def __getattr__(name: str) -> NoReturn:

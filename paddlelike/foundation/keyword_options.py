@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self, TypeVar
 
+from paddlelike.foundation.docstrings import complete_docstring, read_entries
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.foundation.parameters import complete_parameters, read_parameters
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -59,7 +59,7 @@ def show_options(options: type[KeywordOptions]) -> Callable[[F], F]:
             for field in fields(options)
         ]
         function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
-        complete_parameters(function, read_parameters(options))
+        complete_docstring(function, read_entries(options))
         return function
 
     return show

@@ -9,6 +9,7 @@ are the keywords of :func:`load_vars`.
 from pathlib import Path as _Path
 
 from paddlelike import lazy as _lazy
+from paddlelike.foundation.docstrings import show_related as _show_related
 
 # Functions that have the names of modules: after these, which the import system binds to their names once.
 from paddlelike.io import load as _load  # noqa: F401
@@ -20,3 +21,5 @@ from paddlelike.io.state import save as save
 from paddlelike.io.verify import verify as verify
 
 __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with_suffix(".pyi"))
+
+_show_related(__name__)  # of those; the others when they are imported

@@ -41,9 +41,10 @@ from types import FunctionType as _FunctionType
 from types import ModuleType as _ModuleType
 
 import paddlelike.core as core  # scripts take fluid.layers.core.VarDesc
+from paddlelike.foundation.docstrings import complete_docstring as _complete_docstring
+from paddlelike.foundation.docstrings import read_shared_entries as _read_shared_entries
+from paddlelike.foundation.docstrings import relate as _relate
 from paddlelike.foundation.keyword_options import name_near_keyword as _name_near_keyword
-from paddlelike.foundation.parameters import complete_parameters as _complete_parameters
-from paddlelike.foundation.parameters import read_shared_parameters as _read_shared_parameters
 from paddlelike.layers import (  # Fluid's modules
     collective,
     detection,
@@ -128,6 +129,7 @@ __all__ = sorted(
 for _name in __all__:  # what scripts call; the package itself calls the functions in their own modules
     _layer = globals()[_name]
     if isinstance(_layer, _FunctionType | type):
-        _complete_parameters(_layer, _read_shared_parameters(_layer.__module__))
+        _complete_docstring(_layer, _read_shared_entries(_layer.__module__))
+        _relate(_layer, "layers", _name)
     if isinstance(_layer, _FunctionType):
         globals()[_name] = _name_near_keyword(_layer)

@@ -5,8 +5,9 @@ The names of this package are those that its modules list.
 
 from types import ModuleType as _ModuleType
 
-from paddlelike.foundation.parameters import complete_parameters as _complete_parameters
-from paddlelike.foundation.parameters import read_parameters as _read_parameters
+from paddlelike.foundation.docstrings import complete_docstring as _complete_docstring
+from paddlelike.foundation.docstrings import read_entries as _read_entries
+from paddlelike.foundation.docstrings import show_related as _show_related
 from paddlelike.optimizer.adagrad import *
 from paddlelike.optimizer.adam import *
 from paddlelike.optimizer.base import *
@@ -28,4 +29,5 @@ __all__ = sorted(
 
 for _class in {value for value in map(globals().get, __all__) if isinstance(value, type)}:
     if issubclass(_class, Optimizer):  # noqa: F405
-        _complete_parameters(_class, _read_parameters(Optimizer))  # noqa: F405
+        _complete_docstring(_class, _read_entries(Optimizer))  # noqa: F405
+_show_related(__name__)

@@ -11,6 +11,7 @@
 [4, 4]
 """
 
+from paddlelike.foundation.docstrings import show_related
 from paddlelike.interop.cntk.learners import AdadeltaLearner, AdagradLearner, FSAdagradLearner, RMSPropLearner
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
 from paddlelike.training.early_stopping import EarlyStopping
@@ -77,3 +78,5 @@ __all__ = [
     "train",
     "training_session",
 ]
+
+show_related(__name__)

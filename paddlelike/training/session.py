@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.foundation.parameters import complete_parameters, read_parameters
+from paddlelike.foundation.docstrings import complete_docstring, read_entries
 from paddlelike.io.asynchronous import wait_for_pending
 from paddlelike.io.checkpoints.values import decode_state, encode_state
 from paddlelike.training import snapshot
@@ -322,4 +322,4 @@ def training_session(
     )
 
 
-complete_parameters(TrainingSession, read_parameters(training_session))
+complete_docstring(TrainingSession, read_entries(training_session))

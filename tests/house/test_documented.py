@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
-from paddlelike.foundation.parameters import read_parameters
+from paddlelike.foundation.docstrings import list_groups, read_entries
 
 #: The 100 layers that the examples of Fluid's documentation and the chapters of its book use most.
 MOST_USED_LAYERS = (Path(__file__).parent / "most_used_layers.txt").read_text().split()
@@ -177,7 +177,7 @@ def list_undescribed(name: str) -> list[str]:
     thing = attrgetter(name)(fluid)
     if isinstance(thing, property):
         return []
-    entries = read_parameters(thing)
+    entries = read_entries(thing)
     return [one for one in list_parameters(thing) if not is_description(one, entries.get(one, ""))]
 
 
@@ -185,6 +185,21 @@ def is_description(name: str, entry: str) -> bool:
     """Return whether an entry says more than the name, and more than that it is a number."""
     words = set(re.findall(r"\w+", entry.lower())) - {name.lower(), "is", "a", "an", "the"}
     return len(words) > 1
+
+
+def test_every_public_name_is_in_a_group_of_see_also_and_shows_it() -> None:
+    names = set(list_names())
+    without = [name for name in names if "\nSee Also\n--------\n" not in docstring(attrgetter(name)(fluid))]
+    assert without == []
+    listed = [".".join(filter(None, pair)) for group in list_groups() for pair in group]
+    assert [path for path in listed if not callable_or_property(path)] == []
+    assert [group for group in list_groups() if len(group) != len(set(group)) or len(group) < 2] == []
+
+
+def callable_or_property(path: str) -> bool:
+    """Return whether a path below ``fluid`` leads to a function, a class or a property."""
+    found = resolve(path, fluid)
+    return callable(found) or isinstance(found, property)
 
 
 def test_an_entry_that_says_nothing_is_found() -> None:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.keyword_options import show_options
-from paddlelike.foundation.parameters import describe_like
 from paddlelike.foundation.warn import warn_user
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError
 from paddlelike.formats.state.fluid_save import FluidSave, PrefixedFolder
-from paddlelike.foundation.parameters import describe_like
+from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable

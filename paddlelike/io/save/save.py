@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack, overload
 
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.keyword_options import show_options
-from paddlelike.foundation.parameters import describe_like
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
