@@ -3,8 +3,9 @@
 A docstring is completed with the entries of its parameters, and with the sections *Returns* and *Raises*, of
 the docstrings of its module, of the packages around it, or of another function. Its own text goes first.
 
-The section *See Also* is made from ``see_also.txt``. A package or module completes the docstrings of its names
-when it is imported (:func:`show_related`), a face that imports names one by one that of each (:func:`relate`).
+The section *See Also* is made from ``see_also.txt``. A package or module completes the docstrings of its
+names when it is imported (:func:`show_related`), a face that imports names one by one that of each one
+(:func:`relate`).
 """
 
 from __future__ import annotations
