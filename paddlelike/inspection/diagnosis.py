@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework.environment import PADDLE2_VERSION
-from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
+from paddlelike.inspection.inspect import FileFacts, Inspection, inspect_content
 from paddlelike.interop.content import Content, list_persistables, open_content
 from paddlelike.interop.damage import list_damage
 from paddlelike.io.load.model_files import Model, find_model
@@ -80,12 +80,9 @@ class Diagnosis(Displayed):
 def diagnose(
     path: str | os.PathLike[str],
     *,
-    found: Inspection | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Diagnosis:
     """Return what is odd about a directory or file of any known format. Every file is read.
-
-    ``found`` is what :func:`inspect` returned for the path, with statistics; None: it is called.
 
     Raises
     ------
@@ -98,34 +95,37 @@ def diagnose(
     >>> print(diagnose(home).findings[0].what)
     fc_0.w_0: a web page, saved in place of the file
     """
-    left = _find_leftovers(os.fspath(path))  # before anything is opened, which finishes such a save
-    if found is None:
-        found = inspect(path, progress=progress)
+    left = find_leftovers(os.fspath(path))  # before anything is opened, which finishes such a save
     with open_content(path) as content:
-        calls = tuple(_list_calls(content, found))
-        findings = [
-            *_find_unreadable(found),
-            *_find_odd_values(found),
-            *_find_left_out(found),
-            *_find_missing(content),
-            *_find_manifest_problems(content),
-            *left,
-            *_find_unnamed(found),
-        ]
-        if found.title.startswith("a directory of ") and found.files and not calls:
-            inner = sorted({file.name.split("/")[0] for file in found.files if "/" in file.name})
-            if inner:
-                text = f"the files are one level deeper, in {_shorten(inner)}"
-                findings.append(Finding("note", text, f"look at {os.path.join(content.path, inner[-1])}"))
-        if not content.files:
-            findings.append(
-                Finding("error", f"{content.path} is empty", "the save was stopped or never made; save again")
-            )
-        order = {"error": 0, "warning": 1, "note": 2}
-        findings.sort(key=lambda finding: order[finding.level])
-        unread = sum(file.kind == "other" for file in found.files)
-        counts = len(found.files), len(found.variables), found.nbytes, unread
-        return Diagnosis(content.path, found.title, tuple(findings), calls, *counts)
+        return diagnose_content(content, inspect_content(content, progress=progress), left)
+
+
+def diagnose_content(content: Content, found: Inspection, left: Sequence[Finding]) -> Diagnosis:
+    """Return what :func:`diagnose` returns, for what is opened; ``left``: what saves have left."""
+    calls = tuple(_list_calls(content, found))
+    findings = [
+        *_find_unreadable(found),
+        *_find_odd_values(found),
+        *_find_left_out(found),
+        *_find_missing(content),
+        *_find_manifest_problems(content),
+        *left,
+        *_find_unnamed(found),
+    ]
+    if found.title.startswith("a directory of ") and found.files and not calls:
+        inner = sorted({file.name.split("/")[0] for file in found.files if "/" in file.name})
+        if inner:
+            text = f"the files are one level deeper, in {_shorten(inner)}"
+            findings.append(Finding("note", text, f"look at {os.path.join(content.path, inner[-1])}"))
+    if not content.files:
+        findings.append(
+            Finding("error", f"{content.path} is empty", "the save was stopped or never made; save again")
+        )
+    order = {"error": 0, "warning": 1, "note": 2}
+    findings.sort(key=lambda finding: order[finding.level])
+    unread = sum(file.kind == "other" for file in found.files)
+    counts = len(found.files), len(found.variables), found.nbytes, unread
+    return Diagnosis(content.path, found.title, tuple(findings), calls, *counts)
 
 
 def _find_unreadable(found: Inspection) -> Iterator[Finding]:
@@ -240,7 +240,7 @@ def _find_manifest_problems(content: Content) -> Iterator[Finding]:
             )
 
 
-def _find_leftovers(path: str) -> list[Finding]:
+def find_leftovers(path: str) -> list[Finding]:
     """Find what a killed save left beside a local directory."""
     parent, name = os.path.split(os.path.abspath(path))
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import itertools
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -15,7 +16,8 @@ from paddlelike.inspection.layout import rank_by_longest_path
 
 #: Operators of different roles stand in columns beside each other.
 COLUMNS: Final = {"forward": 0, "backward": 1, "update": 2}
-_MOST_FOLDED: Final = 1500  # layers that are searched for repeated blocks: the time grows with the square
+_SHORTER: Final = 0.7  # of the layers: at most so many chains
+_PERIODS: Final = 16  # lengths of a repeated block that are tried
 _KINDS: Final = {"forward": "operator", "backward": "gradient", "update": "update"}
 
 
@@ -88,7 +90,8 @@ class Flow:
 def list_levels(block: Block) -> dict[str, Flow]:
     """Return a block at the levels "blocks", "chains", "layers" and "operators", coarse ones first.
 
-    A level is left out where it has as many nodes as the one before it; "blocks", where nothing is repeated.
+    "layers" is left out where there are as many as operators, "chains" where they are hardly fewer than
+    layers, and "blocks" where nothing is repeated.
 
     >>> import paddlelike as fluid
     >>> main = fluid.Program()
@@ -99,13 +102,14 @@ def list_levels(block: Block) -> dict[str, Flow]:
     """
     operators = _draw_operators(block)
     layers = _draw_layers(block)
-    levels = {"chains": _join_chains(block, layers), "layers": layers, "operators": operators}
-    if len(levels["chains"].nodes) == len(layers.nodes):
-        del levels["chains"]
+    levels = {"layers": layers, "operators": operators}
     if len(layers.nodes) >= len(operators.nodes):
-        return {"operators": operators}
-    folded = _fold_repeats(block, layers)
-    return levels if len(folded.nodes) == len(layers.nodes) else {"blocks": folded, **levels}
+        del levels["layers"]
+    elif len((chains := _join_chains(block, layers)).nodes) <= _SHORTER * len(layers.nodes):
+        levels = {"chains": chains, **levels}
+    finest = levels.get("layers", operators)
+    folded = _fold_repeats(block, finest)
+    return levels if len(folded.nodes) == len(finest.nodes) else {"blocks": folded, **levels}
 
 
 class _Drawing:
@@ -220,14 +224,14 @@ def _join_chains(block: Block, layers: Flow) -> Flow:
 
 
 def _fold_repeats(block: Block, layers: Flow) -> Flow:
-    """Return layers with runs of equal blocks, such as the twelve of an encoder, as one node each."""
+    """Return nodes with runs of equal blocks, such as the twelve of an encoder, as one node each."""
     kinds = [
         tuple(block.ops[index].type for index in node.operators if get_role(block.ops[index]) == "forward")
         for node in layers.nodes
     ]
-    forward = [place for place, node in enumerate(layers.nodes) if node.kind == "layer"]
+    forward = [place for place, node in enumerate(layers.nodes) if node.kind in ("layer", "operator")]
     heads, counts = list(range(len(layers.nodes))), {}
-    todo = [forward[:_MOST_FOLDED]]
+    todo = [forward]
     while todo:
         places = todo.pop()
         start, period, count = _find_repeat([kinds[place] for place in places])
@@ -246,8 +250,13 @@ def _find_repeat(kinds: list[tuple[str, ...]]) -> tuple[int, int, int]:
     >>> _find_repeat([("a",), ("b",), ("c",), ("b",), ("c",), ("b",), ("c",), ("d",)])
     (1, 2, 3)
     """
-    best = (0, 0, 1)
-    for period in range(2, len(kinds) // 2 + 1):
+    best, seen = (0, 0, 1), dict[tuple[tuple[str, ...], ...], int]()
+    periods = Counter[int]()
+    for place, pair in enumerate(itertools.pairwise(kinds)):
+        periods[place - seen.get(pair, place)] += 1
+        seen[pair] = place
+    del periods[0]
+    for period in sorted(one for one, _ in periods.most_common(_PERIODS + 1) if one > 1):
         equal = 0
         for place in range(len(kinds) - period):
             equal = equal + 1 if kinds[place] == kinds[place + period] else 0
@@ -274,7 +283,9 @@ def _join(block: Block, layers: Flow, heads: list[int], counts: dict[int, int] |
             last = joined[len(joined) // times - 1] if times else joined[-1]
             first = _describe(block, first, indices)._replace(label=f"{label}{first.label} … {last.label}")
             if times:
-                first = first._replace(detail=f"{len(joined) // times} layers each, {len(indices)} operators")
+                first = first._replace(
+                    detail=f"{len(joined) // times} {first.kind}s each, {len(indices)} operators"
+                )
         nodes.append(first)
     edges: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
     for (source, target), names in layers.edges.items():

@@ -172,25 +172,36 @@ def inspect(
     ('an npz file of numpy', [('w', 'FP32', (1, 2))], False)
     """
     with open_content(path) as content:
-        total, done = sum(held.entry.nbytes for held in content.variables), 0
-        variables = []
-        for held in content.variables:
-            variables.append(_describe(content, held, statistics=statistics, histogram=histograms))
-            done += held.entry.nbytes
-            if progress is not None:
-                progress(done, total)
-        found = content.manifest
-        return Inspection(
-            content.path,
-            _make_title(content),
-            tuple(content.files),
-            tuple(variables),
-            tuple(_describe_program(name, program) for name, program in content.programs.items()),
-            None if found is None else found.library,
-            None if found is None else found.time,
-            tuple(content.unnamed),
-            content.left_out,
-        )
+        return inspect_content(content, statistics=statistics, histograms=histograms, progress=progress)
+
+
+def inspect_content(
+    content: Content,
+    *,
+    statistics: bool = True,
+    histograms: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Inspection:
+    """Return what :func:`inspect` returns, for what is opened."""
+    total, done = sum(held.entry.nbytes for held in content.variables), 0
+    variables = []
+    for held in content.variables:
+        variables.append(_describe(content, held, statistics=statistics, histogram=histograms))
+        done += held.entry.nbytes
+        if progress is not None:
+            progress(done, total)
+    found = content.manifest
+    return Inspection(
+        content.path,
+        _make_title(content),
+        tuple(content.files),
+        tuple(variables),
+        tuple(_describe_program(name, program) for name, program in content.programs.items()),
+        None if found is None else found.library,
+        None if found is None else found.time,
+        tuple(content.unnamed),
+        content.left_out,
+    )
 
 
 def array_of(value: Value) -> np.ndarray[Any, Any]:

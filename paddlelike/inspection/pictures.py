@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from paddlelike.inspection.flow import COLUMNS, Flow, FlowNode
@@ -61,7 +61,7 @@ def format_graph(graph: Flow, place: Layout | None, *, label_edges: bool = False
     for index, ((source, target), names) in enumerate(graph.edges.items()):
         facts = f"label={_quote(', '.join(names))}, fontsize=8" if label_edges else ""
         if place is not None:
-            facts = f'pos="{_format_path(place, index, source)}"'
+            facts = f'pos="{_format_path(place.paths[index])}"'
         lines.append(f"  n{source} -> n{target} [{facts}];")
     return "\n".join([*lines, "}"])
 
@@ -84,9 +84,8 @@ def format_svg(graph: Flow, place: Layout) -> str:
         f'<rect x="{-_MARGIN:g}" y="{-_MARGIN:g}" width="100%" height="100%" style="fill:#fff;stroke:none"/>'
     )
     parts = [head]
-    for path, (source, _) in zip(place.paths, graph.edges, strict=True):
-        sideways = path[0][1] == place.centers[source][1]
-        curves = " ".join(f"{x:.1f} {y:.1f}" for x, y in _bend(path, sideways=sideways))
+    for path in place.paths:
+        curves = " ".join(f"{x:.1f} {y:.1f}" for x, y in _bend(path))
         parts.append(f'<path d="M{path[0][0]:.1f} {path[0][1]:.1f}C{curves}" marker-end="url(#tip)"/>')
     for node, (x, y) in zip(graph.nodes, place.centers, strict=True):
         wide, high = _measure(node)
@@ -119,23 +118,20 @@ def _format_place(place: Layout, index: int, size: tuple[float, float]) -> str:
     return f', pos="{x:.1f},{-y:.1f}", width={width:.2f}, height={height:.2f}, fixedsize=true'
 
 
-def _format_path(place: Layout, index: int, source: int) -> str:
+def _format_path(path: tuple[Point, ...]) -> str:
     """Return an edge as cubic curves, of which Graphviz wants 3 n + 1 points, after the tip of its arrow."""
-    points = [(x, -y) for x, y in place.paths[index]]
+    points = [(x, -y) for x, y in path]
     (x, y), (tip_x, tip_y) = points[0], points[-1]
-    sideways = y == -place.centers[source][1]
-    back = math.copysign(_ARROW, tip_x - x if sideways else tip_y - points[-2][1])
-    points[-1] = (tip_x - back, tip_y) if sideways else (tip_x, tip_y - back)
-    curves = "".join(f" {x:.1f},{y:.1f}" for x, y in _bend(points, sideways=sideways))
+    points[-1] = tip_x, tip_y - math.copysign(_ARROW, tip_y - points[-2][1])
+    curves = "".join(f" {x:.1f},{y:.1f}" for x, y in _bend(points))
     return f"e,{tip_x:.1f},{tip_y:.1f} {x:.1f},{y:.1f}{curves}"
 
 
-def _bend(points: list[Point] | tuple[Point, ...], *, sideways: bool) -> Iterator[Point]:
+def _bend(points: Sequence[Point]) -> Iterator[Point]:
     """Yield cubic curves through points, three points for each, without the first point."""
     for (x, y), (to_x, to_y) in itertools.pairwise(points):
-        bend = (x + to_x) / 2, (y + to_y) / 2
-        first, second = ((bend[0], y), (bend[0], to_y)) if sideways else ((x, bend[1]), (to_x, bend[1]))
-        yield from (first, second, (to_x, to_y))
+        bend = (y + to_y) / 2
+        yield from ((x, bend), (to_x, bend), (to_x, to_y))
 
 
 def _quote(text: str) -> str:

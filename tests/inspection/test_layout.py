@@ -41,11 +41,41 @@ def test_edges_end_on_the_borders_of_their_nodes(seed: int) -> None:
     found = place_nodes(boxes, edges, rank_by_longest_path(60, edges))
     for edge, path in zip(edges, found.paths, strict=True):
         for node, (x, y) in zip(edge, (path[0], path[-1]), strict=True):
-            across, down = abs(x - found.centers[node][0]), abs(y - found.centers[node][1])
-            assert (across, down) in ((0, boxes[node].height / 2), (boxes[node].width / 2, 0)) or (
-                abs(across - boxes[node].width / 2) < 1e-6 and down == 0
-            )
+            assert (x, abs(y - found.centers[node][1])) == (found.centers[node][0], boxes[node].height / 2)
     assert found == place_nodes(boxes, edges, rank_by_longest_path(60, edges))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_edge_runs_behind_a_node(seed: int) -> None:
+    boxes, edges = make_graph(seed)
+    found = place_nodes(boxes, edges, rank_by_longest_path(60, edges))
+    for path in found.paths:
+        for (x, y), (to_x, to_y) in itertools.pairwise(path):
+            for t in (one / 20 for one in range(1, 20)):  # the curve of the pictures: vertical at both ends
+                share = t * t * (3 - 2 * t)
+                u, v = x + (to_x - x) * share, y + (to_y - y) * (1.5 * t * (1 - t) + t**3)
+                for box, center in zip(boxes, found.centers, strict=True):
+                    assert abs(u - center[0]) >= box.width / 2 or abs(v - center[1]) >= box.height / 2
+
+
+def test_a_deep_network_is_as_wide_as_one_of_its_blocks() -> None:
+    block = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (4, 5), (3, 5), (5, 6), (0, 6)]
+    widths = []
+    for count in (1, 50):
+        edges = [(source + 6 * at, target + 6 * at) for at in range(count) for source, target in block]
+        boxes = [Box(60.0 + 30 * (node % 3), 30) for node in range(6 * count + 1)]
+        widths.append(place_nodes(boxes, edges, rank_by_longest_path(len(boxes), edges)).width)
+    assert widths[1] < 1.5 * widths[0]
+
+
+def test_a_repeated_block_is_one_node_also_deep_in_a_long_program() -> None:
+    main = fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
+        x = fluid.layers.sigmoid(fluid.data("x", [None, 4]))
+        for _ in range(400):
+            x = fluid.layers.tanh(fluid.layers.softmax(fluid.layers.scale(fluid.layers.relu(x), 2.0)))
+    (first, *_, last) = list_levels(main.global_block())["blocks"].nodes
+    assert (first.label, last.label[:6], len(last.operators)) == ("x", "400 x ", 1600)
 
 
 def test_ranks_follow_the_edges() -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import PaddlelikeError
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.inspection.diagnosis import diagnose
+from paddlelike.inspection.diagnosis import diagnose_content, find_leftovers
 from paddlelike.inspection.difference import compare
-from paddlelike.inspection.inspect import Inspection, VariableFacts, guess_role, inspect
+from paddlelike.inspection.inspect import Inspection, VariableFacts, guess_role, inspect_content
 from paddlelike.interop.content import list_persistables, open_content
 from paddlelike.io.load.preview import plan_load
 from paddlelike.io.planning.load_plan import LoadPlan
@@ -25,6 +26,7 @@ from paddlelike.view.page.graphs import collect_program
 Progress = Callable[[int, int], None]
 
 
+@pause_collection
 def collect_contents(
     path: str | os.PathLike[str],
     *,
@@ -57,11 +59,12 @@ def collect_contents(
     if program is not None:
         with open_content(program) as content:
             wanted = content.get_program()
-    found = inspect(path, statistics=statistics, histograms=statistics, progress=progress)
+    left = find_leftovers(os.fspath(path))
     with open_content(path) as content:
+        found = inspect_content(content, statistics=statistics, histograms=statistics, progress=progress)
         programs = dict(content.programs)
+        diagnosis = diagnose_content(content, found, left) if statistics else None
     declared = _collect_declared(found, programs)
-    diagnosis = diagnose(path, found=found) if statistics else None
     page: dict[str, Any] = {
         "path": found.path,
         "title": found.title,

@@ -103,7 +103,10 @@ def encode_json(value: object) -> str:
     >>> encode_json({"</script>": float("nan")})
     '{"\\u003c/script\\u003e":"nan"}'
     """
-    text = json.dumps(_make_finite(value), separators=(",", ":"))  # ASCII: also surrogates are escaped
+    try:
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII: also surrogates are escaped
+    except ValueError:
+        text = json.dumps(_make_finite(value), separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

@@ -62,18 +62,19 @@ def _collect_operator(op: Operator) -> dict[str, Any]:
 
 
 def _collect_level(flow: Flow) -> dict[str, Any]:
-    place = place_nodes([_measure(node) for node in flow.nodes], list(flow.edges), flow.ranks)
+    boxes = [_measure(node) for node in flow.nodes]
+    place = place_nodes(boxes, list(flow.edges), flow.ranks)
     nodes = [
         [
             round(x),
             round(y),
-            _measure(node).width,
+            box.width,
             _cut(node.label),
             _cut(node.detail),
             node.kind,
             node.operators,
         ]
-        for node, (x, y) in zip(flow.nodes, place.centers, strict=True)
+        for node, box, (x, y) in zip(flow.nodes, boxes, place.centers, strict=True)
     ]
     edges = [
         [*edge, names, [round(part) for point in path for part in point]]

@@ -59,7 +59,7 @@ class Graph {
       this.links[source].after.push(index);
       this.links[target].before.push(index);
     });
-    const isFar = ([, , , points]) => points.length === 4 && Math.abs(points[3] - points[1]) > farAway;
+    const isFar = ([, , , points]) => Math.abs(points[points.length - 1] - points[1]) > farAway;
     this.far = level.edges.filter(isFar);
     this.near = level.edges.filter((edge) => !isFar(edge));
     this.start();
@@ -173,27 +173,24 @@ class Graph {
   paintEdges(context, window, edges, arrows) {
     const tips = [];
     context.beginPath();
-    for (const [source, , , points] of edges) {
+    for (const [, , , points] of edges) {
       const last = points.length - 2, [x, y, toX, toY] = [points[0], points[1], points[last], points[last + 1]];
-      if (Math.max(y, toY) < window.top || Math.min(y, toY) > window.bottom) continue;
-      const sideways = points.length === 4 && y === this.level.nodes[source][1];
+      if (Math.max(y, toY) + this.level.row < window.top || Math.min(y, toY) - this.level.row > window.bottom) continue;
       context.moveTo(x, y);
       for (let index = 2; index < points.length; index += 2) {
         const [fromX, fromY, nextX, nextY] = points.slice(index - 2, index + 2);
-        const middleX = (fromX + nextX) / 2, middleY = (fromY + nextY) / 2;
-        if (sideways) context.bezierCurveTo(middleX, fromY, middleX, nextY, nextX, nextY);
-        else context.bezierCurveTo(fromX, middleY, nextX, middleY, nextX, nextY);
+        const middle = (fromY + nextY) / 2;
+        context.bezierCurveTo(fromX, middle, nextX, middle, nextX, nextY);
       }
-      const back = sideways ? points[0] : points[last - 1];
-      tips.push([toX, toY, sideways ? Math.sign(toX - back) : 0, sideways ? 0 : Math.sign(toY - back)]);
+      tips.push([toX, toY, Math.sign(toY - points[last - 1])]);
     }
     context.stroke();
     if (!arrows) return;
     context.beginPath();
-    for (const [x, y, right, down] of tips) {
+    for (const [x, y, down] of tips) {
       context.moveTo(x, y);
-      context.lineTo(x - 7 * right - 4 * down, y - 7 * down - 4 * right);
-      context.lineTo(x - 7 * right + 4 * down, y - 7 * down + 4 * right);
+      context.lineTo(x - 4, y - 7 * down);
+      context.lineTo(x + 4, y - 7 * down);
     }
     context.fill();
   }

@@ -81,15 +81,15 @@ function openNode(index) {
   const [from, to] = [carried("before", 0), carried("after", 1)];
   openPanel(label,
     makeFacts([["kind", kind], ["type", variable?.[1]], ["shape", variable && formatShape(variable[2])], ["operators", operators.length > 1 ? operators.length : ""]]),
-    program.level === "blocks" && /^\d+ x /.test(label) && make("p", null, makeLink("Open the layers of this block", () => openBlock(operators[0]))),
+    program.level === "blocks" && /^\d+ x /.test(label) && make("p", null, makeLink("Open what this block repeats", () => openBlock(operators[0]))),
     ...(from.length ? [make("h3", null, "From"), make("ul", { class: "links" }, from.slice(0, 30))] : []),
     ...(to.length ? [make("h3", null, "To"), make("ul", { class: "links" }, to.slice(0, 30))] : []),
     ...(operators.length ? [make("h3", null, operators.length === 1 ? "Operator" : "Operators"), shown, rest] : []));
 }
 
-/** Show the layers that a node of repeated blocks stands for, from the first one. */
+/** Show the layers or operators that a node of repeated blocks stands for, from the first one. */
 function openBlock(index) {
-  chooseBlock(program.index, program.block, "layers");
+  chooseBlock(program.index, program.block, currentBlock().levels.layers ? "layers" : "operators");
   goToOperator({ program: program.index, block: program.block, index });
 }
 
