@@ -109,12 +109,13 @@ def place_nodes(boxes: Sequence[Box], edges: Sequence[Edge], ranks: Sequence[int
 
 
 def _straighten(path: list[Point]) -> tuple[Point, ...]:
-    """Return a path without the points in the middle of a straight part."""
+    """Return a path without the points in the middle of a straight part, and without repeated ones."""
     kept = path[:1]
     for point, after in itertools.islice(itertools.pairwise(path), 1, None):
-        if any(abs(kept[-1][axis] - point[axis]) + abs(point[axis] - after[axis]) < 0.5 for axis in (0, 1)):
-            continue
-        kept.append(point)
+        (x, y), (u, v), (to_x, to_y) = kept[-1], point, after
+        across, down = (abs(x - u), abs(u - to_x)), (abs(y - v), abs(v - to_y))
+        if min(across[0] + down[0], across[1] + down[1], sum(across), sum(down)) > 0.5:
+            kept.append(point)
     return (*kept, path[-1])
 
 

@@ -174,8 +174,9 @@ def test_a_search_finds_from_any_tab(driver: Any, model: Path) -> None:
 
 def test_everything_is_reached_by_keys(driver: Any, model: Path) -> None:
     page = Page(driver, (model / "both.html").as_uri())
-    assert page.one("#view-summary").is_displayed()
     page.press("2")
+    assert page.one("#view-summary").is_displayed()
+    page.press("1")
     assert page.one("#view-program").is_displayed()
     page.one("canvas.graph").send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
     assert page.one("#panel h2").text == "fc_0"
@@ -233,6 +234,35 @@ def test_a_narrow_page_shows_the_chosen_node_above_the_panel(driver: Any, model:
     assert wide <= 400
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_graph_opens_first_and_fills_the_window(driver: Any, model: Path, width: int) -> None:
+    page = Page(driver, (model / "both.html").as_uri(), width)
+    head, footer = (page.one(one).size["height"] for one in ("header", "footer"))
+    assert page.one("canvas.graph").size == {
+        "width": width,
+        "height": pytest.approx(800 - head - footer, abs=6),
+    }
+    assert page.run("document.documentElement.scrollHeight") <= 806
+    first = page.run("program.graph.level.nodes[0]")
+    assert (
+        page.run("program.graph.view.scale") * first[1] + page.run("program.graph.view.y")
+        > page.one("#view-program .status").rect["y"] - head
+    )
+
+
+def test_a_long_name_breaks_at_its_dots_and_underscores(driver: Any, model: Path) -> None:
+    page = Page(driver, (model / "both.html").as_uri() + "#variables", 400)
+    parts = page.run(
+        "[...document.querySelectorAll('tr.row .name')].map((one) => [one.textContent, one.innerHTML])"
+    )
+    long = [(text, html) for text, html in parts if len(text) > 16]
+    assert long
+    for text, html in long:
+        assert html.replace("<wbr>", "") == text
+        assert all(part[-1] in "._/" for part in html.split("<wbr>")[:-1])
+        assert "<wbr>" in html
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
 def test_no_view_is_wider_than_the_window(driver: Any, model: Path, width: int, dark: bool) -> None:
@@ -283,6 +313,10 @@ def test_a_training_is_followed_as_it_goes(driver: Any, tmp_path: Path) -> None:
         page.wait(lambda: "1.5" in page.one(".cards").text)
         assert page.one(".chart h3").text.startswith("<b>loss last 1.5, from 1.5 to 2, 2 steps")
         assert len(page.one(".chart .curve").get_attribute("d").split("L")) == 2
+        log.write(2, **{"<b>loss": -1.234e-5})
+        page.wait(lambda: "3 steps" in page.one(".chart h3").text)
+        lefts = "[...document.querySelectorAll('.chart text')].map((one) => one.getBoundingClientRect().left)"
+        assert min(page.run(lefts)) >= page.one(".chart svg").rect["x"]
         exe.run(startup)
         fluid.io.save_persistables(exe, str(tmp_path / "saved"), main)
         link = page.wait(lambda: page.all("table a"))[0]
@@ -426,7 +460,7 @@ def test_a_printed_page_shows_the_whole_graph_in_the_colours_of_paper(driver: An
         const canvas = document.createElement("canvas"), image = images[images.length - 1];
         [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
         canvas.getContext("2d").drawImage(image, 0, 0);
-        const x = (690 - width * scale) / 2 + (last[0] - last[2] / 2 + 4) * scale;
+        const x = (690 - width * scale) / 2 + (last[0] - last[2] / 2 + 9) * scale;
         const y = (20 + last[1]) * scale - above;
         return [(height + 40) * scale, [...canvas.getContext("2d").getImageData(2 * x, 2 * y, 1, 1).data]];
         """

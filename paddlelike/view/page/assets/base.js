@@ -3,9 +3,11 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 
-/** Return an element; strings among the children become text nodes. */
+/** Return an element; strings among the children become text nodes, and long names may break after . _ / there. */
 function make(tag, attributes, ...children) {
-  return fill(document.createElement(tag), attributes, children);
+  const parts = tag === "option" ? children : children.flat(3).flatMap((one) => (typeof one === "string" && /^\S{16,}$/.test(one)
+    ? one.split(/(?<=[._/])(?=[^._/])/).flatMap((part, index) => (index ? [document.createElement("wbr"), part] : [part])) : [one]));
+  return fill(document.createElement(tag), attributes, parts);
 }
 
 /** Return an element of SVG. */

@@ -2,7 +2,7 @@
 
 /** `numbers` may hold texts for what is not finite; those points are gaps. */
 function makeChart(name, curve, { restarts, saves, logarithmic }) {
-  const width = 640, height = 200, left = 58, bottom = 22, top = 8, right = 8;
+  const width = Math.min(640, document.body.clientWidth - 26 || 640), height = 200, bottom = 22, top = 8, right = 8;
   const points = curve.steps.map((step, index) => [step, curve.values[index]]);
   const finite = points.filter(([, value]) => typeof value === "number" && (!logarithmic || value > 0));
   const odd = points.length - points.filter(([, value]) => typeof value === "number").length;
@@ -14,6 +14,9 @@ function makeChart(name, curve, { restarts, saves, logarithmic }) {
   let low = Infinity, high = -Infinity;
   for (const [, value] of finite) { low = Math.min(low, scale(value)); high = Math.max(high, scale(value)); }
   if (low === high) { low -= Math.abs(low) * 0.1 || 0.5; high += Math.abs(high) * 0.1 || 0.5; }
+  const lines = [low, (low + high) / 2, high].map((value) => logarithmic ? 10 ** value : value);
+  const texts = lines.map((value) => formatNumber(Number(value.toPrecision(3))));
+  const left = 14 + 7 * Math.max(...texts.map((text) => text.length)); // the longest text is whole
   const x = (step) => left + ((step - first) / (last - first || 1)) * (width - left - right);
   const y = (value) => top + (1 - (scale(value) - low) / (high - low)) * (height - top - bottom);
   let path = "", open = false;
@@ -22,9 +25,8 @@ function makeChart(name, curve, { restarts, saves, logarithmic }) {
     path += `${open ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`;
     open = true;
   }
-  const lines = [low, (low + high) / 2, high].map((value) => logarithmic ? 10 ** value : value);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${name} from step ${first} to ${last}, last ${formatNumber(curve.last)}` },
-    lines.map((value) => [draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, formatNumber(Number(value.toPrecision(3))))]),
+    lines.map((value, index) => [draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, texts[index])]),
     [first, last].map((step, index) => draw("text", { x: x(step), y: height - 6, "text-anchor": index ? "end" : "start" }, step.toLocaleString("en"))),
     restarts.filter((step) => step >= first && step <= last).map((step) => draw("line", { class: "restart", x1: x(step), x2: x(step), y1: top, y2: height - bottom }, draw("title", null, `restarted at step ${step}`))),
     saves.filter((one) => one.step !== null && one.step >= first && one.step <= last + 1).map((one) => draw("path", { class: "save", d: `M${x(Math.min(one.step, last))} ${height - bottom}l-4 8h8z` }, draw("title", null, `${one.name} at step ${one.step}`))),

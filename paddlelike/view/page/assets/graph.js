@@ -67,19 +67,19 @@ class Graph {
 
   /** Show the whole width where texts stay readable, and the top. */
   start() {
-    const { width, height } = this.size();
-    const whole = Math.min(width / (this.level.width + 40), height / (this.level.height + 40), 1.25);
+    const { width, height } = this.size(), top = this.above?.offsetHeight || 0, free = height - top - (this.below?.offsetHeight || 0);
+    const whole = Math.min(width / (this.level.width + 40), free / (this.level.height + 40), 1.25);
     const scale = Math.max(whole, Math.min(0.75, width / (this.level.width + 40)), 0.45);
     const hidden = this.level.width * scale - width + 20; // then the first node is near the middle
     const x = hidden > 20 ? Math.min(20, Math.max(-hidden, width / 2 - (this.level.nodes[0]?.[0] || 0) * scale)) : (width - this.level.width * scale) / 2;
-    this.view = { scale, x, y: whole === scale ? (height - this.level.height * scale) / 2 : 20 };
+    this.view = { scale, x, y: top + (whole === scale ? (free - this.level.height * scale) / 2 : 20) };
     this.draw();
   }
 
   fit() {
-    const { width, height } = this.size();
-    const scale = Math.min(width / (this.level.width + 40), height / (this.level.height + 40), 1.25);
-    this.view = { scale, x: (width - this.level.width * scale) / 2, y: (height - this.level.height * scale) / 2 };
+    const { width, height } = this.size(), top = this.above?.offsetHeight || 0, free = height - top - (this.below?.offsetHeight || 0);
+    const scale = Math.min(width / (this.level.width + 40), free / (this.level.height + 40), 1.25);
+    this.view = { scale, x: (width - this.level.width * scale) / 2, y: top + (free - this.level.height * scale) / 2 };
     this.draw();
   }
 
@@ -206,7 +206,7 @@ class Graph {
       if (x + width / 2 < window.left || x - width / 2 > window.right || y + row < window.top || y - row > window.bottom) return;
       context.globalAlpha = this.matches && !this.matches.has(index) ? 0.25 : 1;
       context.beginPath();
-      if (context.roundRect) context.roundRect(x - width / 2, y - row / 2, width, row, kind === "input" || kind === "output" ? row / 2 : 7);
+      if (context.roundRect) context.roundRect(x - width / 2, y - row / 2, width, row, { input: [row / 2, row / 2, 7, 7], output: [7, 7, row / 2, row / 2] }[kind] || 7);
       else context.rect(x - width / 2, y - row / 2, width, row);
       context.fillStyle = colors[kind];
       context.fill();
@@ -214,6 +214,7 @@ class Graph {
       context.lineWidth = index === this.chosen ? Math.max(3, 2 / scale) : 1;
       context.stroke();
       const family = kind === "input" || kind === "output" ? "" : findFamily(label);
+      const middle = family ? x + 3 : x;
       if (family) {
         context.fillStyle = familyColors[family];
         context.fillRect(x - width / 2 + 1, y - row / 2 + 6, 5, row - 12);
@@ -221,10 +222,10 @@ class Graph {
       if (scale < 0.35) return;
       context.fillStyle = text;
       context.font = "600 12px system-ui, sans-serif";
-      context.fillText(label, x, detail ? y - 7 : y, width - 10);
+      context.fillText(label, middle, detail ? y - 7 : y, width - 16);
       context.fillStyle = faint;
       context.font = "11px system-ui, sans-serif";
-      if (detail) context.fillText(detail, x, y + 9, width - 10);
+      if (detail) context.fillText(detail, middle, y + 9, width - 16);
       if (!this.shapes[index] || scale < 0.5) return;
       context.font = "10px system-ui, sans-serif"; // what leaves it, beside the edge
       context.textAlign = "left";

@@ -17,7 +17,7 @@ function start() {
   shell.filter.addEventListener("blur", () => { results.hidden = true; });
   document.addEventListener("keydown", pressKey);
   addEventListener("hashchange", () => openTab(location.hash.slice(1)));
-  openTab(location.hash.slice(1)) || openTab(data.opens || "summary");
+  openTab(location.hash.slice(1)) || openTab(data.opens || shell.tabs[0].id);
 }
 
 const results = make("ul", { id: "results", role: "listbox", "aria-label": "Found anywhere", hidden: true });

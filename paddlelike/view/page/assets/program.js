@@ -15,7 +15,9 @@ function showProgram(section) {
   program.legend = make("div", { class: "legend", "aria-hidden": "true" });
   const zoom = [["+", "Zoom in", () => program.graph.zoom(1.25)], ["−", "Zoom out", () => program.graph.zoom(0.8)], ["fit", "fit all", () => program.graph.fit()]]
     .map(([text, label, click]) => make("button", { type: "button", "aria-label": label, title: label, click }, text));
-  section.append(program.choices, program.status, program.graph.element, make("div", { class: "below" }, make("div", { class: "group" }, zoom), program.legend));
+  program.graph.above = make("div", { class: "over" }, program.choices, program.status);
+  program.graph.below = make("div", { class: "over below" }, make("div", { class: "group" }, zoom), program.legend);
+  section.append(program.graph.above, program.graph.element, program.graph.below);
   chooseBlock(program.index, 0);
   return filterNodes;
 }
@@ -34,11 +36,11 @@ function chooseBlock(index, block, level = null) {
     }, `${levelTitles[name]} ${currentBlock().levels[name].nodes.length}`))),
   ].filter(Boolean));
   closePanel();
-  program.graph.show(currentBlock().levels[program.level], currentBlock().variables);
-  const kinds = new Set(program.graph.level.nodes.map((node) => node[5]));
+  const shown = currentBlock().levels[program.level], kinds = new Set(shown.nodes.map((node) => node[5]));
   program.legend.replaceChildren(...["input", "layer", "operator", "gradient", "update", "output"].filter((kind) => kinds.has(kind)).map((kind) => make("span", { class: `key key-${kind}` }, kind)));
-  const present = new Set(program.graph.level.nodes.filter((node) => node[5] !== "input" && node[5] !== "output").map((node) => findFamily(node[3])));
+  const present = new Set(shown.nodes.filter((node) => node[5] !== "input" && node[5] !== "output").map((node) => findFamily(node[3])));
   program.legend.append(...families.map(([name]) => name).filter((name) => present.has(name)).map((name) => make("span", { class: `key key-family family-${name}` }, name)));
+  program.graph.show(shown, currentBlock().variables);
   filterNodes(shell.filter.value);
 }
 

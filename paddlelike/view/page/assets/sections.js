@@ -1,8 +1,9 @@
 // The tabs of the page of a path, and those without a file of their own: summary, load plan, difference, files.
 
 function addTabs() {
-  addTab("summary", "Summary", showSummary);
+  const wrong = data.findings.filter((one) => one.level !== "note").length;
   if (data.programs.length) addTab("program", "Program", showProgram);
+  addTab("summary", wrong ? ["Summary", make("span", { class: "flag" }, formatCount(wrong, "finding"))] : "Summary", showSummary);
   if (data.variables.length) addTab("variables", "Variables", showVariables);
   if (data.variables.length) addTab("sizes", "Sizes", showSizes);
   if (data.plan) addTab("plan", "Load plan", showPlan);
